@@ -1,0 +1,443 @@
+"""Two ranks exchange messages: one-way time, latency, bandwidth, bidirectional bandwidth.
+
+Iteration and warm-up counts, and the window of 64, are those of the OSU Micro-Benchmarks 7.4
+(c/util/osu_util.h), where messages above 8192 B are "large".
+"""
+
+from __future__ import annotations
+
+from time import perf_counter_ns, sleep
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.analysis.summarize import ENOUGH_VALUES, is_precise
+from cluster.benchmark import Benchmark
+from cluster.errors import SpecError
+from cluster.model import Definition, Layout, Value
+from cluster.rank import main
+from cluster.units import Sizes, format_size, format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import numpy as np
+    from mpi4py.MPI import Intracomm, Request
+    from numpy.typing import NDArray
+
+    from cluster.rank import Rank
+
+    Buffer = NDArray[np.uint8]
+
+TAG_DATA = 100
+TAG_ACK = 101
+LARGE = 8192  # bytes; above it OSU does fewer iterations
+PAGE = 4096  # bytes, the alignment of all buffers
+CHUNK = 1 << 20  # bytes compared at a time: they stay in the cache
+SEED = 20180626  # any number will do, if it is the same on all ranks
+NAP = 0.005  # seconds
+CLOCK = "time.perf_counter_ns of the rank that took the value (CLOCK_MONOTONIC)"
+
+ONEWAY = Definition(
+    benchmark="p2p",
+    metric="oneway_time",
+    unit="s",
+    better="lower",
+    what=(
+        "one blocking MPI_Send from the first rank of the pair to the second: the sender's value is "
+        "the time until its buffer was free again, the receiver's the time in MPI_Recv"
+    ),
+    clock=CLOCK,
+    synchronisation="barrier of the pair before each value, outside the timed region",
+    warm_up="2 messages, not timed, unless said otherwise",
+    aggregation="each rank",
+)
+LATENCY = Definition(
+    benchmark="p2p",
+    metric="latency",
+    unit="s",
+    better="lower",
+    what="half of one blocking round trip (MPI_Send and MPI_Recv on both sides)",
+    clock=CLOCK,
+    synchronisation="barrier of the pair before the first value; each round trip orders the next",
+    warm_up="100 round trips up to 8192 B, 10 above, not timed, unless said otherwise",
+    aggregation="one rank",
+)
+BANDWIDTH = Definition(
+    benchmark="p2p",
+    metric="bandwidth",
+    unit="B/s",
+    better="higher",
+    what=(
+        "a window of non-blocking sends from one buffer (64 unless said otherwise), and one 4 B "
+        "acknowledgement after the last: all bytes of the window over the time until it came"
+    ),
+    clock=CLOCK,
+    synchronisation="barrier of the pair before the first value; each acknowledgement orders the next",
+    warm_up="10 windows up to 8192 B, 2 above, not timed, unless said otherwise",
+    aggregation="one rank",
+)
+BIDIRECTIONAL = Definition(
+    benchmark="p2p",
+    metric="bidirectional",
+    unit="B/s",
+    better="higher",
+    what=(
+        "both ranks post a window of non-blocking receives and sends (64 unless said otherwise), "
+        "wait for all, and acknowledge with 4 B: the bytes of both directions over the time"
+    ),
+    clock=CLOCK,
+    synchronisation="barrier of the pair before each value, outside the timed region",
+    warm_up="10 windows up to 8192 B, 2 above, not timed, unless said otherwise",
+    aggregation="slowest rank",
+)
+
+
+class Params(Value, kw_only=True):
+    """The parameters of `p2p`.
+
+    Args:
+        metrics: which of oneway_time, latency, bandwidth and bidirectional to take.
+        sizes: message sizes: 8:64MiB (powers of two), a list, or one.
+        iterations: values per size; OSU's numbers if not given.
+        warm_up: untimed repetitions before the first value; OSU's numbers if not given.
+        window: messages in flight, for bandwidth and bidirectional.
+        pair: the two ranks that exchange messages; all others sleep.
+        until_precise: stop when the median is known to 2.5 %, with 20 values or more.
+        max_iterations: where --until-precise gives up and says "not converged".
+
+    """
+
+    metrics: tuple[str, ...] = ("latency", "bandwidth")
+    sizes: Sizes = Sizes.parse("8:4MiB")
+    iterations: int | None = None
+    warm_up: int | None = None
+    window: int = 64
+    pair: tuple[int, int] = (0, 1)
+    until_precise: bool = False
+    max_iterations: int = 20_000
+
+
+class Counts(Value, kw_only=True):
+    """How often something is done.
+
+    Args:
+        warm_up: repetitions that are not timed.
+        values: repetitions that are; the most, if the end is found by precision.
+        adaptive: whether it is.
+
+    """
+
+    warm_up: int
+    values: int
+    adaptive: bool
+
+
+class P2P(Benchmark[Params]):
+    """Point-to-point messages between any two ranks."""
+
+    Params = Params
+    metrics: ClassVar[tuple[Definition, ...]] = (ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL)
+
+    def check(self, params: Params, layout: Layout) -> None:
+        """Refuse unknown metrics, empty work, and ranks that do not exist."""
+        self.selected(params)
+        for field in ("iterations", "window", "max_iterations"):
+            count = getattr(params, field)
+            if count is not None and count < 1:
+                flag = field.replace("_", "-")
+                raise SpecError(f"--{flag} is {count}; it must be at least 1.")
+        if params.warm_up is not None and params.warm_up < 0:
+            raise SpecError(f"--warm-up is {params.warm_up}; it must be at least 0.")
+        if not params.sizes:
+            raise SpecError("There are no sizes.", remedy="Give some: --sizes 8:64MiB")
+        low, high = min(params.pair), max(params.pair)
+        if low == high or low < 0 or high >= layout.size:
+            raise SpecError(
+                f"--pair {params.pair[0]},{params.pair[1]} is not two of the {layout.size} rank(s).",
+                remedy="Two ranks are needed: --hosts 2 (or --ranks-per-host 2).",
+            )
+
+    def selected(self, params: Params) -> tuple[Definition, ...]:
+        """Give the definitions of the metrics asked for, in that order."""
+        known = {definition.metric: definition for definition in self.metrics}
+        unknown = [metric for metric in params.metrics if metric not in known]
+        if unknown or not params.metrics:
+            raise SpecError(
+                f"p2p has no metric {unknown[0]!r}." if unknown else "There are no metrics.",
+                remedy=f"There are: {', '.join(known)}",
+            )
+        return tuple(known[metric] for metric in dict.fromkeys(params.metrics))
+
+    def measure(self, rank: Rank, params: Params) -> None:
+        """Exchange messages on the pair; everybody else sleeps until it is done."""
+        member = rank.number in params.pair
+        comm = rank.comm.Split(int(member), params.pair.index(rank.number) if member else 0)
+        if member:
+            Exchange(rank, comm, params).run(self.selected(params))
+        _sleep_until_all_are_here(rank.comm)
+
+
+class Exchange:
+    """One rank's half of all exchanges.
+
+    Every metric is a function `once(i)` that does one repetition, timed, and gives its seconds, or
+    nothing on the rank that does not take this metric's values.
+
+    Args:
+        rank: who we are among all ranks.
+        comm: of the pair; its rank 0 sends first.
+        params: of the benchmark.
+
+    """
+
+    def __init__(self, rank: Rank, comm: Intracomm, params: Params) -> None:
+        """Make the buffers, once for all sizes; both ranks send the same bytes."""
+        self.rank = rank
+        self.comm = comm
+        self.params = params
+        self.first = comm.Get_rank() == 0
+        self.peer = 1 - comm.Get_rank()
+        self.pattern = _pattern(max(params.sizes))
+        self.inverse = ~self.pattern if "oneway_time" in params.metrics else self.pattern
+        self.incoming = _aligned(max(params.sizes))
+
+    def run(self, definitions: tuple[Definition, ...]) -> None:
+        """Take every metric at every size."""
+        cells = [(definition, size) for definition in definitions for size in self.params.sizes]
+        for number, (definition, size) in enumerate(cells):
+            what = f"{definition.metric} {format_size(size)}"
+
+            def tell(part: float, number: int = number, what: str = what) -> None:
+                self.rank.progress(number + part, len(cells), what)
+
+            tell(0.0)
+            self._series(definition, size, tell)
+            tell(1.0)
+
+    def _series(self, definition: Definition, size: int, tell: Callable[[float], None]) -> None:
+        """Take one metric at one size: warm up, repeat, and stop in agreement with the peer."""
+        once, counts = self._prepared(definition, size)
+        values = self.rank.begin(definition, {"size": size}, size=self._moved(definition, size))
+        self.comm.Barrier()
+        checkpoint = ENOUGH_VALUES
+        for i in range(-counts.warm_up, counts.values):
+            seconds = once(i)
+            if i < 0:
+                continue
+            if seconds is not None:
+                values.append(seconds)
+            if definition is ONEWAY and seconds is not None:
+                self.rank.say(oneway_line(self.rank.number, size, seconds))
+                tell((i + 1) / counts.values)
+            if counts.adaptive and i + 1 == checkpoint:
+                if self._agree(values):
+                    break
+                checkpoint += max(1, checkpoint // 10)
+        if definition is not ONEWAY and (definition is not BANDWIDTH or not self.first):
+            self._check(self.pattern[:size], definition, size)
+        self.rank.end()
+        self._say(definition, size, values)
+
+    def _prepared(
+        self, definition: Definition, size: int
+    ) -> tuple[Callable[[int], float | None], Counts]:
+        small = size <= LARGE
+        self.incoming[:size] = 0
+        if definition is ONEWAY:
+            return self._oneway(size), self._counts(2, 100)
+        if definition is LATENCY:
+            counts = self._counts(100, 10_000) if small else self._counts(10, 1_000)
+            return self._latency(size), counts
+        once = self._bandwidth(size) if definition is BANDWIDTH else self._bidirectional(size)
+        return once, self._counts(10, 100) if small else self._counts(2, 20)
+
+    def _counts(self, warm_up: int, values: int) -> Counts:
+        own = self.params
+        if own.until_precise:
+            values = own.max_iterations
+        elif own.iterations is not None:
+            values = own.iterations
+        warm_up = warm_up if own.warm_up is None else own.warm_up
+        return Counts(warm_up=warm_up, values=values, adaptive=own.until_precise)
+
+    def _agree(self, values: list[float]) -> bool:
+        """Stop when every rank that takes values has enough; outside the timed region."""
+        enough = not values or is_precise(values)
+        return bool(self.comm.allreduce(int(enough)) == self.comm.Get_size())
+
+    def _oneway(self, size: int) -> Callable[[int], float | None]:
+        """Send one message from the first rank to the second, and check every byte of it.
+
+        Two buffers with inverse bits take turns, so that a byte that did not arrive is seen.
+        """
+        patterns = self.pattern[:size], self.inverse[:size]
+        incoming = self.incoming[:size]
+
+        def once(i: int) -> float:
+            outgoing = patterns[i % 2]
+            self.comm.Barrier()
+            if self.first:
+                start = perf_counter_ns()
+                self.comm.Send(outgoing, self.peer, TAG_DATA)
+                return (perf_counter_ns() - start) / 1e9
+            start = perf_counter_ns()
+            self.comm.Recv(incoming, self.peer, TAG_DATA)
+            seconds = (perf_counter_ns() - start) / 1e9
+            self._check(outgoing, ONEWAY, size)
+            return seconds
+
+        return once
+
+    def _latency(self, size: int) -> Callable[[int], float | None]:
+        """Bounce a message off the peer."""
+        outgoing, incoming = self.pattern[:size], self.incoming[:size]
+        send, receive, peer = self.comm.Send, self.comm.Recv, self.peer
+
+        def ping(_: int) -> float:
+            start = perf_counter_ns()
+            send(outgoing, peer, TAG_DATA)
+            receive(incoming, peer, TAG_DATA)
+            return (perf_counter_ns() - start) / 2e9
+
+        def pong(_: int) -> None:
+            receive(incoming, peer, TAG_DATA)
+            send(outgoing, peer, TAG_DATA)
+
+        return ping if self.first else pong
+
+    def _bandwidth(self, size: int) -> Callable[[int], float | None]:
+        """Keep a window of messages to the peer in flight."""
+        outgoing, incoming, ack = self.pattern[:size], self.incoming[:size], bytearray(4)
+        isend, irecv, wait = self.comm.Isend, self.comm.Irecv, _waitall()
+        window, peer = range(self.params.window), self.peer
+
+        def source(_: int) -> float:
+            start = perf_counter_ns()
+            wait([isend(outgoing, peer, TAG_DATA) for _ in window])
+            self.comm.Recv(ack, peer, TAG_ACK)
+            return (perf_counter_ns() - start) / 1e9
+
+        def sink(_: int) -> None:
+            wait([irecv(incoming, peer, TAG_DATA) for _ in window])
+            self.comm.Send(ack, peer, TAG_ACK)
+
+        return source if self.first else sink
+
+    def _bidirectional(self, size: int) -> Callable[[int], float | None]:
+        """Keep a window of messages in flight in both directions at once."""
+        outgoing, incoming = self.pattern[:size], self.incoming[:size]
+        isend, irecv, wait = self.comm.Isend, self.comm.Irecv, _waitall()
+        window, peer = range(self.params.window), self.peer
+        ack_out, ack_in = bytearray(4), bytearray(4)
+
+        def once(_: int) -> float:
+            self.comm.Barrier()
+            start = perf_counter_ns()
+            receives = [irecv(incoming, peer, TAG_DATA) for _ in window]
+            wait(receives + [isend(outgoing, peer, TAG_DATA) for _ in window])
+            self.comm.Sendrecv(ack_out, peer, TAG_ACK, ack_in, peer, TAG_ACK)
+            return (perf_counter_ns() - start) / 1e9
+
+        return once
+
+    def _moved(self, definition: Definition, size: int) -> int:
+        """Give the bytes that move during one value."""
+        if definition is BANDWIDTH:
+            return size * self.params.window
+        if definition is BIDIRECTIONAL:
+            return 2 * size * self.params.window
+        return size
+
+    def _check(self, expected: Buffer, definition: Definition, size: int) -> None:
+        offset = first_difference(self.incoming[:size], expected)
+        if offset is not None:
+            raise WrongDataError(
+                f"{definition.metric} of {format_size(size)}: byte {offset} arrived as "
+                f"{self.incoming[offset]}, but was sent as {expected[offset]}"
+            )
+
+    def _say(self, definition: Definition, size: int, values: list[float]) -> None:
+        if definition is ONEWAY or not values or not self.first:
+            return
+        median = sorted(values)[len(values) // 2]
+        shown = self._moved(definition, size) / median if definition.unit == "B/s" else median
+        what = f"{definition.metric} {format_size(size)}"
+        text = format_value(shown, definition.unit)
+        self.rank.say(f"Process {self.rank.number} {what}: {text} (n={len(values)})")
+
+
+class WrongDataError(Exception):
+    """A byte arrived that was not sent."""
+
+
+def oneway_line(rank: int, size: int, seconds: float) -> str:
+    """Give the founding program's line; the rate is that of the unrounded time.
+
+    Args:
+        rank: that took the value.
+        size: of the message in bytes.
+        seconds: that it took.
+
+    Returns:
+        Such as `Process 1 transferred 100 MB in 23.1 ms (4323.8 MB/sec)`, where MB is 1e6 bytes.
+
+    """
+    mb = size / 1e6
+    return (
+        f"Process {rank} transferred {mb:g} MB in {seconds * 1e3:.1f} ms "
+        f"({mb / seconds:.1f} MB/sec)"
+    )
+
+
+def first_difference(arrived: Buffer, sent: Buffer) -> int | None:
+    """Find the first byte that differs.
+
+    Args:
+        arrived: the bytes received.
+        sent: as many that were expected.
+
+    Returns:
+        Its offset; none if all are equal.
+
+    """
+    import numpy as np  # noqa: PLC0415 - not needed to list or plan benchmarks
+
+    for start in range(0, len(sent), CHUNK):
+        piece, wanted = arrived[start : start + CHUNK], sent[start : start + CHUNK]
+        if not np.array_equal(piece, wanted):
+            return start + int(np.argmax(piece != wanted))
+    return None
+
+
+def _aligned(size: int) -> Buffer:
+    """Give zeroed memory that begins at a page."""
+    import numpy as np  # noqa: PLC0415
+
+    raw = np.zeros(size + PAGE, np.uint8)
+    start = -raw.ctypes.data % PAGE
+    return raw[start : start + size]
+
+
+def _pattern(size: int) -> Buffer:
+    """Give bytes without a period, the same on every rank."""
+    import numpy as np  # noqa: PLC0415
+
+    pattern = _aligned(size)
+    pattern[:] = np.frombuffer(np.random.default_rng(SEED).bytes(size), np.uint8)
+    return pattern
+
+
+def _waitall() -> Callable[[list[Request]], object]:
+    from mpi4py.MPI import Request  # noqa: PLC0415 - importing it starts MPI
+
+    return Request.Waitall
+
+
+def _sleep_until_all_are_here(comm: Intracomm) -> None:
+    """Wait without burning the core that the pair may need."""
+    request = comm.Ibarrier()
+    while not request.Test():
+        sleep(NAP)
+
+
+if __name__ == "__main__":
+    main(P2P())

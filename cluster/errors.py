@@ -1,0 +1,127 @@
+"""The error tree: every error says what happened, what it means and what to type next.
+
+ClusterError
+├── SpecError          what was asked cannot be done; nothing was created
+├── ProvisionError     a provider could not give the machines
+│   ├── Capacity       the zone has no room now; another zone or time may have
+│   ├── Quota          the account's limit is reached; ask for more
+│   ├── Denied         the account may not do this
+│   └── Timeout        it did not happen in time
+├── ShellError         a command could not be run, or its connection broke
+├── JobError           the job on the hosts failed; carries the tails of both streams
+└── ParseError         a text is not in the format expected; carries the line
+"""
+
+from __future__ import annotations
+
+TAIL_LINES = 20
+
+
+class ClusterError(Exception):
+    """Anything that goes wrong in `cluster`.
+
+    Args:
+        what: what happened, one sentence.
+        means: what that means for the user, if it is not obvious.
+        remedy: what to do next, best a command to type.
+
+    """
+
+    def __init__(self, what: str, *, means: str = "", remedy: str = "") -> None:
+        """Keep the three parts apart, so that each surface can show them its own way."""
+        super().__init__(what)
+        self.what = what
+        self.means = means
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        """Give the parts that are there, a line each."""
+        return "\n".join(part for part in (self.what, self.means, self.remedy) if part)
+
+
+class SpecError(ClusterError):
+    """What was asked for cannot be done; nothing was created."""
+
+
+class ProvisionError(ClusterError):
+    """A provider could not give the machines."""
+
+
+class Capacity(ProvisionError):
+    """There is no room for these machines now, in this zone."""
+
+
+class Quota(ProvisionError):
+    """The account's limit is reached."""
+
+
+class Denied(ProvisionError):
+    """The account is not permitted to do this."""
+
+
+class Timeout(ProvisionError):
+    """The machines did not become ready in time."""
+
+
+class ShellError(ClusterError):
+    """A command could not be run on a host, or the connection to it broke."""
+
+
+class JobError(ClusterError):
+    """A job on the hosts failed.
+
+    Args:
+        what: what happened, one sentence.
+        means: what it means.
+        remedy: what to do next.
+        stdout: the job's standard output, of which the tail is shown.
+        stderr: the job's standard error, of which the tail is shown.
+
+    """
+
+    def __init__(
+        self, what: str, *, means: str = "", remedy: str = "", stdout: str = "", stderr: str = ""
+    ) -> None:
+        """Keep the last lines of both streams."""
+        super().__init__(what, means=means, remedy=remedy)
+        self.stdout = tail(stdout)
+        self.stderr = tail(stderr)
+
+    def __str__(self) -> str:
+        """Show the tails between what happened and what to do."""
+        tails = [
+            f"--- last lines of {name} ---\n{text}"
+            for name, text in (("stdout", self.stdout), ("stderr", self.stderr))
+            if text
+        ]
+        return "\n".join(part for part in (self.what, self.means, *tails, self.remedy) if part)
+
+
+class ParseError(ClusterError):
+    """A text is not in the format expected.
+
+    Args:
+        what: what happened, one sentence.
+        line: the line that could not be read.
+        remedy: what to do next.
+
+    """
+
+    def __init__(self, what: str, *, line: str = "", remedy: str = "") -> None:
+        """Keep the line, and show its beginning."""
+        super().__init__(what, means=f"The line: {line[:200]!r}" if line else "", remedy=remedy)
+        self.line = line
+
+
+def tail(text: str, lines: int = TAIL_LINES) -> str:
+    """Give the last lines of a text.
+
+    Args:
+        text: any text.
+        lines: how many lines to keep.
+
+    Returns:
+        The last `lines` lines, without a newline at the end.
+
+    """
+    return "\n".join(text.rstrip("\n").splitlines()[-lines:])

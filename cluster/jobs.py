@@ -1,0 +1,252 @@
+"""One script in one detached tmux session, which outlives our connection and our process.
+
+Everything about a job is a file in its folder on the host: `job.sh` (what runs), `pid`, `stdout`,
+`stderr`, `progress.jsonl`, `measurements.RANK.jsonl` (what it writes) and `status` (its exit
+status, which appears by a rename once all else is written).
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.errors import JobError, ShellError
+from cluster.onhost import (
+    VARIABLE_NAMES,
+    VARIABLE_PREFIXES,
+    Ended,
+    Event,
+    Lost,
+    Wrote,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    from cluster.model import Completed, JobRecord, Machine
+    from cluster.shells import Shell
+
+MARK = "@cluster"  # the tmux option that says that a session is ours
+TIMED_OUT = 124  # what coreutils' timeout exits with
+KILL_AFTER = 10  # seconds between asking the ranks to end and killing them
+COMMAND_TIMEOUT = 60.0  # seconds for a command that is over in a moment
+
+SCRIPT = """\
+#!/bin/bash
+# Written by cluster: the job {session}. Its exit status appears in the file "status".
+cd -- {folder} || exit
+echo $$ > pid.part && mv pid.part pid
+unset {forget}
+{exports}
+ask() {{ asked=1; kill -TERM "$ranks" 2> /dev/null; }}
+trap ask TERM INT HUP
+exec 3> >(tee -i stdout) && out=$!
+exec 4> >(tee -i stderr >&2) && err=$!
+timeout --kill-after={kill_after} {seconds} \\
+  {command} \\
+  < /dev/null >&3 2>&4 3>&- 4>&- &
+ranks=$!
+exec 3>&- 4>&-
+status=
+while [ -z "$status" ] || kill -0 "$ranks" 2> /dev/null; do wait "$ranks"; status=$?; done
+wait "$out" "$err"
+[ -n "$asked" ] && [ "$status" -lt 128 ] && status=143
+echo "$status" > status.part && mv status.part status
+exit "$status"
+"""
+
+
+def script(
+    session: str, folder: str, argv: Sequence[str], env: Mapping[str, str], timeout: float
+) -> str:
+    """Write the script of a job.
+
+    The ranks run under `timeout`, on the host, so that a job ends in time also when nobody waits
+    for it any more. A signal to the script is passed on, and waited for.
+
+    Args:
+        session: the job's name, for people.
+        folder: of the job, on the host.
+        argv: the command that starts the ranks.
+        env: variables to export; `PATH` is put in front of what is there.
+        timeout: seconds.
+
+    Returns:
+        The script.
+
+    """
+    exports = [
+        f'export PATH={shlex.quote(value)}:"$PATH"'
+        if name == "PATH"
+        else f"export {name}={shlex.quote(value)}"
+        for name, value in env.items()
+    ]
+    return SCRIPT.format(
+        session=session,
+        folder=shlex.quote(folder),
+        exports="\n".join(exports),
+        kill_after=KILL_AFTER,
+        seconds=f"{timeout:g}",
+        command=shlex.join(argv),
+        # The tmux server may have been started with other values, long ago.
+        forget=" ".join([*VARIABLE_NAMES, *(f"${{!{prefix}@}}" for prefix in VARIABLE_PREFIXES)]),
+    )
+
+
+class Job:
+    """A job on a host.
+
+    Args:
+        record: what is known of it.
+        shell: to its host.
+        machine: its host.
+
+    """
+
+    def __init__(self, record: JobRecord, shell: Shell, machine: Machine) -> None:
+        """Keep who it is and how to get there."""
+        self.record = record
+        self._shell = shell
+        self._machine = machine
+
+    def start(self, text: str, files: Mapping[str, str]) -> None:
+        """Start the script in a detached session.
+
+        Args:
+            text: of the script.
+            files: that it needs beside it, by name.
+
+        Raises:
+            ShellError: the session could not be started.
+
+        """
+        folder = self.record.folder
+        for name, content in files.items():
+            self._shell.write(content, f"{folder}/{name}")
+        self._shell.write(text, f"{folder}/job.sh", mode=0o755)
+        session = self.record.session
+        target = f"={session}:"
+        self._must_tmux(
+            *("new-session", "-d", "-s", session, "-n", "0", "-x", "160", "-y", "48"),
+            *("-c", folder, "bash", f"{folder}/job.sh", ";"),
+            # A user's own ~/.tmux.conf may say otherwise for each of these.
+            *("set-option", "-t", target, "destroy-unattached", "off", ";"),
+            *("set-option", "-w", "-t", target, "remain-on-exit", "on", ";"),
+            *("set-option", "-t", target, MARK, folder),
+        )
+
+    def watch(self, on_event: Callable[[Wrote], None]) -> int:
+        """Wait for the end of the job.
+
+        Args:
+            on_event: called with what it writes, from its beginning on.
+
+        Returns:
+            Its exit status.
+
+        Raises:
+            JobError: it was lost: the session or the host is gone.
+
+        """
+        end: list[Ended | Lost] = []
+
+        def hear(line: str) -> None:
+            event = msgspec.json.decode(line, type=Event)
+            if isinstance(event, Wrote):
+                on_event(event)
+            else:
+                end.append(event)
+
+        done = self._agent("watch", on_line=hear)
+        if not end:
+            raise JobError(
+                f"The job {self.record.session} could not be watched.", stderr=done.stderr
+            )
+        if isinstance(end[0], Lost):
+            raise self._lost(end[0].reason)
+        return end[0].status
+
+    def stop(self) -> None:
+        """End the job's processes and wait until they are gone; its files and session stay."""
+        if not self._shell.exists(self.record.folder):
+            return
+        done = self._agent("stop")
+        if done.status != 0:
+            raise ShellError(
+                f"The job {self.record.session} could not be stopped.", means=done.stderr.strip()
+            )
+
+    def status(self) -> int | None:
+        """Give the exit status of the job; none while it runs.
+
+        Raises:
+            JobError: it was lost.
+
+        """
+        done = self._shell.run(["cat", f"{self.record.folder}/status"], timeout=COMMAND_TIMEOUT)
+        if done.status == 0 and done.stdout.strip():
+            return int(done.stdout)
+        if self._marked() == self.record.folder:
+            return None
+        raise self._lost("its tmux session is gone")
+
+    def fetch(self, to: Path) -> None:
+        """Bring the job's files home.
+
+        Args:
+            to: a folder here.
+
+        """
+        self._shell.fetch(self.record.folder, to)
+
+    def end_session(self) -> bool:
+        """End what runs in the session of this name, and the session, if it is ours.
+
+        Returns:
+            Whether the name is free now; it is not if somebody else's session has it.
+
+        """
+        session = self.record.session
+        if self._tmux("has-session", "-t", f"={session}") is None:
+            return True
+        folder = self._marked()
+        if not folder:
+            return False
+        if self._shell.exists(folder):
+            self._agent("stop", folder=folder)
+        self._tmux("kill-session", "-t", f"={session}")
+        return True
+
+    def _marked(self) -> str:
+        """Give the job folder that the session of this name belongs to; nothing if not ours."""
+        text = self._tmux("show-options", "-qv", "-t", f"={self.record.session}:", MARK)
+        return (text or "").strip()
+
+    def _tmux(self, *words: str) -> str | None:
+        done = self._shell.run(["tmux", *words], timeout=COMMAND_TIMEOUT)
+        return done.stdout if done.status == 0 else None
+
+    def _must_tmux(self, *words: str) -> None:
+        done = self._shell.run(["tmux", *words], timeout=COMMAND_TIMEOUT)
+        if done.status != 0:
+            raise ShellError(
+                f"The tmux session {self.record.session} could not be started on "
+                f"{self._machine.name}.",
+                means=done.stderr.strip(),
+            )
+
+    def _agent(
+        self, verb: str, *, folder: str = "", on_line: Callable[[str], None] | None = None
+    ) -> Completed:
+        python = f"{self._machine.bin}/python3"
+        argv = [python, "-P", "-m", "cluster.onhost", verb, folder or self.record.folder]
+        return self._shell.run(argv, on_line=on_line)
+
+    def _lost(self, reason: str) -> JobError:
+        return JobError(
+            f"The job {self.record.session} on {self._machine.name} was lost: {reason}.",
+            remedy=f"What it wrote until then is in {self.record.folder}",
+        )

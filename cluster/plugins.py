@@ -1,0 +1,91 @@
+"""A file in a folder is a plug-in.
+
+`names` lists a folder without importing anything, `load` imports one file. There is no table to
+edit and nothing to register. `CLUSTER_PLUGINS=DIR` adds your own: `DIR/benchmarks/NAME.py`,
+`DIR/providers/NAME.py` and so on.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+from abc import ABC
+from pathlib import Path
+from typing import ClassVar, TypeVar
+
+from cluster.errors import SpecError
+
+
+class Plugin(ABC):
+    """The base of each plug-in interface."""
+
+    folder: ClassVar[str]
+    """Import name of the package whose files are the plug-ins, such as `cluster.providers`."""
+
+    @property
+    def name(self) -> str:
+        """The name of the plug-in's file."""
+        return type(self).__module__.rpartition(".")[2]
+
+
+P = TypeVar("P", bound=Plugin)
+
+
+def names(kind: type[Plugin]) -> tuple[str, ...]:
+    """List the plug-ins of a kind, without importing them.
+
+    Args:
+        kind: the interface, such as `Provider`.
+
+    Returns:
+        Their names, sorted.
+
+    """
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(_paths(kind))))
+
+
+def load(kind: type[P], name: str) -> P:
+    """Import one plug-in.
+
+    Args:
+        kind: the interface, such as `Provider`.
+        name: of the plug-in's file.
+
+    Returns:
+        The plug-in.
+
+    Raises:
+        SpecError: there is none of this name, or its file does not hold exactly one.
+
+    """
+    known = names(kind)
+    if name not in known:
+        raise SpecError(
+            f"There is no {kind.__name__.lower()} {name!r}.", remedy=f"There are: {', '.join(known)}"
+        )
+    module = importlib.import_module(f"{kind.folder}.{name}")
+    found = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type)
+        and issubclass(value, kind)
+        and value.__module__ == module.__name__
+    ]
+    if len(found) != 1:
+        raise SpecError(
+            f"{module.__file__} holds {len(found)} classes derived from {kind.__name__}.",
+            means="A plug-in file holds exactly one.",
+        )
+    return found[0]()
+
+
+def _paths(kind: type[Plugin]) -> list[str]:
+    """Give the folders of a kind; the user's own is added to the package's path once."""
+    paths = importlib.import_module(kind.folder).__path__
+    own = os.environ.get("CLUSTER_PLUGINS")
+    if own:
+        folder = str(Path(own).resolve() / kind.folder.rpartition(".")[2])
+        if folder not in paths and Path(folder).is_dir():
+            paths.append(folder)
+    return list(paths)

@@ -1,0 +1,81 @@
+"""Where machines come from: one file per provider."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.model import Value
+from cluster.plugins import Plugin
+
+if TYPE_CHECKING:
+    from cluster.journal import Journal
+    from cluster.model import ClusterSpec, Machine, Plan, Resource
+
+
+class NoOptions(Value, kw_only=True):
+    """A provider without options of its own."""
+
+
+class Provider(Plugin):
+    """Makes machines and takes them away again."""
+
+    folder: ClassVar[str] = "cluster.providers"
+
+    Options: ClassVar[type[Value]] = NoOptions
+    """The provider's own options (`--option KEY=VALUE`), typed."""
+
+    @abstractmethod
+    def plan(self, spec: ClusterSpec) -> Plan:
+        """Tell what would be done, or refuse, before anything is made.
+
+        Args:
+            spec: what is asked.
+
+        Returns:
+            What would be done.
+
+        Raises:
+            SpecError: it cannot be honoured here.
+
+        """
+
+    @abstractmethod
+    def create(self, spec: ClusterSpec, journal: Journal) -> tuple[Machine, ...]:
+        """Make the machines, all or none.
+
+        Args:
+            spec: what is asked, already planned.
+            journal: where each intent is written before its call.
+
+        Returns:
+            The machines, in the order of the ranks.
+
+        Raises:
+            ProvisionError: they could not be made; nothing is left.
+
+        """
+
+    @abstractmethod
+    def find(self, name: str) -> tuple[Resource, ...]:
+        """Ask the provider what exists of a cluster.
+
+        Args:
+            name: of the cluster.
+
+        Returns:
+            Everything that is ours.
+
+        """
+
+    @abstractmethod
+    def destroy(self, name: str) -> None:
+        """Take away everything of a cluster; what is gone already is fine.
+
+        Args:
+            name: of the cluster.
+
+        Raises:
+            ProvisionError: something is left.
+
+        """

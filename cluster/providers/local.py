@@ -1,0 +1,55 @@
+"""This machine as every host of the cluster: nothing is made, nothing costs money."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.errors import SpecError
+from cluster.model import ClusterSpec, Machine, Plan, Resource
+from cluster.providers import Provider
+
+if TYPE_CHECKING:
+    from cluster.journal import Journal
+
+REFUSED = {
+    "placement": "this machine cannot be moved closer to itself",
+    "instance": "this machine is the type that it is",
+    "zone": "this machine is where it is",
+}
+
+
+class Local(Provider):
+    """Runs all ranks on this machine, with the MPI that is installed beside this Python."""
+
+    def plan(self, spec: ClusterSpec) -> Plan:
+        """Refuse what only a cloud can give."""
+        for field, reason in REFUSED.items():
+            if getattr(spec, field):
+                raise SpecError(
+                    f"--{field} has no meaning for the provider 'local': {reason}.",
+                    remedy=f"Leave --{field} out, or choose another --provider.",
+                )
+        return Plan(lines=(f"{spec.hosts} x this machine, {spec.ranks_per_host} rank(s) on each",))
+
+    def create(self, spec: ClusterSpec, journal: Journal) -> tuple[Machine, ...]:
+        """Name this machine once for each host asked for."""
+        return tuple(
+            Machine(
+                name=f"{number}.mpi.{spec.name}",
+                id=f"local-{number}",
+                address="localhost",
+                shell="local",
+                folder=str(journal.folder / "host"),
+                bin=str(Path(sys.executable).parent),
+            )
+            for number in range(spec.hosts)
+        )
+
+    def find(self, name: str) -> tuple[Resource, ...]:
+        """Find nothing: nothing was made."""
+        return ()
+
+    def destroy(self, name: str) -> None:
+        """Do nothing: nothing was made."""

@@ -1,0 +1,174 @@
+"""What each rank of a benchmark uses: who it is, where values go, how it fails.
+
+Values survive everything but SIGKILL: a thread that sleeps in `read` wakes up on SIGTERM, writes
+what the cell in progress has, and ends the process, also while the main thread is inside MPI.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.benchmark import convert
+from cluster.model import Definition, Measurement, Progress, Scalar
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+    from cluster.benchmark import Benchmark
+
+PROGRESS_EVERY = 0.1  # seconds between two lines of progress
+
+
+class Cell:
+    """One series of values while it is being taken.
+
+    Args:
+        definition: of the metric.
+        params: the point of the parameters.
+        size: bytes that move during each value; 0 if nothing is moved.
+
+    """
+
+    def __init__(self, definition: Definition, params: dict[str, Scalar], size: int = 0) -> None:
+        """Start with no values."""
+        self.definition = definition
+        self.params = params
+        self.bytes = size
+        self.values: list[float] = []
+
+
+class Rank:
+    """One rank of a running benchmark.
+
+    Args:
+        comm: of all ranks.
+        folder: of the job.
+
+    """
+
+    def __init__(self, comm: Intracomm, folder: Path) -> None:
+        """Open this rank's file and begin to listen for the signal to stop."""
+        self.comm = comm
+        self.number = comm.Get_rank()
+        self.size = comm.Get_size()
+        self._progress: IO[bytes] | None = None
+        if self.number == 0:
+            self._progress = (folder / "progress.jsonl").open("ab", buffering=0)
+        self._file = (folder / f"measurements.{self.number}.jsonl").open("ab", buffering=0)
+        self._open: Cell | None = None
+        self._told = 0.0
+        self._listen()
+
+    def begin(
+        self, definition: Definition, params: dict[str, Scalar], *, size: int = 0
+    ) -> list[float]:
+        """Begin a series of values.
+
+        Args:
+            definition: of the metric.
+            params: the point of the parameters.
+            size: bytes that move during each value; 0 if nothing is moved.
+
+        Returns:
+            The list to append the values to.
+
+        """
+        self._open = Cell(definition, params, size)
+        return self._open.values
+
+    def end(self) -> None:
+        """Write the series that was begun; one without values leaves nothing."""
+        cell, self._open = self._open, None
+        if cell is not None:
+            self._write(cell, complete=True)
+
+    def say(self, line: str) -> None:
+        """Print a line for people who watch the session.
+
+        Args:
+            line: without a newline.
+
+        """
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+
+    def progress(self, done: float, total: int, what: str) -> None:
+        """Tell how far the job is; only rank 0's word counts, at most ten times a second.
+
+        Args:
+            done: steps done, a part of one included.
+            total: steps in all.
+            what: is being done.
+
+        """
+        now = time.monotonic()
+        if self._progress is None or (done < total and now - self._told < PROGRESS_EVERY):
+            return
+        self._told = now
+        line = msgspec.json.encode(Progress(done=done, total=total, what=what))
+        self._progress.write(line + b"\n")
+
+    def _write(self, cell: Cell, *, complete: bool) -> None:
+        if not cell.values:
+            return
+        measurement = Measurement(
+            metric=cell.definition.metric,
+            definition=cell.definition.id,
+            unit="s",
+            params=cell.params,
+            rank=self.number,
+            host=platform.node(),
+            values=tuple(cell.values),
+            bytes=cell.bytes,
+            complete=complete,
+        )
+        self._file.write(msgspec.json.encode(measurement) + b"\n")
+
+    def _listen(self) -> None:
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: None)  # the thread below does the work
+        threading.Thread(target=self._stop_on_signal, args=(reader,), daemon=True).start()
+
+    def _stop_on_signal(self, reader: int) -> None:
+        number = os.read(reader, 1)[0]
+        cell = self._open
+        if cell is not None:
+            self._write(cell, complete=False)
+        os._exit(128 + number)
+
+
+def main(benchmark: Benchmark[Any]) -> None:
+    """Run a benchmark as one rank: the last line of every benchmark's file.
+
+    Whatever goes wrong on one rank ends all of them: the others would wait for it for ever.
+
+    Args:
+        benchmark: to run; its parameters are the first argument, as JSON.
+
+    """
+    from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
+
+    comm = MPI.COMM_WORLD
+    try:
+        params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
+        rank = Rank(comm, Path.cwd())
+        benchmark.measure(rank, params)
+        comm.Barrier()
+    except (Exception, SystemExit):
+        sys.stderr.write(f"Rank {comm.Get_rank()} of {comm.Get_size()} failed:\n")
+        traceback.print_exc()
+        sys.stderr.flush()
+        comm.Abort(1)

@@ -1,0 +1,40 @@
+"""Comma-separated values in base units, for other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING
+
+from cluster.reports import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.model import Summary
+
+NUMBERS = ("n", "median", "ci_low", "ci_high", "p5", "p95", "p99", "converged", "complete")
+
+
+class Csv(Report):
+    """A column per parameter and per number; seconds, bytes and bytes per second."""
+
+    def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
+        """Write a row per summary; the notes have no place in this format."""
+        params = list(dict.fromkeys(key for summary in summaries for key in summary.params))
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(["metric", "unit", *params, *NUMBERS])
+        writer.writerows(_cells(summary, params) for summary in summaries)
+        return out.getvalue()
+
+
+def _cells(summary: Summary, params: list[str]) -> list[object]:
+    low, high = summary.ci or ("", "")
+    return [
+        summary.metric,
+        summary.unit,
+        *(summary.params.get(key, "") for key in params),
+        *(summary.n, summary.median, low, high, summary.p5, summary.p95, summary.p99),
+        *(str(summary.converged).lower(), str(summary.complete).lower()),
+    ]

@@ -1,0 +1,22 @@
+"""JSON in base units, for other programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.reports import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.model import Summary
+
+
+class Json(Report):
+    """A list of objects with every field of a summary: seconds, bytes, bytes per second."""
+
+    def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
+        """Write an object per summary; the notes are in the run's record."""
+        return msgspec.json.format(msgspec.json.encode(list(summaries)), indent=2).decode() + "\n"

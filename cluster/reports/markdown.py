@@ -1,0 +1,23 @@
+"""A table in GitHub's Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.reports import COLUMNS, Report, row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.model import Summary
+
+
+class Markdown(Report):
+    """A table, and the notes as paragraphs."""
+
+    def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
+        """Show a row per summary."""
+        rows = [COLUMNS, ["---"] * len(COLUMNS), *(row(summary) for summary in summaries)]
+        table = [f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |" for cells in rows]
+        paragraphs = [line for note in notes for line in ("", f"Note: {note}")]
+        return "\n".join([*table, *paragraphs]) + "\n"

@@ -1,0 +1,40 @@
+"""A table for a terminal."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from cluster.reports import COLUMNS, Report, row
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.model import Summary
+
+LEFT = ("metric", "parameters", "converged")
+WIDE = 200  # columns: a table is never squeezed; a narrow terminal wraps it
+
+
+class Terminal(Report):
+    """Aligned columns, and the notes below."""
+
+    def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
+        """Show a row per summary."""
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        for column in COLUMNS:
+            table.add_column(column, justify="left" if column in LEFT else "right", no_wrap=True)
+        for summary in summaries:
+            table.add_row(*row(summary))
+        out = io.StringIO()
+        console = Console(file=out, width=WIDE, highlight=False, markup=False, emoji=False)
+        if summaries:
+            console.print(table)
+        else:
+            console.print("No values were taken.")
+        lines = [line.rstrip() for line in out.getvalue().strip("\n").splitlines()]
+        return "\n".join([*lines, *(f"Note: {note}" for note in notes)]) + "\n"

@@ -1,0 +1,273 @@
+"""The run folder: `run.json`, `measurements.jsonl`, `raw/`; values are only ever appended."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+import msgspec
+
+from cluster.errors import ClusterError, ParseError, SpecError
+from cluster.model import Measurement, Record, Status, Summary, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+RECORD = "run.json"
+MEASUREMENTS = "measurements.jsonl"
+RAW = "raw"
+DEFAULT_ROOT = "runs"
+CHUNK = 1 << 16
+
+
+class Run(Value, kw_only=True):
+    """One run: its record and all its raw values.
+
+    Args:
+        folder: of the run.
+        record: what happened.
+        measurements: in the order they came.
+        warnings: what could not be read.
+
+    """
+
+    folder: Path
+    record: Record
+    measurements: tuple[Measurement, ...]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def status(self) -> Status:
+        """How far it came."""
+        return self.record.status
+
+    def summary(self) -> tuple[Summary, ...]:
+        """Say what the values say.
+
+        Returns:
+            One summary per metric, point and series.
+
+        """
+        from cluster.analysis.summarize import summarize  # noqa: PLC0415 - it imports NumPy
+
+        return summarize(self.measurements, self.record.definitions)
+
+
+def root(own: str | Path | None = None) -> Path:
+    """Give the folder that holds all runs: the one asked for, `CLUSTER_RUNS`, or `runs`.
+
+    Args:
+        own: the one asked for.
+
+    Returns:
+        Its absolute path.
+
+    """
+    return Path(own or os.environ.get("CLUSTER_RUNS") or DEFAULT_ROOT).absolute()
+
+
+def create(where: Path, name: str, benchmark: str, at: float) -> Path:
+    """Make a folder that no other run has: `WHERE/NAME/YYYYMMDDTHHMMSSZ-BENCHMARK[.N]`.
+
+    Args:
+        where: all runs are.
+        name: of the cluster.
+        benchmark: that will run.
+        at: when, in seconds since the epoch.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ClusterError: it cannot be made.
+
+    """
+    stem = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(at))}-{benchmark}"
+    number = 0
+    while True:
+        folder = where / name / (f"{stem}.{number}" if number else stem)
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError as error:
+            if not (where / name).is_dir():
+                raise _unwritable(where, error) from error
+            number += 1
+        except OSError as error:
+            raise _unwritable(where, error) from error
+        else:
+            return folder
+
+
+def write(folder: Path, record: Record) -> None:
+    """Replace the record of a run, in one step.
+
+    Args:
+        folder: of the run.
+        record: what happened so far.
+
+    Raises:
+        ClusterError: it cannot be written.
+
+    """
+    part = folder / f".{RECORD}.{os.getpid()}"
+    try:
+        with part.open("wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(folder / RECORD)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def append(folder: Path, measurements: Iterable[Measurement]) -> None:
+    """Add measurements to a run, after removing a last line that a crash had cut off.
+
+    Args:
+        folder: of the run.
+        measurements: to add.
+
+    Raises:
+        ClusterError: they cannot be written.
+
+    """
+    lines = b"".join(msgspec.json.encode(m) + b"\n" for m in measurements)
+    if not lines:
+        return
+    try:
+        with (folder / MEASUREMENTS).open("a+b") as file:
+            _cut_back(file)
+            file.write(lines)
+            file.flush()
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def _cut_back(file: IO[bytes]) -> None:
+    """Remove what follows the last newline."""
+    end = file.seek(0, os.SEEK_END)
+    start = end
+    last = b""
+    while start > 0 and b"\n" not in last:
+        start = max(0, start - CHUNK)
+        file.seek(start)
+        last = file.read(end - start)
+    keep = start + last.rfind(b"\n") + 1
+    if keep < end:
+        file.truncate(keep)
+
+
+def record(folder: Path) -> Record:
+    """Read the record of a run.
+
+    Args:
+        folder: of the run.
+
+    Returns:
+        The record.
+
+    Raises:
+        SpecError: there is none there.
+        ParseError: it is not one that we can read.
+
+    """
+    try:
+        return msgspec.json.decode((folder / RECORD).read_bytes(), type=Record)
+    except OSError as error:
+        raise SpecError(
+            f"{folder} is not a run: its {RECORD} cannot be read ({error.strerror}).",
+            remedy="List the runs: cluster runs",
+        ) from error
+    except msgspec.DecodeError as error:
+        raise ParseError(
+            f"{folder / RECORD} cannot be read: {error}",
+            remedy="It may come from another version of cluster.",
+        ) from error
+
+
+def read(folder: Path) -> Run:
+    """Read a run with all its values.
+
+    Args:
+        folder: of the run.
+
+    Returns:
+        The run; a last line that was cut off is left out, and said in `warnings`.
+
+    Raises:
+        SpecError: there is no run there.
+        ParseError: its record, or a line before the last, cannot be read.
+
+    """
+    known = record(folder)
+    try:
+        text = (folder / MEASUREMENTS).read_bytes()
+    except FileNotFoundError:
+        text = b""
+    lines = text.splitlines()
+    warnings: tuple[str, ...] = ()
+    if lines and not text.endswith(b"\n"):
+        lines.pop()
+        warnings = (f"The last line of {MEASUREMENTS} was cut off, and is left out.",)
+    found = tuple(_measurement(folder, number, line) for number, line in enumerate(lines, 1))
+    return Run(folder=folder, record=known, measurements=found, warnings=warnings)
+
+
+def _measurement(folder: Path, number: int, line: bytes) -> Measurement:
+    try:
+        return msgspec.json.decode(line, type=Measurement)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ParseError(
+            f"Line {number} of {folder / MEASUREMENTS} is not a measurement: {error}",
+            line=line.decode(errors="replace"),
+        ) from error
+
+
+def folders(where: Path) -> list[Path]:
+    """List the runs under a folder, the oldest first.
+
+    Args:
+        where: all runs are.
+
+    Returns:
+        Their folders.
+
+    """
+    found = [path.parent for path in where.glob(f"*/*/{RECORD}")]
+    return sorted(found, key=lambda folder: (folder.name, folder.parent.name))
+
+
+def find(where: Path, which: str) -> Path:
+    """Find one run by its folder, its id, the name of its cluster, or `latest`.
+
+    Args:
+        where: all runs are.
+        which: of them; the newest that fits.
+
+    Returns:
+        Its folder.
+
+    Raises:
+        SpecError: there is none.
+
+    """
+    if (Path(which) / RECORD).is_file():
+        return Path(which).absolute()
+    for folder in reversed(folders(where)):
+        names = (folder.name, folder.parent.name, f"{folder.parent.name}/{folder.name}")
+        if which == "latest" or which in names:
+            return folder
+    raise SpecError(
+        f"There is no run {which!r} under {where}.",
+        means="A run is named by its folder, its id, its cluster (the newest run) or 'latest'.",
+        remedy="List them: cluster runs",
+    )
+
+
+def _unwritable(path: Path, error: OSError) -> ClusterError:
+    return ClusterError(
+        f"The run folder cannot be written: {path}: {error.strerror}.",
+        remedy="Choose another place: --runs DIR",
+    )

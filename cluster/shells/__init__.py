@@ -1,0 +1,95 @@
+"""How commands and files reach a host: one file per way."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.plugins import Plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from cluster.model import Completed
+
+
+class Shell(Plugin):
+    """Runs commands and moves files on one host."""
+
+    folder: ClassVar[str] = "cluster.shells"
+
+    @abstractmethod
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> Completed:
+        """Run a command to its end; its exit status is for the caller to judge.
+
+        Args:
+            argv: the command, unquoted.
+            timeout: seconds after which it is ended.
+            on_line: called with each line of its standard output as it comes (which is then not
+                kept).
+
+        Returns:
+            Its status and streams.
+
+        Raises:
+            ShellError: it could not be started, or did not end in time.
+
+        """
+
+    @abstractmethod
+    def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
+        """Write a file there, atomically; folders on the way are made.
+
+        Args:
+            text: of the file.
+            path: on the host.
+            mode: of the file.
+
+        Raises:
+            ShellError: it could not be written.
+
+        """
+
+    @abstractmethod
+    def fetch(self, path: str, to: Path) -> None:
+        """Bring the files of a folder home.
+
+        Args:
+            path: of a folder on the host.
+            to: a folder here; it is made, and files of the same name are replaced.
+
+        Raises:
+            ShellError: it could not be read.
+
+        """
+
+    @abstractmethod
+    def exists(self, path: str) -> bool:
+        """Tell whether there is such a file or folder.
+
+        Args:
+            path: on the host.
+
+        Returns:
+            Whether it is there.
+
+        """
+
+    @abstractmethod
+    def remove(self, path: str) -> None:
+        """Remove a folder and what is in it; one that is not there is fine.
+
+        Args:
+            path: on the host.
+
+        Raises:
+            ShellError: it could not be removed.
+
+        """

@@ -1,0 +1,121 @@
+"""This machine: subprocesses and the file system."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+
+from cluster.errors import ShellError
+from cluster.model import Completed
+from cluster.shells import Shell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+class Local(Shell):
+    """Runs commands here, in sessions of their own: a Ctrl-C meant for us does not end them."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> Completed:
+        """Run a command, without a shell in between."""
+        try:
+            process = subprocess.Popen(
+                list(argv),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ShellError(f"{argv[0]} could not be run: {error.strerror}.") from error
+        try:
+            stdout, stderr = _collect(process, timeout, on_line)
+        except subprocess.TimeoutExpired as error:
+            raise ShellError(f"{argv[0]} did not end within {timeout:g} s.") from error
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        status = process.returncode if process.returncode >= 0 else 128 - process.returncode
+        return Completed(argv=tuple(argv), status=status, stdout=stdout, stderr=stderr)
+
+    def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
+        """Write beside the file, then rename."""
+        target = Path(path)
+        part = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part.write_text(text)
+            part.chmod(mode)
+            part.replace(target)
+        except OSError as error:
+            raise _failed("written", path, error) from error
+
+    def fetch(self, path: str, to: Path) -> None:
+        """Copy a folder's files."""
+        try:
+            shutil.copytree(path, to, dirs_exist_ok=True)
+        except (OSError, shutil.Error) as error:
+            raise _failed("copied", path, error) from error
+
+    def exists(self, path: str) -> bool:
+        """Look."""
+        return Path(path).exists()
+
+    def remove(self, path: str) -> None:
+        """Remove a tree."""
+        try:
+            shutil.rmtree(path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _failed("removed", path, error) from error
+
+
+def _failed(done: str, path: str, error: Exception) -> ShellError:
+    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return ShellError(f"{path} could not be {done}: {why}.")
+
+
+def _collect(
+    process: subprocess.Popen[str], timeout: float | None, on_line: Callable[[str], None] | None
+) -> tuple[str, str]:
+    if on_line is None:
+        return process.communicate(timeout=timeout)
+    assert process.stdout is not None  # noqa: S101 - both are pipes
+    assert process.stderr is not None  # noqa: S101
+    complaints: list[str] = []
+    reader = threading.Thread(target=_drain, args=(process.stderr, complaints), daemon=True)
+    killer = threading.Timer(timeout, process.kill) if timeout is not None else None
+    with process.stdout, process.stderr:
+        reader.start()
+        if killer is not None:
+            killer.start()
+        try:
+            for line in process.stdout:
+                on_line(line.rstrip("\n"))
+            process.wait()
+            reader.join()
+        finally:
+            if killer is not None:
+                killer.cancel()
+            if process.poll() is None:
+                process.kill()
+            reader.join()
+    return "", "".join(complaints)
+
+
+def _drain(stream: IO[str], into: list[str]) -> None:
+    into.extend(stream)

@@ -1,0 +1,45 @@
+"""How ranks start: one file per starter, pure."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.plugins import Plugin
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.model import Layout
+
+
+class Starter(Plugin):
+    """Starts the ranks of one program over a layout."""
+
+    folder: ClassVar[str] = "cluster.starters"
+
+    @abstractmethod
+    def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
+        """Give the command line that starts all ranks.
+
+        Args:
+            program: the command of each rank.
+            layout: which hosts run how many ranks.
+
+        Returns:
+            The command, unquoted.
+
+        """
+
+    def env(self, layout: Layout) -> dict[str, str]:
+        """Give the environment variables that the command needs; none by default.
+
+        Args:
+            layout: which hosts run how many ranks.
+
+        Returns:
+            Names and values.
+
+        """
+        del layout
+        return {}

@@ -1,0 +1,172 @@
+"""Sizes, times and rates as people write and read them.
+
+A size is bytes, a time is seconds, a rate is bytes per second. MB = 1e6 bytes and MiB = 2**20
+bytes, and the difference is never blurred.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Self
+
+from cluster.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+BYTES = {
+    "": 1,
+    "B": 1,
+    "kB": 10**3,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+}
+LARGEST = 2**40
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+
+
+class Sizes(tuple[int, ...]):
+    """Message sizes in bytes, as `8:64MiB` (powers of two), `8,65536` or a list of numbers."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, value: str | int | Iterable[int]) -> Self:
+        """Read sizes as a person or a script gives them.
+
+        Args:
+            value: `FIRST:LAST` (every doubling of FIRST up to LAST), a comma-separated list, one
+                size, or numbers; sizes may carry a unit (kB, MB, GB = 1e3, 1e6, 1e9 bytes; KiB,
+                MiB, GiB = 2**10, 2**20, 2**30).
+
+        Returns:
+            The sizes in bytes, in the order given.
+
+        Raises:
+            SpecError: a size is not a positive whole number of bytes, or a range runs backwards.
+
+        """
+        if isinstance(value, str):
+            return cls(size for part in value.split(",") for size in _expand(part))
+        if isinstance(value, int):
+            value = (value,)
+        return cls(_checked(size, str(size)) for size in value)
+
+    def __str__(self) -> str:
+        """Give the form that `parse` reads."""
+        return ",".join(str(size) for size in self)
+
+
+def _expand(part: str) -> Iterable[int]:
+    first, colon, last = part.partition(":")
+    if not colon:
+        return (parse_size(first),)
+    low, high = parse_size(first), parse_size(last)
+    if low > high:
+        raise SpecError(
+            f"The sizes {part!r} run backwards: {low} B is more than {high} B.",
+            remedy=f"Write the smaller one first: --sizes {last}:{first}",
+        )
+    return _doublings(low, high)
+
+
+def _doublings(low: int, high: int) -> list[int]:
+    return [low << k for k in range((high // low).bit_length())]
+
+
+def parse_size(text: str) -> int:
+    """Read one size.
+
+    Args:
+        text: such as `8`, `64KiB` or `1.5MB`.
+
+    Returns:
+        The size in bytes.
+
+    Raises:
+        SpecError: it is not a positive whole number of bytes.
+
+    """
+    match = _SIZE.fullmatch(text.strip())
+    if match is None or match[2] not in BYTES:
+        raise SpecError(
+            f"{text!r} is not a size.",
+            remedy="Write bytes or a unit: 8, 65536, 64KiB, 1MB, 8:64MiB (powers of two).",
+        )
+    size = float(match[1]) * BYTES[match[2]]
+    if size != int(size):
+        raise SpecError(f"The size {text!r} is not a whole number of bytes.")
+    return _checked(int(size), text)
+
+
+def _checked(size: int, text: str) -> int:
+    if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= LARGEST:
+        raise SpecError(
+            f"The size {text} is not between 1 B and 1 TiB.",
+            remedy="Give a positive number of bytes, such as --sizes 8:64MiB.",
+        )
+    return size
+
+
+def format_size(size: int) -> str:
+    """Give a size the shortest exact way: `8 B`, `64 KiB`, `100 MB`.
+
+    Args:
+        size: bytes.
+
+    Returns:
+        The number and its unit.
+
+    """
+    for unit in ("GB", "GiB", "MB", "MiB", "KiB"):
+        if size >= BYTES[unit] and size % BYTES[unit] == 0:
+            return f"{size // BYTES[unit]} {unit}"
+    return f"{size} B"
+
+
+def format_value(value: float, unit: str) -> str:
+    """Give a value with four significant digits and the prefix that suits it.
+
+    Args:
+        value: in `unit`.
+        unit: `s`, `B/s` or any other unit, which is then left as it is.
+
+    Returns:
+        Such as `1.116 us`, `4324 MB/s`.
+
+    """
+    if unit == "s":
+        return _scaled(value, ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")))
+    if unit == "B/s":
+        return _scaled(value, ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")))
+    return f"{value:.4g} {unit}"
+
+
+def _scaled(value: float, scales: tuple[tuple[float, str], ...]) -> str:
+    # 0.9995 and more of a unit would be shown as 1000 of the next smaller one.
+    factor, unit = next((s for s in scales if abs(value) >= 0.9995 * s[0]), scales[-1])
+    digits = f"{value / factor:#.4g}".removesuffix(".")
+    return f"{digits} {unit}"
+
+
+def format_seconds(seconds: float) -> str:
+    """Give a span as a person would: `3.2 s`, `5 min 12 s`, `2 h 3 min`.
+
+    Args:
+        seconds: the span.
+
+    Returns:
+        The span in one or two units.
+
+    """
+    if seconds < 60:  # noqa: PLR2004 - seconds in a minute
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:  # noqa: PLR2004 - minutes in an hour
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"
