@@ -42,8 +42,8 @@ ONEWAY = Definition(
     unit="s",
     better="lower",
     what=(
-        "one blocking MPI_Send from the first rank of the pair to the second: the sender's value is "
-        "the time until its buffer was free again, the receiver's the time in MPI_Recv"
+        "one blocking MPI_Send from the first rank of the pair to the second: the sender's value "
+        "is the time until its buffer was free again, the receiver's the time in MPI_Recv"
     ),
     clock=CLOCK,
     synchronisation="barrier of the pair before each value, outside the timed region",
@@ -57,7 +57,7 @@ LATENCY = Definition(
     better="lower",
     what="half of one blocking round trip (MPI_Send and MPI_Recv on both sides)",
     clock=CLOCK,
-    synchronisation="barrier of the pair before the first value; each round trip orders the next",
+    synchronisation="barrier of the pair before the first value; each round trip is one",
     warm_up="100 round trips up to 8192 B, 10 above, not timed, unless said otherwise",
     aggregation="one rank",
 )
@@ -71,7 +71,7 @@ BANDWIDTH = Definition(
         "acknowledgement after the last: all bytes of the window over the time until it came"
     ),
     clock=CLOCK,
-    synchronisation="barrier of the pair before the first value; each acknowledgement orders the next",
+    synchronisation="barrier of the pair before the first value; each acknowledgement is one",
     warm_up="10 windows up to 8192 B, 2 above, not timed, unless said otherwise",
     aggregation="one rank",
 )
@@ -152,7 +152,7 @@ class P2P(Benchmark[Params]):
         low, high = min(params.pair), max(params.pair)
         if low == high or low < 0 or high >= layout.size:
             raise SpecError(
-                f"--pair {params.pair[0]},{params.pair[1]} is not two of the {layout.size} rank(s).",
+                f"--pair {params.pair[0]},{params.pair[1]} is not two of {layout.size} rank(s).",
                 remedy="Two ranks are needed: --hosts 2 (or --ranks-per-host 2).",
             )
 
@@ -197,7 +197,7 @@ class Exchange:
         self.first = comm.Get_rank() == 0
         self.peer = 1 - comm.Get_rank()
         self.pattern = _pattern(max(params.sizes))
-        self.inverse = ~self.pattern if "oneway_time" in params.metrics else self.pattern
+        self.inverse = _inverse(self.pattern) if "oneway_time" in params.metrics else self.pattern
         self.incoming = _aligned(max(params.sizes))
 
     def run(self, definitions: tuple[Definition, ...]) -> None:
@@ -424,6 +424,13 @@ def _pattern(size: int) -> Buffer:
     pattern = _aligned(size)
     pattern[:] = np.frombuffer(np.random.default_rng(SEED).bytes(size), np.uint8)
     return pattern
+
+
+def _inverse(pattern: Buffer) -> Buffer:
+    """Give the same bytes with every bit turned over."""
+    import numpy as np  # noqa: PLC0415
+
+    return np.invert(pattern, out=_aligned(len(pattern)))
 
 
 def _waitall() -> Callable[[list[Request]], object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, get_origin
 
 import msgspec
 
@@ -82,7 +82,12 @@ class Benchmark(Plugin, Generic[ParamsT]):
             The command; this file, run by the environment's Python, by default.
 
         """
-        return ["python3", "-P", self.source.name, msgspec.json.encode(params, enc_hook=encode).decode()]
+        return [
+            "python3",
+            "-P",
+            self.source.name,
+            msgspec.json.encode(params, enc_hook=encode).decode(),
+        ]
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Read what the ranks left behind.
@@ -106,7 +111,7 @@ def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> Pa
     """Check options, as text or values, against a typed struct.
 
     Args:
-        options: what the user gave.
+        options: what the user gave; a list may be a text with commas.
         kind: the struct.
         noun: what an option is called in messages, such as `parameter`.
 
@@ -124,8 +129,13 @@ def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> Pa
             f"There is no {noun} {unknown[0]!r}.",
             remedy=f"There are: {', '.join(valid) or 'none'}",
         )
+    listed = {f.name for f in msgspec.structs.fields(kind) if get_origin(f.type) is tuple}
+    values = {
+        key: value.split(",") if key in listed and isinstance(value, str) else value
+        for key, value in options.items()
+    }
     try:
-        return msgspec.convert(dict(options), kind, strict=False, dec_hook=decode)
+        return msgspec.convert(values, kind, strict=False, dec_hook=decode)
     except msgspec.ValidationError as error:
         raise SpecError(f"A {noun} is wrong: {error}") from error
 

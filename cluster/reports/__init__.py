@@ -33,7 +33,17 @@ class Report(Plugin):
         """
 
 
-COLUMNS = ("metric", "parameters", "n", "median", "95% CI of median", "p5", "p95", "p99", "converged")
+COLUMNS = (
+    "metric",
+    "parameters",
+    "n",
+    "median",
+    "95% CI of median",
+    "p5",
+    "p95",
+    "p99",
+    "converged",
+)
 
 
 def row(summary: Summary) -> tuple[str, ...]:

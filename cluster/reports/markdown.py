@@ -18,6 +18,8 @@ class Markdown(Report):
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
         """Show a row per summary."""
         rows = [COLUMNS, ["---"] * len(COLUMNS), *(row(summary) for summary in summaries)]
-        table = [f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |" for cells in rows]
+        table = [
+            f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |" for cells in rows
+        ]
         paragraphs = [line for note in notes for line in ("", f"Note: {note}")]
         return "\n".join([*table, *paragraphs]) + "\n"

@@ -1,0 +1,67 @@
+"""The `cluster` command: the only place that knows flags, progress bars and exit codes.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or refused before anything was created, 130 Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from cluster.errors import ClusterError, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+FAILED = 1
+REFUSED = 2
+INTERRUPTED = 130
+BARE_FLAGS = ("--placement",)  # mean 1 when no value follows, as in the founding program
+
+
+def main() -> NoReturn:
+    """Run the `cluster` command."""
+    from cluster.cli.app import app  # noqa: PLC0415 - launchers need only `start`
+
+    _run(app)
+
+
+def start(launcher: Callable[..., None]) -> NoReturn:
+    """Run a launcher script: its parameters become flags, its docstring the help.
+
+    Args:
+        launcher: a function whose parameters are annotated with `cluster.cli.flags`.
+
+    """
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command()(launcher)
+    _run(app)
+
+
+def _run(app: typer.Typer) -> NoReturn:
+    sys.argv[1:] = spelled_out(sys.argv[1:])
+    try:
+        app()
+    except ClusterError as error:
+        sys.stderr.write(f"Error: {error}\n")
+        sys.exit(REFUSED if isinstance(error, SpecError) else FAILED)
+    sys.exit(0)
+
+
+def spelled_out(argv: Sequence[str]) -> list[str]:
+    """Give a bare flag the value it stands for: `--placement` is `--placement=1`.
+
+    Args:
+        argv: the arguments.
+
+    Returns:
+        The same, with no bare flag.
+
+    """
+    following = [*argv[1:], ""]
+    return [
+        f"{word}=1" if word in BARE_FLAGS and (not after or after.startswith("-")) else word
+        for word, after in zip(argv, following, strict=False)
+    ]

@@ -1,0 +1,379 @@
+"""The commands; each is short, and what it does is in the layer below."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from cluster import journal, plugins, runs
+from cluster.cli import doctor, flags
+from cluster.cli.bench import BenchGroup, print_json, show_run
+from cluster.cli.live import Live
+from cluster.clusters import Cluster, Listener, attach
+from cluster.errors import ClusterError, JobError, SpecError
+from cluster.model import Value
+from cluster.reports import Report
+from cluster.units import format_seconds
+from cluster.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+app = typer.Typer(
+    name="cluster",
+    help="Is the network between your machines as fast as it should be, and if not, why?\n\n"
+    "Example: cluster bench p2p --run-local",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(
+    typer.Typer(
+        cls=BenchGroup,
+        pretty_exceptions_enable=False,
+        no_args_is_help=True,
+        help="Launch a cluster and run a benchmark on it.\n\n"
+        "Example: cluster bench p2p --metrics latency --sizes 8:64MiB --json",
+        callback=lambda: None,
+    ),
+    name="bench",
+)
+
+
+class ClusterRow(Value, kw_only=True):
+    """One line of `cluster ls`."""
+
+    name: str
+    provider: str
+    hosts: int
+    addresses: tuple[str, ...]
+    age: float
+    status: str
+    run: str | None
+
+
+class RunRow(Value, kw_only=True):
+    """One line of `cluster runs`."""
+
+    run: str
+    name: str
+    benchmark: str
+    provider: str
+    placement: bool
+    status: str
+    at: float
+    reason: str
+
+
+class StatusAnswer(Value, kw_only=True):
+    """What `cluster status --json` prints."""
+
+    name: str
+    status: str
+    exit_status: int | None
+    run: str | None
+
+
+@app.callback(invoke_without_command=True)
+def options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Handle what concerns no command."""
+    if version:
+        sys.stdout.write(f"cluster {__version__}\n")
+        raise typer.Exit
+
+
+@app.command()
+def ls(json: flags.Json = False) -> None:
+    """List the clusters that exist.
+
+    Example: cluster ls
+    """
+    rows = [_cluster_row(name) for name in journal.names()]
+    if json:
+        print_json(rows)
+        return
+    _table(
+        ("name", "provider", "hosts", "age", "status", "newest run"),
+        [
+            (r.name, r.provider, str(r.hosts), format_seconds(r.age), r.status, r.run or "-")
+            for r in rows
+        ],
+        empty="There are no clusters.",
+    )
+
+
+def _cluster_row(name: str) -> ClusterRow:
+    cluster = attach(name)
+    status, _, run = _state(cluster)
+    return ClusterRow(
+        name=name,
+        provider=cluster.spec.provider,
+        hosts=len(cluster.machines),
+        addresses=tuple(machine.address for machine in cluster.machines),
+        age=time.time() - cluster.at,
+        status=status,
+        run=run,
+    )
+
+
+def _state(cluster: Cluster) -> tuple[str, int | None, str | None]:
+    """Give status, exit status and run of the newest job."""
+    if not cluster.machines:
+        return "incomplete", None, None
+    try:
+        record, status = cluster.job()
+    except SpecError:
+        return "idle", None, None
+    try:
+        code = cluster.exit_status()
+    except JobError:
+        return "lost", None, record.run
+    if status in ("planned", "running") and code is not None:
+        return "ended, to be fetched", code, record.run
+    return status, code, record.run
+
+
+@app.command("runs")
+def runs_(
+    root: flags.Runs = None,
+    json: flags.Json = False,
+) -> None:
+    """List the runs, the oldest first.
+
+    Example: cluster runs --json
+    """
+    rows = []
+    for folder in runs.folders(runs.root(root)):
+        try:
+            rows.append(_run_row(folder))
+        except ClusterError as error:
+            sys.stderr.write(f"Left out: {error}\n")
+    if json:
+        print_json(rows)
+        return
+    _table(
+        ("run", "provider", "placement", "status", "why"),
+        [
+            (f"{r.name}/{Path(r.run).name}", r.provider, str(int(r.placement)), r.status, r.reason)
+            for r in rows
+        ],
+        empty=f"There are no runs in {runs.root(root)}.",
+    )
+
+
+def _run_row(folder: Path) -> RunRow:
+    record = runs.record(folder)
+    return RunRow(
+        run=str(folder),
+        name=record.spec.name,
+        benchmark=record.benchmark,
+        provider=record.spec.provider,
+        placement=record.spec.placement,
+        status=record.status,
+        at=record.at,
+        reason=record.reason,
+    )
+
+
+def _run_names() -> list[str]:
+    return ["latest", *(f"{f.parent.name}/{f.name}" for f in runs.folders(runs.root()))]
+
+
+@app.command()
+def show(
+    run: Annotated[str, typer.Argument(metavar="RUN", autocompletion=_run_names)] = "latest",
+    report: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            help="terminal, markdown, csv or json.",
+            autocompletion=lambda: list(plugins.names(Report)),
+        ),
+    ] = "terminal",
+    root: flags.Runs = None,
+    json: flags.Json = False,
+) -> None:
+    """Show what a run says: by its folder, its id, its cluster, or 'latest'.
+
+    Example: cluster show mpi_test --format markdown
+    """
+    plugins.load(Report, report)
+    show_run(runs.read(runs.find(runs.root(root), run)), as_json=json, report=report)
+
+
+@app.command()
+def status(name: flags.ClusterName, json: flags.Json = False) -> None:
+    """Tell how far the newest job of a cluster is.
+
+    Example: cluster status mpi_test
+    """
+    state, code, run = _state(attach(name))
+    if json:
+        print_json(StatusAnswer(name=name, status=state, exit_status=code, run=run))
+        return
+    ended = "" if code is None else f" (exit status {code})"
+    sys.stdout.write(f"{name}: {state}{ended}\n" + (f"Run folder: {run}\n" if run else ""))
+
+
+class _Lines(Listener):
+    """Prints every line that the ranks print."""
+
+    def output(self, line: str) -> None:
+        """Print it now."""
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+
+@app.command()
+def logs(
+    name: flags.ClusterName,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until it ends.")] = False,
+) -> None:
+    """Print what the ranks of the newest job print.
+
+    Example: cluster logs mpi_test -f
+    """
+    cluster = attach(name)
+    if follow:
+        cluster.wait(_Lines())
+    else:
+        sys.stdout.write(cluster.logs())
+
+
+@app.command()
+def wait(name: flags.ClusterName) -> None:
+    """Wait for the newest job; exits with its exit status.
+
+    Example: cluster wait mpi_test && cluster fetch mpi_test
+    """
+    with Live(stderr=False) as live:
+        code = attach(name).wait(live)
+    sys.stdout.write(f"It ended with exit status {code}. Then: cluster fetch {name}\n")
+    raise typer.Exit(code)
+
+
+@app.command()
+def fetch(name: flags.ClusterName, json: flags.Json = False) -> None:
+    """Bring the results of the newest job home, and show them.
+
+    Example: cluster fetch mpi_test
+    """
+    show_run(attach(name).fetch(), as_json=json)
+
+
+@app.command()
+def connect(
+    fragment: Annotated[
+        str, typer.Argument(metavar="[FRAGMENT]", help="Of a name, address or id.")
+    ] = "",
+    print_: Annotated[
+        bool, typer.Option("--print", help="Print the command instead of running it.")
+    ] = False,
+) -> None:
+    """Attach to the newest cluster whose name, address or id contains FRAGMENT.
+
+    Example: cluster connect mpi_test
+    """
+    command = matching(fragment).attach_command
+    if print_ or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        sys.stdout.write(shlex.join(command) + "\n")
+        return
+    os.execvp(command[0], command)  # noqa: S606 - a list, and no shell
+
+
+def matching(fragment: str) -> Cluster:
+    """Find the newest cluster that a fragment means.
+
+    Args:
+        fragment: of a cluster's or machine's name, an address or an id; empty means any.
+
+    Returns:
+        The cluster.
+
+    Raises:
+        SpecError: there is none.
+
+    """
+    for name in journal.names():
+        cluster = attach(name)
+        words = [cluster.name]
+        for machine in cluster.machines:
+            words += [machine.name, machine.address, machine.id]
+        if any(fragment in word for word in words):
+            return cluster
+    raise SpecError(
+        f"no instance id contains fragment {fragment!r}", remedy="List what exists: cluster ls"
+    )
+
+
+@app.command()
+def down(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME...", autocompletion=lambda: list(journal.names())),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All clusters.")] = False,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+) -> None:
+    """Take clusters down: stop jobs, bring home what is there, leave nothing.
+
+    Example: cluster down mpi_test
+    """
+    chosen = list(journal.names()) if every else list(names or ())
+    if not chosen and not every:
+        raise SpecError("Nothing was named.", remedy="Type: cluster down NAME, or --all")
+    clusters = [attach(name) for name in chosen]
+    if every and clusters and not yes and not _agreed(clusters):
+        raise SpecError("Nothing was taken down.", remedy="To do it without a question: -y")
+    for cluster in clusters:
+        cluster.down()
+        sys.stdout.write(f"{cluster.name} is down; 0 left.\n")
+    if not clusters:
+        sys.stdout.write("There are no clusters; 0 left.\n")
+
+
+def _agreed(clusters: Sequence[Cluster]) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    names = ", ".join(cluster.name for cluster in clusters)
+    return typer.confirm(f"{len(clusters)} cluster(s) found: {names}. Take them down?")
+
+
+@app.command("doctor")
+def doctor_(json: flags.Json = False) -> None:
+    """Tell what is installed here, what is missing, and the command that mends it.
+
+    Example: cluster doctor
+    """
+    checks = doctor.examine()
+    if json:
+        print_json(checks)
+    else:
+        for check in checks:
+            mend = "" if check.ok else f"\n      {check.remedy}"
+            sys.stdout.write(
+                f"{'ok  ' if check.ok else 'BAD '}  {check.what}: {check.found}{mend}\n"
+            )
+    raise typer.Exit(0 if all(check.ok for check in checks) else 1)
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) -> None:
+    if not rows:
+        sys.stdout.write(empty + "\n")
+        return
+    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
+    for row in rows:
+        table.add_row(*row)
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.print(table, soft_wrap=True)

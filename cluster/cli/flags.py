@@ -1,0 +1,143 @@
+"""Every flag that more than one command or launcher takes, declared once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from cluster import journal, plugins
+from cluster.errors import SpecError
+from cluster.model import ClusterSpec
+from cluster.providers import Provider as ProviderPlugin
+
+
+def _providers() -> list[str]:
+    return list(plugins.names(ProviderPlugin))
+
+
+def _clusters() -> list[str]:
+    return list(journal.names())
+
+
+Name = Annotated[str, typer.Option("--name", help="Name of the cluster.", autocompletion=_clusters)]
+Provider = Annotated[
+    str | None,
+    typer.Option("--provider", help="Where the machines come from.", autocompletion=_providers),
+]
+RunLocal = Annotated[
+    bool,
+    typer.Option("--run-local", "--run-locally", help="Use this machine: --provider local."),
+]
+Instance = Annotated[
+    str | None, typer.Option("--instance", "--instance-type", help="The provider's machine type.")
+]
+Zone = Annotated[str | None, typer.Option("--zone", help="The provider's zone.")]
+Placement = Annotated[
+    int,
+    typer.Option(
+        "--placement", min=0, max=1, metavar="[0|1]", help="Machines close together; bare means 1."
+    ),
+]
+Hosts = Annotated[
+    int, typer.Option("--hosts", "--num-machines", "--world-size", help="How many machines.")
+]
+RanksPerHost = Annotated[int, typer.Option("--ranks-per-host", help="MPI processes on each.")]
+Option = Annotated[
+    list[str] | None,
+    typer.Option("--option", metavar="KEY=VALUE", help="An option of the provider; repeatable."),
+]
+Keep = Annotated[
+    bool | None,
+    typer.Option(
+        "--keep/--no-keep",
+        help="Leave the cluster up afterwards; by default if it costs nothing.",
+        show_default=False,
+    ),
+]
+Detach = Annotated[
+    bool, typer.Option("--detach", help="Return once it runs; see 'cluster wait' and 'fetch'.")
+]
+Timeout = Annotated[float, typer.Option("--timeout", help="Seconds that the job may take.")]
+Runs = Annotated[
+    str | None,
+    typer.Option(
+        "--runs", metavar="DIR", help="Folder of all runs. [env: CLUSTER_RUNS] [default: runs]"
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+ClusterName = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the cluster.", autocompletion=_clusters)
+]
+
+
+def chosen(provider: str | None, *, run_local: bool, default: str) -> str:
+    """Choose the provider.
+
+    Args:
+        provider: --provider
+        run_local: --run-local
+        default: if neither is given.
+
+    Returns:
+        Its name.
+
+    Raises:
+        SpecError: the two flags contradict each other.
+
+    """
+    if run_local and provider not in (None, "local"):
+        raise SpecError(
+            f"--run-local means --provider local, but --provider is {provider}.",
+            remedy="Leave one of the two out.",
+        )
+    return "local" if run_local else provider or default
+
+
+def spec(
+    *,
+    name: str,
+    provider: str,
+    hosts: int = 2,
+    ranks_per_host: int = 1,
+    placement: int = 0,
+    instance: str | None = None,
+    zone: str | None = None,
+    option: list[str] | None = None,
+) -> ClusterSpec:
+    """Make a spec of the flags.
+
+    Args:
+        name: --name
+        provider: --provider
+        hosts: --hosts
+        ranks_per_host: --ranks-per-host
+        placement: --placement
+        instance: --instance
+        zone: --zone
+        option: every --option
+
+    Returns:
+        The spec.
+
+    Raises:
+        SpecError: a flag is wrong.
+
+    """
+    return ClusterSpec(
+        name=name,
+        provider=provider,
+        hosts=hosts,
+        ranks_per_host=ranks_per_host,
+        placement=bool(placement),
+        instance=instance,
+        zone=zone,
+        options=dict(_pair(text) for text in option or ()),
+    )
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise SpecError(f"--option {text!r} is not KEY=VALUE.")
+    return key, value

@@ -1,0 +1,124 @@
+"""What a person sees while a benchmark runs: the ready block, the ranks' lines, a bar."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from cluster.clusters import Cluster, Listener
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+    from cluster.model import Progress
+
+BETWEEN_LINES = 0.2  # seconds, at least, between two lines of the ranks that are shown
+BETWEEN_REPORTS = 2.0  # seconds, at least, between two plain lines of progress
+
+
+class Live(Listener):
+    """Shows a bar on a terminal and plain lines elsewhere.
+
+    The ranks may print thousands of lines a second; the first of each fifth of a second is shown,
+    and the last two.
+
+    Args:
+        stderr: show on standard error, because standard output is for JSON.
+
+    """
+
+    def __init__(self, *, stderr: bool) -> None:
+        """Begin with nothing to show."""
+        self.console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+        self.console.soft_wrap = True
+        self._bar: Bar | None = None
+        if self.console.is_terminal:
+            self._bar = Bar(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TaskProgressColumn(),
+                TimeRemainingColumn(),
+                console=self.console,
+                transient=True,
+            )
+        self._last: list[str] = []
+        self._shown_at = 0.0
+        self._reported_at = time.monotonic()
+
+    def __enter__(self) -> Self:
+        """Give the listener."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Show the last lines, and put the bar away."""
+        for line in self._last:
+            self._show(line)
+        if self._bar is not None:
+            self._bar.stop()
+
+    def started(self, cluster: Cluster, folder: Path) -> None:  # noqa: ARG002 - an event's method
+        """Show how to connect, in the founding program's words."""
+        for line in ready_block(cluster):
+            self._show(line)
+        if self._bar is not None:
+            self._bar.start()
+            self._bar.add_task("starting", total=1.0)
+
+    def output(self, line: str) -> None:
+        """Show a line of the ranks now, or keep it for the end."""
+        now = time.monotonic()
+        if now - self._shown_at >= BETWEEN_LINES:
+            self._shown_at = now
+            self._last.clear()
+            self._show(line)
+        else:
+            self._last = [*self._last[-1:], line]
+
+    def progress(self, progress: Progress) -> None:
+        """Move the bar, or print a line."""
+        if self._bar is not None:
+            for task in self._bar.task_ids:
+                self._bar.update(
+                    task,
+                    description=progress.what,
+                    completed=progress.done,
+                    total=progress.total,
+                )
+            return
+        now = time.monotonic()
+        if now - self._reported_at >= BETWEEN_REPORTS:
+            self._reported_at = now
+            self._show(f"[{progress.done / progress.total:4.0%}] {progress.what}")
+
+    def _show(self, line: str) -> None:
+        self.console.print(line, soft_wrap=True)
+
+
+def ready_block(cluster: Cluster) -> list[str]:
+    """Give the lines that tell how to watch the job.
+
+    Args:
+        cluster: whose job was started.
+
+    Returns:
+        The lines, in the founding program's form.
+
+    """
+    return [
+        "Job ready for connection, to connect to most recent task, run the following:",
+        f"cluster connect {cluster.name}",
+        "Alternatively run",
+        f"tmux a -t {cluster.name}",
+        "Task internal IPs",
+        *(machine.address for machine in cluster.machines),
+    ]

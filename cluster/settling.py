@@ -1,0 +1,209 @@
+"""From a job that ended to a run that is closed: files home, values added, the reason written."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster import plugins, runs
+from cluster.benchmark import Benchmark, measurements
+from cluster.errors import JobError, ParseError, ShellError
+from cluster.jobs import TIMED_OUT
+from cluster.model import Output, Progress, Status, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.jobs import Job
+    from cluster.onhost import Wrote
+    from cluster.runs import Run
+
+FINAL: tuple[Status, ...] = ("done", "failed", "interrupted")
+BY_SIGNAL = 128  # a shell's exit status above it means "ended by a signal"
+
+
+class Ending(Value, kw_only=True):
+    """How a job ended, as its run will say."""
+
+    status: Status
+    reason: str = ""
+    exit_status: int | None = None
+
+
+def ending_of(status: int) -> Ending:
+    """Say what an exit status means.
+
+    Args:
+        status: of a job.
+
+    Returns:
+        `done` for 0, else `failed` and why.
+
+    """
+    if status == 0:
+        return Ending(status="done", exit_status=0)
+    if status == TIMED_OUT:
+        what = "It did not end within --timeout"
+    elif status > BY_SIGNAL:
+        what = f"It was ended by {_signal(status - BY_SIGNAL)}"
+    else:
+        what = f"It ended with exit status {status}"
+    reason = f"{what}, and all ranks were stopped."
+    return Ending(status="failed", reason=reason, exit_status=status)
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def settle(job: Job, ending: Ending, phases: dict[str, float]) -> Run:
+    """Bring a job's files home and close its run; the first process that comes here does it.
+
+    Args:
+        job: that ended.
+        ending: how.
+        phases: seconds spent so far; the time to fetch is added.
+
+    Returns:
+        The run, closed.
+
+    """
+    folder = Path(job.record.run)
+    with _alone(folder):
+        if runs.record(folder).status not in FINAL:
+            began = time.monotonic()
+            try:
+                job.fetch(folder / runs.RAW)
+                _add_missing(job, folder)
+            except (ShellError, ParseError) as error:
+                ending = Ending(
+                    status="failed",
+                    reason=f"{ending.reason} {error.what}".strip(),
+                    exit_status=ending.exit_status,
+                )
+            phases["fetch"] = time.monotonic() - began
+            conclude(folder, ending, phases)
+    return runs.read(folder)
+
+
+def conclude(folder: Path, ending: Ending, phases: dict[str, float]) -> None:
+    """Write into a run how it ended.
+
+    Args:
+        folder: of the run.
+        ending: how it ended.
+        phases: seconds spent in each phase.
+
+    """
+    record = runs.record(folder)
+    known = {**record.phases, **phases}
+    closed = msgspec.structs.replace(record, phases=known, **msgspec.structs.asdict(ending))
+    runs.write(folder, closed)
+
+
+def succeeded(run: Run) -> Run:
+    """Give a run that is done; any other is an error.
+
+    Args:
+        run: closed.
+
+    Returns:
+        The same.
+
+    Raises:
+        JobError: it is not done; the tails of both streams are in the error.
+
+    """
+    if run.status == "done":
+        return run
+    raise JobError(
+        f"The job {run.record.spec.name} failed: {run.record.reason}",
+        stdout=raw_text(run.folder, "stdout"),
+        stderr=raw_text(run.folder, "stderr"),
+        remedy=f"All it wrote is in {run.folder}",
+    )
+
+
+def _add_missing(job: Job, folder: Path) -> None:
+    """Add what was not heard while it ran: by a foreign program, or while nobody listened."""
+    ranks = sorted((folder / runs.RAW).glob("measurements.*.jsonl"))
+    output = Output(
+        stdout=raw_text(folder, "stdout"), ranks=tuple(raw_text(folder, p.name) for p in ranks)
+    )
+    parsed = plugins.load(Benchmark, job.record.benchmark).parse(output)
+    known = {m.key for m in runs.read(folder).measurements}
+    runs.append(folder, [m for m in parsed if m.key not in known])
+
+
+def raw_text(folder: Path, name: str) -> str:
+    """Read a file that a job wrote.
+
+    Args:
+        folder: of the run.
+        name: of the file.
+
+    Returns:
+        Its text; empty if there is none.
+
+    """
+    try:
+        return (folder / runs.RAW / name).read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+class Hearer:
+    """Hears what the ranks say."""
+
+    def output(self, line: str) -> None:
+        """Hear a line that the ranks printed."""
+
+    def progress(self, progress: Progress) -> None:
+        """Hear how far the job is."""
+
+
+class Hearing:
+    """Sorts what a job writes: values to the run's folder, the rest to whoever hears.
+
+    Args:
+        hearer: of lines and progress.
+        folder: of the run; without one, values are left for `settle`.
+
+    """
+
+    def __init__(self, hearer: Hearer, folder: Path | None) -> None:
+        """Keep where things go."""
+        self._hearer = hearer
+        self._folder = folder
+
+    def __call__(self, event: Wrote) -> None:
+        """Sort one event."""
+        if event.file == "progress.jsonl":
+            for line in event.text.splitlines():
+                self._hearer.progress(msgspec.json.decode(line, type=Progress))
+        elif event.file == "stdout":
+            for line in event.text.splitlines():
+                self._hearer.output(line)
+        elif event.file.startswith("measurements.") and self._folder is not None:
+            runs.append(self._folder, measurements(event.text))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Let one process at a time close a run."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Exchange messages between MPI processes: is the network as fast as it should be?
+
+Example: python launch_mpi_test.py --run-local
+"""
+
+from typing import Annotated
+
+import typer
+
+from cluster.cli import bench, flags, start
+from cluster.clusters import TIMEOUT
+
+MB = 1_000_000  # bytes, as in the founding program
+INSTANCE = "t2.large"
+
+
+def launch_mpi_test(  # noqa: PLR0913 - one parameter per flag
+    *,
+    name: flags.Name = "mpi_test",
+    instance: flags.Instance = None,
+    run_local: flags.RunLocal = False,
+    provider: flags.Provider = None,
+    placement: flags.Placement = 0,
+    zone: flags.Zone = None,
+    data_mb: Annotated[
+        int,
+        typer.Option(
+            "--data-mb", "--data-size-mb", "--size-mb", min=1, help="Message size (1 MB = 1e6 B)."
+        ),
+    ] = 100,
+    iters: Annotated[
+        int, typer.Option("--iters", "--num-iters", min=1, help="How many messages.")
+    ] = 100,
+    num_machines: flags.Hosts = 2,
+    option: flags.Option = None,
+    keep: flags.Keep = None,
+    detach: flags.Detach = False,
+    timeout: flags.Timeout = TIMEOUT,
+    runs: flags.Runs = None,
+    json: flags.Json = False,
+) -> None:
+    """Exchange messages between MPI processes: is the network as fast as it should be?
+
+    Example: python launch_mpi_test.py --run-local
+    """
+    chosen = flags.chosen(provider, run_local=run_local, default="aws")
+    spec = flags.spec(
+        name=name,
+        provider=chosen,
+        hosts=num_machines,
+        placement=placement,
+        instance=instance or (INSTANCE if chosen == "aws" else None),
+        zone=zone,
+        option=option,
+    )
+    params = {"metrics": ["oneway_time"], "sizes": [data_mb * MB], "iterations": iters}
+    how = bench.How(runs=runs, timeout=timeout, keep=keep, detach=detach, json=json)
+    bench.measure(spec, "p2p", params, how)
+
+
+if __name__ == "__main__":
+    start(launch_mpi_test)
