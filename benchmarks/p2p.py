@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 from cluster.analysis.summarize import ENOUGH_VALUES, is_precise
 from cluster.benchmark import Benchmark
 from cluster.errors import SpecError
-from cluster.model import Definition, Layout, Value
+from cluster.model import Definition, Value
 from cluster.rank import main
 from cluster.units import Sizes, format_size, format_value
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy as np
-    from mpi4py.MPI import Intracomm, Request
+    from mpi4py.MPI import Comm, Intracomm, Request
     from numpy.typing import NDArray
 
     from cluster.rank import Rank
@@ -91,18 +91,18 @@ BIDIRECTIONAL = Definition(
 )
 
 
-class Params(Value, kw_only=True):
+class P2PParams(Value, frozen=True, kw_only=True):
     """The parameters of `p2p`.
 
     Args:
-        metrics: which of oneway_time, latency, bandwidth and bidirectional to take.
-        sizes: message sizes: 8:64MiB (powers of two), a list, or one.
-        iterations: values per size; OSU's numbers if not given.
-        warm_up: untimed repetitions before the first value; OSU's numbers if not given.
-        window: messages in flight, for bandwidth and bidirectional.
-        pair: the two ranks that exchange messages; all others sleep.
-        until_precise: stop when the median is known to 2.5 %, with 20 values or more.
-        max_iterations: where --until-precise gives up and says "not converged".
+        metrics: What to take, of those above.
+        sizes: Such as 8:64MiB (powers of two) or 8,65536.
+        iterations: Values per size. [default: as OSU]
+        warm_up: Repetitions before. [default: as OSU]
+        window: Messages in flight.
+        pair: The two ranks that exchange messages.
+        until_precise: Stop when the median is known to 2.5%.
+        max_iterations: Where that gives up.
 
     """
 
@@ -116,7 +116,7 @@ class Params(Value, kw_only=True):
     max_iterations: int = 20_000
 
 
-class Counts(Value, kw_only=True):
+class Counts(Value, frozen=True, kw_only=True):
     """How often something is done.
 
     Args:
@@ -131,13 +131,13 @@ class Counts(Value, kw_only=True):
     adaptive: bool
 
 
-class P2P(Benchmark[Params]):
+class P2P(Benchmark[P2PParams]):
     """Point-to-point messages between any two ranks."""
 
-    Params = Params
+    Params = P2PParams
     metrics: ClassVar[tuple[Definition, ...]] = (ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL)
 
-    def check(self, params: Params, layout: Layout) -> None:
+    def check(self, params: P2PParams, ranks: int) -> None:
         """Refuse unknown metrics, empty work, and ranks that do not exist."""
         self.selected(params)
         for field in ("iterations", "window", "max_iterations"):
@@ -150,13 +150,13 @@ class P2P(Benchmark[Params]):
         if not params.sizes:
             raise SpecError("There are no sizes.", remedy="Give some: --sizes 8:64MiB")
         low, high = min(params.pair), max(params.pair)
-        if low == high or low < 0 or high >= layout.size:
+        if low == high or low < 0 or high >= ranks:
             raise SpecError(
-                f"--pair {params.pair[0]},{params.pair[1]} is not two of {layout.size} rank(s).",
+                f"--pair {params.pair[0]},{params.pair[1]} is not two of {ranks} rank(s).",
                 remedy="Two ranks are needed: --hosts 2 (or --ranks-per-host 2).",
             )
 
-    def selected(self, params: Params) -> tuple[Definition, ...]:
+    def selected(self, params: P2PParams) -> tuple[Definition, ...]:
         """Give the definitions of the metrics asked for, in that order."""
         known = {definition.metric: definition for definition in self.metrics}
         unknown = [metric for metric in params.metrics if metric not in known]
@@ -167,7 +167,7 @@ class P2P(Benchmark[Params]):
             )
         return tuple(known[metric] for metric in dict.fromkeys(params.metrics))
 
-    def measure(self, rank: Rank, params: Params) -> None:
+    def measure(self, rank: Rank, params: P2PParams) -> None:
         """Exchange messages on the pair; everybody else sleeps until it is done."""
         member = rank.number in params.pair
         comm = rank.comm.Split(int(member), params.pair.index(rank.number) if member else 0)
@@ -189,7 +189,7 @@ class Exchange:
 
     """
 
-    def __init__(self, rank: Rank, comm: Intracomm, params: Params) -> None:
+    def __init__(self, rank: Rank, comm: Comm, params: P2PParams) -> None:
         """Make the buffers, once for all sizes; both ranks send the same bytes."""
         self.rank = rank
         self.comm = comm

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, get_origin
 import msgspec
 
 from cluster.errors import ParseError, SpecError
-from cluster.model import Definition, Layout, Measurement, Output, Value
+from cluster.model import Definition, Measurement, Output, Value
 from cluster.plugins import Plugin
 from cluster.units import Sizes
 
@@ -47,12 +47,12 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         """
 
-    def check(self, params: ParamsT, layout: Layout) -> None:
+    def check(self, params: ParamsT, ranks: int) -> None:
         """Refuse parameters that these ranks cannot run, before anything is started.
 
         Args:
             params: of the benchmark.
-            layout: of the ranks.
+            ranks: how many there will be.
 
         Raises:
             SpecError: they do not go together.

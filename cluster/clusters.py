@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -14,7 +14,7 @@ import msgspec
 from cluster import journal, plugins, runs
 from cluster.benchmark import Benchmark, convert, encode
 from cluster.environment import check_tools, distinct, examine
-from cluster.errors import ClusterError, JobError, SpecError
+from cluster.errors import ClusterError, JobError, ProvisionError, SpecError
 from cluster.jobs import Job, script
 from cluster.model import (
     ClusterSpec,
@@ -123,6 +123,7 @@ def launch_spec(spec: ClusterSpec) -> Cluster:
     """
     began = time.monotonic()
     provider = plugins.load(Provider, spec.provider)
+    convert(spec.options, provider.Options, f"option of the provider {spec.provider!r}")
     plan = provider.plan(spec)
     book = journal.of(spec.name)
     if book.entries():
@@ -160,6 +161,34 @@ def attach(name: str) -> Cluster:
     if not specs:
         raise SpecError(f"There is no cluster {name!r}.", remedy="List them: cluster ls")
     return Cluster(specs[-1], book)
+
+
+def check_bench(
+    spec: ClusterSpec, benchmark: str, params: Mapping[str, object], timeout: float
+) -> tuple[Benchmark[Any], Any]:
+    """Refuse a benchmark that this cluster could not run, before there is one.
+
+    Args:
+        spec: of the cluster.
+        benchmark: its name.
+        params: of the benchmark.
+        timeout: seconds that its job may take.
+
+    Returns:
+        The benchmark, and its parameters checked.
+
+    Raises:
+        SpecError: it cannot be run.
+
+    """
+    chosen = plugins.load(Benchmark, benchmark)
+    checked = convert(params, chosen.Params, "parameter")
+    chosen.check(checked, spec.hosts * spec.ranks_per_host)
+    if not 0 < timeout <= LONGEST:
+        raise SpecError(
+            f"--timeout is {timeout:g} s; it must be more than 0, at most {LONGEST:g} (30 days)."
+        )
+    return chosen, checked
 
 
 class Cluster:
@@ -224,9 +253,22 @@ class Cluster:
         )
 
     @property
-    def attach_command(self) -> list[str]:
-        """The command that shows the newest job live."""
-        return ["tmux", "attach-session", "-t", f"={self.name}"]
+    def has_job(self) -> bool:
+        """Whether any job was ever started here."""
+        return bool(self._jobs)
+
+    def attach_command(self, *, inside: bool = False) -> list[str]:
+        """Give the command that shows the newest job live.
+
+        Args:
+            inside: it will be typed inside a tmux session, which cannot hold another.
+
+        Returns:
+            The command, unquoted.
+
+        """
+        verb = "switch-client" if inside else "attach-session"
+        return ["tmux", verb, "-t", f"={self.name}"]
 
     def bench(
         self,
@@ -257,10 +299,7 @@ class Cluster:
             KeyboardInterrupt: the user interrupted; ranks are stopped, values are home.
 
         """
-        chosen = plugins.load(Benchmark, benchmark)
-        checked: Any = convert(params, chosen.Params, "parameter")
-        chosen.check(checked, self.layout)
-        _check_timeout(timeout)
+        chosen, checked = check_bench(self.spec, benchmark, params, timeout)
         self._end_previous()
         began = time.monotonic()
         job = self._begin(chosen, checked, runs_root(runs), timeout)
@@ -306,8 +345,7 @@ class Cluster:
         try:
             status = job.status()
         except JobError as error:
-            self._close(job, Ending(status="failed", reason=error.what))
-            raise
+            return succeeded(self._close(job, Ending(status="failed", reason=error.what)))
         if status is None:
             raise SpecError(
                 f"The job {self.name} still runs.", remedy=f"Wait for it: cluster wait {self.name}"
@@ -368,16 +406,23 @@ class Cluster:
         self._end_jobs(reason)
         for machine in distinct(self.machines):
             plugins.load(Shell, machine.shell).remove(machine.folder)
-        plugins.load(Provider, self.spec.provider).destroy(self.name)
+        provider = plugins.load(Provider, self.spec.provider)
+        provider.destroy(self.name)
+        if left := provider.find(self.name):
+            raise ProvisionError(
+                f"{len(left)} thing(s) of {self.name} still exist: "
+                + ", ".join(f"{resource.kind} {resource.id}" for resource in left),
+                remedy=f"Try again: cluster down {self.name}",
+            )
         self._journal.forget()
         self._jobs.clear()
 
     def _end_jobs(self, reason: str) -> None:
         for record in self._jobs:
             if record.run not in self._settled:
-                job = self._job(record)
-                job.stop()
-                self._close(job, Ending(status="interrupted", reason=reason))
+                with suppress(SpecError):  # somebody removed the run's folder: it is stopped
+                    ending = Ending(status="interrupted", reason=reason)
+                    self._close(self._job(record), ending, stop=True)
         if self._jobs:
             self._job(self._jobs[-1]).end_session()
 
@@ -444,20 +489,20 @@ class Cluster:
             status = job.watch(Hearing(listener, Path(job.record.run)))
         except KeyboardInterrupt:
             with _ignoring_interrupts():
-                job.stop()
                 self._note_phase("run", began)
-                self._close(job, Ending(status="interrupted", reason="Ctrl-C was pressed."))
+                ending = Ending(status="interrupted", reason="Ctrl-C was pressed.")
+                self._close(job, ending, stop=True)
             raise
         except JobError as error:
             self._note_phase("run", began)
-            self._close(job, Ending(status="failed", reason=error.what))
-            raise
+            run = self._close(job, Ending(status="failed", reason=error.what))
+            return succeeded(run)
         self._note_phase("run", began)
         return self._close_by_status(job, status)
 
-    def _close(self, job: Job, ending: Ending) -> Run:
+    def _close(self, job: Job, ending: Ending, *, stop: bool = False) -> Run:
         """Bring a job's files home and close its run."""
-        run = settle(job, ending, self.phases)
+        run = settle(job, ending, self.phases, stop=stop)
         self._mark_settled(job)
         return run
 
@@ -465,8 +510,9 @@ class Cluster:
         return succeeded(self._close(job, ending_of(status)))
 
     def _mark_settled(self, job: Job) -> None:
-        self._journal.append(journal.Settled(run=job.record.run))
         self._settled.add(job.record.run)
+        if self._journal.path.exists():  # another process may have taken the cluster down
+            self._journal.append(journal.Settled(run=job.record.run))
 
     def _newest(self) -> Job:
         if not self._jobs:
@@ -505,10 +551,3 @@ def _notes(layout: Layout) -> tuple[str, ...]:
     what = f"{ranks} ranks share {layout.cores} usable core(s)"
     means = "a waiting rank gives its core away (mpi_yield_when_idle), and that is in every time"
     return (f"{what}: {means}.",)
-
-
-def _check_timeout(timeout: float) -> None:
-    if not 0 < timeout <= LONGEST:
-        raise SpecError(
-            f"--timeout is {timeout:g} s; it must be more than 0, at most {LONGEST:g} (30 days)."
-        )

@@ -14,7 +14,7 @@ ClusterError
 
 from __future__ import annotations
 
-TAIL_LINES = 20
+TAIL_LINES = 40  # mpirun alone says more than 20 when a rank leaves without a word
 
 
 class ClusterError(Exception):

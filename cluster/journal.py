@@ -17,14 +17,14 @@ from cluster.errors import ClusterError, ParseError
 from cluster.model import ClusterSpec, Facts, JobRecord, Machine, Value
 
 
-class Intended(Value, kw_only=True, tag="intended"):
+class Intended(Value, frozen=True, kw_only=True, tag="intended"):
     """The machines of this spec are about to be made."""
 
     spec: ClusterSpec
     at: float
 
 
-class Created(Value, kw_only=True, tag="created"):
+class Created(Value, frozen=True, kw_only=True, tag="created"):
     """The machines were made, and said what they are."""
 
     machines: tuple[Machine, ...]
@@ -32,13 +32,13 @@ class Created(Value, kw_only=True, tag="created"):
     costs: bool = False
 
 
-class Started(Value, kw_only=True, tag="started"):
+class Started(Value, frozen=True, kw_only=True, tag="started"):
     """A job was started."""
 
     job: JobRecord
 
 
-class Settled(Value, kw_only=True, tag="settled"):
+class Settled(Value, frozen=True, kw_only=True, tag="settled"):
     """A job's files are home; `run` is the folder of its run."""
 
     run: str
@@ -47,7 +47,7 @@ class Settled(Value, kw_only=True, tag="settled"):
 Entry = Intended | Created | Started | Settled
 
 
-class Journal(Value, kw_only=True):
+class Journal(Value, frozen=True, kw_only=True):
     """The journal of one cluster.
 
     Args:
@@ -65,7 +65,7 @@ class Journal(Value, kw_only=True):
         return self.folder / "journal.jsonl"
 
     def append(self, entry: Entry) -> None:
-        """Write an entry and wait until it is on disk.
+        """Write an entry and wait until it is on disk; an `Intended` one opens the journal.
 
         Args:
             entry: to write.
@@ -75,7 +75,8 @@ class Journal(Value, kw_only=True):
 
         """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if isinstance(entry, Intended):
+                self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             with self.path.open("ab") as file:
                 file.write(msgspec.json.encode(entry) + b"\n")
                 file.flush()

@@ -23,10 +23,10 @@ Aggregation = Literal["each rank", "one rank", "slowest rank"]
 
 
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The base of every value: frozen and strict (`kw_only` is not inherited: each says it)."""
+    """The base of every value: strict; each is frozen and keyword-only, and says so."""
 
 
-class ClusterSpec(Value, kw_only=True):
+class ClusterSpec(Value, frozen=True, kw_only=True):
     """What was asked for.
 
     Args:
@@ -102,7 +102,7 @@ def check_count(field: str, count: int) -> int:
     return count
 
 
-class Machine(Value, kw_only=True):
+class Machine(Value, frozen=True, kw_only=True):
     """A host that was got: facts, no connection.
 
     Args:
@@ -123,7 +123,7 @@ class Machine(Value, kw_only=True):
     bin: str
 
 
-class Layout(Value, kw_only=True):
+class Layout(Value, frozen=True, kw_only=True):
     """Which hosts run how many ranks.
 
     Args:
@@ -156,7 +156,7 @@ class Layout(Value, kw_only=True):
         return max(self.slots.values()) > self.cores
 
 
-class Completed(Value, kw_only=True):
+class Completed(Value, frozen=True, kw_only=True):
     """A command that ended.
 
     Args:
@@ -173,7 +173,7 @@ class Completed(Value, kw_only=True):
     stderr: str
 
 
-class Definition(Value, kw_only=True):
+class Definition(Value, frozen=True, kw_only=True):
     """How a metric is measured; it travels with the values.
 
     Args:
@@ -207,7 +207,7 @@ class Definition(Value, kw_only=True):
         return f"{self.benchmark}.{self.metric}-{digest}"
 
 
-class Measurement(Value, kw_only=True):
+class Measurement(Value, frozen=True, kw_only=True):
     """All raw values of one metric, at one point of its parameters, as one rank took them.
 
     Args:
@@ -239,7 +239,7 @@ class Measurement(Value, kw_only=True):
         return (self.definition, self.rank, *sorted(self.params.items()))
 
 
-class Summary(Value, kw_only=True):
+class Summary(Value, frozen=True, kw_only=True):
     """What a series of values says.
 
     Args:
@@ -272,7 +272,7 @@ class Summary(Value, kw_only=True):
     complete: bool = True
 
 
-class Facts(Value, kw_only=True):
+class Facts(Value, frozen=True, kw_only=True):
     """What a host is, as it said itself.
 
     Args:
@@ -313,7 +313,7 @@ class Facts(Value, kw_only=True):
     variables: dict[str, str]
 
 
-class JobRecord(Value, kw_only=True):
+class JobRecord(Value, frozen=True, kw_only=True):
     """A job that was started, as another process needs to find it again.
 
     Args:
@@ -332,7 +332,7 @@ class JobRecord(Value, kw_only=True):
     at: float
 
 
-class Record(Value, kw_only=True):
+class Record(Value, frozen=True, kw_only=True):
     """What `run.json` holds.
 
     Args:
@@ -375,7 +375,7 @@ class Record(Value, kw_only=True):
     software: str = ""
 
 
-class Plan(Value, kw_only=True):
+class Plan(Value, frozen=True, kw_only=True):
     """What a provider would do.
 
     Args:
@@ -388,7 +388,7 @@ class Plan(Value, kw_only=True):
     costs: bool = False
 
 
-class Resource(Value, kw_only=True):
+class Resource(Value, frozen=True, kw_only=True):
     """Something of ours that exists at a provider.
 
     Args:
@@ -401,7 +401,7 @@ class Resource(Value, kw_only=True):
     id: str
 
 
-class Output(Value, kw_only=True):
+class Output(Value, frozen=True, kw_only=True):
     """What a benchmark's ranks left behind.
 
     Args:
@@ -414,7 +414,7 @@ class Output(Value, kw_only=True):
     ranks: tuple[str, ...] = ()
 
 
-class Progress(Value, kw_only=True):
+class Progress(Value, frozen=True, kw_only=True):
     """How far a job is.
 
     Args:

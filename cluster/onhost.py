@@ -46,20 +46,20 @@ GRACE = 10.0  # seconds for a job to begin, and for ranks to end when asked
 FOLLOWED = ("stdout", "stderr", "progress.jsonl")
 
 
-class Wrote(Value, kw_only=True, tag="wrote"):
+class Wrote(Value, frozen=True, kw_only=True, tag="wrote"):
     """A job's file grew by some whole lines."""
 
     file: str
     text: str
 
 
-class Ended(Value, kw_only=True, tag="ended"):
+class Ended(Value, frozen=True, kw_only=True, tag="ended"):
     """The job ended by itself, or was stopped in good order."""
 
     status: int
 
 
-class Lost(Value, kw_only=True, tag="lost"):
+class Lost(Value, frozen=True, kw_only=True, tag="lost"):
     """The job's processes are gone, and nobody wrote how they ended."""
 
     reason: str

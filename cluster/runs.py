@@ -22,7 +22,7 @@ DEFAULT_ROOT = "runs"
 CHUNK = 1 << 16
 
 
-class Run(Value, kw_only=True):
+class Run(Value, frozen=True, kw_only=True):
     """One run: its record and all its raw values.
 
     Args:

@@ -14,7 +14,7 @@ import msgspec
 
 from cluster import plugins, runs
 from cluster.benchmark import Benchmark, measurements
-from cluster.errors import JobError, ParseError, ShellError
+from cluster.errors import JobError, ParseError, ShellError, SpecError
 from cluster.jobs import TIMED_OUT
 from cluster.model import Output, Progress, Status, Value
 
@@ -29,7 +29,7 @@ FINAL: tuple[Status, ...] = ("done", "failed", "interrupted")
 BY_SIGNAL = 128  # a shell's exit status above it means "ended by a signal"
 
 
-class Ending(Value, kw_only=True):
+class Ending(Value, frozen=True, kw_only=True):
     """How a job ended, as its run will say."""
 
     status: Status
@@ -66,22 +66,35 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def settle(job: Job, ending: Ending, phases: dict[str, float]) -> Run:
+def settle(job: Job, ending: Ending, phases: dict[str, float], *, stop: bool = False) -> Run:
     """Bring a job's files home and close its run; the first process that comes here does it.
 
     Args:
-        job: that ended.
-        ending: how.
+        job: to settle.
+        ending: how it ended, if nobody else closed the run before.
         phases: seconds spent so far; the time to fetch is added.
+        stop: it still runs, and is stopped first.
 
     Returns:
         The run, closed.
 
+    Raises:
+        SpecError: somebody removed its folder.
+
     """
     folder = Path(job.record.run)
+    if not folder.is_dir():
+        if stop:
+            job.stop()
+        raise SpecError(
+            f"The folder of the run was removed: {folder}",
+            remedy=f"What the job wrote is still in {job.record.folder}",
+        )
     with _alone(folder):
         if runs.record(folder).status not in FINAL:
             began = time.monotonic()
+            if stop:
+                job.stop()
             try:
                 job.fetch(folder / runs.RAW)
                 _add_missing(job, folder)
@@ -126,8 +139,9 @@ def succeeded(run: Run) -> Run:
     """
     if run.status == "done":
         return run
+    verb = "failed" if run.status == "failed" else "was interrupted"
     raise JobError(
-        f"The job {run.record.spec.name} failed: {run.record.reason}",
+        f"The job {run.record.spec.name} {verb}: {run.record.reason}",
         stdout=raw_text(run.folder, "stdout"),
         stderr=raw_text(run.folder, "stderr"),
         remedy=f"All it wrote is in {run.folder}",

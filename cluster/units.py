@@ -103,7 +103,7 @@ def parse_size(text: str) -> int:
     return _checked(int(size), text)
 
 
-def _checked(size: int, text: str) -> int:
+def _checked(size: object, text: str) -> int:
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= LARGEST:
         raise SpecError(
             f"The size {text} is not between 1 B and 1 TiB.",

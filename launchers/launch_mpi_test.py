@@ -25,14 +25,12 @@ def launch_mpi_test(  # noqa: PLR0913 - one parameter per flag
     zone: flags.Zone = None,
     data_mb: Annotated[
         int,
-        typer.Option(
-            "--data-mb", "--data-size-mb", "--size-mb", min=1, help="Message size (1 MB = 1e6 B)."
-        ),
+        typer.Option("--data-mb", metavar="N", help="Message size, 1 MB = 1e6 B."),
     ] = 100,
-    iters: Annotated[
-        int, typer.Option("--iters", "--num-iters", min=1, help="How many messages.")
+    iterations: Annotated[
+        int, typer.Option("--iterations", metavar="N", help="How many messages.")
     ] = 100,
-    num_machines: flags.Hosts = 2,
+    hosts: flags.Hosts = 2,
     option: flags.Option = None,
     keep: flags.Keep = None,
     detach: flags.Detach = False,
@@ -48,13 +46,13 @@ def launch_mpi_test(  # noqa: PLR0913 - one parameter per flag
     spec = flags.spec(
         name=name,
         provider=chosen,
-        hosts=num_machines,
+        hosts=hosts,
         placement=placement,
         instance=instance or (INSTANCE if chosen == "aws" else None),
         zone=zone,
         option=option,
     )
-    params = {"metrics": ["oneway_time"], "sizes": [data_mb * MB], "iterations": iters}
+    params = {"metrics": ["oneway_time"], "sizes": [data_mb * MB], "iterations": iterations}
     how = bench.How(runs=runs, timeout=timeout, keep=keep, detach=detach, json=json)
     bench.measure(spec, "p2p", params, how)
 

@@ -176,7 +176,8 @@ def _series(definition: Definition, measurements: list[Measurement]) -> NDArray[
     columns = [np.asarray(m.values, dtype=np.float64) for m in measurements]
     if definition.aggregation == "slowest rank":
         shortest = min(len(column) for column in columns)  # a stopped run may differ by one
-        return np.max([column[:shortest] for column in columns], axis=0)
+        slowest: NDArray[np.float64] = np.max([column[:shortest] for column in columns], axis=0)
+        return slowest
     return np.concatenate(columns)
 
 

@@ -19,6 +19,16 @@ FAILED = 1
 REFUSED = 2
 INTERRUPTED = 130
 BARE_FLAGS = ("--placement",)  # mean 1 when no value follows, as in the founding program
+OTHER_SPELLINGS = {  # of the founding programs; help shows only ours
+    "--data-size-mb": "--data-mb",
+    "--instance-type": "--instance",
+    "--iters": "--iterations",
+    "--num-iters": "--iterations",
+    "--num-machines": "--hosts",
+    "--run-locally": "--run-local",
+    "--size-mb": "--data-mb",
+    "--world-size": "--hosts",
+}
 
 
 def main() -> NoReturn:
@@ -35,7 +45,7 @@ def start(launcher: Callable[..., None]) -> NoReturn:
         launcher: a function whose parameters are annotated with `cluster.cli.flags`.
 
     """
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
     app.command()(launcher)
     _run(app)
 
@@ -51,17 +61,21 @@ def _run(app: typer.Typer) -> NoReturn:
 
 
 def spelled_out(argv: Sequence[str]) -> list[str]:
-    """Give a bare flag the value it stands for: `--placement` is `--placement=1`.
+    """Give each flag its one spelling, and a bare one the value it stands for.
 
     Args:
-        argv: the arguments.
+        argv: the arguments, such as `--num-iters=5 --placement`.
 
     Returns:
-        The same, with no bare flag.
+        The same in our spelling: `--iterations=5 --placement=1`.
 
     """
     following = [*argv[1:], ""]
-    return [
-        f"{word}=1" if word in BARE_FLAGS and (not after or after.startswith("-")) else word
-        for word, after in zip(argv, following, strict=False)
-    ]
+    return [_spelled_out(word, after) for word, after in zip(argv, following, strict=False)]
+
+
+def _spelled_out(word: str, after: str) -> str:
+    flag, equals, value = word.partition("=")
+    if word in BARE_FLAGS and (not after or after.startswith("-")):
+        return f"{word}=1"
+    return OTHER_SPELLINGS.get(flag, flag) + equals + value

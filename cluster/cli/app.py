@@ -33,12 +33,14 @@ app = typer.Typer(
     help="Is the network between your machines as fast as it should be, and if not, why?\n\n"
     "Example: cluster bench p2p --run-local",
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(
     typer.Typer(
         cls=BenchGroup,
+        rich_markup_mode=None,
         pretty_exceptions_enable=False,
         no_args_is_help=True,
         help="Launch a cluster and run a benchmark on it.\n\n"
@@ -49,7 +51,7 @@ app.add_typer(
 )
 
 
-class ClusterRow(Value, kw_only=True):
+class ClusterRow(Value, frozen=True, kw_only=True):
     """One line of `cluster ls`."""
 
     name: str
@@ -61,7 +63,7 @@ class ClusterRow(Value, kw_only=True):
     run: str | None
 
 
-class RunRow(Value, kw_only=True):
+class RunRow(Value, frozen=True, kw_only=True):
     """One line of `cluster runs`."""
 
     run: str
@@ -74,7 +76,7 @@ class RunRow(Value, kw_only=True):
     reason: str
 
 
-class StatusAnswer(Value, kw_only=True):
+class StatusAnswer(Value, frozen=True, kw_only=True):
     """What `cluster status --json` prints."""
 
     name: str
@@ -204,7 +206,7 @@ def show(
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
-    """Show what a run says: by its folder, its id, its cluster, or 'latest'.
+    """Show what a run says; RUN is a folder, id, cluster or latest.
 
     Example: cluster show mpi_test --format markdown
     """
@@ -281,11 +283,11 @@ def connect(
         bool, typer.Option("--print", help="Print the command instead of running it.")
     ] = False,
 ) -> None:
-    """Attach to the newest cluster whose name, address or id contains FRAGMENT.
+    """Attach to the newest cluster that FRAGMENT is part of.
 
     Example: cluster connect mpi_test
     """
-    command = matching(fragment).attach_command
+    command = matching(fragment).attach_command(inside="TMUX" in os.environ)
     if print_ or not (sys.stdin.isatty() and sys.stdout.isatty()):
         sys.stdout.write(shlex.join(command) + "\n")
         return
@@ -326,7 +328,7 @@ def down(
     every: Annotated[bool, typer.Option("--all", help="All clusters.")] = False,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Take clusters down: stop jobs, bring home what is there, leave nothing.
+    """Take clusters down; results come home first.
 
     Example: cluster down mpi_test
     """
@@ -352,7 +354,7 @@ def _agreed(clusters: Sequence[Cluster]) -> bool:
 
 @app.command("doctor")
 def doctor_(json: flags.Json = False) -> None:
-    """Tell what is installed here, what is missing, and the command that mends it.
+    """Tell what is missing here, and what mends it.
 
     Example: cluster doctor
     """

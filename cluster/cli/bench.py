@@ -20,7 +20,7 @@ from cluster import plugins
 from cluster.benchmark import Benchmark
 from cluster.cli import flags
 from cluster.cli.live import Live
-from cluster.clusters import TIMEOUT, Cluster, launch_spec
+from cluster.clusters import TIMEOUT, Cluster, check_bench, launch_spec
 from cluster.errors import JobError
 from cluster.model import ClusterSpec, Status, Summary, Value
 from cluster.reports import Report
@@ -32,11 +32,10 @@ if TYPE_CHECKING:
 
     from cluster.runs import Run
 
-ALIASES = {"iterations": ("--iters", "--num-iters")}
 ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
-class How(Value, kw_only=True):
+class How(Value, frozen=True, kw_only=True):
     """What to do around a benchmark: the flags of the same names."""
 
     runs: str | None = None
@@ -46,7 +45,7 @@ class How(Value, kw_only=True):
     json: bool = False
 
 
-class Answer(Value, kw_only=True):
+class Answer(Value, frozen=True, kw_only=True):
     """What `--json` prints."""
 
     run: str
@@ -70,6 +69,7 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
         KeyboardInterrupt: the user interrupted; the values so far are shown first.
 
     """
+    check_bench(spec, benchmark, params, how.timeout)
     cluster = launch_spec(spec)
     try:
         with Live(stderr=how.json) as live:
@@ -88,7 +88,7 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
             sys.stderr.write("Interrupted: the ranks are stopped.\n")
         raise
     finally:
-        if not _stays(cluster, how):
+        if not (cluster.has_job and _stays(cluster, how)):
             cluster.down()
 
 
@@ -157,7 +157,9 @@ class BenchGroup(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002
         """Make the command of one benchmark."""
         benchmark: Benchmark[Any] = plugins.load(Benchmark, cmd_name)
-        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        app = typer.Typer(
+            add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+        )
         app.command(cmd_name, help=_help(benchmark))(_command(benchmark))
         command = get_command(app)
         command.name = cmd_name
@@ -217,8 +219,8 @@ def _flags(params: type[Value]) -> Iterator[inspect.Parameter]:
         kind, default, shown = _flag_type(field.type, field.default)
         option = typer.Option(
             f"--{field.name.replace('_', '-')}",
-            *ALIASES.get(field.name, ()),
             help=" ".join(help_.get(field.name, "").split()),
+            metavar=None if kind is bool else "N" if kind in (int, int | None) else "LIST",
             show_default=shown,
         )
         yield inspect.Parameter(
@@ -237,7 +239,7 @@ def _flag_type(kind: Any, default: Any) -> tuple[Any, object, str | bool]:  # no
         return kind, None, False
     if default is None:
         return str | None, None, False
-    shown = f"{default[0]}..{default[-1]}" if kind is Sizes else _joined(default)
+    shown = f"{default[0]}:{default[-1]}" if kind is Sizes else _joined(default)
     return str | None, None, shown
 
 

@@ -15,7 +15,7 @@ from cluster.starters import Starter
 PATIENCE = 60.0  # seconds for two ranks to start
 
 
-class Check(Value, kw_only=True):
+class Check(Value, frozen=True, kw_only=True):
     """One thing that was looked at."""
 
     what: str

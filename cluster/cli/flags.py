@@ -20,6 +20,12 @@ def _clusters() -> list[str]:
     return list(journal.names())
 
 
+def _zero_or_one(value: str | int) -> int:  # a default comes here too, as it is
+    if str(value) not in ("0", "1"):
+        raise typer.BadParameter(f"{value!r} is not 0 or 1.")
+    return int(value)
+
+
 Name = Annotated[str, typer.Option("--name", help="Name of the cluster.", autocompletion=_clusters)]
 Provider = Annotated[
     str | None,
@@ -27,22 +33,23 @@ Provider = Annotated[
 ]
 RunLocal = Annotated[
     bool,
-    typer.Option("--run-local", "--run-locally", help="Use this machine: --provider local."),
+    typer.Option("--run-local", help="Use this machine: --provider local."),
 ]
-Instance = Annotated[
-    str | None, typer.Option("--instance", "--instance-type", help="The provider's machine type.")
-]
+Instance = Annotated[str | None, typer.Option("--instance", help="The provider's machine type.")]
 Zone = Annotated[str | None, typer.Option("--zone", help="The provider's zone.")]
 Placement = Annotated[
     int,
     typer.Option(
-        "--placement", min=0, max=1, metavar="[0|1]", help="Machines close together; bare means 1."
+        "--placement",
+        parser=_zero_or_one,
+        metavar="[0|1]",
+        help="Machines close together; bare means 1.",
     ),
 ]
-Hosts = Annotated[
-    int, typer.Option("--hosts", "--num-machines", "--world-size", help="How many machines.")
+Hosts = Annotated[int, typer.Option("--hosts", metavar="N", help="How many machines.")]
+RanksPerHost = Annotated[
+    int, typer.Option("--ranks-per-host", metavar="N", help="MPI processes on each.")
 ]
-RanksPerHost = Annotated[int, typer.Option("--ranks-per-host", help="MPI processes on each.")]
 Option = Annotated[
     list[str] | None,
     typer.Option("--option", metavar="KEY=VALUE", help="An option of the provider; repeatable."),
@@ -51,21 +58,21 @@ Keep = Annotated[
     bool | None,
     typer.Option(
         "--keep/--no-keep",
-        help="Leave the cluster up afterwards; by default if it costs nothing.",
+        help="Leave it up.  [default: if it costs nothing]",
         show_default=False,
     ),
 ]
-Detach = Annotated[
-    bool, typer.Option("--detach", help="Return once it runs; see 'cluster wait' and 'fetch'.")
+Detach = Annotated[bool, typer.Option("--detach", help="Return once it runs.")]
+Timeout = Annotated[
+    float, typer.Option("--timeout", metavar="S", help="Seconds that the job may take.")
 ]
-Timeout = Annotated[float, typer.Option("--timeout", help="Seconds that the job may take.")]
 Runs = Annotated[
     str | None,
     typer.Option(
-        "--runs", metavar="DIR", help="Folder of all runs. [env: CLUSTER_RUNS] [default: runs]"
+        "--runs", metavar="DIR", help="Folder of all runs.  [default: CLUSTER_RUNS or runs]"
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
 ClusterName = Annotated[
     str, typer.Argument(metavar="NAME", help="Name of the cluster.", autocompletion=_clusters)
 ]

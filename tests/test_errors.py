@@ -1,0 +1,115 @@
+"""The error tree, and what its messages say."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+import cluster
+from cluster import errors
+from cluster.errors import ClusterError, JobError, ParseError, tail
+
+CLASSES = {
+    name: kind
+    for name, kind in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(kind, ClusterError)
+}
+
+
+def drawn() -> dict[str, str]:
+    """Read the parent of each class from the drawing in the module's docstring."""
+    parents: dict[str, str] = {}
+    above = ["Exception"]
+    for line in (errors.__doc__ or "").splitlines()[1:]:
+        match = re.match(r"([│├└─ ]*)([A-Z]\w+)", line)
+        if match:
+            depth = len(match[1]) // 4
+            del above[depth + 1 :]
+            parents[match[2]] = above[-1]
+            above.append(match[2])
+    return parents
+
+
+def test_the_docstring_draws_exactly_the_classes_there_are() -> None:
+    bases = {name: [base.__name__ for base in kind.__bases__] for name, kind in CLASSES.items()}
+
+    assert {name: [parent] for name, parent in drawn().items()} == bases
+
+
+@pytest.mark.parametrize("name", sorted(CLASSES))
+def test_every_error_is_public_and_documented(name: str) -> None:
+    assert getattr(cluster, name) is CLASSES[name]
+    assert name in cluster.__all__
+    assert CLASSES[name].__doc__
+
+
+@pytest.mark.parametrize(
+    ("means", "remedy", "text"),
+    [
+        ("", "", "What."),
+        ("Means.", "", "What.\nMeans."),
+        ("", "Do.", "What.\nDo."),
+        ("Means.", "Do.", "What.\nMeans.\nDo."),
+    ],
+)
+@pytest.mark.parametrize("name", sorted(set(CLASSES) - {"ParseError"}))
+def test_a_message_has_a_line_for_each_part(name: str, means: str, remedy: str, text: str) -> None:
+    error = CLASSES[name]("What.", means=means, remedy=remedy)
+
+    assert str(error) == text
+    assert isinstance(error, ClusterError)
+    assert (error.what, error.means, error.remedy) == ("What.", means, remedy)
+
+
+def test_a_job_error_shows_tails_between_what_and_what_to_do() -> None:
+    error = JobError("What.", means="Means.", remedy="Do.", stdout="a\nb\n", stderr="c\n")
+
+    assert str(error) == (
+        "What.\nMeans.\n--- last lines of stdout ---\na\nb\n--- last lines of stderr ---\nc\nDo."
+    )
+
+
+def test_a_job_error_says_nothing_about_a_silent_stream() -> None:
+    assert str(JobError("What.", stderr="c")) == "What.\n--- last lines of stderr ---\nc"
+
+
+@pytest.mark.parametrize("lines", [1, 39, 40, 41, 1000])
+def test_the_tails_of_a_job_error_are_its_last_40_lines(lines: int) -> None:
+    text = "".join(f"line {number}\n" for number in range(lines))
+    expected = [f"line {number}" for number in range(max(0, lines - 40), lines)]
+    error = JobError("What.", stdout=text, stderr=text)
+
+    assert error.stdout.split("\n") == expected
+    assert error.stderr.split("\n") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "lines", "last"),
+    [
+        ("", 2, ""),
+        ("a", 2, "a"),
+        ("a\nb\nc", 2, "b\nc"),
+        ("a\nb\nc\n\n\n", 2, "b\nc"),
+        ("a\n\nc\n", 2, "\nc"),
+    ],
+)
+def test_tail(text: str, lines: int, last: str) -> None:
+    assert tail(text, lines) == last
+
+
+def test_a_parse_error_keeps_the_line_and_shows_its_beginning() -> None:
+    line = "x" * 199 + "yz"
+    error = ParseError("What.", line=line, remedy="Do.")
+
+    assert error.line == line
+    assert str(error) == f"What.\nThe line: '{'x' * 199}y'\nDo."
+
+
+def test_a_parse_error_without_a_line_does_not_show_one() -> None:
+    assert str(ParseError("What.")) == "What."
+
+
+def test_a_line_with_control_characters_cannot_disturb_a_terminal() -> None:
+    assert "\x1b" not in str(ParseError("What.", line="\x1b[2J"))

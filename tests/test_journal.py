@@ -1,0 +1,218 @@
+"""The journal: what is written before it is done, found again by any process."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster import journal
+from cluster.errors import ClusterError, ParseError
+from cluster.journal import Created, Intended, Settled, Started
+from cluster.model import ClusterSpec, JobRecord, Machine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+INTENDED = Intended(spec=ClusterSpec(name="mine", hosts=3, options={"rate": "1gbit"}), at=12.5)
+CREATED = Created(
+    machines=(
+        Machine(  # noqa: S604 - "shell" names one of our plug-ins
+            name="0.mpi.mine", id="i", address="127.0.0.1", shell="local", folder="/f", bin="/b"
+        ),
+    ),
+    facts=(),
+    costs=True,
+)
+STARTED = Started(
+    job=JobRecord(session="mine", folder="/f/1", run="/r\n", benchmark="p2p", at=13.0)
+)
+SETTLED = Settled(run="/r\n")
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state folder that does not exist yet."""
+    folder = tmp_path / "a" / "state"
+    monkeypatch.setenv("CLUSTER_STATE", str(folder))
+    return folder
+
+
+def test_entries_come_back_in_their_order() -> None:
+    for entry in (INTENDED, CREATED, STARTED, SETTLED, INTENDED):
+        journal.of("mine").append(entry)
+
+    assert journal.of("mine").entries() == (INTENDED, CREATED, STARTED, SETTLED, INTENDED)
+
+
+def test_clusters_have_journals_of_their_own(state: Path) -> None:
+    journal.of("mine").append(INTENDED)
+    journal.of("yours").append(SETTLED)
+
+    assert journal.of("mine").entries() == (INTENDED,)
+    assert journal.of("yours").entries() == (SETTLED,)
+    assert journal.of("mine").path == state / "mine" / "journal.jsonl"
+
+
+def test_nothing_is_made_by_looking(state: Path) -> None:
+    assert journal.of("mine").entries() == ()
+    assert journal.names() == ()
+    assert not state.exists()
+
+
+def test_an_entry_is_on_disk_before_append_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file has its whole length when it is told to be written out."""
+    lengths = []
+    fsync = os.fsync
+
+    def note(handle: int) -> None:
+        lengths.append(os.fstat(handle).st_size)
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", note)
+    journal.of("mine").append(INTENDED)
+    journal.of("mine").append(SETTLED)
+
+    assert lengths[-1] == journal.of("mine").path.stat().st_size
+    assert len(lengths) >= 2
+    assert 0 < lengths[0] < lengths[-1]
+
+
+def test_nobody_else_may_look(state: Path) -> None:
+    journal.of("mine").append(INTENDED)
+
+    assert (state / "mine").stat().st_mode & 0o077 == 0
+
+
+def test_a_last_line_that_was_cut_off_is_left_out() -> None:
+    book = journal.of("mine")
+    book.append(INTENDED)
+    book.append(CREATED)
+    book.path.write_bytes(book.path.read_bytes()[:-5])
+
+    assert book.entries() == (INTENDED,)
+
+
+def test_a_whole_last_line_without_its_newline_is_left_out() -> None:
+    book = journal.of("mine")
+    book.append(INTENDED)
+    book.append(CREATED)
+    book.path.write_bytes(book.path.read_bytes()[:-1])
+
+    assert book.entries() == (INTENDED,)
+
+
+@pytest.mark.parametrize("lost", [1, 5])
+def test_the_journal_goes_on_after_a_last_line_that_was_cut_off(lost: int) -> None:
+    """What a crash left must not swallow the next entry, nor make the cluster unreadable."""
+    book = journal.of("mine")
+    book.append(INTENDED)
+    book.append(CREATED)
+    book.path.write_bytes(book.path.read_bytes()[:-lost])
+    book.append(STARTED)
+
+    assert book.entries() == (INTENDED, STARTED)
+
+
+def test_only_a_line_that_was_cut_off() -> None:
+    book = journal.of("mine")
+    book.append(INTENDED)
+    book.path.write_bytes(book.path.read_bytes()[:-1])
+
+    assert book.entries() == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"hosts":3', b'"hosts":3,"colour":"red"'),
+        (b'"hosts":3', b'"hosts":0'),
+        (b"intended", b"regretted"),
+        (b'"mine"', b'"\xff"'),
+        (
+            b"{",
+            b"",
+        ),
+    ],
+    ids=["unknown field", "range", "unknown entry", "not UTF-8", "not JSON"],
+)
+def test_a_journal_of_another_version_is_a_parse_error(old: bytes, new: bytes) -> None:
+    book = journal.of("mine")
+    book.append(INTENDED)
+    text = book.path.read_bytes()
+    assert old in text
+    book.path.write_bytes(text.replace(old, new, 1))
+
+    with pytest.raises(ParseError, match=r"journal\.jsonl") as caught:
+        book.entries()
+    assert "move it away" in caught.value.remedy
+
+
+def test_forget_removes_everything_of_one_cluster(state: Path) -> None:
+    for name in ("mine", "yours"):
+        journal.of(name).append(INTENDED)
+    (state / "mine" / "host").mkdir()
+    (state / "mine" / "host" / "file").write_text("")
+    journal.of("mine").forget()
+    journal.of("mine").forget()
+
+    assert not (state / "mine").exists()
+    assert journal.of("mine").entries() == ()
+    assert journal.names() == ("yours",)
+
+
+def test_names_are_the_newest_first(state: Path) -> None:
+    for name, at in (("b", 100), ("c", 300), ("a", 200)):
+        journal.of(name).append(INTENDED)
+        os.utime(journal.of(name).path, (at, at))
+    (state / "no_journal").mkdir()
+    (state / "file").write_text("")
+
+    assert journal.names() == ("c", "a", "b")
+
+
+def test_the_state_folder(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    assert journal.root() == state
+    monkeypatch.setenv("CLUSTER_STATE", "")
+    assert journal.root() == tmp_path / "xdg" / "cluster"
+    monkeypatch.delenv("CLUSTER_STATE")
+    assert journal.root() == tmp_path / "xdg" / "cluster"
+    monkeypatch.setenv("XDG_STATE_HOME", "")
+    assert journal.root() == tmp_path / "home" / ".local" / "state" / "cluster"
+    monkeypatch.delenv("XDG_STATE_HOME")
+    assert journal.root() == tmp_path / "home" / ".local" / "state" / "cluster"
+
+
+def test_a_relative_state_folder_does_not_move_with_us(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLUSTER_STATE", "state")
+    book = journal.of("mine")
+    monkeypatch.chdir("/")
+    book.append(INTENDED)
+
+    assert (tmp_path / "state" / "mine" / "journal.jsonl").is_file()
+
+
+def test_a_state_folder_that_cannot_be_written(state: Path) -> None:
+    """A file is where the folder should be."""
+    state.parent.mkdir()
+    state.write_text("")
+
+    with pytest.raises(ClusterError, match="CLUSTER_STATE=DIR") as caught:
+        journal.of("mine").append(INTENDED)
+    assert str(state) in caught.value.what
+    assert "nothing was started" in caught.value.means
+
+
+def test_a_state_folder_that_cannot_be_read(state: Path) -> None:
+    """The first thing that launch does is to look; that too must not end in a traceback."""
+    state.parent.mkdir()
+    state.write_text("")
+
+    with pytest.raises(ClusterError, match="CLUSTER_STATE=DIR"):
+        journal.of("mine").entries()

@@ -1,0 +1,71 @@
+"""The command lines that start ranks with Open MPI."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster import plugins
+from cluster.model import Layout
+from cluster.starters import Starter
+
+PROGRAM = ("python3", "-P", "p2p.py", '{"sizes":[8, 16]}')
+BOUND = ["--map-by", "core", "--bind-to", "core"]
+CROWDED = ["--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+
+
+def argv(layout: Layout) -> list[str]:
+    return plugins.load(Starter, "mpirun").argv(PROGRAM, layout)
+
+
+def test_two_hosts() -> None:
+    layout = Layout(addresses=("10.0.0.1", "10.0.0.2"), cores=4)
+
+    assert argv(layout) == [
+        "mpirun",
+        *("-np", "2", "--host", "10.0.0.1:1,10.0.0.2:1"),
+        *BOUND,
+        *PROGRAM,
+    ]
+
+
+def test_two_ranks_on_one_address_that_is_given_twice() -> None:
+    """Open MPI adds nothing up: an address must come once, with all its slots."""
+    layout = Layout(addresses=("127.0.0.1", "127.0.0.1"), cores=2)
+
+    assert argv(layout) == ["mpirun", "-np", "2", "--host", "127.0.0.1:2", *BOUND, *PROGRAM]
+
+
+def test_several_ranks_on_several_hosts() -> None:
+    layout = Layout(addresses=("c", "a", "b"), ranks_per_host=4, cores=4)
+
+    assert argv(layout) == ["mpirun", "-np", "12", "--host", "c:4,a:4,b:4", *BOUND, *PROGRAM]
+
+
+@pytest.mark.parametrize("cores", [1, 8])
+def test_root_must_be_allowed(cores: int) -> None:
+    layout = Layout(addresses=("a", "b"), ranks_per_host=2, cores=cores, root=True)
+
+    assert argv(layout)[:2] == ["mpirun", "--allow-run-as-root"]
+    assert argv(layout).count("--allow-run-as-root") == 1
+
+
+def test_nobody_else_is_called_root() -> None:
+    layout = Layout(addresses=("a", "b"), cores=2, root=False)
+
+    assert "--allow-run-as-root" not in argv(layout)
+
+
+def test_more_ranks_than_cores_yield_and_are_not_bound() -> None:
+    layout = Layout(addresses=("a", "a", "b"), ranks_per_host=2, cores=3)
+
+    assert argv(layout) == ["mpirun", "-np", "6", "--host", "a:4,b:2", *CROWDED, *PROGRAM]
+
+
+def test_as_many_ranks_as_cores_are_bound() -> None:
+    layout = Layout(addresses=("a", "a", "b"), ranks_per_host=2, cores=4)
+
+    assert argv(layout) == ["mpirun", "-np", "6", "--host", "a:4,b:2", *BOUND, *PROGRAM]
+
+
+def test_the_command_needs_no_environment() -> None:
+    assert plugins.load(Starter, "mpirun").env(Layout(addresses=("a",))) == {}
