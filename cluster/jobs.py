@@ -54,6 +54,7 @@ status=
 while [ -z "$status" ] || kill -0 "$ranks" 2> /dev/null; do wait "$ranks"; status=$?; done
 wait "$out" "$err"
 [ -n "$asked" ] && [ "$status" -lt 128 ] && status=143
+echo "[cluster] {session} ended with exit status $status."
 echo "$status" > status.part && mv status.part status
 exit "$status"
 """
@@ -135,6 +136,8 @@ class Job:
             # A user's own ~/.tmux.conf may say otherwise for each of these.
             *("set-option", "-t", target, "destroy-unattached", "off", ";"),
             *("set-option", "-w", "-t", target, "remain-on-exit", "on", ";"),
+            # tmux's own last line would scroll the first one away; -q: older ones do not know it.
+            *("set-option", "-q", "-w", "-t", target, "remain-on-exit-format", "", ";"),
             *("set-option", "-t", target, MARK, folder),
         )
 

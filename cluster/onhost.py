@@ -19,7 +19,6 @@ import signal
 import subprocess
 import sys
 import time
-from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
@@ -296,6 +295,8 @@ def _has_user() -> bool:
 
 
 def _library(name: str) -> str:
+    from importlib import metadata  # noqa: PLC0415 - it costs more than all of ours
+
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

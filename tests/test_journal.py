@@ -48,10 +48,11 @@ def test_entries_come_back_in_their_order() -> None:
 
 def test_clusters_have_journals_of_their_own(state: Path) -> None:
     journal.of("mine").append(INTENDED)
+    journal.of("yours").append(INTENDED)
     journal.of("yours").append(SETTLED)
 
     assert journal.of("mine").entries() == (INTENDED,)
-    assert journal.of("yours").entries() == (SETTLED,)
+    assert journal.of("yours").entries() == (INTENDED, SETTLED)
     assert journal.of("mine").path == state / "mine" / "journal.jsonl"
 
 
@@ -59,6 +60,17 @@ def test_nothing_is_made_by_looking(state: Path) -> None:
     assert journal.of("mine").entries() == ()
     assert journal.names() == ()
     assert not state.exists()
+
+
+@pytest.mark.parametrize("entry", [CREATED, STARTED, SETTLED])
+def test_only_an_intention_opens_a_journal(state: Path, entry: journal.Entry) -> None:
+    """What another process took down meanwhile does not come back half."""
+    journal.of("mine").append(INTENDED)
+    journal.of("mine").forget()
+
+    with pytest.raises(ClusterError):
+        journal.of("mine").append(entry)
+    assert not (state / "mine").exists()
 
 
 def test_an_entry_is_on_disk_before_append_returns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,139 @@
+"""The benchmark p2p: its definitions, its counts, its honesty."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+import cluster
+from cluster.benchmark import convert
+from cluster.benchmarks.p2p import (
+    BANDWIDTH,
+    BIDIRECTIONAL,
+    LATENCY,
+    ONEWAY,
+    P2P,
+    P2PParams,
+    first_difference,
+    oneway_line,
+)
+from cluster.model import Definition
+
+DEFINITIONS = [ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL]
+
+
+def test_the_founding_line_is_kept_exactly() -> None:
+    """The rate is that of the unrounded time: 100 / 23.1 would be 4329.0."""
+    line = oneway_line(1, 100_000_000, 100 / 4323.8)
+
+    assert line == "Process 1 transferred 100 MB in 23.1 ms (4323.8 MB/sec)"
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS)
+def test_every_metric_has_a_whole_definition(definition: Definition) -> None:
+    assert definition.benchmark == "p2p"
+    assert definition.better == ("higher" if definition.unit == "B/s" else "lower")
+    for words in (definition.what, definition.clock, definition.synchronisation):
+        assert len(words) > 20
+    assert "not timed" in definition.warm_up
+    assert re.fullmatch(rf"p2p\.{definition.metric}-[0-9a-f]{{8}}", definition.id)
+
+
+def test_a_difference_is_found_wherever_it_is() -> None:
+    sent = np.arange(3_000_000, dtype=np.uint64).astype(np.uint8)
+    assert first_difference(sent.copy(), sent) is None
+    for offset in (0, 1, 2**20 - 1, 2**20, 2_999_999):
+        arrived = sent.copy()
+        arrived[offset] ^= 1
+        assert first_difference(arrived, sent) == offset
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"metrics": "speed"}, "There are: oneway_time, latency, bandwidth, bidirectional"),
+        ({"metrics": []}, "There are no metrics"),
+        ({"sizes": []}, "There are no sizes"),
+        ({"iterations": 0}, "--iterations is 0"),
+        ({"max_iterations": 0}, "--max-iterations is 0"),
+        ({"pair": (-1, 0)}, "--pair -1,0 is not two of 2"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(options: dict[str, object], said: str) -> None:
+    with pytest.raises(cluster.SpecError) as refused:
+        P2P().check(convert(options, P2PParams, "parameter"), 2)
+    assert said in str(refused.value)
+
+
+@pytest.mark.usefixtures("tools")
+def test_counts_are_those_of_osu_unless_said_otherwise() -> None:
+    """10000 and 1000 round trips, 100 and 20 windows: up to 8192 B, and above."""
+    with cluster.launch("osu", hosts=2) as c:
+        metrics = ["latency", "bandwidth", "bidirectional"]
+        found = c.bench("p2p", metrics=metrics, sizes=[8192, 8193])
+        own = c.bench("p2p", metrics=metrics, sizes=[8], iterations=7, warm_up=0, window=3)
+
+    counts = {(m.metric, m.params["size"], m.rank): len(m.values) for m in found.measurements}
+    assert counts == {
+        ("latency", 8192, 0): 10_000,
+        ("latency", 8193, 0): 1_000,
+        ("bandwidth", 8192, 0): 100,
+        ("bandwidth", 8193, 0): 20,
+        ("bidirectional", 8192, 0): 100,
+        ("bidirectional", 8192, 1): 100,
+        ("bidirectional", 8193, 0): 20,
+        ("bidirectional", 8193, 1): 20,
+    }
+    assert {m.metric: m.bytes for m in own.measurements} == {
+        "latency": 8,
+        "bandwidth": 8 * 3,
+        "bidirectional": 2 * 8 * 3,
+    }
+    assert {len(m.values) for m in own.measurements} == {7}
+    assert [s.metric for s in own.summary()] == metrics
+
+
+@pytest.mark.usefixtures("tools")
+def test_until_precise_stops_early_or_says_so() -> None:
+    with cluster.launch("precise", hosts=2) as c:
+        easy = c.bench("p2p", metrics="latency", sizes=[8], until_precise=True)
+        # 25 values cannot hold the criterion to 20 B and more of noise: at most the cap is taken.
+        capped = c.bench(
+            "p2p", metrics="bidirectional", sizes=[8], until_precise=True, max_iterations=21
+        )
+
+    [summary] = easy.summary()
+    assert summary.converged
+    assert 20 <= summary.n < 20_000
+    low, high = summary.ci or (0.0, 0.0)
+    assert (high - low) / 2 <= 0.025 * summary.median
+    [summary] = capped.summary()
+    assert summary.n in (20, 21)
+
+
+@pytest.mark.usefixtures("tools")
+def test_any_two_ranks_may_be_the_pair() -> None:
+    """The founding program hangs with more than two ranks; here the others sleep."""
+    with cluster.launch("pair", hosts=3) as c:
+        metrics = ["oneway_time", "latency"]
+        found = c.bench("p2p", metrics=metrics, sizes=[1000], pair=(2, 1), iterations=6)
+
+    assert {(m.metric, m.rank) for m in found.measurements} == {
+        ("oneway_time", 2),
+        ("oneway_time", 1),
+        ("latency", 2),
+    }
+
+
+@pytest.mark.usefixtures("tools")
+def test_latency_is_half_of_a_round_trip_and_bandwidth_grows() -> None:
+    """Physics that holds on any machine: a larger message takes longer, and goes faster."""
+    with cluster.launch("physics", hosts=2) as c:
+        found = c.bench("p2p", metrics=["latency", "bandwidth"], sizes=[8, 2**20])
+
+    small, large, slow, fast = (s.median for s in found.summary())
+    assert small < large / 5
+    assert slow < fast / 10
+    assert fast < 2**20 / large * 10

@@ -1,0 +1,184 @@
+"""The library: launch, bench, down; the same as the command, in Python."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cluster
+from cluster import journal
+from tests.conftest import run, runs_folder, sessions
+
+if TYPE_CHECKING:
+    from cluster.model import Progress
+
+pytestmark = pytest.mark.usefixtures("tools")
+
+
+def test_a_with_block_measures_and_leaves_nothing() -> None:
+    with cluster.launch("lib", provider="local", hosts=2) as c:
+        run_ = c.bench("p2p", metrics=["latency"], sizes=[8, 64], iterations=30)
+        assert sessions() == ["lib"]
+
+    assert sessions() == []
+    assert journal.names() == ()
+    assert not (Path(os.environ["CLUSTER_STATE"]) / "lib").exists()
+    assert run_.status == "done"
+    assert [m.params["size"] for m in run_.measurements] == [8, 64]
+    assert all(len(m.values) == 30 for m in run_.measurements)
+    assert [s.params for s in run_.summary()] == [{"size": 8}, {"size": 64}]
+    assert run_.summary()[0].n == 30
+
+
+def test_without_with_it_stays_until_down() -> None:
+    c = cluster.launch("stays", hosts=2)
+    c.bench("p2p", metrics="latency", sizes="8", iterations=9)
+
+    assert sessions() == ["stays"]
+    assert [m.name for m in cluster.attach("stays").machines] == ["0.mpi.stays", "1.mpi.stays"]
+    c.down()
+    assert sessions() == []
+    with pytest.raises(cluster.SpecError, match="There is no cluster 'stays'"):
+        cluster.attach("stays")
+
+
+def test_an_exception_in_the_block_takes_it_down() -> None:
+    def measures_and_fails() -> None:
+        with cluster.launch("oops", hosts=2) as c:
+            c.bench("p2p", metrics="latency", sizes=[8], iterations=9)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        measures_and_fails()
+
+    assert sessions() == []
+    assert journal.names() == ()
+
+
+def test_several_benchmarks_on_one_cluster() -> None:
+    """Each has a folder of its own, and a later one does not disturb an earlier one."""
+    with cluster.launch("many", hosts=2) as c:
+        first = c.bench("p2p", metrics="latency", sizes=[8], iterations=9)
+        second = c.bench("p2p", metrics="latency", sizes=[8], iterations=10)
+
+    assert first.folder != second.folder
+    assert [s.n for r in (first, second) for s in r.summary()] == [9, 10]
+
+
+class Recorder(cluster.Listener):
+    """Keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.done: list[float] = []
+        self.folders: list[Path] = []
+
+    def started(self, cluster: cluster.Cluster, folder: Path) -> None:
+        del cluster
+        self.folders.append(folder)
+
+    def output(self, line: str) -> None:
+        self.lines.append(line)
+
+    def progress(self, progress: Progress) -> None:
+        self.done.append(progress.done / progress.total)
+
+
+def test_a_listener_hears_how_it_goes() -> None:
+    heard = Recorder()
+    with cluster.launch("heard", hosts=2) as c:
+        run_ = c.bench("p2p", metrics="oneway_time", sizes="1MB", iterations=5, listener=heard)
+
+    assert heard.folders == [run_.folder]
+    assert len(heard.lines) == 10
+    assert all("transferred 1 MB in" in line for line in heard.lines)
+    assert heard.done == sorted(heard.done)
+    assert heard.done[-1] == 1.0
+
+
+@pytest.mark.usefixtures("faulty")
+def test_a_job_error_carries_the_tails_and_the_run_keeps_the_values() -> None:
+    with (
+        cluster.launch("fails", hosts=2) as c,
+        pytest.raises(cluster.JobError, match="ended with exit status 1") as failed,
+    ):
+        c.bench("faulty", how="raise")
+
+    assert "ready 1" in failed.value.stdout
+    assert "ValueError: rank 1 had enough" in failed.value.stderr
+    [folder] = runs_folder().glob("fails/*")
+    assert json.loads((folder / "run.json").read_text())["status"] == "failed"
+
+
+def test_what_is_refused_leaves_an_earlier_job_alone() -> None:
+    with cluster.launch("calm", hosts=2) as c:
+        c.bench("p2p", metrics="latency", sizes=[8], iterations=9)
+        for params in ({"sizes": "8:4"}, {"speed": 3}, {"iterations": "many"}):
+            with pytest.raises(cluster.SpecError):
+                c.bench("p2p", **params)
+        assert sessions() == ["calm"]
+        assert len(list(runs_folder().glob("calm/*"))) == 1
+
+
+def test_values_are_on_disk_while_the_job_runs() -> None:
+    """A killed controller loses nothing that was measured."""
+    seen: list[int] = []
+
+    class Looks(cluster.Listener):
+        folder = Path()
+
+        def started(self, cluster: cluster.Cluster, folder: Path) -> None:
+            del cluster
+            self.folder = folder
+
+        def progress(self, progress: Progress) -> None:
+            del progress
+            path = self.folder / "measurements.jsonl"
+            if path.exists():
+                status = json.loads((self.folder / "run.json").read_text())["status"]
+                assert status == "running"
+                seen.append(len(path.read_text().splitlines()))
+
+    with cluster.launch("early", hosts=2) as c:
+        sizes = [8, 2**21, 2**22, 2**22 + 1]
+        c.bench("p2p", metrics="bandwidth", sizes=sizes, iterations=40, listener=Looks())
+
+    assert any(0 < lines < 4 for lines in seen)
+
+
+def test_the_user_may_remove_a_runs_folder_while_it_runs() -> None:
+    """Taking the cluster down still works, and leaves nothing."""
+    c = cluster.launch("gone", hosts=2)
+    run_ = c.bench("p2p", metrics="oneway_time", sizes="50MB", iterations=1000, detach=True)
+    assert run_.status == "running"
+    run("rm", "-r", str(run_.folder))
+
+    c.down()
+    assert sessions() == []
+    assert journal.names() == ()
+
+
+def test_half_a_launch_can_be_taken_down() -> None:
+    """The process died between the intent and the machines."""
+    book = journal.of("half")
+    book.append(journal.Intended(spec=cluster.ClusterSpec(name="half"), at=0.0))
+
+    cluster.attach("half").down()
+    assert journal.names() == ()
+
+
+def test_a_failure_to_start_closes_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """tmux may refuse for its own reasons; the folder says so."""
+    c = cluster.launch("nostart", hosts=2)
+    monkeypatch.setenv("TMUX_TMPDIR", "/dev/null")
+    with pytest.raises(cluster.ShellError, match="could not be started"):
+        c.bench("p2p", metrics="latency", sizes=[8])
+
+    [folder] = runs_folder().glob("nostart/*")
+    record = json.loads((folder / "run.json").read_text())
+    assert record["status"] == "failed"
+    assert "could not be started" in record["reason"]

@@ -1,0 +1,29 @@
+"""The examples run as they are."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import ROOT, answer, run, sessions
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_runs_and_leaves_nothing(path: Path) -> None:
+    done = run(sys.executable, str(path))
+
+    assert done.stdout
+    assert sessions() == []
+    assert answer("ls") == []
+
+
+def test_there_are_two() -> None:
+    assert len(EXAMPLES) >= 2

@@ -1,0 +1,89 @@
+"""The script of a job, run as it is by a real bash."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.jobs import script
+from tests.conftest import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def start(folder: Path, argv: list[str], **env: str) -> subprocess.CompletedProcess[str]:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "job.sh"
+    path.write_text(script("test", str(folder), argv, env, timeout=20.0))
+    return run("bash", str(path), status=None)
+
+
+@pytest.mark.parametrize("name", ["a 0", 'a"=0"', "a'; echo foo", "a\n0", "$(exit 1)", "*"])
+def test_quoting(tmp_path: Path, name: str) -> None:
+    """Folder, words and variables reach the program as they are."""
+    program = [sys.executable, "-c", "import os, sys; print(ascii((sys.argv[1], os.environ['X'])))"]
+    done = start(tmp_path / name, [*program, name], X=name)
+
+    assert done.returncode == 0
+    assert (tmp_path / name / "stdout").read_text() == ascii((name, name)) + "\n"
+    assert (tmp_path / name / "status").read_text() == "0\n"
+
+
+def test_both_streams_are_kept_and_shown(tmp_path: Path) -> None:
+    done = start(tmp_path, ["bash", "-c", "echo out; echo err >&2; exit 3"])
+
+    assert done.returncode == 3
+    assert done.stdout.startswith("out\n")
+    assert done.stderr == "err\n"
+    assert (tmp_path / "stdout").read_text() == "out\n"
+    assert (tmp_path / "stderr").read_text() == "err\n"
+    assert (tmp_path / "status").read_text() == "3\n"
+
+
+def test_the_status_comes_after_the_last_byte(tmp_path: Path) -> None:
+    """Whoever sees the status sees the whole output."""
+    start(tmp_path, ["bash", "-c", "head -c 3000000 /dev/zero | tr '\\0' x"])
+
+    assert (tmp_path / "stdout").stat().st_size == 3_000_000
+
+
+def test_variables_of_another_time_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tmux server may hold them since its start; only ours take effect."""
+    monkeypatch.setenv("OMPI_MCA_btl", "of-another-time")
+    monkeypatch.setenv("LD_PRELOAD_", "kept")
+    start(tmp_path, ["env"], OMPI_MCA_pml="ours", PATH="/some/bin")
+    seen = (tmp_path / "stdout").read_text().splitlines()
+
+    assert "OMPI_MCA_pml=ours" in seen
+    assert not any(line.startswith("OMPI_MCA_btl") for line in seen)
+    assert "LD_PRELOAD_=kept" in seen
+    assert any(line.startswith("PATH=/some/bin:") for line in seen)
+
+
+def test_the_program_reads_nothing(tmp_path: Path) -> None:
+    start(tmp_path, ["cat"])
+
+    assert (tmp_path / "status").read_text() == "0\n"
+
+
+def test_the_time_limit_holds_without_us(tmp_path: Path) -> None:
+    tmp_path.joinpath("job.sh").write_text(
+        script("test", str(tmp_path), ["sleep", "100"], {}, timeout=0.2)
+    )
+    run("bash", str(tmp_path / "job.sh"), status=124)
+
+
+def test_the_command_can_be_typed_again(tmp_path: Path) -> None:
+    """A reader may copy the line from raw/job.sh."""
+    argv = ["mpirun", "-np", "2", "python3", "-P", "p2p.py", '{"sizes": [8]}']
+    text = script("test", str(tmp_path), argv, {}, timeout=20.0)
+
+    assert shlex.join(argv) in text
+    assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0

@@ -1,0 +1,350 @@
+"""What a host says about itself and its jobs, on made-up file systems."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from cluster import onhost
+from cluster.model import Facts
+from cluster.onhost import Ended, Lost, cgroup_cpus, cgroup_memory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+V1 = "9:memory:/jobs/mine\n5:cpu,cpuacct:/jobs/mine\n2:cpuset:/\n1:name=systemd:/jobs/mine\n"
+V2 = "0::/jobs/mine\n"
+NO_LIMIT_V1 = "9223372036854771712\n"
+SECRET = "wJalrXUtnFEMI"  # noqa: S105 - a made-up one
+
+
+def tree(root: Path, groups: str, files: dict[str, str]) -> Path:
+    """Lay out a file system; the files are named from /sys/fs/cgroup on."""
+    (root / "proc" / "self").mkdir(parents=True)
+    (root / "proc" / "self" / "cgroup").write_text(groups)
+    for name, text in files.items():
+        path = root / "sys" / "fs" / "cgroup" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "cpus"),
+    [
+        (V2, {"jobs/mine/cpu.max": "150000 100000\n"}, 1.5),
+        (V2, {"jobs/mine/cpu.max": "max 100000\n"}, None),
+        (V2, {"jobs/mine/cpu.max": "max 100000\n", "jobs/cpu.max": "400000 100000\n"}, 4.0),
+        (V2, {"jobs/mine/cpu.max": "800000 100000\n", "jobs/cpu.max": "200000 100000\n"}, 2.0),
+        (V2, {"jobs/mine/cpu.max": "200000 100000\n", "jobs/cpu.max": "800000 100000\n"}, 2.0),
+        (V2, {"jobs/mine/cpu.max": "25000 50000\n"}, 0.5),
+        (V2, {"jobs/other/cpu.max": "100000 100000\n"}, None),
+        (V2, {"cpu.max": "300000 100000\n"}, 3.0),
+        ("0::/\n", {"cpu.max": "300000 100000\n"}, 3.0),
+        (V2, {}, None),
+        ("", {}, None),
+        (
+            V1,
+            {"cpu/jobs/mine/cpu.cfs_quota_us": "50000", "cpu/jobs/mine/cpu.cfs_period_us": "20000"},
+            2.5,
+        ),
+        (
+            V1,
+            {"cpu/jobs/mine/cpu.cfs_quota_us": "-1", "cpu/jobs/mine/cpu.cfs_period_us": "100000"},
+            None,
+        ),
+        (
+            V1,
+            {
+                "cpu/jobs/mine/cpu.cfs_quota_us": "-1",
+                "cpu/jobs/mine/cpu.cfs_period_us": "100000",
+                "cpu/jobs/cpu.cfs_quota_us": "700000",
+                "cpu/jobs/cpu.cfs_period_us": "100000",
+                "cpu/cpu.cfs_quota_us": "-1",
+                "cpu/cpu.cfs_period_us": "100000",
+            },
+            7.0,
+        ),
+        (V1, {"cpu/cpu.cfs_quota_us": "100000", "cpu/cpu.cfs_period_us": "100000"}, 1.0),
+        (
+            V1,
+            {
+                "cpuset/cpu.cfs_quota_us": "100000",
+                "cpuset/cpu.cfs_period_us": "100000",
+                "memory/jobs/mine/cpu.cfs_quota_us": "100000",
+                "memory/jobs/mine/cpu.cfs_period_us": "100000",
+            },
+            None,
+        ),
+        (
+            V1 + "0::/init\n",
+            {"cpu/jobs/cpu.cfs_quota_us": "600000", "cpu/jobs/cpu.cfs_period_us": "100000"},
+            6.0,
+        ),
+        ("0::/a:b\n", {"a:b/cpu.max": "100000 100000\n"}, 1.0),
+    ],
+    ids=[
+        "v2",
+        "v2 no limit",
+        "v2 limit above",
+        "v2 lower limit above",
+        "v2 lower limit below",
+        "v2 less than one",
+        "v2 somebody else's",
+        "v2 in a container, path of the host",
+        "v2 in a container, path of its own",
+        "v2 nothing to read",
+        "no groups",
+        "v1",
+        "v1 no limit",
+        "v1 limit above",
+        "v1 in a container, path of the host",
+        "v1 other controllers",
+        "v1 and v2 together",
+        "a colon in a path",
+    ],
+)
+def test_cgroup_cpus(
+    tmp_path: Path, groups: str, files: dict[str, str], cpus: float | None
+) -> None:
+    assert cgroup_cpus(tree(tmp_path, groups, files)) == cpus
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "memory"),
+    [
+        (V2, {"jobs/mine/memory.max": "1073741824\n"}, 1_073_741_824),
+        (V2, {"jobs/mine/memory.max": "max\n"}, None),
+        (V2, {"jobs/mine/memory.max": "max\n", "jobs/memory.max": "4096\n"}, 4096),
+        (V2, {"jobs/mine/memory.max": "8192\n", "jobs/memory.max": "4096\n"}, 4096),
+        (V2, {"jobs/mine/memory.max": "4096\n", "jobs/memory.max": "8192\n"}, 4096),
+        (V2, {"memory.max": "4096\n"}, 4096),
+        (V2, {}, None),
+        (V1, {"memory/jobs/mine/memory.limit_in_bytes": "4096\n"}, 4096),
+        (V1, {"memory/jobs/mine/memory.limit_in_bytes": NO_LIMIT_V1}, None),
+        (
+            V1,
+            {
+                "memory/jobs/mine/memory.limit_in_bytes": NO_LIMIT_V1,
+                "memory/jobs/memory.limit_in_bytes": "8192\n",
+                "memory/memory.limit_in_bytes": NO_LIMIT_V1,
+            },
+            8192,
+        ),
+        (V1, {"memory/memory.limit_in_bytes": "4096\n"}, 4096),
+        (V1, {"cpu/jobs/mine/memory.limit_in_bytes": "4096\n"}, None),
+    ],
+    ids=[
+        "v2",
+        "v2 no limit",
+        "v2 limit above",
+        "v2 lower limit above",
+        "v2 lower limit below",
+        "v2 in a container, path of the host",
+        "v2 nothing to read",
+        "v1",
+        "v1 no limit",
+        "v1 limit above",
+        "v1 in a container, path of the host",
+        "v1 other controllers",
+    ],
+)
+def test_cgroup_memory(
+    tmp_path: Path, groups: str, files: dict[str, str], memory: int | None
+) -> None:
+    assert cgroup_memory(tree(tmp_path, groups, files)) == memory
+
+
+def test_no_proc_at_all(tmp_path: Path) -> None:
+    assert cgroup_cpus(tmp_path) is None
+    assert cgroup_memory(tmp_path) is None
+
+
+def test_the_facts_of_this_host() -> None:
+    facts = onhost.facts()
+
+    assert facts.host == platform.node()
+    assert facts.cores == os.cpu_count()
+    assert 1 <= facts.usable_cores <= len(os.sched_getaffinity(0))
+    assert facts.memory == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    assert facts.python == platform.python_version()
+    assert facts.kernel.split()[0] == "Linux"
+    assert facts.libraries["msgspec"] == msgspec.__version__
+    assert facts.system
+
+
+@pytest.mark.parametrize(
+    ("limit", "usable"), [(None, 4), (8.0, 4), (4.0, 4), (3.9, 3), (1.5, 1), (0.2, 1)]
+)
+def test_usable_cores_are_whole_and_at_least_one(
+    limit: float | None, usable: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 5, 7})
+    monkeypatch.setattr(onhost, "cgroup_cpus", lambda: limit)
+    facts = onhost.facts()
+
+    assert facts.usable_cores == usable
+    assert facts.cgroup_cpus == limit
+
+
+def test_facts_record_what_matters_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "MY_OMPI_MCA_KEY", "FIREBASE_KEY"):
+        monkeypatch.setenv(name, SECRET)
+    monkeypatch.setenv("OMPI_MCA_btl", "tcp,self")
+    monkeypatch.setenv("NCCL_DEBUG", "INFO")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    facts = onhost.facts()
+
+    assert SECRET not in msgspec.json.encode(facts).decode()
+    assert facts.variables["OMPI_MCA_btl"] == "tcp,self"
+    assert facts.variables["NCCL_DEBUG"] == "INFO"
+    assert facts.variables["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert not {"HOME", "PATH", "AWS_SECRET_ACCESS_KEY"} & set(facts.variables)
+
+
+def test_facts_do_not_need_a_user_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A container may run as a number that nobody has."""
+    monkeypatch.setattr(os, "geteuid", lambda: 54_321)
+
+    assert onhost.facts().user == "54321"
+
+
+def test_facts_are_one_line_of_json() -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "cluster.onhost", "facts"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert done.stdout.count("\n") == 1
+    assert msgspec.json.decode(done.stdout, type=Facts).host == platform.node()
+
+
+def test_news_are_whole_lines_until_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "stdout"
+    offsets: dict[Path, int] = {}
+    heard = []
+    for text in (b"", b"one\ntw", b"o\n", b"", b"three"):
+        with path.open("ab") as file:
+            file.write(text)
+        heard.append(onhost._news(path, offsets, final=False))
+
+    assert heard == [b"", b"one\n", b"two\n", b"", b""]
+    assert onhost._news(path, offsets, final=True) == b"three"
+    assert onhost._news(path, offsets, final=True) == b""
+
+
+@pytest.mark.parametrize("final", [False, True])
+def test_no_file_is_no_news(tmp_path: Path, *, final: bool) -> None:
+    assert onhost._news(tmp_path / "stdout", {}, final=final) == b""
+
+
+def test_news_of_several_files_do_not_mix(tmp_path: Path) -> None:
+    offsets: dict[Path, int] = {}
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(f"{name}{name}\n{name}")
+        assert onhost._news(tmp_path / name, offsets, final=False) == f"{name}{name}\n".encode()
+
+    assert onhost._news(tmp_path / "a", offsets, final=True) == b"a"
+    assert onhost._news(tmp_path / "b", offsets, final=True) == b"b"
+
+
+@pytest.mark.parametrize("length", [3, 4, 7, 8, 9, 100])
+def test_a_line_longer_than_one_read_stays_whole(
+    tmp_path: Path, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(onhost, "CHUNK", 4)
+    path = tmp_path / "stdout"
+    path.write_bytes(b"x" * length)
+    offsets: dict[Path, int] = {}
+    assert onhost._news(path, offsets, final=False) == b""
+    path.write_bytes(b"x" * length + b"\ny")
+    assert onhost._news(path, offsets, final=False) == b"x" * length + b"\n"
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 3, 4, 5, 6, 7, 8, 100])
+def test_also_at_the_end_only_the_last_piece_may_be_part_of_a_line(
+    tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A measurement that is cut in two cannot be read by whoever watches."""
+    monkeypatch.setattr(onhost, "CHUNK", chunk)
+    text = "première\nzweite\n\nund so".encode()
+    path = tmp_path / "measurements.0.jsonl"
+    path.write_bytes(text)
+    offsets: dict[Path, int] = {}
+    pieces = []
+    while piece := onhost._news(path, offsets, final=True):
+        pieces.append(piece)
+
+    assert b"".join(pieces) == text
+    assert all(piece.endswith(b"\n") for piece in pieces[:-1])
+
+
+def test_a_job_that_wrote_its_status_has_ended(tmp_path: Path) -> None:
+    (tmp_path / "status").write_text("143\n")
+
+    assert onhost._end(tmp_path, begun=False) == Ended(status=143)
+    assert onhost.watch(tmp_path) == Ended(status=143)
+    assert onhost.stop(tmp_path) == Ended(status=143)
+
+
+def test_a_job_may_take_a_while_to_begin(tmp_path: Path) -> None:
+    assert onhost._end(tmp_path, begun=False) is None
+    assert onhost._end(tmp_path, begun=True) == Lost(reason="its script never began to run")
+
+
+def test_a_job_whose_process_is_somebody_else_now_is_lost(tmp_path: Path) -> None:
+    """This very process has the number that the job once had."""
+    (tmp_path / "pid").write_text(f"{os.getpid()}\n")
+    end = onhost._end(tmp_path, begun=False)
+
+    assert isinstance(end, Lost)
+    assert "killed from outside" in end.reason
+    assert onhost.stop(tmp_path, grace=0.0) == end
+
+
+def test_a_job_whose_process_is_gone_is_lost(tmp_path: Path) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    (tmp_path / "pid").write_text(f"{gone.pid}\n")
+
+    assert isinstance(onhost._end(tmp_path, begun=False), Lost)
+
+
+def test_a_job_whose_process_runs_goes_on(tmp_path: Path) -> None:
+    script = tmp_path / "job.sh"
+    script.write_text("echo $$ > pid && echo begun && read line\n")
+    with subprocess.Popen(
+        ["sh", str(script)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path
+    ) as job:
+        assert job.stdout is not None
+        assert job.stdout.readline() == b"begun\n"
+        assert onhost._end(tmp_path, begun=True) is None
+        assert onhost._alive(tmp_path)
+
+    assert isinstance(onhost._end(tmp_path, begun=True), Lost)
+
+
+def test_watching_tells_everything_a_job_wrote(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    (tmp_path / "stdout").write_text("hello\nhalf")
+    (tmp_path / "measurements.1.jsonl").write_text("{}\n")
+    (tmp_path / "secret").write_text("no\n")
+    (tmp_path / "status").write_text("0\n")
+    onhost.main("watch", str(tmp_path))
+    events = [msgspec.json.decode(line) for line in capfdbinary.readouterr().out.splitlines()]
+
+    assert events == [
+        {"type": "wrote", "file": "stdout", "text": "hello\nhalf"},
+        {"type": "wrote", "file": "measurements.1.jsonl", "text": "{}\n"},
+        {"type": "ended", "status": 0},
+    ]

@@ -1,0 +1,206 @@
+"""A file in a folder is a plug-in."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster import plugins
+from cluster.benchmark import Benchmark
+from cluster.errors import SpecError
+from cluster.providers import Provider
+from cluster.reports import Report
+from cluster.shells import Shell
+from cluster.starters import Starter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+KINDS = (Benchmark, Provider, Report, Shell, Starter)
+CLASS = '''
+class {name}(Report):
+    """Says its own name."""
+
+    def render(self, summaries, *, notes=()):
+        return "{name}"
+'''
+IMPORT = "from cluster.reports import Report\n"
+
+
+@pytest.fixture(autouse=True)
+def _clean(tmp_path: Path) -> Iterator[None]:
+    """Restore the paths of the packages, and forget the modules that a test wrote."""
+    packages = [importlib.import_module(kind.folder) for kind in KINDS]
+    paths = [list(package.__path__) for package in packages]
+    importlib.invalidate_caches()
+    yield
+    for package, path in zip(packages, paths, strict=True):
+        package.__path__ = path
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of reports of one's own."""
+    folder = tmp_path / "plugins" / "reports"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("CLUSTER_PLUGINS", str(folder.parent))
+    return folder
+
+
+def test_the_plugins_that_come_with_the_package() -> None:
+    assert "p2p" in plugins.names(Benchmark)
+    assert "local" in plugins.names(Provider)
+    assert {"csv", "json", "markdown", "terminal"} <= set(plugins.names(Report))
+    assert "local" in plugins.names(Shell)
+    assert "mpirun" in plugins.names(Starter)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_names_are_the_files_of_the_folder(kind: type[plugins.Plugin]) -> None:
+    from pathlib import Path  # noqa: PLC0415 - elsewhere only annotations need it
+
+    folder = Path(str(importlib.import_module(kind.folder).__file__)).parent
+
+    assert plugins.names(kind) == tuple(
+        sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+    )
+
+
+def test_names_import_none_of_the_plugins_that_come_with_the_package() -> None:
+    """Looked at from outside, because this process has imported them already."""
+    code = (
+        "import sys\n"
+        "from cluster import plugins\n"
+        "from cluster.providers import Provider\n"
+        "from cluster.reports import Report\n"
+        "names = [*plugins.names(Provider), *plugins.names(Report)]\n"
+        "print(len(names), [m for m in sys.modules if m.rpartition('.')[2] in names\n"
+        "    and m.startswith(('cluster.providers.', 'cluster.reports.'))])\n"
+    )
+    expected = len(plugins.names(Provider)) + len(plugins.names(Report))
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout == f"{expected} []\n"
+
+
+def test_names_do_not_import(mine: Path) -> None:
+    (mine / "explosive.py").write_text("raise RuntimeError('imported')\n")
+
+    assert "explosive" in plugins.names(Report)
+    assert plugins.load(Report, "csv").name == "csv"
+    with pytest.raises(RuntimeError, match="imported"):
+        plugins.load(Report, "explosive")
+
+
+def test_load_gives_a_plugin_that_knows_its_name() -> None:
+    report = plugins.load(Report, "markdown")
+
+    assert isinstance(report, Report)
+    assert type(report).__name__ == "Markdown"
+    assert report.name == "markdown"
+
+
+@pytest.mark.parametrize("name", ["nothing", "", "json.decoder", "../reports/csv", "__init__"])
+def test_an_unknown_name_is_answered_with_what_exists(name: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        plugins.load(Report, name)
+
+    assert caught.value.what == f"There is no report {name!r}."
+    assert caught.value.remedy == f"There are: {', '.join(plugins.names(Report))}"
+    assert "csv, json, markdown" in caught.value.remedy
+
+
+def test_a_folder_of_ones_own(mine: Path) -> None:
+    (mine / "shout.py").write_text(IMPORT + CLASS.format(name="Shout"))
+    report = plugins.load(Report, "shout")
+
+    assert report.render(()) == "Shout"
+    assert report.name == "shout"
+    assert set(plugins.names(Report)) > {"csv", "shout"}
+    assert "shout" not in plugins.names(Provider)
+
+
+def test_a_folder_of_ones_own_is_added_once(mine: Path) -> None:
+    for _ in range(3):
+        plugins.names(Report)
+
+    assert list(importlib.import_module(Report.folder).__path__).count(str(mine)) == 1
+
+
+def test_a_relative_folder_of_ones_own(
+    mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (mine / "shout.py").write_text(IMPORT + CLASS.format(name="Shout"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLUSTER_PLUGINS", "plugins")
+    assert "shout" in plugins.names(Report)
+    monkeypatch.chdir("/")
+
+    assert plugins.load(Report, "shout").render(()) == "Shout"
+
+
+def test_a_folder_that_is_not_there_adds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = plugins.names(Report)
+    monkeypatch.setenv("CLUSTER_PLUGINS", str(tmp_path / "nowhere"))
+
+    assert plugins.names(Report) == before
+
+
+def test_a_name_that_comes_twice_is_listed_once_and_means_ours(mine: Path) -> None:
+    (mine / "csv.py").write_text("raise RuntimeError('imported')\n")
+
+    assert plugins.names(Report).count("csv") == 1
+    assert type(plugins.load(Report, "csv")).__name__ == "Csv"
+
+
+def test_what_is_no_python_file_is_no_plugin(mine: Path) -> None:
+    (mine / "README.md").write_text("")
+    (mine / "data").mkdir()
+
+    assert not {"README", "data"} & set(plugins.names(Report))
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("", 0),
+        ("class Other:\n    pass\n", 0),
+        (IMPORT, 0),
+        ("from cluster.reports.csv import Csv\n", 0),
+        (IMPORT + CLASS.format(name="One") + CLASS.format(name="Two"), 2),
+    ],
+    ids=["empty", "another class", "the interface", "an imported plug-in", "two"],
+)
+def test_a_file_without_exactly_one_class_is_refused(mine: Path, text: str, count: int) -> None:
+    (mine / "odd.py").write_text(text)
+
+    with pytest.raises(SpecError, match="exactly one") as caught:
+        plugins.load(Report, "odd")
+    assert caught.value.what == f"{mine / 'odd.py'} holds {count} classes derived from Report."
+
+
+def test_helpers_beside_the_one_class_are_fine(mine: Path) -> None:
+    (mine / "rich.py").write_text(
+        f"from cluster.reports.csv import Csv\n{IMPORT}class Other:\n    pass\n"
+        + CLASS.format(name="One")
+    )
+
+    assert plugins.load(Report, "rich").render(()) == "One"
+
+
+def test_one_class_with_two_names_is_one_class(mine: Path) -> None:
+    (mine / "alias.py").write_text(f"{IMPORT}{CLASS.format(name='One')}\nOld = One\n")
+
+    assert plugins.load(Report, "alias").render(()) == "One"

@@ -1,0 +1,250 @@
+"""The reports, each against small outputs written by hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import msgspec
+import pytest
+
+from cluster import plugins
+from cluster.model import Summary
+from cluster.reports import COLUMNS, Report, row
+
+LATENCY = Summary(
+    metric="latency",
+    unit="s",
+    better="lower",
+    params={"size": 8},
+    n=1000,
+    median=1.116e-6,
+    ci=(1.1e-6, 1.125e-6),
+    p5=1e-6,
+    p95=0.00125,
+    p99=0.25,
+    converged=True,
+)
+BANDWIDTH = Summary(
+    metric="bandwidth",
+    unit="B/s",
+    better="higher",
+    params={"size": 100_000_000, "rank": 1},
+    n=3,
+    median=4.3238e9,
+    ci=None,
+    p5=1e9,
+    p95=5e9,
+    p99=12.0,
+    converged=False,
+    complete=False,
+)
+BOTH = (LATENCY, BANDWIDTH)
+NOTES = ("one core only", "a busy | host")
+HEAD = "| metric | parameters | n | median | 95% CI of median | p5 | p95 | p99 | converged |"
+RULE = "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
+EMPTY = {
+    "terminal": "No values were taken.\n",
+    "markdown": f"{HEAD}\n{RULE}\n",
+    "csv": "metric,unit,n,median,ci_low,ci_high,p5,p95,p99,converged,complete\n",
+    "json": "[]\n",
+}
+
+
+def rendered(name: str, *summaries: Summary, notes: tuple[str, ...] = ()) -> str:
+    text = plugins.load(Report, name).render(summaries, notes=notes)
+
+    assert isinstance(text, str)
+    assert text.endswith("\n")
+    return text
+
+
+def with_params(**params: str | float) -> Summary:
+    return msgspec.structs.replace(LATENCY, params=params)
+
+
+def test_a_row_has_a_cell_per_column_and_units_everywhere() -> None:
+    assert dict(zip(COLUMNS, row(LATENCY), strict=True)) == {
+        "metric": "latency",
+        "parameters": "8 B",
+        "n": "1000",
+        "median": "1.116 us",
+        "95% CI of median": "1.100 us .. 1.125 us",
+        "p5": "1.000 us",
+        "p95": "1.250 ms",
+        "p99": "250.0 ms",
+        "converged": "yes",
+    }
+
+
+def test_a_row_tells_what_is_missing() -> None:
+    assert row(BANDWIDTH) == (
+        "bandwidth",
+        "100 MB, rank 1",
+        "3 (stopped)",
+        "4.324 GB/s",
+        "none (n < 6)",
+        "1.000 GB/s",
+        "5.000 GB/s",
+        "12.00 B/s",
+        "not converged",
+    )
+
+
+def test_only_a_whole_size_is_shown_as_bytes() -> None:
+    assert row(with_params(size="all", pair="0,1", load=0.5))[1] == "size all, pair 0,1, load 0.5"
+
+
+def test_markdown() -> None:
+    assert rendered("markdown", *BOTH, notes=NOTES[:1]) == (
+        f"{HEAD}\n"
+        f"{RULE}\n"
+        "| latency | 8 B | 1000 | 1.116 us | 1.100 us .. 1.125 us "
+        "| 1.000 us | 1.250 ms | 250.0 ms | yes |\n"
+        "| bandwidth | 100 MB, rank 1 | 3 (stopped) | 4.324 GB/s | none (n < 6) "
+        "| 1.000 GB/s | 5.000 GB/s | 12.00 B/s | not converged |\n"
+        "\n"
+        "Note: one core only\n"
+    )
+
+
+def test_a_pipe_in_a_cell_does_not_end_it() -> None:
+    lines = rendered("markdown", with_params(algorithm="a|b||c")).splitlines()
+
+    assert [line.count("|") for line in lines] == [10, 10, 10]
+    assert "algorithm a&#124;b&#124;&#124;c" in lines[2]
+
+
+def test_a_newline_in_a_cell_does_not_end_the_row() -> None:
+    lines = rendered("markdown", with_params(algorithm="a\nb")).splitlines()
+
+    assert [line.count("|") for line in lines] == [10, 10, 10]
+
+
+def test_csv() -> None:
+    assert rendered("csv", *BOTH, notes=NOTES) == (
+        "metric,unit,size,rank,n,median,ci_low,ci_high,p5,p95,p99,converged,complete\n"
+        "latency,s,8,,1000,1.116e-06,1.1e-06,1.125e-06,1e-06,0.00125,0.25,true,true\n"
+        "bandwidth,B/s,100000000,1,3,4323800000.0,,,1000000000.0,5000000000.0,12.0,false,false\n"
+    )
+
+
+def test_csv_parses_back_to_the_same_values() -> None:
+    odd = with_params(algorithm='a,"b"\nc;|', size=8)
+    rows = list(csv.DictReader(io.StringIO(rendered("csv", odd, BANDWIDTH))))
+
+    assert [row["algorithm"] for row in rows] == ['a,"b"\nc;|', ""]
+    assert [float(row["median"]) for row in rows] == [1.116e-6, 4.3238e9]
+    assert [int(row["size"]) for row in rows] == [8, 100_000_000]
+    assert [(row["ci_low"], row["rank"]) for row in rows] == [("1.1e-06", ""), ("", "1")]
+
+
+def test_csv_loses_no_digit() -> None:
+    third = msgspec.structs.replace(LATENCY, median=1e-6 / 3)
+    parsed = next(csv.DictReader(io.StringIO(rendered("csv", third))))
+
+    assert float(parsed["median"]) == 1e-6 / 3
+
+
+def test_json() -> None:
+    parsed = json.loads(rendered("json", *BOTH, notes=NOTES))
+
+    assert parsed == [
+        {
+            "metric": "latency",
+            "unit": "s",
+            "better": "lower",
+            "params": {"size": 8},
+            "n": 1000,
+            "median": 1.116e-6,
+            "ci": [1.1e-6, 1.125e-6],
+            "p5": 1e-6,
+            "p95": 0.00125,
+            "p99": 0.25,
+            "converged": True,
+            "complete": True,
+        },
+        {
+            "metric": "bandwidth",
+            "unit": "B/s",
+            "better": "higher",
+            "params": {"size": 100_000_000, "rank": 1},
+            "n": 3,
+            "median": 4.3238e9,
+            "ci": None,
+            "p5": 1e9,
+            "p95": 5e9,
+            "p99": 12.0,
+            "converged": False,
+            "complete": False,
+        },
+    ]
+
+
+def test_json_is_indented_for_people() -> None:
+    assert rendered("json", LATENCY).splitlines()[:3] == ["[", "  {", '    "metric": "latency",']
+
+
+def test_terminal() -> None:
+    """Words to the left, numbers to the right, a rule below the head, no spaces at the end."""
+    lines = [line for line in rendered("terminal", *BOTH, notes=NOTES).splitlines() if line]
+
+    assert lines == [
+        (
+            " metric      parameters                 n       median       95% CI of median"
+            "           p5          p95         p99   converged"
+        ),
+        " " + "─" * (9 + 14 + 11 + 10 + 20 + 10 + 10 + 9 + 13 + 8 * 3),
+        (
+            " latency     8 B                     1000     1.116 us   1.100 us .. 1.125 us"
+            "     1.000 us     1.250 ms    250.0 ms   yes"
+        ),
+        (
+            " bandwidth   100 MB, rank 1   3 (stopped)   4.324 GB/s           none (n < 6)"
+            "   1.000 GB/s   5.000 GB/s   12.00 B/s   not converged"
+        ),
+        "Note: one core only",
+        "Note: a busy | host",
+    ]
+
+
+@pytest.mark.parametrize("name", ["terminal", "markdown"])
+def test_what_looks_like_markup_is_text(name: str) -> None:
+    text = rendered(name, with_params(algorithm="[red]a[/] :smile:"), notes=("[bold]b",))
+
+    assert "algorithm [red]a[/] :smile:" in text
+    assert "Note: [bold]b" in text
+
+
+@pytest.mark.parametrize("length", [10, 60, 150, 300])
+def test_the_terminal_table_is_never_squeezed(length: int) -> None:
+    """A table that is too wide is for the terminal to wrap, not for us to cut."""
+    text = rendered("terminal", with_params(algorithm="x" * length))
+
+    assert "x" * length in text
+    assert "250.0 ms" in text
+    assert "…" not in text
+
+
+def test_the_terminal_table_does_not_depend_on_the_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts = set()
+    for columns in ("20", "100", "300"):
+        monkeypatch.setenv("COLUMNS", columns)
+        monkeypatch.setenv("FORCE_COLOR", columns)
+        texts.add(rendered("terminal", *BOTH))
+
+    assert len(texts) == 1
+    assert "\x1b" not in texts.pop()
+
+
+@pytest.mark.parametrize("name", sorted(EMPTY))
+def test_no_summaries(name: str) -> None:
+    assert rendered(name) == EMPTY[name]
+
+
+def test_notes_are_shown_also_without_summaries() -> None:
+    assert rendered("terminal", notes=NOTES[:1]) == "No values were taken.\nNote: one core only\n"
+    assert rendered("markdown", notes=NOTES[:1]).endswith("\n\nNote: one core only\n")

@@ -1,0 +1,342 @@
+"""Commands and files on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import select
+import signal
+import sys
+import time
+import warnings
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.errors import ShellError
+from cluster.model import Completed
+from cluster.shells.local import Local
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    OnLine = Callable[[str], None] | None
+
+ODD_NAMES = [
+    "a b",
+    "it's",
+    'say "x"',
+    "two\nlines",
+    "$HOME",
+    "-rf",
+    "*",
+    "ünï",
+    "a;b",
+    "back\\slash",
+]
+BOTH_WAYS = pytest.mark.parametrize("on_line", [None, str], ids=["kept", "by line"])
+LONG = 30.0  # seconds that nothing here takes, unless it hangs
+
+
+def sh(script: str, timeout: float = LONG, on_line: OnLine = None) -> Completed:
+    return Local().run(["sh", "-c", script], timeout=timeout, on_line=on_line)
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("status", [0, 1, 3, 255])
+def test_the_exit_status_is_for_the_caller_to_judge(status: int, on_line: OnLine) -> None:
+    assert sh(f"exit {status}", on_line=on_line).status == status
+
+
+@BOTH_WAYS
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_a_signal_gives_128_and_its_number(number: signal.Signals, on_line: OnLine) -> None:
+    assert sh(f"ulimit -c 0; kill -{number.value} $$", on_line=on_line).status == 128 + number
+
+
+def test_both_streams_are_kept_apart_and_whole() -> None:
+    done = sh("echo out; echo err >&2; printf 'more\\nhalf'; printf bad >&2; exit 4")
+
+    assert done == Completed(
+        argv=(
+            "sh",
+            "-c",
+            "echo out; echo err >&2; printf 'more\\nhalf'; printf bad >&2; exit 4",
+        ),
+        status=4,
+        stdout="out\nmore\nhalf",
+        stderr="err\nbad",
+    )
+
+
+def test_words_reach_the_program_as_they_are() -> None:
+    words = ["", " ", "a b", "'", '"', "$HOME", "`id`", "a\nb", "*", ";", "-n", "ünï"]
+    code = "import sys; sys.stdout.write(ascii(sys.argv[1:]))"
+    done = Local().run([sys.executable, "-c", code, *words], timeout=LONG)
+
+    assert done.stdout == ascii(words)
+
+
+@BOTH_WAYS
+def test_bytes_that_are_no_text_do_not_stop_anything(on_line: OnLine) -> None:
+    done = sh("printf 'a\\377b\\n'; printf 'c\\377d\\n' >&2", on_line=on_line)
+
+    assert done.status == 0
+    assert done.stderr == "c�d\n"
+
+
+@BOTH_WAYS
+def test_standard_input_is_empty(on_line: OnLine) -> None:
+    done = Local().run(["cat"], timeout=LONG, on_line=on_line)
+
+    assert (done.status, done.stdout) == (0, "")
+
+
+@BOTH_WAYS
+def test_a_missing_program(on_line: OnLine) -> None:
+    with pytest.raises(ShellError, match=r"/no/such program could not be run: No such file"):
+        Local().run(["/no/such program", "x"], on_line=on_line)
+
+
+@BOTH_WAYS
+def test_a_file_that_is_no_program(tmp_path: Path, on_line: OnLine) -> None:
+    (tmp_path / "text").write_text("")
+
+    with pytest.raises(ShellError, match="could not be run: Permission denied"):
+        Local().run([str(tmp_path / "text")], on_line=on_line)
+
+
+def test_a_command_has_a_session_of_its_own() -> None:
+    """A Ctrl-C meant for us does not reach it."""
+    code = "import os; print(os.getsid(0) == os.getpid())"
+
+    assert Local().run([sys.executable, "-c", code], timeout=LONG).stdout == "True\n"
+
+
+@BOTH_WAYS
+def test_what_does_not_end_in_time_is_an_error_soon(on_line: OnLine) -> None:
+    began = time.monotonic()
+
+    with pytest.raises(ShellError, match=r"sleep did not end within 0\.2 s"):
+        Local().run(["sleep", "60"], timeout=0.2, on_line=on_line)
+    assert time.monotonic() - began < 20
+
+
+@BOTH_WAYS
+def test_what_ends_in_time_is_not(on_line: OnLine) -> None:
+    assert sh("echo; exit 137", on_line=on_line).status == 137
+
+
+@BOTH_WAYS
+def test_nothing_of_a_command_outlives_its_timeout(tmp_path: Path, on_line: OnLine) -> None:
+    """The command's own children hold a pipe open until they are gone."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    script = f"exec 9> {fifo}; sleep 20 & echo $! > {tmp_path}/pid; sleep 20"
+    began = time.monotonic()
+    try:
+        with pytest.raises(ShellError, match="did not end"):
+            sh(script, timeout=1.0, on_line=on_line)
+        gone, _, _ = select.select([reader], [], [], 5)
+    finally:
+        os.close(reader)
+        with contextlib.suppress(ProcessLookupError, FileNotFoundError):
+            os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+    assert time.monotonic() - began < 15
+    assert gone, "a child of the command still runs"
+
+
+@BOTH_WAYS
+@pytest.mark.filterwarnings("default::ResourceWarning")
+def test_a_timeout_leaves_no_pipe_open(on_line: OnLine) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ResourceWarning)
+        with contextlib.suppress(ShellError):
+            Local().run(["sleep", "60"], timeout=0.1, on_line=on_line)
+        gc.collect()
+
+    assert [str(warning.message) for warning in caught] == []
+
+
+def test_lines_are_told_and_not_kept() -> None:
+    lines: list[str] = []
+    done = sh("echo one; echo; echo ' three '; printf four; echo err >&2", on_line=lines.append)
+
+    assert lines == ["one", "", " three ", "four"]
+    assert (done.status, done.stdout, done.stderr) == (0, "", "err\n")
+
+
+def test_a_line_is_told_when_it_comes(tmp_path: Path) -> None:
+    """The command goes on only when it is answered."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    both = os.open(fifo, os.O_RDWR)
+    lines: list[str] = []
+
+    def answer(line: str) -> None:
+        lines.append(line)
+        os.write(both, b"go on\n")
+
+    try:
+        done = sh(f"echo first; read answer < {fifo}; echo $answer", on_line=answer)
+    finally:
+        os.close(both)
+
+    assert done.status == 0
+    assert lines == ["first", "go on"]
+
+
+def test_complaints_larger_than_a_pipe_do_not_block() -> None:
+    lines: list[str] = []
+    script = "head -c 3000000 /dev/zero | tr '\\0' x >&2; echo done"
+
+    assert len(sh(script, on_line=lines.append).stderr) == 3_000_000
+    assert lines == ["done"]
+    assert len(sh(script).stderr) == 3_000_000
+
+
+def test_whoever_listens_may_give_up() -> None:
+    """Its error is not lost, and the command is ended."""
+    pids: list[int] = []
+
+    def give_up(line: str) -> None:
+        pids.append(int(line))
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sh("echo $$; exec sleep 60", on_line=give_up)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pids[0], 0)
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_write_makes_the_folders_and_the_file(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name / "deep" / name
+    Local().write(f"text of {name}\r\n", str(path))
+
+    assert path.read_bytes() == f"text of {name}\r\n".encode()
+    assert [beside.name for beside in path.parent.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o755])
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o000])
+def test_write_gives_exactly_the_mode(tmp_path: Path, mode: int, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        Local().write("x", str(tmp_path / "file"), mode=mode)
+    finally:
+        os.umask(before)
+
+    assert (tmp_path / "file").stat().st_mode & 0o7777 == mode
+
+
+def test_write_replaces_a_file_in_one_step(tmp_path: Path) -> None:
+    """Whoever has the old one open still reads it whole."""
+    path = tmp_path / "file"
+    path.write_text("old")
+    path.chmod(0o600)
+    with path.open() as old:
+        Local().write("new", str(path))
+        assert old.read() == "old"
+
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("way", ["file", "folder"])
+def test_write_where_it_cannot(tmp_path: Path, way: str) -> None:
+    """A file is where a folder should be, or a folder where the file should be."""
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "folder" / "inside").mkdir(parents=True)
+    path = tmp_path / "file" / "below" if way == "file" else tmp_path / "folder"
+
+    with pytest.raises(ShellError, match="could not be written") as caught:
+        Local().write("new", str(path))
+    assert str(path) in caught.value.what
+    assert {beside.name for beside in tmp_path.iterdir()} >= {"file", "folder"}
+    assert (tmp_path / "file").read_text() == "x"
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+
+    with pytest.raises(ShellError):
+        Local().write("new", str(tmp_path / "folder"))
+    assert [beside.name for beside in tmp_path.iterdir() if beside.is_file()] == []
+
+
+def test_fetch_brings_a_folder_home(tmp_path: Path) -> None:
+    source, home = tmp_path / "a b", tmp_path / "new" / "home"
+    for name in ODD_NAMES:
+        (source / name).mkdir(parents=True)
+        (source / name / name).write_text(name)
+    Local().fetch(str(source), home)
+
+    assert {path.name for path in home.iterdir()} == set(ODD_NAMES)
+    assert all((home / name / name).read_text() == name for name in ODD_NAMES)
+
+
+def test_fetch_replaces_files_of_the_same_name_only(tmp_path: Path) -> None:
+    source, home = tmp_path / "source", tmp_path / "home"
+    source.mkdir()
+    home.mkdir()
+    (source / "same").write_text("new")
+    (home / "same").write_text("old")
+    (home / "other").write_text("kept")
+    Local().fetch(str(source), home)
+
+    assert (home / "same").read_text() == "new"
+    assert (home / "other").read_text() == "kept"
+    assert (source / "same").read_text() == "new"
+
+
+@pytest.mark.parametrize("name", ["nowhere", "file"])
+def test_fetch_what_is_no_folder(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(ShellError, match=f"{name} could not be copied: N"):
+        Local().fetch(str(tmp_path / name), tmp_path / "home")
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_exists(tmp_path: Path, name: str) -> None:
+    assert not Local().exists(str(tmp_path / name))
+    (tmp_path / name).mkdir()
+    assert Local().exists(str(tmp_path / name))
+    (tmp_path / name / name).write_text("")
+    assert Local().exists(str(tmp_path / name / name))
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_remove_a_tree_twice(tmp_path: Path, name: str) -> None:
+    (tmp_path / name / "deep").mkdir(parents=True)
+    (tmp_path / name / "deep" / "file").write_text("")
+    (tmp_path / "beside").mkdir()
+    Local().remove(str(tmp_path / name))
+    assert not (tmp_path / name).exists()
+    Local().remove(str(tmp_path / name))
+
+    assert (tmp_path / "beside").exists()
+
+
+def test_remove_does_not_follow_links(tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "file").write_text("")
+    (tmp_path / "ours" / "link").symlink_to(tmp_path / "theirs")
+    Local().remove(str(tmp_path / "ours"))
+
+    assert not (tmp_path / "ours").exists()
+    assert (tmp_path / "theirs" / "file").exists()
+
+
+def test_remove_what_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(ShellError, match="file could not be removed: Not a directory"):
+        Local().remove(str(tmp_path / "file"))
+    assert (tmp_path / "file").exists()
