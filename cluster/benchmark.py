@@ -31,6 +31,9 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
     folder: ClassVar[str] = "cluster.benchmarks"
 
+    starter: ClassVar[str] = "mpirun"
+    """What starts its ranks."""
+
     Params: type[ParamsT]
     """The parameters, each with its default; flags and checks are derived from it."""
 

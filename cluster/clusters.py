@@ -441,7 +441,7 @@ class Cluster:
         at = time.time()
         folder = runs.create(where, self.name, chosen.name, at)
         layout = self.layout
-        starter = plugins.load(Starter, "mpirun")
+        starter = plugins.load(Starter, chosen.starter)
         argv = starter.argv(chosen.program(params), layout)
         record = Record(
             id=folder.name,

@@ -6,7 +6,6 @@ strictly: an unknown field is an error.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Literal
 
@@ -203,6 +202,8 @@ class Definition(Value, frozen=True, kw_only=True):
     @property
     def id(self) -> str:
         """A name that changes when a word of the definition does."""
+        import hashlib  # noqa: PLC0415 - rarely needed, and slow to import
+
         digest = hashlib.blake2s(msgspec.json.encode(self), digest_size=4).hexdigest()
         return f"{self.benchmark}.{self.metric}-{digest}"
 

@@ -70,9 +70,8 @@ def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def run(*words: str, status: int | None = 0, **how: Any) -> subprocess.CompletedProcess[str]:
     """Run a command to its end and expect its exit status."""
-    done = subprocess.run(
-        words, capture_output=True, text=True, timeout=PATIENCE * 2, check=False, **how
-    )
+    how.setdefault("timeout", PATIENCE * 2)
+    done = subprocess.run(words, capture_output=True, text=True, check=False, **how)
     if status is not None:
         assert done.returncode == status, f"{words}\n{done.stdout}\n{done.stderr}"
     return done

@@ -16,7 +16,7 @@ from rich.table import Table
 
 from cluster import journal, plugins, runs
 from cluster.cli import doctor, flags
-from cluster.cli.bench import BenchGroup, print_json, show_run
+from cluster.cli.bench import BenchGroup, print_json, shortened, show_run
 from cluster.cli.live import Live
 from cluster.clusters import Cluster, Listener, attach
 from cluster.errors import ClusterError, JobError, SpecError
@@ -108,11 +108,15 @@ def ls(json: flags.Json = False) -> None:
     _table(
         ("name", "provider", "hosts", "age", "status", "newest run"),
         [
-            (r.name, r.provider, str(r.hosts), format_seconds(r.age), r.status, r.run or "-")
+            (r.name, r.provider, str(r.hosts), format_seconds(r.age), r.status, _short(r.run))
             for r in rows
         ],
         empty="There are no clusters.",
     )
+
+
+def _short(run: str | None) -> str:
+    return str(shortened(Path(run))) if run else "-"
 
 
 def _cluster_row(name: str) -> ClusterRow:
@@ -225,7 +229,7 @@ def status(name: flags.ClusterName, json: flags.Json = False) -> None:
         print_json(StatusAnswer(name=name, status=state, exit_status=code, run=run))
         return
     ended = "" if code is None else f" (exit status {code})"
-    sys.stdout.write(f"{name}: {state}{ended}\n" + (f"Run folder: {run}\n" if run else ""))
+    sys.stdout.write(f"{name}: {state}{ended}\n" + (f"Run folder: {_short(run)}\n" if run else ""))
 
 
 class _Lines(Listener):

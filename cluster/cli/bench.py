@@ -125,7 +125,7 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
     if run.status in ("planned", "running"):
         name = run.record.spec.name
         sys.stdout.write(f"It runs. Then: cluster wait {name}; cluster fetch {name}\n")
-        sys.stdout.write(f"Run folder: {run.folder}\n")
+        sys.stdout.write(f"Run folder: {shortened(run.folder)}\n")
         return
     rendered = plugins.load(Report, report).render(
         run.summary(), notes=(*run.record.notes, *run.warnings)
@@ -134,7 +134,21 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
     sys.stdout.buffer.write(rendered if isinstance(rendered, bytes) else rendered.encode())
     if report == "terminal":
         reason = f": {run.record.reason}" if run.record.reason else ""
-        sys.stdout.write(f"Run folder: {run.folder} ({run.status}{reason})\n")
+        sys.stdout.write(f"Run folder: {shortened(run.folder)} ({run.status}{reason})\n")
+
+
+def shortened(path: Path) -> Path:
+    """Give a path as a person would type it from here.
+
+    Args:
+        path: absolute.
+
+    Returns:
+        The relative path, if it is below the working directory.
+
+    """
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def print_json(value: object) -> None:

@@ -1,0 +1,109 @@
+"""What the pages promise is run as it stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import ROOT, command, run, sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
+# They set everything up and run these tests; CI and the shows run them.
+NOT_HERE = ("scripts/",)
+
+
+def blocks(page: Path, kind: str) -> list[str]:
+    return [text for found, text in BLOCK.findall(page.read_text()) if found == kind]
+
+
+@pytest.fixture
+def plugins_of_the_page(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    folder = home / "that" / "folder"
+    for text in blocks(ROOT / "CONTRIBUTING.md", "python"):
+        path = folder / text.partition("\n")[0].removeprefix("# ")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    yield folder
+
+
+@pytest.mark.usefixtures("tools")
+def test_the_smallest_plugins_run_together(
+    plugins_of_the_page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A benchmark on a provider through a starter, shown by a report: four files, nothing else."""
+    assert sorted(path.parent.name for path in plugins_of_the_page.rglob("*.py")) == [
+        *("benchmarks", "providers", "reports", "starters"),
+    ]
+    [script] = blocks(ROOT / "CONTRIBUTING.md", "console")
+    monkeypatch.setenv("CLUSTER_PLUGINS", str(plugins_of_the_page))
+    done = run("bash", "-ec", script.replace("$ ", ""))
+
+    assert re.search(r"barrier_time +50 ", done.stdout)
+    assert re.fullmatch(r"barrier_time [0-9.e-]+ s", done.stdout.splitlines()[-1])
+    command("down", "barrier")
+    assert sessions() == []
+
+
+def test_the_smallest_plugins_are_well_written(plugins_of_the_page: Path) -> None:
+    """They pass the same type checker as ours."""
+    files = [str(path) for path in plugins_of_the_page.rglob("*.py")]
+    for file in files:
+        done = run(
+            *(sys.executable, "-m", "mypy", "--strict", "--disable-error-code=type-abstract"),
+            *("--cache-dir", os.devnull, file),
+            status=None,
+        )
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.usefixtures("tools")
+def test_the_commands_of_the_readme_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the order of the page, each with the result it promises: exit status 0."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    text = "".join(blocks(ROOT / "README.md", "console"))
+    commands = [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ ")]
+    ran = [words for words in commands if not words.startswith(NOT_HERE)]
+
+    assert len(ran) >= 5
+    for words in ran:
+        run("bash", "-ec", words, cwd=ROOT)
+    command("down", "--all", "-y")
+
+
+@pytest.mark.usefixtures("tools")
+def test_the_python_of_the_readme_runs() -> None:
+    found = blocks(ROOT / "README.md", "python")
+
+    assert found
+    for text in found:
+        assert run(sys.executable, "-c", text).stdout
+    assert sessions() == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_link_is_broken(page: Path) -> None:
+    for target in LINK.findall(page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_every_decision_has_its_parts() -> None:
+    """An ADR is short, and says what was decided, why, and what it costs."""
+    pages = sorted((ROOT / "docs" / "adr").glob("*.md"))
+
+    assert len(pages) >= 5
+    for page in pages:
+        text = page.read_text()
+        assert len(text.splitlines()) <= 40, page.name
+        for part in ("## Decision", "## Why", "## Costs"):
+            assert part in text, f"{page.name} lacks {part}"

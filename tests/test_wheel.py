@@ -1,0 +1,59 @@
+"""The wheel works away from the checkout, in an environment that has nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import venv
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import ROOT, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.timeout(600)  # it installs real packages
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder), cwd=ROOT)
+    [path] = folder.glob("*.whl")
+    return path
+
+
+def test_it_holds_what_users_need_and_nothing_else(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+
+    assert "cluster/benchmarks/p2p.py" in names
+    assert "cluster/py.typed" in names
+    assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"cluster"}
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+@pytest.mark.usefixtures("tools")
+def test_it_measures_in_an_empty_environment(
+    wheel: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no Python, MPI or setting of the checkout in sight."""
+    place = home / "empty"
+    venv.create(place, with_pip=True)
+    constraints = str(ROOT / "requirements.lock")
+    pip = (str(place / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install")
+    run(*pip, "-qq", "-c", constraints, str(wheel), timeout=500)
+    beside = os.path.dirname(sys.executable)  # noqa: PTH120 - compared with words of PATH
+    path = [word for word in os.environ["PATH"].split(":") if word != beside]
+    monkeypatch.setenv("PATH", ":".join(path))
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+
+    words = ("bench", "p2p", "--provider", "local", "--metrics=latency", "--sizes=8", "--json")
+    shown = json.loads(run(str(place / "bin" / "cluster"), *words).stdout)
+    assert shown["status"] == "done"
+    assert shown["summaries"][0]["n"] == 10_000
+    record = json.loads((home.parent / "runs" / "p2p").glob("*/run.json").__next__().read_text())
+    assert record["machines"][0]["bin"] == str(place / "bin")
