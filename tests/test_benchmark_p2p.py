@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -19,7 +20,9 @@ from cluster.benchmarks.p2p import (
     first_difference,
     oneway_line,
 )
-from cluster.model import Definition
+
+if TYPE_CHECKING:
+    from cluster.model import Definition
 
 DEFINITIONS = [ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL]
 

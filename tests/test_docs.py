@@ -6,14 +6,10 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.conftest import ROOT, command, run, sessions
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -27,14 +23,14 @@ def blocks(page: Path, kind: str) -> list[str]:
 
 
 @pytest.fixture
-def plugins_of_the_page(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def plugins_of_the_page(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = home / "that" / "folder"
     for text in blocks(ROOT / "CONTRIBUTING.md", "python"):
         path = folder / text.partition("\n")[0].removeprefix("# ")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    yield folder
+    return folder
 
 
 @pytest.mark.usefixtures("tools")
