@@ -1,27 +1,35 @@
 """From nothing to a believable interconnect measurement, with nothing left running.
 
->>> import cluster
->>> with cluster.launch("example", provider="local", hosts=2) as c:  # doctest: +SKIP
-...     run = c.bench("p2p", metrics=["latency"], sizes=[8])
-...     print(run.summary()[0].median)
+    import cluster
+
+    with cluster.launch("mpi_test", provider="local", hosts=2) as c:
+        run = c.bench("p2p", metrics=["latency"], sizes=[8])
+    print(run.summary())
+
+The names below are imported when they are first used: ranks and hosts need only a few of them.
 """
 
-from cluster.clusters import Cluster, Listener, attach, launch
-from cluster.errors import (
-    Capacity,
-    ClusterError,
-    Denied,
-    JobError,
-    ParseError,
-    ProvisionError,
-    Quota,
-    ShellError,
-    SpecError,
-    Timeout,
-)
-from cluster.model import ClusterSpec, Definition, Machine, Measurement, Record, Summary
-from cluster.runs import Run
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from cluster.version import __version__
+
+if TYPE_CHECKING:
+    from cluster.clusters import Cluster, Listener, attach, launch
+    from cluster.errors import (
+        Capacity,
+        ClusterError,
+        Denied,
+        JobError,
+        ParseError,
+        ProvisionError,
+        Quota,
+        ShellError,
+        SpecError,
+        Timeout,
+    )
+    from cluster.model import ClusterSpec, Definition, Machine, Measurement, Record, Summary
+    from cluster.runs import Run
 
 __all__ = [
     "Capacity",
@@ -47,3 +55,18 @@ __all__ = [
     "attach",
     "launch",
 ]
+
+_LAYERS = ("errors", "model", "runs", "clusters")  # the lighter first
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        for layer in _LAYERS:
+            module = import_module(f"cluster.{layer}")
+            if name in vars(module) and vars(module)[name].__module__ == module.__name__:
+                return vars(module)[name]
+    raise AttributeError(f"module 'cluster' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,17 +11,16 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from cluster import journal, plugins, runs
-from cluster.benchmark import Benchmark, convert, encode
+from cluster.benchmark import Benchmark, convert
 from cluster.environment import check_tools, distinct, examine
 from cluster.errors import ClusterError, JobError, ProvisionError, SpecError
-from cluster.jobs import Job, script
+from cluster.jobs import Job
 from cluster.model import (
     ClusterSpec,
     Facts,
     JobRecord,
     Layout,
     Machine,
-    Record,
     Status,
     check_name,
 )
@@ -40,8 +38,7 @@ from cluster.settling import (
     succeeded,
 )
 from cluster.shells import Shell
-from cluster.starters import Starter
-from cluster.version import __version__
+from cluster.starting import check_bench, prepare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,7 +47,6 @@ if TYPE_CHECKING:
     from cluster.runs import Run
 
 TIMEOUT = 600.0  # seconds that a job may take if nothing else is said
-LONGEST = 30 * 24 * 3600.0
 
 
 class Listener(Hearer):
@@ -127,7 +123,7 @@ def launch_spec(spec: ClusterSpec) -> Cluster:
     plan = provider.plan(spec)
     book = journal.of(spec.name)
     if book.entries():
-        attach(spec.name).down(reason="It was replaced by a newer cluster of the same name.")
+        _replace(attach(spec.name))
     book.append(journal.Intended(spec=spec, at=time.time()))
     machines = provider.create(spec, book)
     try:
@@ -141,6 +137,16 @@ def launch_spec(spec: ClusterSpec) -> Cluster:
     cluster = Cluster(spec, book)
     cluster.phases["launch"] = time.monotonic() - began
     return cluster
+
+
+def _replace(cluster: Cluster) -> None:
+    if cluster.costs:
+        raise SpecError(
+            f"There is a cluster {cluster.name!r} already, and it costs money.",
+            means="It is left as it is.",
+            remedy=f"Choose another --name, or take it down: cluster down {cluster.name}",
+        )
+    cluster.down(reason="It was replaced by a newer cluster of the same name.")
 
 
 def attach(name: str) -> Cluster:
@@ -161,34 +167,6 @@ def attach(name: str) -> Cluster:
     if not specs:
         raise SpecError(f"There is no cluster {name!r}.", remedy="List them: cluster ls")
     return Cluster(specs[-1], book)
-
-
-def check_bench(
-    spec: ClusterSpec, benchmark: str, params: Mapping[str, object], timeout: float
-) -> tuple[Benchmark[Any], Any]:
-    """Refuse a benchmark that this cluster could not run, before there is one.
-
-    Args:
-        spec: of the cluster.
-        benchmark: its name.
-        params: of the benchmark.
-        timeout: seconds that its job may take.
-
-    Returns:
-        The benchmark, and its parameters checked.
-
-    Raises:
-        SpecError: it cannot be run.
-
-    """
-    chosen = plugins.load(Benchmark, benchmark)
-    checked = convert(params, chosen.Params, "parameter")
-    chosen.check(checked, spec.hosts * spec.ranks_per_host)
-    if not 0 < timeout <= LONGEST:
-        raise SpecError(
-            f"--timeout is {timeout:g} s; it must be more than 0, at most {LONGEST:g} (30 days)."
-        )
-    return chosen, checked
 
 
 class Cluster:
@@ -302,11 +280,14 @@ class Cluster:
         chosen, checked = check_bench(self.spec, benchmark, params, timeout)
         self._end_previous()
         began = time.monotonic()
+        self.phases = {phase: s for phase, s in self.phases.items() if phase == "launch"}
         job = self._begin(chosen, checked, runs_root(runs), timeout)
         self._note_phase("start", began)
         heard = listener or Listener()
-        heard.started(self, Path(job.record.run))
-        return read(Path(job.record.run)) if detach else self._see_through(job, heard)
+        if detach:
+            heard.started(self, Path(job.record.run))
+            return read(Path(job.record.run))
+        return self._see_through(job, heard)
 
     def wait(self, listener: Listener | None = None) -> int:
         """Wait for the newest job, which any process may have started.
@@ -324,7 +305,10 @@ class Cluster:
         """
         job = self._newest()
         if job.record.run in self._settled:
-            return runs.record(Path(job.record.run)).exit_status or 0
+            record = runs.record(Path(job.record.run))
+            return (
+                int(record.status != "done") if record.exit_status is None else record.exit_status
+            )
         return job.watch(Hearing(listener or Listener(), None))
 
     def fetch(self) -> Run:
@@ -339,9 +323,8 @@ class Cluster:
 
         """
         job = self._newest()
-        folder = Path(job.record.run)
         if job.record.run in self._settled:
-            return runs.read(folder)
+            return succeeded(runs.read(Path(job.record.run)))
         try:
             status = job.status()
         except JobError as error:
@@ -437,56 +420,26 @@ class Cluster:
                 remedy=f"Choose another --name, or end it: tmux kill-session -t '={self.name}'",
             )
 
-    def _begin(self, chosen: Benchmark[Any], params: Any, where: Path, timeout: float) -> Job:  # noqa: ANN401 - the benchmark's own type
-        at = time.time()
-        folder = runs.create(where, self.name, chosen.name, at)
-        layout = self.layout
-        starter = plugins.load(Starter, chosen.starter)
-        argv = starter.argv(chosen.program(params), layout)
-        record = Record(
-            id=folder.name,
-            benchmark=chosen.name,
-            status="planned",
-            at=at,
-            spec=self.spec,
-            machines=self.machines,
-            params=msgspec.Raw(msgspec.json.encode(params, enc_hook=encode)),
-            command=tuple(argv),
-            argv=tuple(sys.argv),
-            definitions=chosen.selected(params),
-            environment=self.facts,
-            notes=_notes(layout),
-            phases=dict(self.phases),
-            software=__version__,
-        )
-        runs.write(folder, record)
-        machine = self.machines[0]
-        job = self._job(
-            JobRecord(
-                session=self.name,
-                folder=f"{machine.folder}/{folder.name}",
-                run=str(folder),
-                benchmark=chosen.name,
-                at=at,
-            )
-        )
-        env = {"PATH": machine.bin, **self.facts[0].variables, **starter.env(layout)}
-        text = script(self.name, job.record.folder, argv, env, timeout)
-        self._journal.append(journal.Started(job=job.record))
-        self._jobs.append(job.record)
+    def _begin(self, chosen: Benchmark[Any], params: object, where: Path, timeout: float) -> Job:
+        ready = prepare(self, chosen, params, where, timeout)
+        job = self._job(ready.job)
+        self._journal.append(journal.Started(job=ready.job))
+        self._jobs.append(ready.job)
         try:
-            job.start(text, {chosen.source.name: chosen.source.read_text()})
+            job.start(ready.script, ready.files)
         except ClusterError as error:
-            conclude(folder, Ending(status="failed", reason=error.what), self.phases)
+            conclude(ready.folder, Ending(status="failed", reason=error.what), self.phases)
             self._mark_settled(job)
             raise
-        runs.write(folder, msgspec.structs.replace(record, status="running"))
+        runs.write(ready.folder, msgspec.structs.replace(ready.record, status="running"))
         return job
 
     def _see_through(self, job: Job, listener: Listener) -> Run:
         began = time.monotonic()
+        folder = Path(job.record.run)
         try:
-            status = job.watch(Hearing(listener, Path(job.record.run)))
+            listener.started(self, folder)
+            status = job.watch(Hearing(listener, folder))
         except KeyboardInterrupt:
             with _ignoring_interrupts():
                 self._note_phase("run", began)
@@ -542,12 +495,3 @@ def _ignoring_interrupts() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def _notes(layout: Layout) -> tuple[str, ...]:
-    if not layout.oversubscribed:
-        return ()
-    ranks = max(layout.slots.values())
-    what = f"{ranks} ranks share {layout.cores} usable core(s)"
-    means = "a waiting rank gives its core away (mpi_yield_when_idle), and that is in every time"
-    return (f"{what}: {means}.",)

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from cluster.shells import Shell
 
 MARK = "@cluster"  # the tmux option that says that a session is ours
-TIMED_OUT = 124  # what coreutils' timeout exits with
-KILL_AFTER = 10  # seconds between asking the ranks to end and killing them
 COMMAND_TIMEOUT = 60.0  # seconds for a command that is over in a moment
 
 SCRIPT = """\
@@ -41,19 +39,17 @@ cd -- {folder} || exit
 echo $$ > pid.part && mv pid.part pid
 unset {forget}
 {exports}
-ask() {{ asked=1; kill -TERM "$ranks" 2> /dev/null; }}
-trap ask TERM INT HUP
+trap 'kill -TERM "$runner" 2> /dev/null' TERM INT HUP
 exec 3> >(tee -i stdout) && out=$!
 exec 4> >(tee -i stderr >&2) && err=$!
-timeout --kill-after={kill_after} {seconds} \\
+python3 -P -m cluster.onhost run {seconds} \\
   {command} \\
   < /dev/null >&3 2>&4 3>&- 4>&- &
-ranks=$!
+runner=$!
 exec 3>&- 4>&-
 status=
-while [ -z "$status" ] || kill -0 "$ranks" 2> /dev/null; do wait "$ranks"; status=$?; done
+while [ -z "$status" ] || kill -0 "$runner" 2> /dev/null; do wait "$runner"; status=$?; done
 wait "$out" "$err"
-[ -n "$asked" ] && [ "$status" -lt 128 ] && status=143
 echo "[cluster] {session} ended with exit status $status."
 echo "$status" > status.part && mv status.part status
 exit "$status"
@@ -65,14 +61,15 @@ def script(
 ) -> str:
     """Write the script of a job.
 
-    The ranks run under `timeout`, on the host, so that a job ends in time also when nobody waits
-    for it any more. A signal to the script is passed on, and waited for.
+    The ranks run under `onhost run`, so that a job ends in time also when nobody waits for it any
+    more. A signal to the script is passed on, and its effect waited for.
 
     Args:
         session: the job's name, for people.
         folder: of the job, on the host.
         argv: the command that starts the ranks.
-        env: variables to export; `PATH` is put in front of what is there.
+        env: variables to export; `PATH` is put in front of what is there, and leads to the
+            environment's `python3`.
         timeout: seconds.
 
     Returns:
@@ -89,7 +86,6 @@ def script(
         session=session,
         folder=shlex.quote(folder),
         exports="\n".join(exports),
-        kill_after=KILL_AFTER,
         seconds=f"{timeout:g}",
         command=shlex.join(argv),
         # The tmux server may have been started with other values, long ago.

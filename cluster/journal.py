@@ -13,7 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from cluster.errors import ClusterError, ParseError
+from cluster import lines
+from cluster.errors import ClusterError, ParseError, SpecError
 from cluster.model import ClusterSpec, Facts, JobRecord, Machine, Value
 
 
@@ -77,10 +78,7 @@ class Journal(Value, frozen=True, kw_only=True):
         try:
             if isinstance(entry, Intended):
                 self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with self.path.open("ab") as file:
-                file.write(msgspec.json.encode(entry) + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
+            lines.append(self.path, msgspec.json.encode(entry) + b"\n", sync=True)
         except OSError as error:
             raise ClusterError(
                 f"The state folder {self.folder} cannot be written: {error.strerror}.",
@@ -103,10 +101,14 @@ class Journal(Value, frozen=True, kw_only=True):
             text = self.path.read_bytes()
         except FileNotFoundError:
             return ()
-        whole = text[: text.rfind(b"\n") + 1]
+        except OSError as error:
+            raise ClusterError(
+                f"The state folder {self.folder} cannot be read: {error.strerror}.",
+                remedy="Make it readable, or choose another: CLUSTER_STATE=DIR",
+            ) from error
         try:
-            return tuple(msgspec.json.decode(line, type=Entry) for line in whole.splitlines())
-        except msgspec.DecodeError as error:
+            return tuple(msgspec.json.decode(line, type=Entry) for line in lines.whole(text))
+        except (msgspec.DecodeError, UnicodeDecodeError, SpecError) as error:
             raise ParseError(
                 f"The journal {self.path} cannot be read: {error}",
                 remedy="It may come from another version of cluster; move it away.",

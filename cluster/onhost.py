@@ -5,6 +5,10 @@ Run there as `python3 -m cluster.onhost VERB`; every answer is JSON, a line each
 facts            what this host is
 watch FOLDER     what a job writes, as it writes it, until it ends
 stop FOLDER      end a job's processes, the ranks first, and wait until they are gone
+
+One verb is for the job's own script, in the job's folder:
+
+run SECONDS COMMAND...    run the command that starts the ranks; end them in time, or when asked
 """
 
 from __future__ import annotations
@@ -14,13 +18,13 @@ import os
 import platform
 import pwd
 import re
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -39,9 +43,14 @@ VARIABLE_PREFIXES = (
     "OMP_",
 )
 VARIABLE_NAMES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "TMPDIR")
-POLL = 0.05  # seconds between two looks at a job's files
+POLL = 0.1  # seconds between two looks at a job's files; each may cost a rank its core
 CHUNK = 1 << 20
-GRACE = 10.0  # seconds for a job to begin, and for ranks to end when asked
+GRACE = 10.0  # seconds for a job to begin
+RANKS_GRACE = 5.0  # seconds for ranks to write their values, and then for their starter to end
+STOP_GRACE = 20.0  # seconds for a job to end in good order when asked: more than it may take
+RANK_MARKS = (b"PMIX_RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")  # every rank's environment
+TIMED_OUT = 124  # as coreutils' timeout says it
+BY_SIGNAL = 128  # how a shell says that a signal ended a process
 FOLLOWED = ("stdout", "stderr", "progress.jsonl")
 
 
@@ -208,25 +217,26 @@ def _print_news(folder: Path, offsets: dict[Path, int], *, final: bool) -> None:
 
 
 def _news(path: Path, offsets: dict[Path, int], *, final: bool) -> bytes:
-    """Read what a file has beyond what was read; only whole lines before the end."""
+    """Read what a file has beyond what was read, a chunk or so at a time.
+
+    Only whole lines are given, but for the very end of a file that will not grow any more.
+    """
+    text = piece = b""
     try:
         with path.open("rb") as file:
             file.seek(offsets.get(path, 0))
-            text = file.read(CHUNK)
-            while not final and len(text) % CHUNK == 0 and b"\n" not in text:
-                more = file.read(CHUNK)
-                if not more:
-                    break
-                text += more
+            while b"\n" not in piece and (piece := file.read(CHUNK)):
+                text += piece
+            at_end = not file.read(1)
     except FileNotFoundError:
         return b""
-    if not final:
+    if not (final and at_end):
         text = text[: text.rfind(b"\n") + 1]
     offsets[path] = offsets.get(path, 0) + len(text)
     return text
 
 
-def stop(folder: Path, grace: float = GRACE) -> Ended | Lost:
+def stop(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
     """End a job: ask, wait, then force.
 
     Args:
@@ -239,14 +249,12 @@ def stop(folder: Path, grace: float = GRACE) -> Ended | Lost:
     """
     pid = _text(folder / "pid")
     if _alive(folder):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(int(pid), signal.SIGTERM)
+        _signal(int(pid), signal.SIGTERM)
     end = _wait(folder, grace)
     if end is None:
-        for straggler in _session(int(pid)):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(straggler, signal.SIGKILL)
-        end = _wait(folder, grace) or Lost(reason="its processes could not be ended")
+        for straggler in {*_session(int(pid)), *ranks(folder)}:
+            _signal(straggler, signal.SIGKILL)
+        end = _wait(folder, GRACE) or Lost(reason="its processes could not be ended")
     return end
 
 
@@ -257,14 +265,92 @@ def _wait(folder: Path, seconds: float) -> Ended | Lost | None:
     return end
 
 
+def run(seconds: float, argv: list[str]) -> int:
+    """Run the command that starts the ranks, in the job's folder.
+
+    Args:
+        seconds: after which they are ended.
+        argv: the command.
+
+    Returns:
+        Its exit status; 124 if the time was up, 143 if we were asked to end.
+
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer)
+    asking = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    for number in (*asking, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)  # the number comes through the pipe
+    # A group of its own: a Ctrl-C typed into the session is for us to pass on, in good order.
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, process_group=0)
+    deadline = time.monotonic() + seconds
+    status = None
+    while status is None and process.poll() is None:
+        left = max(0.0, deadline - time.monotonic())
+        if not select.select([reader], [], [], left)[0]:
+            status = TIMED_OUT
+        elif any(number in asking for number in os.read(reader, 64)):
+            status = BY_SIGNAL + signal.SIGTERM
+    if status is not None:
+        _end_in_order(process)
+        return status
+    return process.returncode if process.returncode >= 0 else BY_SIGNAL - process.returncode
+
+
+def _end_in_order(process: subprocess.Popen[bytes]) -> None:
+    """End the ranks, so that they write their values; then their starter; then what is left.
+
+    The starter alone would not do: mpirun kills its ranks a quarter of a second after asking.
+    """
+    folder = Path.cwd()
+    asked = ranks(folder)
+    for rank in asked:
+        _signal(rank, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(RANKS_GRACE if asked else 0)
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(RANKS_GRACE)
+    for straggler in ranks(folder):
+        _signal(straggler, signal.SIGKILL)
+    process.kill()
+    process.wait()
+
+
+def ranks(folder: Path) -> list[int]:
+    """Find the processes that are ranks of a job: by their folder, and their environment.
+
+    Args:
+        folder: of the job.
+
+    Returns:
+        Their process ids.
+
+    """
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (path / "cwd").readlink() == folder:
+                variables = (path / "environ").read_bytes().split(b"\0")
+                if any(variable.startswith(RANK_MARKS) for variable in variables):
+                    found.append(int(path.name))
+    return found
+
+
 def _session(leader: int) -> list[int]:
-    """Give the processes of a session: the job's script leads one, and its ranks stay in it."""
+    """Give the processes of a session: the job's script leads one."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if os.getsid(int(path.name)) == leader:
                 found.append(int(path.name))
     return found
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def _text(path: Path) -> str:
@@ -322,21 +408,28 @@ def _print(answer: Facts | Event) -> None:
     sys.stdout.buffer.flush()
 
 
-def main(verb: Literal["facts", "watch", "stop"], folder: str = "") -> None:
+def main(verb: str, *words: str) -> int:
     """Answer one verb.
 
     Args:
         verb: what to do.
-        folder: of the job, for `watch` and `stop`.
+        words: what it needs.
+
+    Returns:
+        The exit status.
 
     """
-    if verb == "facts":
-        _print(facts())
-    elif verb == "watch":
-        _print(watch(Path(folder)))
-    else:
-        _print(stop(Path(folder)))
+    match verb:
+        case "facts":
+            _print(facts())
+        case "watch":
+            _print(watch(Path(words[0])))
+        case "stop":
+            _print(stop(Path(words[0])))
+        case "run":
+            return run(float(words[0]), list(words[1:]))
+    return 0
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])  # type: ignore[arg-type]
+    sys.exit(main(*sys.argv[1:]))

@@ -66,19 +66,19 @@ def load(kind: type[P], name: str) -> P:
             remedy=f"There are: {', '.join(known)}",
         )
     module = importlib.import_module(f"{kind.folder}.{name}")
-    found = [
+    found = {  # a class may have two names
         value
         for value in vars(module).values()
         if isinstance(value, type)
         and issubclass(value, kind)
         and value.__module__ == module.__name__
-    ]
+    }
     if len(found) != 1:
         raise SpecError(
             f"{module.__file__} holds {len(found)} classes derived from {kind.__name__}.",
             means="A plug-in file holds exactly one.",
         )
-    return found[0]()
+    return found.pop()()
 
 
 def _paths(kind: type[Plugin]) -> list[str]:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from cluster.benchmark import Benchmark
 
 PROGRESS_EVERY = 0.1  # seconds between two lines of progress
+LINGER = 1.0  # seconds that a stopped rank leaves the others to write their values
 
 
 class Cell:
@@ -147,6 +148,7 @@ class Rank:
         cell = self._open
         if cell is not None:
             self._write(cell, complete=False)
+        time.sleep(LINGER)  # the first rank that ends makes mpirun kill the others
         os._exit(128 + number)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster import lines
 from cluster.errors import ClusterError, ParseError, SpecError
 from cluster.model import Measurement, Record, Status, Summary, Value
 
@@ -19,7 +20,6 @@ RECORD = "run.json"
 MEASUREMENTS = "measurements.jsonl"
 RAW = "raw"
 DEFAULT_ROOT = "runs"
-CHUNK = 1 << 16
 
 
 class Run(Value, frozen=True, kw_only=True):
@@ -133,30 +133,13 @@ def append(folder: Path, measurements: Iterable[Measurement]) -> None:
         ClusterError: they cannot be written.
 
     """
-    lines = b"".join(msgspec.json.encode(m) + b"\n" for m in measurements)
-    if not lines:
+    text = b"".join(msgspec.json.encode(m) + b"\n" for m in measurements)
+    if not text:
         return
     try:
-        with (folder / MEASUREMENTS).open("a+b") as file:
-            _cut_back(file)
-            file.write(lines)
-            file.flush()
+        lines.append(folder / MEASUREMENTS, text)
     except OSError as error:
         raise _unwritable(folder, error) from error
-
-
-def _cut_back(file: IO[bytes]) -> None:
-    """Remove what follows the last newline."""
-    end = file.seek(0, os.SEEK_END)
-    start = end
-    last = b""
-    while start > 0 and b"\n" not in last:
-        start = max(0, start - CHUNK)
-        file.seek(start)
-        last = file.read(end - start)
-    keep = start + last.rfind(b"\n") + 1
-    if keep < end:
-        file.truncate(keep)
 
 
 def record(folder: Path) -> Record:
@@ -174,13 +157,15 @@ def record(folder: Path) -> Record:
 
     """
     try:
-        return msgspec.json.decode((folder / RECORD).read_bytes(), type=Record)
+        text = (folder / RECORD).read_bytes()
     except OSError as error:
         raise SpecError(
             f"{folder} is not a run: its {RECORD} cannot be read ({error.strerror}).",
             remedy="List the runs: cluster runs",
         ) from error
-    except msgspec.DecodeError as error:
+    try:
+        return msgspec.json.decode(text, type=Record)
+    except (msgspec.DecodeError, UnicodeDecodeError, SpecError) as error:
         raise ParseError(
             f"{folder / RECORD} cannot be read: {error}",
             remedy="It may come from another version of cluster.",
@@ -206,12 +191,11 @@ def read(folder: Path) -> Run:
         text = (folder / MEASUREMENTS).read_bytes()
     except FileNotFoundError:
         text = b""
-    lines = text.splitlines()
     warnings: tuple[str, ...] = ()
-    if lines and not text.endswith(b"\n"):
-        lines.pop()
+    if text and not text.endswith(b"\n"):
         warnings = (f"The last line of {MEASUREMENTS} was cut off, and is left out.",)
-    found = tuple(_measurement(folder, number, line) for number, line in enumerate(lines, 1))
+    numbered = enumerate(lines.whole(text), 1)
+    found = tuple(_measurement(folder, number, line) for number, line in numbered)
     return Run(folder=folder, record=known, measurements=found, warnings=warnings)
 
 
@@ -236,7 +220,13 @@ def folders(where: Path) -> list[Path]:
 
     """
     found = [path.parent for path in where.glob(f"*/*/{RECORD}")]
-    return sorted(found, key=lambda folder: (folder.name, folder.parent.name))
+    return sorted(found, key=_age)
+
+
+def _age(folder: Path) -> tuple[str, int, str]:
+    """Give what sorts runs by age: of those made in the same second, .10 comes after .9."""
+    stem, _, number = folder.name.partition(".")
+    return stem, int(number) if number.isdigit() else 0, folder.parent.name
 
 
 def find(where: Path, which: str) -> Path:

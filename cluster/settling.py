@@ -15,8 +15,8 @@ import msgspec
 from cluster import plugins, runs
 from cluster.benchmark import Benchmark, measurements
 from cluster.errors import JobError, ParseError, ShellError, SpecError
-from cluster.jobs import TIMED_OUT
 from cluster.model import Output, Progress, Status, Value
+from cluster.onhost import BY_SIGNAL, TIMED_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from cluster.runs import Run
 
 FINAL: tuple[Status, ...] = ("done", "failed", "interrupted")
-BY_SIGNAL = 128  # a shell's exit status above it means "ended by a signal"
 
 
 class Ending(Value, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ bytes, and the difference is never blurred.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from typing import TYPE_CHECKING, Self
 
 from cluster.errors import SpecError
@@ -97,8 +98,8 @@ def parse_size(text: str) -> int:
             f"{text!r} is not a size.",
             remedy="Write bytes or a unit: 8, 65536, 64KiB, 1MB, 8:64MiB (powers of two).",
         )
-    size = float(match[1]) * BYTES[match[2]]
-    if size != int(size):
+    size = Decimal(match[1]) * BYTES[match[2]]
+    if size != size.to_integral_value():
         raise SpecError(f"The size {text!r} is not a whole number of bytes.")
     return _checked(int(size), text)
 
@@ -147,8 +148,8 @@ def format_value(value: float, unit: str) -> str:
 
 
 def _scaled(value: float, scales: tuple[tuple[float, str], ...]) -> str:
-    # 0.9995 and more of a unit would be shown as 1000 of the next smaller one.
-    factor, unit = next((s for s in scales if abs(value) >= 0.9995 * s[0]), scales[-1])
+    # From 0.99995 of a unit on, four digits would say 1000 of the next smaller one.
+    factor, unit = next((s for s in scales if abs(value) >= 0.99995 * s[0]), scales[-1])
     digits = f"{value / factor:#.4g}".removesuffix(".")
     return f"{digits} {unit}"
 
@@ -163,7 +164,7 @@ def format_seconds(seconds: float) -> str:
         The span in one or two units.
 
     """
-    if seconds < 60:  # noqa: PLR2004 - seconds in a minute
+    if round(seconds, 1) < 60:  # noqa: PLR2004 - seconds in a minute
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:  # noqa: PLR2004 - minutes in an hour

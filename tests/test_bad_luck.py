@@ -82,7 +82,7 @@ def test_a_rank_that_fails_ends_the_job(how: str, reason: str) -> None:
 @pytest.mark.parametrize("how", ["hang", "deaf"])
 def test_a_job_that_hangs_is_ended_in_time(how: str) -> None:
     """Also when a rank ignores every signal that can be ignored; values are kept."""
-    done = command("bench", "faulty", "--how", how, "--timeout", "3", status=1)
+    done = command("bench", "faulty", "--how", how, "--timeout", "6", status=1)
 
     assert "did not end within --timeout" in done.stderr
     assert record(only_run())["status"] == "failed"
@@ -104,8 +104,9 @@ class Background:
     """The `cluster` command, started and left to run."""
 
     def __init__(self, *words: str) -> None:
+        # A shell that was itself started in the background may have left SIGINT ignored.
         self.process = subprocess.Popen(
-            [COMMAND, *words],
+            ["env", "--default-signal", COMMAND, *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

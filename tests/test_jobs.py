@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from cluster.jobs import script
-from tests.conftest import run
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.conftest import processes, run, until
 
 
-def start(folder: Path, argv: list[str], **env: str) -> subprocess.CompletedProcess[str]:
+def start(
+    folder: Path, argv: list[str], *, timeout: float = 20.0, **env: str
+) -> subprocess.CompletedProcess[str]:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "job.sh"
-    path.write_text(script("test", str(folder), argv, env, timeout=20.0))
+    variables = {"PATH": str(Path(sys.executable).parent), **env}
+    path.write_text(script("test", str(folder), argv, variables, timeout))
     return run("bash", str(path), status=None)
 
 
@@ -58,13 +60,13 @@ def test_variables_of_another_time_are_forgotten(
     """The tmux server may hold them since its start; only ours take effect."""
     monkeypatch.setenv("OMPI_MCA_btl", "of-another-time")
     monkeypatch.setenv("LD_PRELOAD_", "kept")
-    start(tmp_path, ["env"], OMPI_MCA_pml="ours", PATH="/some/bin")
+    start(tmp_path, ["env"], OMPI_MCA_pml="ours")
     seen = (tmp_path / "stdout").read_text().splitlines()
 
     assert "OMPI_MCA_pml=ours" in seen
     assert not any(line.startswith("OMPI_MCA_btl") for line in seen)
     assert "LD_PRELOAD_=kept" in seen
-    assert any(line.startswith("PATH=/some/bin:") for line in seen)
+    assert f"PATH={Path(sys.executable).parent}:{os.environ['PATH']}" in seen
 
 
 def test_the_program_reads_nothing(tmp_path: Path) -> None:
@@ -74,10 +76,8 @@ def test_the_program_reads_nothing(tmp_path: Path) -> None:
 
 
 def test_the_time_limit_holds_without_us(tmp_path: Path) -> None:
-    tmp_path.joinpath("job.sh").write_text(
-        script("test", str(tmp_path), ["sleep", "100"], {}, timeout=0.2)
-    )
-    run("bash", str(tmp_path / "job.sh"), status=124)
+    assert start(tmp_path, ["sleep", "100"], timeout=0.2).returncode == 124
+    assert (tmp_path / "status").read_text() == "124\n"
 
 
 def test_the_command_can_be_typed_again(tmp_path: Path) -> None:
@@ -87,3 +87,29 @@ def test_the_command_can_be_typed_again(tmp_path: Path) -> None:
 
     assert shlex.join(argv) in text
     assert subprocess.run(["bash", "-n"], input=text, text=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_the_job_in_good_order(tmp_path: Path, number: signal.Signals) -> None:
+    """The command is gone, and the status says why, before the script ends."""
+    (tmp_path / "job.sh").write_text(
+        script(
+            "test",
+            str(tmp_path),
+            ["bash", "-c", "echo ready; sleep 1000.25"],
+            {"PATH": str(Path(sys.executable).parent)},
+            timeout=100.0,
+        )
+    )
+    # A shell that was itself started in the background may have left SIGINT ignored.
+    words = ["env", "--default-signal", "bash", str(tmp_path / "job.sh")]
+    job = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    assert job.stdout is not None
+    until((tmp_path / "stdout").exists, "the script runs")
+    assert job.stdout.readline() == "ready\n"
+    job.send_signal(number)
+    job.communicate(timeout=60)
+
+    assert job.returncode == 143
+    assert (tmp_path / "status").read_text() == "143\n"
+    until(lambda: not processes("1000.25"), "the command is gone")

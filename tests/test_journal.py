@@ -15,6 +15,8 @@ from cluster.model import ClusterSpec, JobRecord, Machine
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cluster.model import Value
+
 INTENDED = Intended(spec=ClusterSpec(name="mine", hosts=3, options={"rate": "1gbit"}), at=12.5)
 CREATED = Created(
     machines=(
@@ -44,6 +46,28 @@ def test_entries_come_back_in_their_order() -> None:
         journal.of("mine").append(entry)
 
     assert journal.of("mine").entries() == (INTENDED, CREATED, STARTED, SETTLED, INTENDED)
+
+
+def test_journals_that_exist_can_be_read(state: Path) -> None:
+    """The format on disk, literally: it must not change without notice."""
+    (state / "mine").mkdir(parents=True)
+    (state / "mine" / "journal.jsonl").write_text(
+        '{"type":"intended","spec":{"name":"mine","hosts":3,"options":{"rate":"1gbit"}},"at":12.5}\n'
+        '{"type":"created","machines":[],"facts":[]}\n'
+        '{"type":"started","job":{"session":"mine","folder":"/f/1","run":"/r\\n",'
+        '"benchmark":"p2p","at":13.0}}\n'
+        '{"type":"settled","run":"/r\\n"}\n'
+    )
+
+    created = Created(machines=(), facts=(), costs=False)
+    assert journal.of("mine").entries() == (INTENDED, created, STARTED, SETTLED)
+
+
+@pytest.mark.parametrize("kind", [Intended, Created, Started, Settled, journal.Journal])
+def test_entries_are_frozen_and_keyword_only(kind: type[Value]) -> None:
+    assert kind.__struct_config__.frozen
+    with pytest.raises(TypeError, match="positional"):
+        kind("x")
 
 
 def test_clusters_have_journals_of_their_own(state: Path) -> None:

@@ -125,6 +125,38 @@ def test_what_is_not_asked_for() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("kind", "defaults"),
+    [
+        (Layout, {"ranks_per_host": 1, "cores": 1, "root": False}),
+        (Measurement, {"bytes": 0, "complete": True}),
+        (model.Summary, {"complete": True}),
+        (model.Plan, {"costs": False}),
+        (model.Output, {"stdout": "", "ranks": ()}),
+        (Machine, {}),
+        (Definition, {}),
+        (model.Facts, {}),
+    ],
+)
+def test_what_need_not_be_said(kind: type[Value], defaults: dict[str, object]) -> None:
+    fields = msgspec.structs.fields(kind)
+
+    assert {f.name: f.default for f in fields if not f.required} == defaults
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (model.Status, ["planned", "running", "done", "failed", "interrupted"]),
+        (model.Aggregation, ["each rank", "one rank", "slowest rank"]),
+    ],
+)
+def test_these_words_are_in_files_that_exist(kind: object, words: list[str]) -> None:
+    assert [msgspec.convert(word, kind) for word in words] == words
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert("other", kind)
+
+
 def test_specs_do_not_share_their_options() -> None:
     one, other = ClusterSpec(name="a"), ClusterSpec(name="b")
 

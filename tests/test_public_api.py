@@ -32,7 +32,7 @@ def test_the_public_names_are_these() -> None:
 
 
 def test_importing_it_loads_nothing_heavy() -> None:
-    line = f"import cluster, sys; print([m for m in {HEAVY!r} if m in sys.modules])"
+    line = f"import cluster, sys; cluster.launch; print([m for m in {HEAVY!r} if m in sys.modules])"
 
     assert run(sys.executable, "-c", line).stdout == "[]\n"
 
@@ -45,3 +45,8 @@ def test_listing_and_planning_need_no_mpi() -> None:
         "print('mpi4py' in sys.modules)"
     )
     assert run(sys.executable, "-c", line).stdout == "False\n"
+
+
+def test_names_are_found_and_unknown_ones_are_not() -> None:
+    assert set(cluster.__all__) <= set(dir(cluster))
+    assert not hasattr(cluster, "util")

@@ -202,6 +202,21 @@ def test_writing_leaves_nothing_beside_the_record(folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["run.json"]
 
 
+def test_a_record_is_on_disk_before_it_replaces_the_old_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file has its whole length when it is told to be written out; the old one is there."""
+    seen = []
+
+    def note(handle: int) -> None:
+        seen.append((os.fstat(handle).st_size, runs.record(folder).status))
+
+    monkeypatch.setattr(os, "fsync", note)
+    runs.write(folder, record(status="done"))
+
+    assert seen == [((folder / "run.json").stat().st_size, "planned")]
+
+
 def test_a_write_that_fails_leaves_the_old_record(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

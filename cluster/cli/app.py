@@ -16,7 +16,7 @@ from rich.table import Table
 
 from cluster import journal, plugins, runs
 from cluster.cli import doctor, flags
-from cluster.cli.bench import BenchGroup, print_json, shortened, show_run
+from cluster.cli.bench import BenchGroup, print_json, shortened, show_newest, show_run
 from cluster.cli.live import Live
 from cluster.clusters import Cluster, Listener, attach
 from cluster.errors import ClusterError, JobError, SpecError
@@ -263,8 +263,13 @@ def wait(name: flags.ClusterName) -> None:
 
     Example: cluster wait mpi_test && cluster fetch mpi_test
     """
-    with Live(stderr=False) as live:
-        code = attach(name).wait(live)
+    cluster = attach(name)
+    try:
+        with Live(stderr=False) as live:
+            code = cluster.wait(live)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"The job goes on. To stop it: cluster down {name}\n")
+        raise
     sys.stdout.write(f"It ended with exit status {code}. Then: cluster fetch {name}\n")
     raise typer.Exit(code)
 
@@ -275,7 +280,11 @@ def fetch(name: flags.ClusterName, json: flags.Json = False) -> None:
 
     Example: cluster fetch mpi_test
     """
-    show_run(attach(name).fetch(), as_json=json)
+    cluster = attach(name)
+    try:
+        cluster.fetch()
+    finally:
+        show_newest(cluster, as_json=json)
 
 
 @app.command()

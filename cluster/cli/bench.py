@@ -20,11 +20,12 @@ from cluster import plugins
 from cluster.benchmark import Benchmark
 from cluster.cli import flags
 from cluster.cli.live import Live
-from cluster.clusters import TIMEOUT, Cluster, check_bench, launch_spec
+from cluster.clusters import TIMEOUT, Cluster, launch_spec
 from cluster.errors import JobError
 from cluster.model import ClusterSpec, Status, Summary, Value
 from cluster.reports import Report
 from cluster.runs import read
+from cluster.starting import check_bench
 from cluster.units import Sizes
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
             )
         show_run(run, as_json=how.json)
     except (JobError, KeyboardInterrupt) as error:
-        _show_what_is_there(cluster, as_json=how.json)
+        show_newest(cluster, as_json=how.json)
         if isinstance(error, KeyboardInterrupt):
             sys.stderr.write("Interrupted: the ranks are stopped.\n")
         raise
@@ -98,7 +99,16 @@ def _stays(cluster: Cluster, how: How) -> bool:
     return not cluster.costs if how.keep is None else how.keep
 
 
-def _show_what_is_there(cluster: Cluster, *, as_json: bool) -> None:
+def show_newest(cluster: Cluster, *, as_json: bool) -> None:
+    """Show what there is of the newest run, also of one that failed.
+
+    Args:
+        cluster: whose run.
+        as_json: as one JSON object.
+
+    """
+    if not cluster.has_job:
+        return
     record, _ = cluster.job()
     show_run(read(Path(record.run)), as_json=as_json)
 

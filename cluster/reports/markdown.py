@@ -18,8 +18,10 @@ class Markdown(Report):
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
         """Show a row per summary."""
         rows = [COLUMNS, ["---"] * len(COLUMNS), *(row(summary) for summary in summaries)]
-        table = [
-            f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |" for cells in rows
-        ]
+        table = [f"| {' | '.join(_escaped(cell) for cell in cells)} |" for cells in rows]
         paragraphs = [line for note in notes for line in ("", f"Note: {note}")]
         return "\n".join([*table, *paragraphs]) + "\n"
+
+
+def _escaped(cell: str) -> str:
+    return " ".join(cell.replace("|", "&#124;").split())

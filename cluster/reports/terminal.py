@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cluster.model import Summary
 
 LEFT = ("metric", "parameters", "converged")
-WIDE = 200  # columns: a table is never squeezed; a narrow terminal wraps it
+WIDE = 100_000  # columns: a table is never squeezed; a narrow terminal wraps it
 
 
 class Terminal(Report):
@@ -31,7 +31,15 @@ class Terminal(Report):
         for summary in summaries:
             table.add_row(*row(summary))
         out = io.StringIO()
-        console = Console(file=out, width=WIDE, highlight=False, markup=False, emoji=False)
+        console = Console(
+            file=out,
+            width=WIDE,
+            force_terminal=False,
+            color_system=None,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
         if summaries:
             console.print(table)
         else:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import threading
 from pathlib import Path
@@ -40,14 +42,13 @@ class Local(Shell):
             )
         except OSError as error:
             raise ShellError(f"{argv[0]} could not be run: {error.strerror}.") from error
-        try:
-            stdout, stderr = _collect(process, timeout, on_line)
-        except subprocess.TimeoutExpired as error:
-            raise ShellError(f"{argv[0]} did not end within {timeout:g} s.") from error
-        finally:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
+        with process:
+            try:
+                stdout, stderr = _collect(process, timeout, on_line)
+            except subprocess.TimeoutExpired as error:
+                raise ShellError(f"{argv[0]} did not end within {timeout:g} s.") from error
+            finally:
+                _end(process)
         status = process.returncode if process.returncode >= 0 else 128 - process.returncode
         return Completed(argv=tuple(argv), status=status, stdout=stdout, stderr=stderr)
 
@@ -61,6 +62,8 @@ class Local(Shell):
             part.chmod(mode)
             part.replace(target)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                part.unlink()
             raise _failed("written", path, error) from error
 
     def fetch(self, path: str, to: Path) -> None:
@@ -89,31 +92,40 @@ def _failed(done: str, path: str, error: Exception) -> ShellError:
     return ShellError(f"{path} could not be {done}: {why}.")
 
 
+def _end(process: subprocess.Popen[str]) -> None:
+    """Kill what still runs of a command, its children included: they share its session."""
+    if process.poll() is None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 def _collect(
     process: subprocess.Popen[str], timeout: float | None, on_line: Callable[[str], None] | None
 ) -> tuple[str, str]:
     if on_line is None:
         return process.communicate(timeout=timeout)
-    assert process.stdout is not None  # noqa: S101 - both are pipes
-    assert process.stderr is not None  # noqa: S101
     complaints: list[str] = []
     reader = threading.Thread(target=_drain, args=(process.stderr, complaints), daemon=True)
-    killer = threading.Timer(timeout, process.kill) if timeout is not None else None
-    with process.stdout, process.stderr:
-        reader.start()
-        if killer is not None:
-            killer.start()
-        try:
-            for line in process.stdout:
-                on_line(line.rstrip("\n"))
-            process.wait()
-            reader.join()
-        finally:
-            if killer is not None:
-                killer.cancel()
-            if process.poll() is None:
-                process.kill()
-            reader.join()
+    late = threading.Event()
+
+    def give_up() -> None:
+        late.set()
+        _end(process)
+
+    clock = threading.Timer(timeout or 0, give_up)
+    reader.start()
+    if timeout is not None:
+        clock.start()
+    try:
+        for line in process.stdout or ():
+            on_line(line.rstrip("\n"))
+        process.wait()
+    finally:
+        clock.cancel()
+        _end(process)
+        reader.join()
+    if late.is_set():
+        raise subprocess.TimeoutExpired(process.args, timeout or 0)
     return "", "".join(complaints)
 
 

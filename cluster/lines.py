@@ -1,0 +1,57 @@
+"""Append-only files of JSON lines, whose last line a crash may have cut off."""
+
+from __future__ import annotations
+
+import os
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CHUNK = 1 << 16  # bytes read at a time, from the end backwards
+
+
+def append(path: Path, text: bytes, *, sync: bool = False) -> None:
+    """Add whole lines, after removing a last line that was cut off.
+
+    Args:
+        path: of the file; it is made if it is not there, its folder is not.
+        text: of the lines, with a newline at the end.
+        sync: wait until they are on disk.
+
+    Raises:
+        OSError: they cannot be written.
+
+    """
+    with path.open("a+b") as file:
+        _cut_back(file)
+        file.write(text)
+        file.flush()
+        if sync:
+            os.fsync(file.fileno())
+
+
+def _cut_back(file: IO[bytes]) -> None:
+    """Remove what follows the last newline."""
+    start = end = file.seek(0, os.SEEK_END)
+    last = b""
+    while start > 0 and b"\n" not in last:
+        start = max(0, start - CHUNK)
+        file.seek(start)
+        last = file.read(end - start)
+    keep = start + last.rfind(b"\n") + 1
+    if keep < end:
+        file.truncate(keep)
+
+
+def whole(text: bytes) -> list[bytes]:
+    """Give the whole lines of a file.
+
+    Args:
+        text: of the file.
+
+    Returns:
+        The lines without their newlines; a last one that was cut off is left out.
+
+    """
+    return text[: text.rfind(b"\n") + 1].splitlines()

@@ -1,0 +1,146 @@
+"""From parameters to a job that is ready to start: checked, recorded, written down."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from cluster import plugins, runs
+from cluster.benchmark import Benchmark, convert, encode
+from cluster.errors import SpecError
+from cluster.jobs import script
+from cluster.model import ClusterSpec, Facts, JobRecord, Layout, Machine, Record, Value
+from cluster.starters import Starter
+from cluster.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+LONGEST = 30 * 24 * 3600.0  # seconds
+
+
+class Launched(Protocol):
+    """What is known of a cluster that was launched."""
+
+    spec: ClusterSpec
+    machines: tuple[Machine, ...]
+    facts: tuple[Facts, ...]
+    phases: dict[str, float]
+
+    @property
+    def layout(self) -> Layout:
+        """Which hosts run how many ranks."""
+        ...
+
+
+class Ready(Value, frozen=True, kw_only=True):
+    """A job that only has to be started.
+
+    Args:
+        folder: of its run.
+        record: of its run, `planned`.
+        job: how another process finds it.
+        script: that starts the ranks.
+        files: that it needs beside it, by name.
+
+    """
+
+    folder: Path
+    record: Record
+    job: JobRecord
+    script: str
+    files: dict[str, str]
+
+
+def check_bench(
+    spec: ClusterSpec, benchmark: str, params: Mapping[str, object], timeout: float
+) -> tuple[Benchmark[Any], Any]:
+    """Refuse a benchmark that this cluster could not run, before there is one.
+
+    Args:
+        spec: of the cluster.
+        benchmark: its name.
+        params: of the benchmark.
+        timeout: seconds that its job may take.
+
+    Returns:
+        The benchmark, and its parameters checked.
+
+    Raises:
+        SpecError: it cannot be run.
+
+    """
+    chosen = plugins.load(Benchmark, benchmark)
+    checked = convert(params, chosen.Params, "parameter")
+    chosen.check(checked, spec.hosts * spec.ranks_per_host)
+    if not 0 < timeout <= LONGEST:
+        raise SpecError(
+            f"--timeout is {timeout:g} s; it must be more than 0, at most {LONGEST:g} (30 days)."
+        )
+    return chosen, checked
+
+
+def prepare(
+    cluster: Launched, chosen: Benchmark[Any], params: object, where: Path, timeout: float
+) -> Ready:
+    """Make the run's folder, with everything that is known before the job starts.
+
+    Args:
+        cluster: that runs it.
+        chosen: the benchmark.
+        params: of it, checked.
+        where: all runs are.
+        timeout: seconds that the job may take.
+
+    Returns:
+        The job, ready.
+
+    Raises:
+        ClusterError: the folder cannot be written.
+
+    """
+    at = time.time()
+    layout, machine = cluster.layout, cluster.machines[0]
+    starter = plugins.load(Starter, chosen.starter)
+    argv = starter.argv(chosen.program(params), layout)
+    folder = runs.create(where, cluster.spec.name, chosen.name, at)
+    record = Record(
+        id=folder.name,
+        benchmark=chosen.name,
+        status="planned",
+        at=at,
+        spec=cluster.spec,
+        machines=cluster.machines,
+        params=msgspec.Raw(msgspec.json.encode(params, enc_hook=encode)),
+        command=tuple(argv),
+        argv=tuple(sys.argv),
+        definitions=chosen.selected(params),
+        environment=cluster.facts,
+        notes=_notes(layout),
+        phases=dict(cluster.phases),
+        software=__version__,
+    )
+    runs.write(folder, record)
+    session = cluster.spec.name
+    there = f"{machine.folder}/{folder.name}"
+    env = {"PATH": machine.bin, **cluster.facts[0].variables, **starter.env(layout)}
+    return Ready(
+        folder=folder,
+        record=record,
+        job=JobRecord(session=session, folder=there, run=str(folder), benchmark=chosen.name, at=at),
+        script=script(session, there, argv, env, timeout),
+        files={chosen.source.name: chosen.source.read_text()},
+    )
+
+
+def _notes(layout: Layout) -> tuple[str, ...]:
+    if not layout.oversubscribed:
+        return ()
+    ranks = max(layout.slots.values())
+    what = f"{ranks} ranks share {layout.cores} usable core(s)"
+    means = "a waiting rank gives its core away (mpi_yield_when_idle), and that is in every time"
+    return (f"{what}: {means}.",)
