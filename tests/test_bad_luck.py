@@ -331,6 +331,19 @@ def test_a_missing_tool_is_named_with_the_command_that_installs_it(
     assert remedy in refused.value.remedy
 
 
+def test_tmux_may_disappear_between_two_runs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message is the same as on a machine that never had it."""
+    launcher("--run-local", "--data-mb=1", "--iters=6")
+    bare = home / "bin"
+    bare.mkdir()
+    monkeypatch.setenv("PATH", str(bare))
+
+    done = launcher("--run-local", "--data-mb=1", "--iters=6", status=2)
+    assert "tmux is missing on" in done.stderr
+    assert "sudo apt-get install tmux" in done.stderr
+    assert len(list(runs_folder().glob("*/*"))) == 1
+
+
 def test_a_truncated_last_line_is_left_out_and_said() -> None:
     launcher("--run-local", "--data-mb=1", "--iters=6")
     path = only_run() / "measurements.jsonl"

@@ -36,7 +36,7 @@ class Shell(Plugin):
                 kept).
 
         Returns:
-            Its status and streams.
+            Its status and streams; status 127 says that there is no such command.
 
         Raises:
             ShellError: it could not be started, or did not end in time.

@@ -18,6 +18,8 @@ from cluster.shells import Shell
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+NOT_FOUND = 127  # the exit status by which every shell says that there is no such command
+
 
 class Local(Shell):
     """Runs commands here, in sessions of their own: a Ctrl-C meant for us does not end them."""
@@ -40,6 +42,9 @@ class Local(Shell):
                 errors="replace",
                 start_new_session=True,
             )
+        except FileNotFoundError:
+            said = f"{argv[0]}: command not found"
+            return Completed(argv=tuple(argv), status=NOT_FOUND, stdout="", stderr=said)
         except OSError as error:
             raise ShellError(f"{argv[0]} could not be run: {error.strerror}.") from error
         with process:
