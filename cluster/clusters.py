@@ -125,16 +125,13 @@ def launch_spec(spec: ClusterSpec) -> Cluster:
     if book.entries():
         _replace(attach(spec.name))
     book.append(journal.Intended(spec=spec, at=time.time()))
-    machines = provider.create(spec, book)
-    try:
-        facts = examine(machines)
-        check_tools(facts)
-    except ClusterError:
-        provider.destroy(spec.name)
-        book.forget()
-        raise
-    book.append(journal.Created(machines=machines, facts=facts, costs=plan.costs))
+    book.append(journal.Created(machines=provider.create(spec, book), costs=plan.costs))
     cluster = Cluster(spec, book)
+    try:
+        cluster.examine()
+    except ClusterError:
+        cluster.down()
+        raise
     cluster.phases["launch"] = time.monotonic() - began
     return cluster
 
@@ -187,6 +184,7 @@ class Cluster:
         self.facts: tuple[Facts, ...] = ()
         self.costs = False
         self.phases: dict[str, float] = {}
+        self._shells: dict[str, Shell] = {}
         self._jobs: list[JobRecord] = []
         self._settled: set[str] = set()
         for entry in book.entries():
@@ -214,11 +212,32 @@ class Cluster:
             case journal.Intended():
                 self.at = entry.at
             case journal.Created():
-                self.machines, self.facts, self.costs = entry.machines, entry.facts, entry.costs
+                self.machines, self.costs = entry.machines, entry.costs
+            case journal.Examined():
+                self.facts = entry.facts
             case journal.Started():
                 self._jobs.append(entry.job)
             case journal.Settled():
                 self._settled.add(entry.run)
+
+    def examine(self) -> None:
+        """Ask every host what it is, and whether a job could run there.
+
+        Raises:
+            ShellError: one did not answer.
+            SpecError: a tool is missing; the message holds the command that installs it.
+
+        """
+        hosts = distinct(self.machines)
+        self.facts = tuple(examine(self._shell(machine), machine) for machine in hosts)
+        check_tools(self.facts)
+        self._journal.append(journal.Examined(facts=self.facts))
+
+    def _shell(self, machine: Machine) -> Shell:
+        """Give the one shell to a host."""
+        if machine.address not in self._shells:
+            self._shells[machine.address] = plugins.find(Shell, machine.shell)(machine)
+        return self._shells[machine.address]
 
     @property
     def layout(self) -> Layout:
@@ -388,7 +407,8 @@ class Cluster:
         """
         self._end_jobs(reason)
         for machine in distinct(self.machines):
-            plugins.load(Shell, machine.shell).remove(machine.folder)
+            self._shell(machine).remove(machine.folder)
+            self._shell(machine).close()
         provider = plugins.load(Provider, self.spec.provider)
         provider.destroy(self.name)
         if left := provider.find(self.name):
@@ -477,7 +497,7 @@ class Cluster:
 
     def _job(self, record: JobRecord) -> Job:
         machine = self.machines[0]
-        return Job(record, plugins.load(Shell, machine.shell), machine)
+        return Job(record, self._shell(machine), machine)
 
     def _note_phase(self, phase: str, began: float) -> None:
         self.phases[phase] = time.monotonic() - began

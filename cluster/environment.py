@@ -6,37 +6,37 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster import plugins
 from cluster.errors import ShellError, SpecError
 from cluster.jobs import COMMAND_TIMEOUT
 from cluster.model import Facts
-from cluster.shells import Shell
 
 if TYPE_CHECKING:
     from cluster.model import Machine
+    from cluster.shells import Shell
 
 
-def examine(machines: tuple[Machine, ...]) -> tuple[Facts, ...]:
-    """Ask every host what it is.
+def examine(shell: Shell, machine: Machine) -> Facts:
+    """Ask a host what it is.
 
     Args:
-        machines: to ask.
+        shell: to it.
+        machine: the host.
 
     Returns:
-        The facts of each real machine, in their order.
+        Its facts.
 
     Raises:
-        ShellError: one did not answer.
+        ShellError: it did not answer.
 
     """
-    return tuple(_ask(machine) for machine in distinct(machines))
-
-
-def _ask(machine: Machine) -> Facts:
     argv = [f"{machine.bin}/python3", "-P", "-m", "cluster.onhost", "facts"]
-    done = plugins.load(Shell, machine.shell).run(argv, timeout=COMMAND_TIMEOUT)
+    done = shell.run(argv, timeout=COMMAND_TIMEOUT)
     if done.status != 0:
-        raise ShellError(f"{machine.name} did not say what it is.", means=done.stderr.strip())
+        raise ShellError(
+            f"{machine.name} did not say what it is.",
+            means=done.stderr.strip(),
+            remedy=f"It needs cluster in the Python environment {machine.bin}",
+        )
     return msgspec.json.decode(done.stdout, type=Facts)
 
 

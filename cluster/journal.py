@@ -26,11 +26,16 @@ class Intended(Value, frozen=True, kw_only=True, tag="intended"):
 
 
 class Created(Value, frozen=True, kw_only=True, tag="created"):
-    """The machines were made, and said what they are."""
+    """The machines were made."""
 
     machines: tuple[Machine, ...]
-    facts: tuple[Facts, ...]
     costs: bool = False
+
+
+class Examined(Value, frozen=True, kw_only=True, tag="examined"):
+    """Each real machine said what it is."""
+
+    facts: tuple[Facts, ...]
 
 
 class Started(Value, frozen=True, kw_only=True, tag="started"):
@@ -45,7 +50,7 @@ class Settled(Value, frozen=True, kw_only=True, tag="settled"):
     run: str
 
 
-Entry = Intended | Created | Started | Settled
+Entry = Intended | Created | Examined | Started | Settled
 
 
 class Journal(Value, frozen=True, kw_only=True):

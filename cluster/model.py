@@ -101,6 +101,25 @@ def check_count(field: str, count: int) -> int:
     return count
 
 
+class Access(Value, frozen=True, kw_only=True):
+    """How SSH reaches a host.
+
+    Args:
+        host: an address, or an alias of the user's own `~/.ssh/config`.
+        user: to log in as; whom the user's own settings name, if empty.
+        port: of its sshd; that of the user's own settings, if 0.
+        key: file of the private key; the user's own keys and agent, if empty.
+        known_hosts: file of the host keys to trust; the user's own, if empty.
+
+    """
+
+    host: str
+    user: str = ""
+    port: int = 0
+    key: str = ""
+    known_hosts: str = ""
+
+
 class Machine(Value, frozen=True, kw_only=True):
     """A host that was got: facts, no connection.
 
@@ -111,6 +130,7 @@ class Machine(Value, frozen=True, kw_only=True):
         shell: which shell runs commands there, such as `local`.
         folder: the one folder there that is ours.
         bin: the folder there that holds our `python3`, and an `mpirun` if we installed one.
+        access: how SSH reaches it, if that is how.
 
     """
 
@@ -120,6 +140,7 @@ class Machine(Value, frozen=True, kw_only=True):
     shell: str
     folder: str
     bin: str
+    access: Access | None = None
 
 
 class Layout(Value, frozen=True, kw_only=True):

@@ -46,7 +46,7 @@ def names(kind: type[Plugin]) -> tuple[str, ...]:
 
 
 def load(kind: type[P], name: str) -> P:
-    """Import one plug-in.
+    """Import one plug-in and make it.
 
     Args:
         kind: the interface, such as `Provider`.
@@ -54,6 +54,23 @@ def load(kind: type[P], name: str) -> P:
 
     Returns:
         The plug-in.
+
+    Raises:
+        SpecError: there is none of this name, or its file does not hold exactly one.
+
+    """
+    return find(kind, name)()
+
+
+def find(kind: type[P], name: str) -> type[P]:
+    """Import the class of one plug-in.
+
+    Args:
+        kind: the interface, such as `Shell`.
+        name: of the plug-in's file.
+
+    Returns:
+        Its class.
 
     Raises:
         SpecError: there is none of this name, or its file does not hold exactly one.
@@ -78,7 +95,7 @@ def load(kind: type[P], name: str) -> P:
             f"{module.__file__} holds {len(found)} classes derived from {kind.__name__}.",
             means="A plug-in file holds exactly one.",
         )
-    return found.pop()()
+    return found.pop()
 
 
 def _paths(kind: type[Plugin]) -> list[str]:

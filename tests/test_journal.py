@@ -9,7 +9,7 @@ import pytest
 
 from cluster import journal
 from cluster.errors import ClusterError, ParseError
-from cluster.journal import Created, Intended, Settled, Started
+from cluster.journal import Created, Examined, Intended, Settled, Started
 from cluster.model import ClusterSpec, JobRecord, Machine
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ CREATED = Created(
             name="0.mpi.mine", id="i", address="127.0.0.1", shell="local", folder="/f", bin="/b"
         ),
     ),
-    facts=(),
     costs=True,
 )
+EXAMINED = Examined(facts=())
 STARTED = Started(
     job=JobRecord(session="mine", folder="/f/1", run="/r\n", benchmark="p2p", at=13.0)
 )
@@ -42,10 +42,10 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_entries_come_back_in_their_order() -> None:
-    for entry in (INTENDED, CREATED, STARTED, SETTLED, INTENDED):
+    for entry in (INTENDED, CREATED, EXAMINED, STARTED, SETTLED, INTENDED):
         journal.of("mine").append(entry)
 
-    assert journal.of("mine").entries() == (INTENDED, CREATED, STARTED, SETTLED, INTENDED)
+    assert journal.of("mine").entries() == (INTENDED, CREATED, EXAMINED, STARTED, SETTLED, INTENDED)
 
 
 def test_journals_that_exist_can_be_read(state: Path) -> None:
@@ -53,17 +53,18 @@ def test_journals_that_exist_can_be_read(state: Path) -> None:
     (state / "mine").mkdir(parents=True)
     (state / "mine" / "journal.jsonl").write_text(
         '{"type":"intended","spec":{"name":"mine","hosts":3,"options":{"rate":"1gbit"}},"at":12.5}\n'
-        '{"type":"created","machines":[],"facts":[]}\n'
+        '{"type":"created","machines":[]}\n'
+        '{"type":"examined","facts":[]}\n'
         '{"type":"started","job":{"session":"mine","folder":"/f/1","run":"/r\\n",'
         '"benchmark":"p2p","at":13.0}}\n'
         '{"type":"settled","run":"/r\\n"}\n'
     )
 
-    created = Created(machines=(), facts=(), costs=False)
-    assert journal.of("mine").entries() == (INTENDED, created, STARTED, SETTLED)
+    created = Created(machines=(), costs=False)
+    assert journal.of("mine").entries() == (INTENDED, created, EXAMINED, STARTED, SETTLED)
 
 
-@pytest.mark.parametrize("kind", [Intended, Created, Started, Settled, journal.Journal])
+@pytest.mark.parametrize("kind", [Intended, Created, Examined, Started, Settled, journal.Journal])
 def test_entries_are_frozen_and_keyword_only(kind: type[Value]) -> None:
     assert kind.__struct_config__.frozen
     with pytest.raises(TypeError, match="positional"):

@@ -11,13 +11,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from cluster.model import Completed
+    from cluster.model import Completed, Machine
 
 
 class Shell(Plugin):
-    """Runs commands and moves files on one host."""
+    """Runs commands and moves files on one host.
+
+    Args:
+        machine: the host; none means the one that we are on.
+
+    """
 
     folder: ClassVar[str] = "cluster.shells"
+
+    def __init__(self, machine: Machine | None = None) -> None:
+        """Keep which host it is; nothing is connected yet."""
+        self.machine = machine
+
+    def close(self) -> None:
+        """Let the connection go, if there is one; the next command makes a new one."""
 
     @abstractmethod
     def run(
