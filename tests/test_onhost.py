@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+import pwd
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 import pytest
 
 from cluster import onhost
@@ -16,6 +20,7 @@ from cluster.model import Facts
 from cluster.onhost import Ended, Lost, cgroup_cpus, cgroup_memory
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 V1 = "9:memory:/jobs/mine\n5:cpu,cpuacct:/jobs/mine\n2:cpuset:/\n1:name=systemd:/jobs/mine\n"
@@ -87,6 +92,11 @@ def tree(root: Path, groups: str, files: dict[str, str]) -> Path:
             {"cpu/jobs/cpu.cfs_quota_us": "600000", "cpu/jobs/cpu.cfs_period_us": "100000"},
             6.0,
         ),
+        (
+            "9:memory:/other\n" + V1,
+            {"cpu/other/cpu.cfs_quota_us": "100000", "cpu/other/cpu.cfs_period_us": "100000"},
+            None,
+        ),
         ("0::/a:b\n", {"a:b/cpu.max": "100000 100000\n"}, 1.0),
     ],
     ids=[
@@ -107,6 +117,7 @@ def tree(root: Path, groups: str, files: dict[str, str]) -> Path:
         "v1 in a container, path of the host",
         "v1 other controllers",
         "v1 and v2 together",
+        "v1 the path of another controller",
         "a colon in a path",
     ],
 )
@@ -174,9 +185,35 @@ def test_the_facts_of_this_host() -> None:
     assert 1 <= facts.usable_cores <= len(os.sched_getaffinity(0))
     assert facts.memory == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert facts.python == platform.python_version()
-    assert facts.kernel.split()[0] == "Linux"
+    assert facts.kernel.split() == [os.uname().sysname, os.uname().release, os.uname().machine]
+    assert facts.user == pwd.getpwuid(os.geteuid()).pw_name
     assert facts.libraries["msgspec"] == msgspec.__version__
+    assert facts.libraries["numpy"] == np.__version__
     assert facts.system
+
+
+def test_facts_tell_the_tools_beside_our_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They say their version, as far as its first line; one that fails is not there."""
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
+    for name, flag, status in (("mpirun", "--version", 0), ("tmux", "-V", 1)):
+        (tmp_path / name).write_text(
+            f'#!/bin/sh\n[ "$*" = "{flag}" ] && echo "{name} 9.9" && echo more\nexit {status}\n'
+        )
+        (tmp_path / name).chmod(0o700)
+    facts = onhost.facts()
+
+    assert facts.mpi == "mpirun 9.9"
+    assert facts.tmux is None
+
+
+def test_facts_tell_that_a_tool_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    facts = onhost.facts()
+
+    assert (facts.mpi, facts.tmux) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -196,15 +233,25 @@ def test_usable_cores_are_whole_and_at_least_one(
 def test_facts_record_what_matters_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "MY_OMPI_MCA_KEY", "FIREBASE_KEY"):
         monkeypatch.setenv(name, SECRET)
-    monkeypatch.setenv("OMPI_MCA_btl", "tcp,self")
-    monkeypatch.setenv("NCCL_DEBUG", "INFO")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    told = {
+        "OMPI_MCA_btl": "tcp,self",
+        "PRTE_MCA_plm": "ssh",
+        "PMIX_MCA_gds": "hash",
+        "UCX_TLS": "tcp",
+        "NCCL_DEBUG": "INFO",
+        "FI_PROVIDER": "efa",
+        "MPI4PY_RC_THREADS": "0",
+        "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "0,1",
+        "LD_LIBRARY_PATH": "/lib",
+        "TMPDIR": "/tmp",  # noqa: S108 - only recorded
+    }
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
     facts = onhost.facts()
 
     assert SECRET not in msgspec.json.encode(facts).decode()
-    assert facts.variables["OMPI_MCA_btl"] == "tcp,self"
-    assert facts.variables["NCCL_DEBUG"] == "INFO"
-    assert facts.variables["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert facts.variables.items() >= told.items()
     assert not {"HOME", "PATH", "AWS_SECRET_ACCESS_KEY"} & set(facts.variables)
 
 
@@ -349,3 +396,88 @@ def test_watching_tells_everything_a_job_wrote(
     assert {event["type"] for event in wrote} == {"wrote"}
     assert texts == {"stdout": "hello\nhalf", "measurements.1.jsonl": "{}\n"}
     assert end == {"type": "ended", "status": 0}
+
+
+@contextlib.contextmanager
+def begun(folder: Path, script: str, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a job's script in a session of its own, wait until it says so, and clean up after."""
+    (folder / "job.sh").write_text(script)
+    with subprocess.Popen(
+        ["sh", str(folder / "job.sh")],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+        env={**os.environ, **variables},
+    ) as job:
+        assert job.stdout is not None
+        try:
+            assert job.stdout.readline() == b"begun\n"
+            yield job
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(job.pid, signal.SIGKILL)
+
+
+def test_a_job_that_is_asked_to_stop_may_say_how_it_ended(tmp_path: Path) -> None:
+    script = "trap 'echo 7 > status; exit 7' TERM; echo $$ > pid; echo begun; sleep 20 & wait\n"
+    with begun(tmp_path, script) as job:
+        assert onhost.stop(tmp_path) == Ended(status=7)
+        assert job.wait(timeout=10) == 7
+
+
+def test_a_job_that_does_not_listen_is_forced_with_all_its_children(tmp_path: Path) -> None:
+    """Their end is seen by the end of the pipe that they all hold."""
+    script = "trap '' TERM; echo $$ > pid; echo begun; sleep 30 & sleep 30; sleep 30\n"
+    with begun(tmp_path, script) as job:
+        assert isinstance(onhost.stop(tmp_path, grace=0.1), Lost)
+        assert job.communicate(timeout=10)[0] == b""
+        assert job.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("mark", ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"])
+def test_ranks_are_found_by_their_folder_and_environment(tmp_path: Path, mark: str) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    ours.mkdir()
+    theirs.mkdir()
+    script = "echo begun; exec sleep 30\n"
+    with (
+        begun(ours, script, **{mark: "0"}) as first,
+        begun(ours, script, **{mark: "1"}) as second,
+        begun(ours, script, **{f"NOT_{mark}": "0"}),
+        begun(theirs, script, **{mark: "0"}),
+    ):
+        assert set(onhost.ranks(ours)) == {first.pid, second.pid}
+
+
+def agent(folder: Path, seconds: str, *argv: str) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-P", "-m", "cluster.onhost", "run", seconds, *argv]
+    return subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE)
+
+
+@pytest.mark.parametrize(
+    ("script", "status"), [("exit 0", 0), ("exit 3", 3), ("kill -KILL $$", 137), ("cat", 0)]
+)
+def test_running_a_command_gives_its_status(tmp_path: Path, script: str, status: int) -> None:
+    with agent(tmp_path, "30", "sh", "-c", script) as running:
+        assert running.wait(timeout=30) == status
+
+
+def test_running_a_command_ends_it_in_time(tmp_path: Path) -> None:
+    with agent(tmp_path, "0.2", "sleep", "60") as running:
+        assert running.wait(timeout=30) == 124
+
+
+def test_the_ranks_save_their_values_before_their_starter_ends(tmp_path: Path) -> None:
+    """This starter kills its rank as soon as it is itself asked to end."""
+    (tmp_path / "rank.sh").write_text(
+        "trap 'echo saved > values; kill $nap; exit' TERM\nsleep 30 & nap=$!\necho begun\nwait\n"
+    )
+    starter = "PMIX_RANK=0 sh rank.sh & trap 'kill -KILL $!; exit' TERM; wait"
+    with agent(tmp_path, "60", "sh", "-c", starter) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"begun\n"
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(timeout=30) == 143
+
+    assert (tmp_path / "values").read_text() == "saved\n"

@@ -1,0 +1,296 @@
+"""SSH, by Fabric on paramiko: one connection per host, its key always verified.
+
+Fabric reads the user's own `~/.ssh/config` (aliases, ports, users, identities, ProxyJump) and makes
+the connection; commands and files go through channels of it. What is sent is always quoted.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import shlex
+import socket
+import tarfile
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import fabric
+import paramiko
+
+from cluster.errors import ShellError
+from cluster.model import Access, Completed
+from cluster.shells import Shell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cluster.model import Machine
+
+CONNECT_TIMEOUT = 10.0  # seconds for one attempt
+KEEPALIVE = 5  # seconds of silence, after which the other end is asked for a sign of life
+CHUNK = 1 << 18  # bytes
+
+
+class Ssh(Shell):
+    """Runs commands on a host through one persistent connection.
+
+    Args:
+        machine: the host; it says how SSH reaches it.
+
+    """
+
+    def __init__(self, machine: Machine | None = None) -> None:
+        """Keep which host it is; the first command connects."""
+        super().__init__(machine)
+        self._access = (machine and machine.access) or Access(host="127.0.0.1")
+        self._connection: fabric.Connection | None = None
+        self._lock = threading.Lock()
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> Completed:
+        """Run a command; a connection that breaks meanwhile is a `ShellError`, not a status."""
+        channel = self._command(argv)
+        late = threading.Event()
+        clock = threading.Timer(timeout or 0, lambda: _give_up(channel, late))
+        if timeout is not None:
+            clock.start()
+        complaints: list[bytes] = []
+        reader = threading.Thread(
+            target=_drain, args=(channel.makefile_stderr("rb"), complaints), daemon=True
+        )
+        reader.start()
+        try:
+            channel.shutdown_write()
+            stdout = _read(channel.makefile("rb"), on_line)
+            status = channel.recv_exit_status()
+            reader.join()
+        except OSError as error:
+            raise self._broken(argv, str(error)) from error
+        finally:
+            clock.cancel()
+            channel.close()
+        if late.is_set():
+            raise ShellError(f"{argv[0]} did not end within {timeout:g} s on {self._access.host}.")
+        if status < 0:
+            raise self._broken(argv, "the connection broke")
+        stderr = b"".join(complaints).decode(errors="replace")
+        return Completed(argv=tuple(argv), status=status, stdout=stdout, stderr=stderr)
+
+    def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
+        """Write beside the file, then rename."""
+        folder, _, name = path.rpartition("/")
+        part = f"{folder}/.{name}.{os.getpid()}"
+        quoted = {word: shlex.quote(value) for word, value in (("to", path), ("part", part))}
+        script = (
+            f"mkdir -p -- {shlex.quote(folder or '/')} && cat > {quoted['part']}"
+            f" && chmod {mode:o} {quoted['part']} && mv -fT -- {quoted['part']} {quoted['to']}"
+            f" || {{ rm -f -- {quoted['part']}; exit 1; }}"
+        )
+        channel = self._command(["sh", "-c", script])
+        try:
+            channel.sendall(text.encode())
+            channel.shutdown_write()
+            said = channel.makefile_stderr("rb").read().decode(errors="replace")
+            status = channel.recv_exit_status()
+        except OSError as error:
+            raise self._broken(["write"], str(error)) from error
+        finally:
+            channel.close()
+        if status != 0:
+            raise ShellError(f"{path} could not be written: {said.strip()}")
+
+    def fetch(self, path: str, to: Path) -> None:
+        """Stream a folder as one archive; links out of it and special files are refused."""
+        channel = self._command(["tar", "-C", path, "-cf", "-", "."])
+        complaints: list[bytes] = []
+        reader = threading.Thread(
+            target=_drain, args=(channel.makefile_stderr("rb"), complaints), daemon=True
+        )
+        reader.start()
+        try:
+            channel.shutdown_write()
+            to.mkdir(parents=True, exist_ok=True)
+            with tarfile.open(fileobj=channel.makefile("rb", CHUNK), mode="r|") as archive:
+                archive.extractall(to, filter="data")
+            status = channel.recv_exit_status()
+            reader.join()
+        except (OSError, tarfile.TarError) as error:
+            reader.join()
+            said = b"".join(complaints).decode(errors="replace").strip() or str(error)
+            raise ShellError(f"{path} could not be copied: {said}") from error
+        finally:
+            channel.close()
+        if status != 0:
+            said = b"".join(complaints).decode(errors="replace").strip()
+            raise ShellError(f"{path} could not be copied: {said}")
+
+    def exists(self, path: str) -> bool:
+        """Ask test."""
+        return self.run(["test", "-e", path]).status == 0
+
+    def remove(self, path: str) -> None:
+        """Ask rm."""
+        done = self.run(["rm", "-rf", "--", path])
+        if done.status != 0:
+            raise ShellError(f"{path} could not be removed: {done.stderr.strip()}")
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def _command(self, argv: Sequence[str]) -> paramiko.Channel:
+        # Not the last thing that this shell does, so it tells a signal as 128 + N.
+        command = shlex.join(["sh", "-c", f"{shlex.join(argv)}; exit $?"])
+        try:
+            transport = self._transport()
+            channel = transport.open_session(timeout=CONNECT_TIMEOUT)
+            channel.exec_command(command)
+        except (paramiko.SSHException, OSError, EOFError) as error:
+            self.close()
+            raise self._broken(argv, str(error) or type(error).__name__) from error
+        return channel
+
+    def _transport(self) -> paramiko.Transport:
+        with self._lock:
+            connection = self._connection
+            if connection is None or not connection.is_connected:
+                connection = self._connection = connect(self._access)
+                connection.transport.set_keepalive(KEEPALIVE)
+            transport: paramiko.Transport = connection.transport
+            return transport
+
+    def _broken(self, argv: Sequence[str], why: str) -> ShellError:
+        return ShellError(
+            f"The connection to {self._access.host} broke during {argv[0]}: {why}.",
+            means="Whether the command went on there is not known.",
+        )
+
+
+class _Refuse(paramiko.MissingHostKeyPolicy):
+    """Refuses a host whose key is not known, and says how it can become known."""
+
+    def missing_host_key(
+        self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey
+    ) -> None:
+        """Refuse it."""
+        del client
+        raise ShellError(
+            f"The host key of {hostname} is not known: {key.get_name()} {fingerprint(key)}",
+            means="Somebody else could be answering in its place, so nothing was sent.",
+            remedy=f"Compare it on the host, and accept it there: ssh {hostname}",
+        )
+
+
+def fingerprint(key: paramiko.PKey) -> str:
+    """Give a key's fingerprint as `ssh-keygen -l` prints it.
+
+    Args:
+        key: a public key.
+
+    Returns:
+        Such as `SHA256:...`, without padding.
+
+    """
+    digest = hashlib.sha256(key.asbytes()).digest()
+    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
+
+
+def connect(access: Access) -> fabric.Connection:
+    """Connect to a host whose key is known.
+
+    Args:
+        access: how it is reached.
+
+    Returns:
+        The connection, open.
+
+    Raises:
+        ShellError: it could not be reached, is not who it should be, or does not let us in.
+
+    """
+    kwargs = {"key_filename": access.key, "look_for_keys": False} if access.key else {}
+    connection = fabric.Connection(
+        access.host,
+        user=access.user or None,
+        port=access.port or None,
+        connect_timeout=int(CONNECT_TIMEOUT),
+        connect_kwargs={**kwargs, "banner_timeout": CONNECT_TIMEOUT},
+    )
+    connection.client.set_missing_host_key_policy(_Refuse())
+    _load_known_hosts(connection.client, access)
+    try:
+        connection.open()
+    except ShellError:
+        connection.close()
+        raise
+    except (OSError, EOFError, paramiko.SSHException) as error:
+        connection.close()
+        raise _translated(error, access) from error
+    return connection
+
+
+def _load_known_hosts(client: paramiko.SSHClient, access: Access) -> None:
+    if access.known_hosts:
+        client.load_host_keys(access.known_hosts)
+        return
+    client.load_system_host_keys()
+    everybody = Path("/etc/ssh/ssh_known_hosts")
+    if everybody.exists():
+        client.load_system_host_keys(str(everybody))
+
+
+def _translated(error: Exception, access: Access) -> ShellError:
+    """Say what a failed attempt to connect means, and what to type."""
+    where = f"{access.user}@{access.host}" if access.user else access.host
+    if isinstance(error, paramiko.BadHostKeyException):
+        return ShellError(
+            f"The host key of {where} has changed: it is {fingerprint(error.key)} now.",
+            means=f"It was {fingerprint(error.expected_key)}. Either the host was made anew, or "
+            "somebody else answers in its place; nothing was sent.",
+            remedy=f"If you know that it was made anew: ssh-keygen -R {error.hostname}",
+        )
+    if isinstance(error, paramiko.AuthenticationException):
+        return ShellError(
+            f"{where} does not let us in: {error}",
+            remedy=f"Try it by hand: ssh -v {where}",
+        )
+    if isinstance(error, socket.gaierror):
+        return ShellError(f"The name {access.host} is not known: {error.strerror}.")
+    if isinstance(error, paramiko.ssh_exception.NoValidConnectionsError | ConnectionRefusedError):
+        return ShellError(
+            f"{where} refuses the connection.",
+            means="It is there, but its sshd is not: it may still be booting.",
+        )
+    if isinstance(error, TimeoutError):
+        return ShellError(
+            f"{where} does not answer within {CONNECT_TIMEOUT:g} s.",
+            means="A firewall or a missing route swallows what we send, or the host is down.",
+        )
+    return ShellError(f"{where} could not be connected: {str(error) or type(error).__name__}")
+
+
+def _read(stream: paramiko.ChannelFile, on_line: Callable[[str], None] | None) -> str:
+    if on_line is None:
+        return stream.read().decode(errors="replace")
+    for line in stream:
+        on_line(line.decode(errors="replace").rstrip("\n"))
+    return ""
+
+
+def _drain(stream: paramiko.ChannelFile, into: list[bytes]) -> None:
+    into.extend(stream)
+
+
+def _give_up(channel: paramiko.Channel, late: threading.Event) -> None:
+    late.set()
+    channel.close()

@@ -1,0 +1,127 @@
+"""What every shell does, here and over a real SSH connection: the same."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster import plugins
+from cluster.errors import ShellError
+from cluster.shells import Shell
+from tests.contracts.sshd import Sshd, sshd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["sshd"]
+ODD = ["a 0", 'a"=0"', "a'; echo foo", "a\n0", "$(exit 1)", "*", "-n", "ü", "\\"]
+
+
+@pytest.fixture(params=plugins.names(Shell))
+def shell(request: pytest.FixtureRequest) -> Iterator[Shell]:
+    """Every shell that there is."""
+    machine = None
+    if request.param != "local":
+        server: Sshd = request.getfixturevalue("sshd")
+        machine = server.machine()
+    made = plugins.find(Shell, request.param)(machine)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("word", ODD)
+def test_words_arrive_as_they_are(shell: Shell, word: str) -> None:
+    done = shell.run(["printf", "%s|", word, "end"])
+
+    assert (done.status, done.stdout, done.stderr) == (0, f"{word}|end|", "")
+
+
+def test_status_and_both_streams(shell: Shell) -> None:
+    done = shell.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
+
+    assert (done.status, done.stdout, done.stderr) == (3, "out\n", "err\n")
+
+
+def test_a_signal_is_told_as_shells_tell_it(shell: Shell) -> None:
+    assert shell.run(["sh", "-c", "kill -9 $$"]).status == 137
+
+
+def test_a_command_that_is_not_there(shell: Shell) -> None:
+    done = shell.run(["/no/such/program"])
+
+    assert done.status == 127
+    assert "not found" in done.stderr
+
+
+def test_nothing_is_there_to_be_read(shell: Shell) -> None:
+    assert shell.run(["cat"], timeout=30).stdout == ""
+
+
+def test_lines_come_as_they_are_printed(shell: Shell) -> None:
+    """Not at the end: the command waits for what the first line makes us do."""
+    folder = shell.run(["mktemp", "-d"]).stdout.strip()
+    lines: list[str] = []
+
+    def hear(line: str) -> None:
+        lines.append(line)
+        shell.write("", f"{folder}/heard")
+
+    script = f"echo one; until [ -e {folder}/heard ]; do sleep 0.05; done; echo two; echo err >&2"
+    done = shell.run(["sh", "-c", script], on_line=hear, timeout=30)
+    assert lines == ["one", "two"]
+    assert (done.stdout, done.stderr) == ("", "err\n")
+
+
+def test_a_great_deal_of_output_on_both_streams(shell: Shell) -> None:
+    script = "head -c 20000000 /dev/zero | tr '\\0' x; head -c 3000000 /dev/zero | tr '\\0' y >&2"
+    done = shell.run(["sh", "-c", script], timeout=60)
+
+    assert (len(done.stdout), len(done.stderr)) == (20_000_000, 3_000_000)
+
+
+@pytest.mark.parametrize("by_line", [False, True])
+def test_a_deadline(shell: Shell, by_line: bool) -> None:  # noqa: FBT001 - a parameter
+    began = time.monotonic()
+    with pytest.raises(ShellError, match=r"sleep did not end within 0\.3 s"):
+        shell.run(["sleep", "30"], timeout=0.3, on_line=print if by_line else None)
+
+    assert time.monotonic() - began < 20
+    assert shell.run(["true"]).status == 0
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_write_then_fetch(shell: Shell, tmp_path: Path, name: str) -> None:
+    """Folders are made, the mode is kept, the text is exact, and the second time is the same."""
+    folder = tmp_path / "far" / f"folder {name}"
+    for text in ("first\n", "second ü\n'\"\\$(x)\0\n"):
+        shell.write(text, str(folder / name), mode=0o750)
+    home = tmp_path / "home"
+    for _ in range(2):
+        shell.fetch(str(folder), home)
+
+    assert (home / name).read_bytes() == "second ü\n'\"\\$(x)\0\n".encode()
+    assert (home / name).stat().st_mode & 0o777 == 0o750
+    assert [path.name for path in home.iterdir()] == [name]
+
+
+def test_exists_and_remove(shell: Shell, tmp_path: Path) -> None:
+    path = str(tmp_path / "a folder" / "file")
+    shell.write("x", path)
+
+    assert shell.exists(path)
+    shell.remove(str(tmp_path / "a folder"))
+    shell.remove(str(tmp_path / "a folder"))
+    assert not shell.exists(path)
+
+
+def test_what_cannot_be_written_or_fetched_is_an_error(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+
+    with pytest.raises(ShellError, match="could not be written"):
+        shell.write("x", str(tmp_path / "file" / "below"))
+    with pytest.raises(ShellError, match="could not be copied"):
+        shell.fetch(str(tmp_path / "nothing"), tmp_path / "home")
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["file"]
