@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         ShellError,
         SpecError,
         Timeout,
+        Unreachable,
     )
     from cluster.model import ClusterSpec, Definition, Machine, Measurement, Record, Summary
     from cluster.runs import Run
@@ -51,6 +52,7 @@ __all__ = [
     "SpecError",
     "Summary",
     "Timeout",
+    "Unreachable",
     "__version__",
     "attach",
     "launch",

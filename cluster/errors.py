@@ -8,6 +8,7 @@ ClusterError
 │   ├── Denied         the account may not do this
 │   └── Timeout        it did not happen in time
 ├── ShellError         a command could not be run, or its connection broke
+│   └── Unreachable    there is no connection; carries the state that it got to
 ├── JobError           the job on the hosts failed; carries the tails of both streams
 └── ParseError         a text is not in the format expected; carries the line
 """
@@ -65,6 +66,33 @@ class Timeout(ProvisionError):
 
 class ShellError(ClusterError):
     """A command could not be run on a host, or the connection to it broke."""
+
+
+class Unreachable(ShellError):
+    """There is no connection to a host.
+
+    Args:
+        what: what happened, one sentence.
+        state: how far it got, such as `refused` or `authentication`.
+        passing: waiting may help: the host may still be booting.
+        means: what it means.
+        remedy: what to do next.
+
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        state: str = "",
+        passing: bool = False,
+        means: str = "",
+        remedy: str = "",
+    ) -> None:
+        """Keep how far it got."""
+        super().__init__(what, means=means, remedy=remedy)
+        self.state = state
+        self.passing = passing
 
 
 class JobError(ClusterError):

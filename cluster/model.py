@@ -110,6 +110,7 @@ class Access(Value, frozen=True, kw_only=True):
         port: of its sshd; that of the user's own settings, if 0.
         key: file of the private key; the user's own keys and agent, if empty.
         known_hosts: file of the host keys to trust; the user's own, if empty.
+        pin: a key that is not known yet is accepted once, and written into `known_hosts`.
 
     """
 
@@ -118,6 +119,7 @@ class Access(Value, frozen=True, kw_only=True):
     port: int = 0
     key: str = ""
     known_hosts: str = ""
+    pin: bool = False
 
 
 class Machine(Value, frozen=True, kw_only=True):

@@ -10,7 +10,17 @@ from tests.conftest import run
 FROZEN = {
     *("Capacity", "Cluster", "ClusterError", "ClusterSpec", "Definition", "Denied", "JobError"),
     *("Listener", "Machine", "Measurement", "ParseError", "ProvisionError", "Quota", "Record"),
-    *("Run", "ShellError", "SpecError", "Summary", "Timeout", "__version__", "attach", "launch"),
+    *(
+        "Run",
+        "ShellError",
+        "SpecError",
+        "Summary",
+        "Timeout",
+        "Unreachable",
+        "__version__",
+        "attach",
+        "launch",
+    ),
 }
 HEAVY = (
     "numpy",

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,7 +21,6 @@ from cluster.shells.local import Local
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     OnLine = Callable[[str], None] | None
 
@@ -132,12 +132,15 @@ def test_what_ends_in_time_is_not(on_line: OnLine) -> None:
 
 
 @BOTH_WAYS
-def test_nothing_of_a_command_outlives_its_timeout(tmp_path: Path, on_line: OnLine) -> None:
+@pytest.mark.parametrize("end", ["; sleep 20", ""], ids=["parent waits", "parent is gone"])
+def test_nothing_of_a_command_outlives_its_timeout(
+    tmp_path: Path, on_line: OnLine, end: str
+) -> None:
     """The command's own children hold a pipe open until they are gone."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
-    script = f"exec 9> {fifo}; sleep 20 & echo $! > {tmp_path}/pid; sleep 20"
+    script = f"exec 9> {fifo}; sleep 20 & echo $! > {tmp_path}/pid{end}"
     began = time.monotonic()
     try:
         with pytest.raises(ShellError, match="did not end"):
@@ -150,6 +153,30 @@ def test_nothing_of_a_command_outlives_its_timeout(tmp_path: Path, on_line: OnLi
 
     assert time.monotonic() - began < 15
     assert gone, "a child of the command still runs"
+
+
+@BOTH_WAYS
+def test_what_a_command_leaves_in_the_background_stays(tmp_path: Path, on_line: OnLine) -> None:
+    """As tmux does: the command has ended, in time, and what it started is meant to go on."""
+    done = sh(f"sleep 30 < /dev/null > /dev/null 2>&1 & echo $! > {tmp_path}/pid", on_line=on_line)
+    pid = int((tmp_path / "pid").read_text())
+    try:
+        assert done.status == 0
+        assert "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+@BOTH_WAYS
+def test_a_command_may_close_its_output_before_it_ends(on_line: OnLine) -> None:
+    assert sh("exec >&-; sleep 0.3; exit 5", on_line=on_line).status == 5
+
+
+@BOTH_WAYS
+def test_without_a_timeout_there_is_time(on_line: OnLine) -> None:
+    done = Local().run(["sh", "-c", "sleep 0.3; exit 5"], on_line=on_line)
+
+    assert done.status == 5
 
 
 @BOTH_WAYS

@@ -28,6 +28,14 @@ class Shell(Plugin):
         """Keep which host it is; nothing is connected yet."""
         self.machine = machine
 
+    def connect(self) -> None:
+        """Make the connection now, if there is one to make; the first command would, too.
+
+        Raises:
+            Unreachable: it could not be made; `passing` says whether trying again may help.
+
+        """
+
     def close(self) -> None:
         """Let the connection go, if there is one; the next command makes a new one."""
 
@@ -66,6 +74,19 @@ class Shell(Plugin):
 
         Raises:
             ShellError: it could not be written.
+
+        """
+
+    @abstractmethod
+    def put(self, path: Path, to: str) -> None:
+        """Bring a file or a folder there, atomically; modes are kept, folders on the way made.
+
+        Args:
+            path: of a file or folder here.
+            to: its path on the host; a folder there is replaced, with all that is in it.
+
+        Raises:
+            ShellError: it could not be read here, or not be written there.
 
         """
 

@@ -71,6 +71,22 @@ class Local(Shell):
                 part.unlink()
             raise _failed("written", path, error) from error
 
+    def put(self, path: Path, to: str) -> None:
+        """Copy beside it, then rename."""
+        target = Path(to)
+        part = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if path.is_dir():
+                shutil.copytree(path, part, symlinks=True)
+                self.remove(to)
+            else:
+                shutil.copy2(path, part)
+            part.replace(target)
+        except (OSError, shutil.Error) as error:
+            shutil.rmtree(part, ignore_errors=True)
+            raise _failed("written", to, error) from error
+
     def fetch(self, path: str, to: Path) -> None:
         """Copy a folder's files."""
         try:

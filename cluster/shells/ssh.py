@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import fabric
 import paramiko
 
-from cluster.errors import ShellError
+from cluster.errors import ShellError, Unreachable
 from cluster.model import Access, Completed
 from cluster.shells import Shell
 
@@ -106,6 +106,38 @@ class Ssh(Shell):
         if status != 0:
             raise ShellError(f"{path} could not be written: {said.strip()}")
 
+    def put(self, path: Path, to: str) -> None:
+        """Stream it as one archive into a folder beside its place, then rename."""
+        folder, _, name = to.rpartition("/")
+        part = f"{folder or '.'}/.{name}.{os.getpid()}"
+        beside, target, inner = (shlex.quote(word) for word in (part, to, f"{part}/{name}"))
+        script = (
+            f"mkdir -p -- {beside} && tar -C {beside} -xf - && rm -rf -- {target}"
+            f" && mv -fT -- {inner} {target}; status=$?; rm -rf -- {beside}; exit $status"
+        )
+        channel = self._command(["sh", "-c", script])
+        complaints: list[bytes] = []
+        reader = threading.Thread(
+            target=_drain, args=(channel.makefile_stderr("rb"), complaints), daemon=True
+        )
+        reader.start()
+        why = ""
+        try:
+            with (
+                channel.makefile_stdin("wb", CHUNK) as stream,
+                tarfile.open(fileobj=stream, mode="w|", bufsize=CHUNK) as archive,
+            ):
+                archive.add(path, arcname=name)
+        except OSError as error:
+            why = error.strerror or str(error)
+        channel.shutdown_write()
+        status = channel.recv_exit_status()
+        reader.join()
+        channel.close()
+        if why or status != 0:
+            said = b"".join(complaints).decode(errors="replace").strip()
+            raise ShellError(f"{to} could not be written: {why or said}")
+
     def fetch(self, path: str, to: Path) -> None:
         """Stream a folder as one archive; links out of it and special files are refused."""
         channel = self._command(["tar", "-C", path, "-cf", "-", "."])
@@ -140,6 +172,10 @@ class Ssh(Shell):
         done = self.run(["rm", "-rf", "--", path])
         if done.status != 0:
             raise ShellError(f"{path} could not be removed: {done.stderr.strip()}")
+
+    def connect(self) -> None:
+        """Connect now."""
+        self._transport()
 
     def close(self) -> None:
         """Close the connection."""
@@ -176,6 +212,21 @@ class Ssh(Shell):
         )
 
 
+class _Pin(paramiko.MissingHostKeyPolicy):
+    """Accepts a key the first time, and writes it down: from then on it is known."""
+
+    def __init__(self, known_hosts: str) -> None:
+        self._known_hosts = known_hosts
+
+    def missing_host_key(
+        self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey
+    ) -> None:
+        """Write it down."""
+        client.get_host_keys().add(hostname, key.get_name(), key)
+        with Path(self._known_hosts).open("a") as file:
+            file.write(f"{hostname} {key.get_name()} {key.get_base64()}\n")
+
+
 class _Refuse(paramiko.MissingHostKeyPolicy):
     """Refuses a host whose key is not known, and says how it can become known."""
 
@@ -184,10 +235,12 @@ class _Refuse(paramiko.MissingHostKeyPolicy):
     ) -> None:
         """Refuse it."""
         del client
-        raise ShellError(
+        raise Unreachable(
             f"The host key of {hostname} is not known: {key.get_name()} {fingerprint(key)}",
+            state="host key",
             means="Somebody else could be answering in its place, so nothing was sent.",
-            remedy=f"Compare it on the host, and accept it there: ssh {hostname}",
+            remedy=f"Compare it with the host's, and accept it: ssh {hostname}\n"
+            "Or trust whoever answers first, for this cluster: --option trust=first-use",
         )
 
 
@@ -226,7 +279,8 @@ def connect(access: Access) -> fabric.Connection:
         connect_timeout=int(CONNECT_TIMEOUT),
         connect_kwargs={**kwargs, "banner_timeout": CONNECT_TIMEOUT},
     )
-    connection.client.set_missing_host_key_policy(_Refuse())
+    policy = _Pin(access.known_hosts) if access.pin else _Refuse()
+    connection.client.set_missing_host_key_policy(policy)
     _load_known_hosts(connection.client, access)
     try:
         connection.open()
@@ -241,6 +295,7 @@ def connect(access: Access) -> fabric.Connection:
 
 def _load_known_hosts(client: paramiko.SSHClient, access: Access) -> None:
     if access.known_hosts:
+        Path(access.known_hosts).touch(mode=0o600)
         client.load_host_keys(access.known_hosts)
         return
     client.load_system_host_keys()
@@ -249,34 +304,48 @@ def _load_known_hosts(client: paramiko.SSHClient, access: Access) -> None:
         client.load_system_host_keys(str(everybody))
 
 
-def _translated(error: Exception, access: Access) -> ShellError:
+def _translated(error: Exception, access: Access) -> Unreachable:
     """Say what a failed attempt to connect means, and what to type."""
     where = f"{access.user}@{access.host}" if access.user else access.host
-    if isinstance(error, paramiko.BadHostKeyException):
-        return ShellError(
-            f"The host key of {where} has changed: it is {fingerprint(error.key)} now.",
-            means=f"It was {fingerprint(error.expected_key)}. Either the host was made anew, or "
-            "somebody else answers in its place; nothing was sent.",
-            remedy=f"If you know that it was made anew: ssh-keygen -R {error.hostname}",
-        )
-    if isinstance(error, paramiko.AuthenticationException):
-        return ShellError(
-            f"{where} does not let us in: {error}",
-            remedy=f"Try it by hand: ssh -v {where}",
-        )
-    if isinstance(error, socket.gaierror):
-        return ShellError(f"The name {access.host} is not known: {error.strerror}.")
-    if isinstance(error, paramiko.ssh_exception.NoValidConnectionsError | ConnectionRefusedError):
-        return ShellError(
-            f"{where} refuses the connection.",
-            means="It is there, but its sshd is not: it may still be booting.",
-        )
-    if isinstance(error, TimeoutError):
-        return ShellError(
-            f"{where} does not answer within {CONNECT_TIMEOUT:g} s.",
-            means="A firewall or a missing route swallows what we send, or the host is down.",
-        )
-    return ShellError(f"{where} could not be connected: {str(error) or type(error).__name__}")
+    match error:
+        case paramiko.BadHostKeyException():
+            return Unreachable(
+                f"The host key of {where} has changed: it is {fingerprint(error.key)} now.",
+                state="host key",
+                means=f"It was {fingerprint(error.expected_key)}. Either the host was made anew, "
+                "or somebody else answers in its place; nothing was sent.",
+                remedy=f"If you know that it was made anew: ssh-keygen -R {error.hostname}",
+            )
+        case paramiko.AuthenticationException():
+            return Unreachable(
+                f"{where} does not let us in: {error}",
+                state="authentication",
+                remedy=f"Try it by hand: ssh -v {where}",
+            )
+        case socket.gaierror():
+            return Unreachable(
+                f"The name {access.host} is not known: {error.strerror}.", state="resolving"
+            )
+        case paramiko.ssh_exception.NoValidConnectionsError() | ConnectionRefusedError():
+            return Unreachable(
+                f"{where} refuses the connection.",
+                state="refused",
+                passing=True,
+                means="It is there, but its sshd is not: it may still be booting.",
+            )
+        case TimeoutError():
+            return Unreachable(
+                f"{where} does not answer within {CONNECT_TIMEOUT:g} s.",
+                state="timed out",
+                passing=True,
+                means="A firewall or a missing route swallows what we send, or the host is down.",
+            )
+    return Unreachable(
+        f"{where} could not be connected: {str(error) or type(error).__name__}",
+        state="banner",
+        passing=True,
+        means="Something answered, but it did not speak SSH to the end: it may still be booting.",
+    )
 
 
 def _read(stream: paramiko.ChannelFile, on_line: Callable[[str], None] | None) -> str:

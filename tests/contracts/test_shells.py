@@ -125,3 +125,40 @@ def test_what_cannot_be_written_or_fetched_is_an_error(shell: Shell, tmp_path: P
     with pytest.raises(ShellError, match="could not be copied"):
         shell.fetch(str(tmp_path / "nothing"), tmp_path / "home")
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["file"]
+
+
+def test_put_a_file_then_a_folder(shell: Shell, tmp_path: Path) -> None:
+    """Modes are kept; what was there before is replaced, also the second time."""
+    here = tmp_path / "here"
+    (here / "in ner").mkdir(parents=True)
+    (here / "in ner" / "a 'file'").write_text("content")
+    (here / "in ner" / "a 'file'").chmod(0o751)
+    there = tmp_path / "far away" / "there"
+    for _ in range(2):
+        shell.put(here, str(there))
+        (there / "left over").write_text("x") if _ == 0 else None
+    shell.put(here / "in ner" / "a 'file'", str(tmp_path / "far away" / "one"))
+
+    assert [path.name for path in there.iterdir()] == ["in ner"]
+    assert (there / "in ner" / "a 'file'").read_text() == "content"
+    assert (there / "in ner" / "a 'file'").stat().st_mode & 0o777 == 0o751
+    assert (tmp_path / "far away" / "one").read_text() == "content"
+    assert sorted(path.name for path in there.parent.iterdir()) == ["one", "there"]
+
+
+def test_what_cannot_be_put_is_an_error_and_leaves_nothing(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ShellError, match="could not be written"):
+        shell.put(tmp_path / "nothing", str(tmp_path / "there"))
+    with pytest.raises(ShellError, match="could not be written"):
+        shell.put(tmp_path / "file", str(tmp_path / "file" / "below"))
+
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["file"]
+    assert not list(tmp_path.glob(".there*"))
+
+
+def test_connect_then_close_then_go_on(shell: Shell) -> None:
+    shell.connect()
+    shell.close()
+
+    assert shell.run(["echo", "on"]).stdout == "on\n"
