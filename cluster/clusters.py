@@ -12,15 +12,16 @@ import msgspec
 
 from cluster import journal, plugins, runs
 from cluster.benchmark import Benchmark, convert
-from cluster.environment import check_tools, distinct, examine
+from cluster.environment import check_tools, examine
 from cluster.errors import ClusterError, JobError, ProvisionError, SpecError
+from cluster.fanout import connect_all, on_each
+from cluster.hosts import Hosts, distinct
 from cluster.jobs import Job
 from cluster.model import (
     ClusterSpec,
     Facts,
     JobRecord,
     Layout,
-    Machine,
     Status,
     check_name,
 )
@@ -37,7 +38,6 @@ from cluster.settling import (
     settle,
     succeeded,
 )
-from cluster.shells import Shell
 from cluster.starting import check_bench, prepare
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from cluster.runs import Run
 
+CONNECT_WITHIN = 60.0  # seconds for all hosts to be reachable
 TIMEOUT = 600.0  # seconds that a job may take if nothing else is said
 
 
@@ -60,7 +61,7 @@ def launch(
     name: str,
     *,
     provider: str = "local",
-    hosts: int = 2,
+    hosts: int | None = None,
     ranks_per_host: int = 1,
     placement: bool = False,
     instance: str | None = None,
@@ -74,7 +75,7 @@ def launch(
     Args:
         name: of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
         provider: where the machines come from.
-        hosts: how many.
+        hosts: how many; as many as the provider thinks best if not given (`local`: two).
         ranks_per_host: MPI processes on each.
         placement: ask for machines close to one another (a placement group).
         instance: the provider's machine type.
@@ -89,18 +90,38 @@ def launch(
         ProvisionError: the machines could not be had; nothing is left.
 
     """
+    given = dict(options or {})
     return launch_spec(
         ClusterSpec(
             name=name,
             provider=provider,
-            hosts=hosts,
+            hosts=default_hosts(provider, given) if hosts is None else hosts,
             ranks_per_host=ranks_per_host,
             placement=placement,
             instance=instance,
             zone=zone,
-            options=dict(options or {}),
+            options=given,
         )
     )
+
+
+def default_hosts(provider: str, options: Mapping[str, str]) -> int:
+    """Tell how many machines a provider would make if nobody says.
+
+    Args:
+        provider: its name.
+        options: its own options.
+
+    Returns:
+        How many.
+
+    Raises:
+        SpecError: there is no such provider, or an option is wrong.
+
+    """
+    chosen = plugins.load(Provider, provider)
+    convert(options, chosen.Options, f"option of the provider {provider!r}")
+    return chosen.default_hosts(dict(options))
 
 
 def launch_spec(spec: ClusterSpec) -> Cluster:
@@ -128,9 +149,9 @@ def launch_spec(spec: ClusterSpec) -> Cluster:
     book.append(journal.Created(machines=provider.create(spec, book), costs=plan.costs))
     cluster = Cluster(spec, book)
     try:
-        cluster.examine()
-    except ClusterError:
-        cluster.down()
+        connect_all(cluster.shells(), CONNECT_WITHIN)
+    except (ClusterError, ExceptionGroup):
+        cluster.down(reachable=False)
         raise
     cluster.phases["launch"] = time.monotonic() - began
     return cluster
@@ -166,7 +187,7 @@ def attach(name: str) -> Cluster:
     return Cluster(specs[-1], book)
 
 
-class Cluster:
+class Cluster(Hosts):
     """Machines that were launched, and the jobs on them.
 
     Args:
@@ -177,14 +198,12 @@ class Cluster:
 
     def __init__(self, spec: ClusterSpec, book: journal.Journal) -> None:
         """Read from the journal what exists."""
+        super().__init__(spec.name)
         self.spec = spec
-        self.name = spec.name
         self._journal = book
-        self.machines: tuple[Machine, ...] = ()
         self.facts: tuple[Facts, ...] = ()
         self.costs = False
         self.phases: dict[str, float] = {}
-        self._shells: dict[str, Shell] = {}
         self._jobs: list[JobRecord] = []
         self._settled: set[str] = set()
         for entry in book.entries():
@@ -220,24 +239,21 @@ class Cluster:
             case journal.Settled():
                 self._settled.add(entry.run)
 
-    def examine(self) -> None:
-        """Ask every host what it is, and whether a job could run there.
-
-        Raises:
-            ShellError: one did not answer.
-            SpecError: a tool is missing; the message holds the command that installs it.
-
-        """
-        hosts = distinct(self.machines)
-        self.facts = tuple(examine(self._shell(machine), machine) for machine in hosts)
-        check_tools(self.facts)
+    def _examine(self) -> None:
+        """Ask every host what it is, and whether a job could run there."""
+        if self.facts:
+            return
+        hosts = {machine.name: machine for machine in self.machines}
+        if len(self.shells()) > 1:
+            raise SpecError(
+                f"{self.name} has {len(self.shells())} hosts.",
+                means="Ranks cannot be started across several real hosts yet.",
+                remedy="Use one: --hosts 1 --ranks-per-host 2",
+            )
+        found = on_each(self.shells(), lambda name, shell: examine(shell, hosts[name]))
+        check_tools(tuple(found.values()))
+        self.facts = tuple(found.values())
         self._journal.append(journal.Examined(facts=self.facts))
-
-    def _shell(self, machine: Machine) -> Shell:
-        """Give the one shell to a host."""
-        if machine.address not in self._shells:
-            self._shells[machine.address] = plugins.find(Shell, machine.shell)(machine)
-        return self._shells[machine.address]
 
     @property
     def layout(self) -> Layout:
@@ -253,19 +269,6 @@ class Cluster:
     def has_job(self) -> bool:
         """Whether any job was ever started here."""
         return bool(self._jobs)
-
-    def attach_command(self, *, inside: bool = False) -> list[str]:
-        """Give the command that shows the newest job live.
-
-        Args:
-            inside: it will be typed inside a tmux session, which cannot hold another.
-
-        Returns:
-            The command, unquoted.
-
-        """
-        verb = "switch-client" if inside else "attach-session"
-        return ["tmux", verb, "-t", f"={self.name}"]
 
     def bench(
         self,
@@ -297,6 +300,7 @@ class Cluster:
 
         """
         chosen, checked = check_bench(self.spec, benchmark, params, timeout)
+        self._examine()
         self._end_previous()
         began = time.monotonic()
         self.phases = {phase: s for phase, s in self.phases.items() if phase == "launch"}
@@ -395,11 +399,12 @@ class Cluster:
             return raw_text(Path(job.record.run), "stdout")
         return job.logs()
 
-    def down(self, *, reason: str = "The cluster was taken down.") -> None:
+    def down(self, *, reason: str = "The cluster was taken down.", reachable: bool = True) -> None:
         """Stop what runs, bring home what is there, and leave nothing.
 
         Args:
             reason: written into the run of a job that had not ended.
+            reachable: the hosts can be reached; if not, nothing was ever done there.
 
         Raises:
             ClusterError: something could not be taken away, and still exists.
@@ -407,7 +412,8 @@ class Cluster:
         """
         self._end_jobs(reason)
         for machine in distinct(self.machines):
-            self._shell(machine).remove(machine.folder)
+            if reachable:
+                self._shell(machine).remove(machine.folder)
             self._shell(machine).close()
         provider = plugins.load(Provider, self.spec.provider)
         provider.destroy(self.name)

@@ -40,19 +40,6 @@ def examine(shell: Shell, machine: Machine) -> Facts:
     return msgspec.json.decode(done.stdout, type=Facts)
 
 
-def distinct(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
-    """Give each real machine once: the provider `local` gives the same one for every host.
-
-    Args:
-        machines: of a cluster.
-
-    Returns:
-        The first of each address.
-
-    """
-    return tuple({(m.shell, m.address): m for m in reversed(machines)}.values())[::-1]
-
-
 def check_tools(facts: tuple[Facts, ...]) -> None:
     """Refuse hosts on which a job could not run.
 

@@ -301,6 +301,7 @@ class Facts(Value, frozen=True, kw_only=True):
 
     Args:
         host: its name.
+        home: our home folder there.
         user: who we are there.
         system: the distribution.
         kernel: name, release and architecture.
@@ -320,6 +321,7 @@ class Facts(Value, frozen=True, kw_only=True):
     """
 
     host: str
+    home: str
     user: str
     system: str
     kernel: str

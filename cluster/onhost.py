@@ -87,6 +87,7 @@ def facts() -> Facts:
     limit = cgroup_cpus()
     return Facts(
         host=platform.node(),
+        home=str(Path.home()),
         user=pwd.getpwuid(os.geteuid()).pw_name if _has_user() else str(os.geteuid()),
         system=_system(),
         kernel=f"{platform.system()} {platform.release()} {platform.machine()}",

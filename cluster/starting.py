@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import sys
 import time
 from typing import TYPE_CHECKING, Any, Protocol
@@ -126,8 +127,13 @@ def prepare(
     )
     runs.write(folder, record)
     session = cluster.spec.name
-    there = f"{machine.folder}/{folder.name}"
-    env = {"PATH": machine.bin, **cluster.facts[0].variables, **starter.env(layout)}
+    home = cluster.facts[0].home  # a machine's paths may be relative to it
+    there = posixpath.join(home, machine.folder, folder.name)
+    env = {
+        "PATH": posixpath.join(home, machine.bin),
+        **cluster.facts[0].variables,
+        **starter.env(layout),
+    }
     return Ready(
         folder=folder,
         record=record,

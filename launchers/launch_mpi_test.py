@@ -30,7 +30,7 @@ def launch_mpi_test(  # noqa: PLR0913 - one parameter per flag
     iterations: Annotated[
         int, typer.Option("--iterations", metavar="N", help="How many messages.")
     ] = 100,
-    hosts: flags.Hosts = 2,
+    hosts: flags.Hosts = None,
     option: flags.Option = None,
     keep: flags.Keep = None,
     detach: flags.Detach = False,

@@ -20,7 +20,7 @@ from tests.conftest import COMMAND, answer, command, run, runs_folder, sessions,
 
 COMMANDS = (
     *("bench", "ls", "runs", "show", "status", "logs", "wait", "fetch", "connect", "down"),
-    "doctor",
+    *("doctor", "up", "hosts", "run", "put", "get"),
 )
 
 
@@ -265,7 +265,7 @@ def test_the_help_of_a_benchmark_fits_a_screen() -> None:
         ("cluster be", {"bench"}),
         ("cluster bench ", {"p2p"}),
         ("cluster bench p2p --until", {"--until-precise"}),
-        ("cluster bench p2p --provider ", {"local"}),
+        ("cluster bench p2p --provider ", {"local", "ssh"}),
         ("cluster show --format ", {"terminal", "markdown", "csv", "json"}),
     ],
 )

@@ -150,6 +150,7 @@ def test_a_record_survives_being_written_and_read(folder: Path) -> None:
         ),
         environment=(
             Facts(
+                home="/h",
                 host="hôte",
                 user="u",
                 system="s",

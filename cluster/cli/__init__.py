@@ -57,6 +57,10 @@ def _run(app: typer.Typer) -> NoReturn:
     except ClusterError as error:
         sys.stderr.write(f"Error: {error}\n")
         sys.exit(REFUSED if isinstance(error, SpecError) else FAILED)
+    except ExceptionGroup as group:
+        sys.stderr.write(f"Error: {group.message}.\n")
+        sys.stderr.write("".join(f"- {error}\n" for error in group.exceptions))
+        sys.exit(FAILED)
     sys.exit(0)
 
 

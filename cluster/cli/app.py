@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from cluster import journal, plugins, runs
-from cluster.cli import doctor, flags
-from cluster.cli.bench import BenchGroup, print_json, shortened, show_newest, show_run
+from cluster.cli import doctor, flags, hosts
+from cluster.cli.bench import BenchGroup
 from cluster.cli.live import Live
+from cluster.cli.show import print_json, shortened, show_newest, show_run, table
 from cluster.clusters import Cluster, Listener, attach
 from cluster.errors import ClusterError, JobError, SpecError
 from cluster.model import Value
@@ -49,6 +47,7 @@ app.add_typer(
     ),
     name="bench",
 )
+app.add_typer(hosts.commands)
 
 
 class ClusterRow(Value, frozen=True, kw_only=True):
@@ -105,7 +104,7 @@ def ls(json: flags.Json = False) -> None:
     if json:
         print_json(rows)
         return
-    _table(
+    table(
         ("name", "provider", "hosts", "age", "status", "newest run"),
         [
             (r.name, r.provider, str(r.hosts), format_seconds(r.age), r.status, _short(r.run))
@@ -168,7 +167,7 @@ def runs_(
     if json:
         print_json(rows)
         return
-    _table(
+    table(
         ("run", "provider", "placement", "status", "why"),
         [
             (f"{r.name}/{Path(r.run).name}", r.provider, str(int(r.placement)), r.status, r.reason)
@@ -381,14 +380,3 @@ def doctor_(json: flags.Json = False) -> None:
                 f"{'ok  ' if check.ok else 'BAD '}  {check.what}: {check.found}{mend}\n"
             )
     raise typer.Exit(0 if all(check.ok for check in checks) else 1)
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) -> None:
-    if not rows:
-        sys.stdout.write(empty + "\n")
-        return
-    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
-    for row in rows:
-        table.add_row(*row)
-    console = Console(highlight=False, markup=False, emoji=False)
-    console.print(table, soft_wrap=True)

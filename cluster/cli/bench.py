@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -20,18 +19,16 @@ from cluster import plugins
 from cluster.benchmark import Benchmark
 from cluster.cli import flags
 from cluster.cli.live import Live
+from cluster.cli.show import show_newest, show_run
 from cluster.clusters import TIMEOUT, Cluster, launch_spec
 from cluster.errors import JobError
-from cluster.model import ClusterSpec, Status, Summary, Value
-from cluster.reports import Report
-from cluster.runs import read
+from cluster.model import ClusterSpec, Value
 from cluster.starting import check_bench
 from cluster.units import Sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from cluster.runs import Run
 
 ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
@@ -44,16 +41,6 @@ class How(Value, frozen=True, kw_only=True):
     keep: bool | None = None
     detach: bool = False
     json: bool = False
-
-
-class Answer(Value, frozen=True, kw_only=True):
-    """What `--json` prints."""
-
-    run: str
-    status: Status
-    reason: str
-    notes: tuple[str, ...]
-    summaries: tuple[Summary, ...]
 
 
 def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how: How) -> None:
@@ -97,78 +84,6 @@ def _stays(cluster: Cluster, how: How) -> bool:
     if how.detach:
         return True
     return not cluster.costs if how.keep is None else how.keep
-
-
-def show_newest(cluster: Cluster, *, as_json: bool) -> None:
-    """Show what there is of the newest run, also of one that failed.
-
-    Args:
-        cluster: whose run.
-        as_json: as one JSON object.
-
-    """
-    if not cluster.has_job:
-        return
-    record, _ = cluster.job()
-    show_run(read(Path(record.run)), as_json=as_json)
-
-
-def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
-    """Show a run on standard output.
-
-    Args:
-        run: to show.
-        as_json: as one JSON object.
-        report: the format otherwise.
-
-    """
-    if as_json:
-        answer = Answer(
-            run=str(run.folder),
-            status=run.status,
-            reason=run.record.reason,
-            notes=(*run.record.notes, *run.warnings),
-            summaries=run.summary(),
-        )
-        print_json(answer)
-        return
-    if run.status in ("planned", "running"):
-        name = run.record.spec.name
-        sys.stdout.write(f"It runs. Then: cluster wait {name}; cluster fetch {name}\n")
-        sys.stdout.write(f"Run folder: {shortened(run.folder)}\n")
-        return
-    rendered = plugins.load(Report, report).render(
-        run.summary(), notes=(*run.record.notes, *run.warnings)
-    )
-    sys.stdout.flush()
-    sys.stdout.buffer.write(rendered if isinstance(rendered, bytes) else rendered.encode())
-    if report == "terminal":
-        reason = f": {run.record.reason}" if run.record.reason else ""
-        sys.stdout.write(f"Run folder: {shortened(run.folder)} ({run.status}{reason})\n")
-
-
-def shortened(path: Path) -> Path:
-    """Give a path as a person would type it from here.
-
-    Args:
-        path: absolute.
-
-    Returns:
-        The relative path, if it is below the working directory.
-
-    """
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
-
-
-def print_json(value: object) -> None:
-    """Print a value as JSON, and a newline.
-
-    Args:
-        value: a struct, or a list of structs.
-
-    """
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
 
 
 class BenchGroup(TyperGroup):
@@ -223,7 +138,7 @@ def _shared(name: str) -> dict[str, tuple[Any, object]]:
         "name": (flags.Name, name),
         "provider": (flags.Provider, None),
         "run_local": (flags.RunLocal, False),
-        "hosts": (flags.Hosts, 2),
+        "hosts": (flags.Hosts, None),
         "ranks_per_host": (flags.RanksPerHost, 1),
         "placement": (flags.Placement, 0),
         "instance": (flags.Instance, None),

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from cluster import journal, plugins
+from cluster.clusters import default_hosts
 from cluster.errors import SpecError
 from cluster.model import ClusterSpec
 from cluster.providers import Provider as ProviderPlugin
@@ -46,7 +47,10 @@ Placement = Annotated[
         help="Machines close together; bare means 1.",
     ),
 ]
-Hosts = Annotated[int, typer.Option("--hosts", metavar="N", help="How many machines.")]
+Hosts = Annotated[
+    int | None,
+    typer.Option("--hosts", metavar="N", help="How many machines.  [default: 2, or all named]"),
+]
 RanksPerHost = Annotated[
     int, typer.Option("--ranks-per-host", metavar="N", help="MPI processes on each.")
 ]
@@ -105,7 +109,7 @@ def spec(
     *,
     name: str,
     provider: str,
-    hosts: int = 2,
+    hosts: int | None = None,
     ranks_per_host: int = 1,
     placement: int = 0,
     instance: str | None = None,
@@ -131,15 +135,16 @@ def spec(
         SpecError: a flag is wrong.
 
     """
+    options = dict(_pair(text) for text in option or ())
     return ClusterSpec(
         name=name,
         provider=provider,
-        hosts=hosts,
+        hosts=default_hosts(provider, options) if hosts is None else hosts,
         ranks_per_host=ranks_per_host,
         placement=bool(placement),
         instance=instance,
         zone=zone,
-        options=dict(_pair(text) for text in option or ()),
+        options=options,
     )
 
 

@@ -5,16 +5,38 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
+from cluster.errors import SpecError
 from cluster.model import Value
 from cluster.plugins import Plugin
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cluster.journal import Journal
     from cluster.model import ClusterSpec, Machine, Plan, Resource
 
 
 class NoOptions(Value, frozen=True, kw_only=True):
     """A provider without options of its own."""
+
+
+def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
+    """Refuse the fields of a spec that have no meaning for a provider.
+
+    Args:
+        spec: what is asked.
+        reasons: why not, by field.
+
+    Raises:
+        SpecError: one of them is asked for.
+
+    """
+    for field, reason in reasons.items():
+        if getattr(spec, field):
+            raise SpecError(
+                f"--{field} has no meaning for the provider {spec.provider!r}: {reason}.",
+                remedy=f"Leave --{field} out, or choose another --provider.",
+            )
 
 
 class Provider(Plugin):
@@ -24,6 +46,19 @@ class Provider(Plugin):
 
     Options: ClassVar[type[Value]] = NoOptions
     """The provider's own options (`--option KEY=VALUE`), typed."""
+
+    def default_hosts(self, options: dict[str, str]) -> int:
+        """Tell how many machines are meant if nobody says: two, that they can talk.
+
+        Args:
+            options: of the provider, checked.
+
+        Returns:
+            How many.
+
+        """
+        del options
+        return 2
 
     @abstractmethod
     def plan(self, spec: ClusterSpec) -> Plan:

@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster.errors import SpecError
 from cluster.model import ClusterSpec, Machine, Plan, Resource
-from cluster.providers import Provider
+from cluster.providers import Provider, refuse
 
 if TYPE_CHECKING:
     from cluster.journal import Journal
@@ -25,12 +24,7 @@ class Local(Provider):
 
     def plan(self, spec: ClusterSpec) -> Plan:
         """Refuse what only a cloud can give."""
-        for field, reason in REFUSED.items():
-            if getattr(spec, field):
-                raise SpecError(
-                    f"--{field} has no meaning for the provider 'local': {reason}.",
-                    remedy=f"Leave --{field} out, or choose another --provider.",
-                )
+        refuse(spec, REFUSED)
         return Plan(lines=(f"{spec.hosts} x this machine, {spec.ranks_per_host} rank(s) on each",))
 
     def create(self, spec: ClusterSpec, journal: Journal) -> tuple[Machine, ...]:

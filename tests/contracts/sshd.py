@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import os
 import shutil
 import socket
 import subprocess
@@ -35,6 +36,7 @@ class Sshd:
             f"ListenAddress 127.0.0.1:{self.port}\nHostKey {folder / 'host'}\n"
             f"AuthorizedKeysFile {folder / 'authorized'}\nPidFile none\nStrictModes no\n"
             "UsePAM no\nPasswordAuthentication no\n"
+            f"SetEnv TMUX_TMPDIR={os.environ['TMUX_TMPDIR']}\n"
         )
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -76,6 +78,13 @@ class Sshd:
             bin=str(Path(sys.executable).parent),
             access=Access(**{**known, **access}),  # type: ignore[arg-type]
         )
+
+
+def befriend(sshd: Sshd, home: Path) -> str:
+    """Let the user's own settings know the key, and give the name to connect to."""
+    (home.parent / ".ssh").mkdir(exist_ok=True)
+    (home.parent / ".ssh" / "config").write_text(f"IdentityFile {sshd.folder / 'user'}\n")
+    return f"{getpass.getuser()}@127.0.0.1:{sshd.port}"
 
 
 def _free_port() -> int:

@@ -1,0 +1,187 @@
+"""The commands for hosts as such: up, hosts, run, put, get."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cluster.cli import flags
+from cluster.cli.show import print_json, table
+from cluster.clusters import attach, launch_spec
+from cluster.hosts import Hosts
+from cluster.model import Completed, Machine, Value
+
+commands = typer.Typer()
+
+Command = Annotated[list[str], typer.Argument(metavar="COMMAND", help="And its words, after --.")]
+
+
+class HostRow(Value, frozen=True, kw_only=True):
+    """One line of `cluster hosts`."""
+
+    name: str
+    id: str
+    address: str
+    user: str
+    port: int
+
+
+class Outcome(Value, frozen=True, kw_only=True):
+    """How a command ended on one host."""
+
+    host: str
+    status: int
+    stdout: str
+    stderr: str
+
+
+@commands.command()
+def up(  # noqa: PLR0913, PLR0917 - one parameter per flag
+    name: flags.ClusterName,
+    provider: flags.Provider = "local",
+    hosts: flags.Hosts = None,
+    ranks_per_host: flags.RanksPerHost = 1,
+    placement: flags.Placement = 0,
+    instance: flags.Instance = None,
+    zone: flags.Zone = None,
+    option: flags.Option = None,
+    json: flags.Json = False,
+) -> None:
+    """Launch a cluster, and leave it up.
+
+    Example: cluster up mine --provider ssh --option hosts=alice@h1,h2:2222
+    """
+    cluster = launch_spec(
+        flags.spec(
+            name=name,
+            provider=provider or "local",
+            hosts=hosts,
+            ranks_per_host=ranks_per_host,
+            placement=placement,
+            instance=instance,
+            zone=zone,
+            option=option,
+        )
+    )
+    _show(cluster, as_json=json)
+
+
+@commands.command("hosts")
+def hosts_(
+    name: flags.ClusterName,
+    json: flags.Json = False,
+    ssh_config: Annotated[
+        bool, typer.Option("--ssh-config", help="Print Host blocks for ssh -F.")
+    ] = False,
+) -> None:
+    """List the hosts of a cluster.
+
+    Example: cluster hosts mine --ssh-config > mine.conf; ssh -F mine.conf 0.mpi.mine
+    """
+    cluster = attach(name)
+    if ssh_config:
+        sys.stdout.write("\n".join(_block(machine) for machine in cluster.machines))
+    else:
+        _show(cluster, as_json=json)
+
+
+def _show(cluster: Hosts, *, as_json: bool) -> None:
+    rows = [_row(machine) for machine in cluster.machines]
+    if as_json:
+        print_json(rows)
+        return
+    table(
+        ("name", "id", "address", "user", "port"),
+        [(r.name, r.id, r.address, r.user or "-", str(r.port or "-")) for r in rows],
+        empty="It has no hosts.",
+    )
+
+
+def _row(machine: Machine) -> HostRow:
+    user, port = (machine.access.user, machine.access.port) if machine.access else ("", 0)
+    return HostRow(name=machine.name, id=machine.id, address=machine.address, user=user, port=port)
+
+
+def _block(machine: Machine) -> str:
+    """Give what OpenSSH's client needs to reach a machine as we do."""
+    access = machine.access
+    if access is None:
+        return f"# {machine.name} is this machine\n"
+    settings = {
+        "HostName": access.host,
+        "User": access.user,
+        "Port": str(access.port or ""),
+        "IdentityFile": access.key,
+        "UserKnownHostsFile": access.known_hosts,
+    }
+    lines = [f'  {key} "{value}"' for key, value in settings.items() if value]
+    return "\n".join([f"Host {machine.name}", *lines]) + "\n"
+
+
+@commands.command()
+def run(
+    name: flags.ClusterName,
+    words: Command,
+    timeout: Annotated[
+        float | None, typer.Option("--timeout", metavar="S", help="Seconds it may take.")
+    ] = None,
+    json: flags.Json = False,
+) -> None:
+    """Run a command on all hosts at once.
+
+    Example: cluster run mine -- uname -a
+    """
+    turn = threading.Lock()
+
+    def show(host: str, line: str) -> None:
+        with turn:
+            sys.stdout.write(f"{host}: {line}\n")
+            sys.stdout.flush()
+
+    ended = attach(name).run(words, timeout=timeout, on_line=None if json else show)
+    outcomes = [_outcome(host, done) for host, done in ended.items()]
+    if json:
+        print_json(outcomes)
+    for outcome in [] if json else outcomes:
+        for line in outcome.stderr.splitlines():
+            sys.stderr.write(f"{outcome.host}: {line}\n")
+        if outcome.status != 0:
+            sys.stderr.write(f"{outcome.host}: exit status {outcome.status}\n")
+    raise typer.Exit(next((o.status for o in outcomes if o.status != 0), 0))
+
+
+def _outcome(host: str, done: Completed) -> Outcome:
+    return Outcome(host=host, status=done.status, stdout=done.stdout, stderr=done.stderr)
+
+
+@commands.command()
+def put(
+    name: flags.ClusterName,
+    path: Annotated[Path, typer.Argument(metavar="HERE", help="A file or folder here.")],
+    to: Annotated[str, typer.Argument(metavar="THERE", help="Its path on every host.")],
+) -> None:
+    """Bring a file or folder to all hosts at once.
+
+    Example: cluster put mine data.bin /tmp/data.bin
+    """
+    cluster = attach(name)
+    cluster.put(path, to)
+    sys.stdout.write(f"{path} is on {len(cluster.shells())} host(s) as {to}.\n")
+
+
+@commands.command()
+def get(
+    name: flags.ClusterName,
+    path: Annotated[str, typer.Argument(metavar="THERE", help="A folder on every host.")],
+    to: Annotated[Path, typer.Argument(metavar="HERE", help="A folder here.")],
+) -> None:
+    """Bring a folder of all hosts home.
+
+    Example: cluster get mine /var/log/journal logs
+    """
+    for host, folder in attach(name).get(path, to).items():
+        sys.stdout.write(f"{host}: {folder}\n")

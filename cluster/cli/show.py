@@ -1,0 +1,124 @@
+"""How things are shown: a run, a table, JSON."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from cluster import plugins
+from cluster.model import Status, Summary, Value
+from cluster.reports import Report
+from cluster.runs import read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.clusters import Cluster
+    from cluster.runs import Run
+
+
+class Answer(Value, frozen=True, kw_only=True):
+    """What `--json` prints."""
+
+    run: str
+    status: Status
+    reason: str
+    notes: tuple[str, ...]
+    summaries: tuple[Summary, ...]
+
+
+def show_newest(cluster: Cluster, *, as_json: bool) -> None:
+    """Show what there is of the newest run, also of one that failed.
+
+    Args:
+        cluster: whose run.
+        as_json: as one JSON object.
+
+    """
+    if not cluster.has_job:
+        return
+    record, _ = cluster.job()
+    show_run(read(Path(record.run)), as_json=as_json)
+
+
+def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
+    """Show a run on standard output.
+
+    Args:
+        run: to show.
+        as_json: as one JSON object.
+        report: the format otherwise.
+
+    """
+    if as_json:
+        answer = Answer(
+            run=str(run.folder),
+            status=run.status,
+            reason=run.record.reason,
+            notes=(*run.record.notes, *run.warnings),
+            summaries=run.summary(),
+        )
+        print_json(answer)
+        return
+    if run.status in ("planned", "running"):
+        name = run.record.spec.name
+        sys.stdout.write(f"It runs. Then: cluster wait {name}; cluster fetch {name}\n")
+        sys.stdout.write(f"Run folder: {shortened(run.folder)}\n")
+        return
+    rendered = plugins.load(Report, report).render(
+        run.summary(), notes=(*run.record.notes, *run.warnings)
+    )
+    sys.stdout.flush()
+    sys.stdout.buffer.write(rendered if isinstance(rendered, bytes) else rendered.encode())
+    if report == "terminal":
+        reason = f": {run.record.reason}" if run.record.reason else ""
+        sys.stdout.write(f"Run folder: {shortened(run.folder)} ({run.status}{reason})\n")
+
+
+def shortened(path: Path) -> Path:
+    """Give a path as a person would type it from here.
+
+    Args:
+        path: absolute.
+
+    Returns:
+        The relative path, if it is below the working directory.
+
+    """
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON, and a newline.
+
+    Args:
+        value: a struct, or a list of structs.
+
+    """
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) -> None:
+    """Print a table.
+
+    Args:
+        columns: their names.
+        rows: of cells.
+        empty: what to say if there are no rows.
+
+    """
+    if not rows:
+        sys.stdout.write(empty + "\n")
+        return
+    shown = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
+    for row in rows:
+        shown.add_row(*row)
+    console = Console(highlight=False, markup=False, emoji=False)
+    console.print(shown, soft_wrap=True)

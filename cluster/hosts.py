@@ -1,0 +1,163 @@
+"""Machines, and what is done on all of them at once."""
+
+from __future__ import annotations
+
+import shlex
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster import plugins
+from cluster.fanout import on_each
+from cluster.shells import Shell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from cluster.model import Access, Completed, Machine
+
+
+def distinct(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
+    """Give each real machine once: the provider `local` gives the same one for every host.
+
+    Args:
+        machines: of a cluster.
+
+    Returns:
+        The first of each address.
+
+    """
+    return tuple({_place(machine): machine for machine in reversed(machines)}.values())[::-1]
+
+
+def _place(machine: Machine) -> Hashable:
+    """Give what tells a real machine from another: the same address may have two ports."""
+    return machine.shell, machine.access or machine.address
+
+
+class Hosts:
+    """The machines of a cluster, each with one shell to it.
+
+    Args:
+        name: of the cluster.
+
+    """
+
+    def __init__(self, name: str) -> None:
+        """Begin with none."""
+        self.name = name
+        self.machines: tuple[Machine, ...] = ()
+        self._shells: dict[Hashable, Shell] = {}
+
+    def shells(self) -> dict[str, Shell]:
+        """Give a shell to each real machine, by the machine's name."""
+        return {machine.name: self._shell(machine) for machine in distinct(self.machines)}
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        on_line: Callable[[str, str], None] | None = None,
+    ) -> dict[str, Completed]:
+        """Run a command on every host at once.
+
+        Args:
+            argv: the command, unquoted.
+            timeout: seconds.
+            on_line: called with a machine's name and each line that it prints, as it comes.
+
+        Returns:
+            How it ended on each machine; what exit statuses mean is for the caller to judge.
+
+        Raises:
+            ShellError: it could not be run on one host, or not to its end.
+            ExceptionGroup: on several.
+
+        """
+
+        def do(name: str, shell: Shell) -> Completed:
+            hear = None if on_line is None else partial(on_line, name)
+            return shell.run(argv, timeout=timeout, on_line=hear)
+
+        return on_each(self.shells(), do)
+
+    def put(self, path: str | Path, to: str) -> None:
+        """Bring a file or folder to every host at once.
+
+        Args:
+            path: here.
+            to: its path there; a folder there is replaced.
+
+        Raises:
+            ShellError: it could not be read here, or written on one host.
+            ExceptionGroup: on several.
+
+        """
+        on_each(self.shells(), lambda _, shell: shell.put(Path(path), to))
+
+    def get(self, path: str, to: str | Path) -> dict[str, Path]:
+        """Bring a folder of every host home.
+
+        Args:
+            path: of a folder on each host.
+            to: a folder here; each host's files come into a folder of its machine's name in it.
+
+        Returns:
+            The folders.
+
+        Raises:
+            ShellError: one host's could not be brought.
+            ExceptionGroup: several hosts' could not.
+
+        """
+
+        def do(name: str, shell: Shell) -> Path:
+            shell.fetch(path, Path(to) / name)
+            return Path(to) / name
+
+        return on_each(self.shells(), do)
+
+    def _shell(self, machine: Machine) -> Shell:
+        """Give the one shell to a host."""
+        place = _place(machine)
+        if place not in self._shells:
+            self._shells[place] = plugins.find(Shell, machine.shell)(machine)
+        return self._shells[place]
+
+    def attach_command(self, *, inside: bool = False) -> list[str]:
+        """Give the command that shows the newest job live.
+
+        Args:
+            inside: it will be typed inside a tmux session, which cannot hold another.
+
+        Returns:
+            The command, unquoted.
+
+        """
+        access = self.machines[0].access if self.machines else None
+        if access is not None:
+            there = ["tmux", "attach-session", "-t", f"={self.name}"]
+            return ["ssh", "-t", *ssh_words(access), shlex.join(there)]
+        verb = "switch-client" if inside else "attach-session"
+        return ["tmux", verb, "-t", f"={self.name}"]
+
+
+def ssh_words(access: Access) -> list[str]:
+    """Give the words by which OpenSSH's client reaches a host as we do.
+
+    Args:
+        access: how SSH reaches it.
+
+    Returns:
+        Options, then the host; unquoted.
+
+    """
+    options = {
+        "-l": access.user,
+        "-p": str(access.port or ""),
+        "-i": access.key,
+        "-o": f"UserKnownHostsFile={access.known_hosts}" if access.known_hosts else "",
+    }
+    given = [word for flag, value in options.items() if value for word in (flag, value)]
+    return [*given, access.host]

@@ -1,0 +1,115 @@
+"""Your own machines, over SSH: nothing is created there, and nothing destroyed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import msgspec
+
+from cluster.errors import SpecError
+from cluster.model import Access, ClusterSpec, Machine, Plan, Resource, Value
+from cluster.providers import Provider, refuse
+
+if TYPE_CHECKING:
+    from cluster.journal import Journal
+
+REFUSED = {
+    "placement": "your machines stay where they are",
+    "instance": "your machines are what they are",
+    "zone": "your machines are where they are",
+}
+
+
+class SshOptions(Value, frozen=True, kw_only=True):
+    """The options of the provider `ssh`.
+
+    Args:
+        hosts: the machines, such as `alice@h1,h2:2222`; names may be aliases of `~/.ssh/config`.
+        inventory: a file with one of them on each line instead; `#` begins a comment.
+        trust: `known` (host keys are in your known_hosts) or `first-use` (pinned per cluster).
+        bin: the folder there with a `python3` that has cluster installed, to run benchmarks.
+
+    """
+
+    hosts: str = ""
+    inventory: str = ""
+    trust: Literal["known", "first-use"] = "known"
+    bin: str = ".cluster/bin"
+
+
+class Ssh(Provider):
+    """Hosts that are there already."""
+
+    Options: ClassVar[type[Value]] = SshOptions
+
+    def default_hosts(self, options: dict[str, str]) -> int:
+        """Count the machines that are named."""
+        return len(_named(msgspec.convert(options, SshOptions)))
+
+    def plan(self, spec: ClusterSpec) -> Plan:
+        """Refuse what only a cloud can give, and a list that does not fit."""
+        refuse(spec, REFUSED)
+        named = _named(msgspec.convert(spec.options, SshOptions))
+        if spec.hosts > len(named):
+            raise SpecError(
+                f"--hosts is {spec.hosts}, but {len(named)} are named.",
+                remedy="Name them: --option hosts=alice@h1,h2:2222",
+            )
+        return Plan(lines=tuple(f"use {host.host}" for host in named[: spec.hosts]))
+
+    def create(self, spec: ClusterSpec, journal: Journal) -> tuple[Machine, ...]:
+        """Name the machines; they exist."""
+        options = msgspec.convert(spec.options, SshOptions)
+        pinned = str(journal.folder / "known_hosts") if options.trust == "first-use" else ""
+        return tuple(
+            Machine(  # noqa: S604 - "shell" names one of our plug-ins
+                name=f"{number}.mpi.{spec.name}",
+                id=access.host,
+                address=access.host,
+                shell="ssh",
+                folder=f".cluster-{spec.name}",
+                bin=options.bin,
+                access=msgspec.structs.replace(access, known_hosts=pinned, pin=bool(pinned)),
+            )
+            for number, access in enumerate(_named(options)[: spec.hosts])
+        )
+
+    def find(self, name: str) -> tuple[Resource, ...]:
+        """Find nothing: nothing was made."""
+        return ()
+
+    def destroy(self, name: str) -> None:
+        """Do nothing: nothing was made."""
+
+
+def _named(options: SshOptions) -> list[Access]:
+    if bool(options.hosts) == bool(options.inventory):
+        raise SpecError(
+            "The provider 'ssh' needs the names of your machines, in one place.",
+            remedy="Say --option hosts=alice@h1,h2:2222 or --option inventory=FILE",
+        )
+    return [_access(word) for word in _words(options)]
+
+
+def _words(options: SshOptions) -> list[str]:
+    if options.hosts:
+        return [word.strip() for word in options.hosts.split(",")]
+    try:
+        lines = Path(options.inventory).read_text().splitlines()
+    except OSError as error:
+        raise SpecError(
+            f"The inventory {options.inventory} cannot be read: {error.strerror}."
+        ) from error
+    return [word for line in lines if (word := line.partition("#")[0].strip())]
+
+
+def _access(word: str) -> Access:
+    user, _, place = word.rpartition("@")
+    host, colon, port = place.partition(":")
+    number = int(port) if port.isdigit() else 0
+    if not host or host.startswith("-") or (colon and not 1 <= number <= 65535):  # noqa: PLR2004
+        raise SpecError(
+            f"{word!r} is not a machine.", remedy="Write h1, alice@h1, h1:2222 or alice@h1:2222."
+        )
+    return Access(host=host, user=user, port=number)

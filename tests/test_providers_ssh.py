@@ -1,0 +1,180 @@
+"""Your own machines over SSH, from the command to a measured run: a real sshd on loopback."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import cluster
+from cluster import journal, plugins
+from cluster.model import Access, ClusterSpec
+from cluster.providers import Provider
+from tests.conftest import answer, command, run, sessions
+from tests.contracts.sshd import Sshd, befriend, sshd
+
+__all__ = ["sshd"]
+BIN = str(Path(sys.executable).parent)
+
+
+def access_of(**options: str) -> list[Access | None]:
+    spec = ClusterSpec(name="x", provider="ssh", hosts=1, options=options)
+    provider = plugins.load(Provider, "ssh")
+    spec = ClusterSpec(
+        name="x", provider="ssh", hosts=provider.default_hosts(options), options=options
+    )
+    provider.plan(spec)
+    return [machine.access for machine in provider.create(spec, journal.of("x"))]
+
+
+def test_names_users_and_ports() -> None:
+    assert access_of(hosts="h1, alice@h2,bob@h3:2222,h4:22") == [
+        Access(host="h1"),
+        Access(host="h2", user="alice"),
+        Access(host="h3", user="bob", port=2222),
+        Access(host="h4", port=22),
+    ]
+
+
+def test_an_inventory_file(home: Path) -> None:
+    (home / "inventory").write_text("# mine\nh1\n\nalice@h2:2222  # the fast one\n")
+
+    assert access_of(inventory=str(home / "inventory")) == [
+        Access(host="h1"),
+        Access(host="h2", user="alice", port=2222),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "needs the names of your machines"),
+        (["--option", "hosts=h1,"], "'' is not a machine"),
+        (["--option", "hosts=-oProxyCommand=x"], "'-oProxyCommand=x' is not a machine"),
+        (["--option", "hosts=h1:0"], "'h1:0' is not a machine"),
+        (["--option", "hosts=h1:ssh"], "'h1:ssh' is not a machine"),
+        (["--option", "hosts=h1:70000"], "'h1:70000' is not a machine"),
+        (["--option", "inventory=nothing"], "The inventory nothing cannot be read"),
+        (["--option", "hosts=h1", "--hosts", "2"], "--hosts is 2, but 1 are named"),
+        (["--option", "hosts=h1", "--placement"], "your machines stay where they are"),
+        (["--option", "hosts=h1", "--option", "trust=blindly"], "is wrong"),
+        (["--option", "host=h1"], "There are: hosts, inventory, trust, bin"),
+    ],
+)
+def test_refusals(words: list[str], said: str) -> None:
+    assert said in command("up", "mine", "--provider", "ssh", *words, status=2).stderr
+    assert answer("ls") == []
+
+
+def test_an_unknown_host_is_refused_until_it_is_trusted(sshd: Sshd, home: Path) -> None:
+    """Then its key is pinned for this cluster, and a changed one is refused."""
+    words = ["up", "mine", "--provider", "ssh", "--option", f"hosts={befriend(sshd, home)}"]
+    refused = command(*words, status=1).stderr
+    assert "SHA256:" in refused
+    assert "--option trust=first-use" in refused
+    assert answer("ls") == []
+
+    command(*words, "--option", "trust=first-use")
+    pinned = journal.root() / "mine" / "known_hosts"
+    assert pinned.read_text().split()[:2] == [f"[127.0.0.1]:{sshd.port}", "ssh-ed25519"]
+    assert command("run", "mine", "--", "echo", "hello").stdout == "0.mpi.mine: hello\n"
+    assert not (home.parent / ".ssh" / "known_hosts").exists()
+
+    (sshd.folder / "other").replace(sshd.folder / "host")
+    sshd.stop()
+    sshd.start()
+    assert "has changed" in command("run", "mine", "--", "true", status=1).stderr
+    command("down", "mine", status=1)
+
+
+@pytest.fixture
+def mine(sshd: Sshd, home: Path) -> str:
+    """A cluster of two names for the same host."""
+    friend = befriend(sshd, home)
+    with (home.parent / ".ssh" / "config").open("a") as config:
+        config.write(f"Host twin\n HostName 127.0.0.1\n Port {sshd.port}\n")
+    option = f"hosts={friend},twin"
+    command("up", "mine", "--provider=ssh", "--option", option, "--option", "trust=first-use")
+    return "mine"
+
+
+def test_a_command_runs_on_all_hosts(mine: str) -> None:
+    """Each line is prefixed, each host has its status, and the first failure is ours."""
+    done = command("run", mine, "--", "sh", "-c", "echo one; echo 'tw o'; echo err >&2")
+    lines = sorted(done.stdout.splitlines())
+    assert lines == [f"{n}.mpi.mine: {word}" for n in (0, 1) for word in ("one", "tw o")]
+    assert sorted(done.stderr.splitlines()) == ["0.mpi.mine: err", "1.mpi.mine: err"]
+
+    failed = command("run", mine, "--", "sh", "-c", "exit 3", status=3)
+    assert "1.mpi.mine: exit status 3" in failed.stderr
+    rows = json.loads(command("run", mine, "--json", "--", "printf", "%s", "a b").stdout)
+    assert rows == [
+        {"host": f"{n}.mpi.mine", "status": 0, "stdout": "a b", "stderr": ""} for n in (0, 1)
+    ]
+
+
+def test_files_go_there_and_come_home(mine: str, home: Path) -> None:
+    here = home / "a folder"
+    here.mkdir()
+    (here / "file").write_text("content")
+    command("put", mine, str(here), str(home / "there"))
+    command("get", mine, str(home / "there"), "back")
+
+    assert (home / "back" / "0.mpi.mine" / "file").read_text() == "content"
+    assert (home / "back" / "1.mpi.mine" / "file").read_text() == "content"
+    failed = command("get", mine, "/no/such", "back", status=1).stderr
+    assert failed.count("/no/such could not be copied") == 2
+
+
+def test_hosts_as_a_table_as_json_and_for_ssh(mine: str, sshd: Sshd, home: Path) -> None:
+    assert [row["id"] for row in answer("hosts", mine)] == ["127.0.0.1", "twin"]
+    assert "0.mpi.mine" in command("hosts", mine).stdout
+    blocks = command("hosts", mine, "--ssh-config").stdout
+    (home / "conf").write_text(f"IdentityFile {sshd.folder / 'user'}\n" + blocks)
+    done = run("ssh", "-F", str(home / "conf"), "0.mpi.mine", "echo hello")
+
+    assert done.stdout == "hello\n"
+    assert command("connect", "mine").stdout.startswith("ssh -t -l ")
+
+
+def test_a_host_that_is_gone_is_named_and_the_others_results_survive(
+    sshd: Sshd, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster.clusters.CONNECT_WITHIN", 2.5)
+    hosts = f"{befriend(sshd, home)},nobody@127.0.0.1:1"
+    options = {"hosts": hosts, "trust": "first-use"}
+    with pytest.raises(cluster.Timeout) as failed:
+        cluster.launch("mine", provider="ssh", options=options)
+
+    assert "1.mpi.mine is not reachable" in str(failed.value)
+    assert "refuses the connection" in str(failed.value)
+    assert journal.names() == ()
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_measured_run_over_ssh(sshd: Sshd, home: Path) -> None:
+    """The same benchmark, session and run folder as on this machine; down leaves nothing."""
+    words = ["--provider=ssh", "--hosts=1", "--ranks-per-host=2", f"--option=bin={BIN}"]
+    option = [f"--option=hosts={befriend(sshd, home)}", "--option=trust=first-use"]
+    shown = answer(
+        *("bench", "p2p", "--name=far", *words, *option),
+        *("--metrics=latency", "--sizes=8", "--iters=500"),
+    )
+
+    assert shown["status"] == "done"
+    assert shown["summaries"][0]["n"] == 500
+    assert sessions() == ["far"]
+    assert (Path(shown["run"]) / "raw" / "stdout").read_text().startswith("Process 0 latency")
+    assert answer("status", "far")["status"] == "done"
+    command("down", "far")
+    assert sessions() == []
+    record = json.loads((Path(shown["run"]) / "run.json").read_text())
+    assert not Path(record["environment"][0]["home"], ".cluster-far").exists()
+
+
+def test_several_real_hosts_cannot_measure_yet(mine: str) -> None:
+    """Said before anything is started."""
+    with pytest.raises(cluster.SpecError, match="several real hosts yet"):
+        cluster.attach(mine).bench("p2p")
