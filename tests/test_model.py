@@ -133,7 +133,7 @@ def test_what_is_not_asked_for() -> None:
         (model.Summary, {"complete": True}),
         (model.Plan, {"costs": False}),
         (model.Output, {"stdout": "", "ranks": ()}),
-        (Machine, {}),
+        (Machine, {"access": None}),
         (Definition, {}),
         (model.Facts, {}),
     ],

@@ -51,6 +51,7 @@ class Local(Shell):
             try:
                 stdout, stderr = _collect(process, timeout, on_line)
             except subprocess.TimeoutExpired as error:
+                _end(process, late=True)
                 raise ShellError(f"{argv[0]} did not end within {timeout:g} s.") from error
             finally:
                 _end(process)
@@ -113,9 +114,12 @@ def _failed(done: str, path: str, error: Exception) -> ShellError:
     return ShellError(f"{path} could not be {done}: {why}.")
 
 
-def _end(process: subprocess.Popen[str]) -> None:
-    """Kill what still runs of a command, its children included: they share its session."""
-    if process.poll() is None:
+def _end(process: subprocess.Popen[str], *, late: bool = False) -> None:
+    """Kill what still runs of a command, its children included: they share its group.
+
+    A command that ended in time may leave children behind on purpose; a late one may not.
+    """
+    if late or process.poll() is None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
 
@@ -131,7 +135,7 @@ def _collect(
 
     def give_up() -> None:
         late.set()
-        _end(process)
+        _end(process, late=True)
 
     clock = threading.Timer(timeout or 0, give_up)
     reader.start()
