@@ -6,6 +6,7 @@ Iteration and warm-up counts, and the window of 64, are those of the OSU Micro-B
 
 from __future__ import annotations
 
+from statistics import median
 from time import perf_counter_ns, sleep
 from typing import TYPE_CHECKING, ClassVar
 
@@ -34,6 +35,9 @@ PAGE = 4096  # bytes, the alignment of all buffers
 CHUNK = 1 << 20  # bytes compared at a time: they stay in the cache
 SEED = 20180626  # any number will do, if it is the same on all ranks
 NAP = 0.005  # seconds
+WINDOW = 64  # messages
+MOST = 20_000  # values, if precision does not come earlier
+RING = 1 << 14  # bytes of small messages that are kept until they are checked
 CLOCK = "time.perf_counter_ns of the rank that took the value (CLOCK_MONOTONIC)"
 
 ONEWAY = Definition(
@@ -57,7 +61,10 @@ LATENCY = Definition(
     better="lower",
     what="half of one blocking round trip (MPI_Send and MPI_Recv on both sides)",
     clock=CLOCK,
-    synchronisation="barrier of the pair before the first value; each round trip is one",
+    synchronisation=(
+        "each round trip orders the next; after at most 64 of them all received bytes are checked, "
+        "then a barrier of the pair and one untimed round trip lead to the next value"
+    ),
     warm_up="100 round trips up to 8192 B, 10 above, not timed, unless said otherwise",
     aggregation="one rank",
 )
@@ -67,11 +74,12 @@ BANDWIDTH = Definition(
     unit="B/s",
     better="higher",
     what=(
-        "a window of non-blocking sends from one buffer (64 unless said otherwise), and one 4 B "
-        "acknowledgement after the last: all bytes of the window over the time until it came"
+        "a window of non-blocking sends of one buffer (64 unless said otherwise; two buffers take "
+        "turns, window by window), and one 4 B acknowledgement after the last: all bytes of the "
+        "window over the time until it came; then what arrived is checked"
     ),
     clock=CLOCK,
-    synchronisation="barrier of the pair before the first value; each acknowledgement is one",
+    synchronisation="barrier of the pair before each value, outside the timed region",
     warm_up="10 windows up to 8192 B, 2 above, not timed, unless said otherwise",
     aggregation="one rank",
 )
@@ -82,7 +90,8 @@ BIDIRECTIONAL = Definition(
     better="higher",
     what=(
         "both ranks post a window of non-blocking receives and sends (64 unless said otherwise), "
-        "wait for all, and acknowledge with 4 B: the bytes of both directions over the time"
+        "wait for all, and acknowledge with 4 B: the bytes of both directions over the time; then "
+        "what arrived is checked"
     ),
     clock=CLOCK,
     synchronisation="barrier of the pair before each value, outside the timed region",
@@ -99,10 +108,10 @@ class P2PParams(Value, frozen=True, kw_only=True):
         sizes: Such as 8:64MiB (powers of two) or 8,65536.
         iterations: Values per size. [default: as OSU]
         warm_up: Repetitions before. [default: as OSU]
-        window: Messages in flight.
+        window: Messages in flight. [default: 64]
         pair: The two ranks that exchange messages.
         until_precise: Stop when the median is known to 2.5%.
-        max_iterations: Where that gives up.
+        max_iterations: Where that gives up. [default: 20000]
 
     """
 
@@ -110,10 +119,10 @@ class P2PParams(Value, frozen=True, kw_only=True):
     sizes: Sizes = Sizes.parse("8:4MiB")
     iterations: int | None = None
     warm_up: int | None = None
-    window: int = 64
+    window: int | None = None
     pair: tuple[int, int] = (0, 1)
     until_precise: bool = False
-    max_iterations: int = 20_000
+    max_iterations: int | None = None
 
 
 class Counts(Value, frozen=True, kw_only=True):
@@ -145,6 +154,7 @@ class P2P(Benchmark[P2PParams]):
             if count is not None and count < 1:
                 flag = field.replace("_", "-")
                 raise SpecError(f"--{flag} is {count}; it must be at least 1.")
+        _refuse_what_has_no_effect(params)
         if params.warm_up is not None and params.warm_up < 0:
             raise SpecError(f"--warm-up is {params.warm_up}; it must be at least 0.")
         if not params.sizes:
@@ -176,6 +186,18 @@ class P2P(Benchmark[P2PParams]):
         _sleep_until_all_are_here(rank.comm)
 
 
+def _refuse_what_has_no_effect(params: P2PParams) -> None:
+    if params.until_precise and params.iterations is not None:
+        raise SpecError(
+            "--iterations fixes what --until-precise would find.",
+            remedy="Leave one out, or say --max-iterations.",
+        )
+    if params.max_iterations is not None and not params.until_precise:
+        raise SpecError("--max-iterations means nothing without --until-precise.")
+    if params.window is not None and not {"bandwidth", "bidirectional"} & set(params.metrics):
+        raise SpecError("--window means nothing without the metrics bandwidth or bidirectional.")
+
+
 class Exchange:
     """One rank's half of all exchanges.
 
@@ -190,15 +212,20 @@ class Exchange:
     """
 
     def __init__(self, rank: Rank, comm: Comm, params: P2PParams) -> None:
-        """Make the buffers, once for all sizes; both ranks send the same bytes."""
+        """Make the buffers, once for all sizes; both ranks send the same bytes.
+
+        Two patterns with inverse bits take turns, so that a byte that did not arrive is seen.
+        """
         self.rank = rank
         self.comm = comm
         self.params = params
+        self.window = params.window or WINDOW
         self.first = comm.Get_rank() == 0
         self.peer = 1 - comm.Get_rank()
-        self.pattern = _pattern(max(params.sizes))
-        self.inverse = _inverse(self.pattern) if "oneway_time" in params.metrics else self.pattern
-        self.incoming = _aligned(max(params.sizes))
+        largest = max(params.sizes)
+        pattern = _pattern(largest)
+        self.patterns = pattern, _inverse(pattern)
+        self.incoming = _aligned(max(largest, RING))
 
     def run(self, definitions: tuple[Definition, ...]) -> None:
         """Take every metric at every size."""
@@ -217,7 +244,6 @@ class Exchange:
         """Take one metric at one size: warm up, repeat, and stop in agreement with the peer."""
         once, counts = self._prepared(definition, size)
         values = self.rank.begin(definition, {"size": size}, size=self._moved(definition, size))
-        self.comm.Barrier()
         checkpoint = ENOUGH_VALUES
         for i in range(-counts.warm_up, counts.values):
             seconds = once(i)
@@ -232,8 +258,6 @@ class Exchange:
                 if self._agree(values):
                     break
                 checkpoint += max(1, checkpoint // 10)
-        if definition is not ONEWAY and (definition is not BANDWIDTH or not self.first):
-            self._check(self.pattern[:size], definition, size)
         self.rank.end()
         self._say(definition, size, values)
 
@@ -241,19 +265,19 @@ class Exchange:
         self, definition: Definition, size: int
     ) -> tuple[Callable[[int], float | None], Counts]:
         small = size <= LARGE
-        self.incoming[:size] = 0
+        self.incoming[:] = 0
         if definition is ONEWAY:
             return self._oneway(size), self._counts(2, 100)
         if definition is LATENCY:
             counts = self._counts(100, 10_000) if small else self._counts(10, 1_000)
-            return self._latency(size), counts
+            return self._latency(size, counts), counts
         once = self._bandwidth(size) if definition is BANDWIDTH else self._bidirectional(size)
         return once, self._counts(10, 100) if small else self._counts(2, 20)
 
     def _counts(self, warm_up: int, values: int) -> Counts:
         own = self.params
         if own.until_precise:
-            values = own.max_iterations
+            values = own.max_iterations or MOST
         elif own.iterations is not None:
             values = own.iterations
         warm_up = warm_up if own.warm_up is None else own.warm_up
@@ -265,11 +289,8 @@ class Exchange:
         return bool(self.comm.allreduce(int(enough)) == self.comm.Get_size())
 
     def _oneway(self, size: int) -> Callable[[int], float | None]:
-        """Send one message from the first rank to the second, and check every byte of it.
-
-        Two buffers with inverse bits take turns, so that a byte that did not arrive is seen.
-        """
-        patterns = self.pattern[:size], self.inverse[:size]
+        """Send one message from the first rank to the second, and check every byte of it."""
+        patterns = self.patterns[0][:size], self.patterns[1][:size]
         incoming = self.incoming[:size]
 
         def once(i: int) -> float:
@@ -282,87 +303,152 @@ class Exchange:
             start = perf_counter_ns()
             self.comm.Recv(incoming, self.peer, TAG_DATA)
             seconds = (perf_counter_ns() - start) / 1e9
-            self._check(outgoing, ONEWAY, size)
+            self._check(incoming, outgoing, ONEWAY, size)
             return seconds
 
         return once
 
-    def _latency(self, size: int) -> Callable[[int], float | None]:
-        """Bounce a message off the peer."""
-        outgoing, incoming = self.pattern[:size], self.incoming[:size]
+    def _latency(self, size: int, counts: Counts) -> Callable[[int], float | None]:
+        """Bounce a message off the peer; what arrives is kept for a while, and checked then."""
         send, receive, peer = self.comm.Send, self.comm.Recv, self.peer
+        batch = Batch(self.patterns, self.incoming, size)
 
-        def ping(_: int) -> float:
+        def ping(outgoing: Buffer, incoming: Buffer) -> float:
             start = perf_counter_ns()
             send(outgoing, peer, TAG_DATA)
             receive(incoming, peer, TAG_DATA)
             return (perf_counter_ns() - start) / 2e9
 
-        def pong(_: int) -> None:
+        def pong(outgoing: Buffer, incoming: Buffer) -> None:
             receive(incoming, peer, TAG_DATA)
             send(outgoing, peer, TAG_DATA)
 
-        return ping if self.first else pong
+        half = ping if self.first else pong
+
+        def once(i: int) -> float | None:
+            seconds = half(*batch.next())
+            if batch.is_full or i == counts.values - 1:
+                for outgoing, incoming in batch.taken():
+                    self._check(incoming, outgoing, LATENCY, size)
+                self.comm.Barrier()
+                half(*batch.next())
+                batch.clear()
+            return seconds
+
+        return once
 
     def _bandwidth(self, size: int) -> Callable[[int], float | None]:
-        """Keep a window of messages to the peer in flight."""
-        outgoing, incoming, ack = self.pattern[:size], self.incoming[:size], bytearray(4)
+        """Keep a window of messages to the peer in flight; check what is there after each."""
+        incoming, ack = self.incoming[:size], bytearray(4)
+        patterns = self.patterns[0][:size], self.patterns[1][:size]
         isend, irecv, wait = self.comm.Isend, self.comm.Irecv, _waitall()
-        window, peer = range(self.params.window), self.peer
+        window, peer = range(self.window), self.peer
 
-        def source(_: int) -> float:
+        def source(i: int) -> float:
+            outgoing = patterns[i % 2]
+            self.comm.Barrier()
             start = perf_counter_ns()
             wait([isend(outgoing, peer, TAG_DATA) for _ in window])
             self.comm.Recv(ack, peer, TAG_ACK)
             return (perf_counter_ns() - start) / 1e9
 
-        def sink(_: int) -> None:
+        def sink(i: int) -> None:
+            self.comm.Barrier()
             wait([irecv(incoming, peer, TAG_DATA) for _ in window])
             self.comm.Send(ack, peer, TAG_ACK)
+            self._check(incoming, patterns[i % 2], BANDWIDTH, size)
 
         return source if self.first else sink
 
     def _bidirectional(self, size: int) -> Callable[[int], float | None]:
         """Keep a window of messages in flight in both directions at once."""
-        outgoing, incoming = self.pattern[:size], self.incoming[:size]
+        incoming = self.incoming[:size]
+        patterns = self.patterns[0][:size], self.patterns[1][:size]
         isend, irecv, wait = self.comm.Isend, self.comm.Irecv, _waitall()
-        window, peer = range(self.params.window), self.peer
+        window, peer = range(self.window), self.peer
         ack_out, ack_in = bytearray(4), bytearray(4)
 
-        def once(_: int) -> float:
+        def once(i: int) -> float:
+            outgoing = patterns[i % 2]
             self.comm.Barrier()
             start = perf_counter_ns()
             receives = [irecv(incoming, peer, TAG_DATA) for _ in window]
             wait(receives + [isend(outgoing, peer, TAG_DATA) for _ in window])
             self.comm.Sendrecv(ack_out, peer, TAG_ACK, ack_in, peer, TAG_ACK)
-            return (perf_counter_ns() - start) / 1e9
+            seconds = (perf_counter_ns() - start) / 1e9
+            self._check(incoming, outgoing, BIDIRECTIONAL, size)
+            return seconds
 
         return once
 
     def _moved(self, definition: Definition, size: int) -> int:
         """Give the bytes that move during one value."""
         if definition is BANDWIDTH:
-            return size * self.params.window
+            return size * self.window
         if definition is BIDIRECTIONAL:
-            return 2 * size * self.params.window
+            return 2 * size * self.window
         return size
 
-    def _check(self, expected: Buffer, definition: Definition, size: int) -> None:
-        offset = first_difference(self.incoming[:size], expected)
+    def _check(self, arrived: Buffer, sent: Buffer, definition: Definition, size: int) -> None:
+        offset = first_difference(arrived, sent)
         if offset is not None:
             raise WrongDataError(
                 f"{definition.metric} of {format_size(size)}: byte {offset} arrived as "
-                f"{self.incoming[offset]}, but was sent as {expected[offset]}"
+                f"{arrived[offset]}, but was sent as {sent[offset]}"
             )
 
     def _say(self, definition: Definition, size: int, values: list[float]) -> None:
         if definition is ONEWAY or not values or not self.first:
             return
-        median = sorted(values)[len(values) // 2]
-        shown = self._moved(definition, size) / median if definition.unit == "B/s" else median
+        middle = median(values)
+        shown = self._moved(definition, size) / middle if definition.unit == "B/s" else middle
         what = f"{definition.metric} {format_size(size)}"
         text = format_value(shown, definition.unit)
         self.rank.say(f"Process {self.rank.number} {what}: {text} (n={len(values)})")
+
+
+class Batch:
+    """Places for the messages that arrive between two checks.
+
+    Small messages get up to 64 places, all of which stay in the first-level cache; a large one has
+    only one place, so it is checked at once.
+
+    Args:
+        patterns: the two that take turns.
+        incoming: the memory of the places.
+        size: of a message in bytes.
+
+    """
+
+    def __init__(self, patterns: tuple[Buffer, Buffer], incoming: Buffer, size: int) -> None:
+        """Cut the memory into places, a power of two of them."""
+        places = min(64, 1 << max(0, (RING // size).bit_length() - 1))
+        self._patterns = patterns[0][:size], patterns[1][:size]
+        self._places = [incoming[k * size : (k + 1) * size] for k in range(places)]
+        self._first = self._count = 0
+
+    def next(self) -> tuple[Buffer, Buffer]:
+        """Give what to send next, and the place for what arrives."""
+        number, self._count = self._count, self._count + 1
+        return self._message(number)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next message would take the place of one that was not checked."""
+        return self._count - self._first == len(self._places)
+
+    def taken(self) -> list[tuple[Buffer, Buffer]]:
+        """Give what was sent since the last check, each with the place where it arrived."""
+        return [self._message(number) for number in range(self._first, self._count)]
+
+    def clear(self) -> None:
+        """Take what is there as checked."""
+        self._first = self._count
+
+    def _message(self, number: int) -> tuple[Buffer, Buffer]:
+        """Give pattern and place of a message; a place gets the other pattern each time."""
+        lap, place = divmod(number, len(self._places))
+        return self._patterns[lap % 2], self._places[place]
 
 
 class WrongDataError(Exception):

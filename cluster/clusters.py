@@ -6,12 +6,12 @@ import signal
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from cluster import journal, plugins, runs
-from cluster.benchmark import Benchmark, convert
+from cluster.benchmark import convert
 from cluster.environment import check_tools, examine
 from cluster.errors import ClusterError, JobError, ProvisionError, SpecError
 from cluster.fanout import connect_all, on_each
@@ -22,6 +22,7 @@ from cluster.model import (
     Facts,
     JobRecord,
     Layout,
+    Plan,
     Status,
     check_name,
 )
@@ -38,7 +39,7 @@ from cluster.settling import (
     settle,
     succeeded,
 )
-from cluster.starting import check_bench, prepare
+from cluster.starting import Ready, check_bench, prepare
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -139,22 +140,40 @@ def launch_spec(spec: ClusterSpec) -> Cluster:
 
     """
     began = time.monotonic()
-    provider = plugins.load(Provider, spec.provider)
-    convert(spec.options, provider.Options, f"option of the provider {spec.provider!r}")
-    plan = provider.plan(spec)
+    provider, plan = plan_spec(spec)
     book = journal.of(spec.name)
     if book.entries():
         _replace(attach(spec.name))
     book.append(journal.Intended(spec=spec, at=time.time()))
-    book.append(journal.Created(machines=provider.create(spec, book), costs=plan.costs))
-    cluster = Cluster(spec, book)
     try:
+        with book.held():
+            book.append(journal.Created(machines=provider.create(spec, book), costs=plan.costs))
+        cluster = Cluster(spec, book)
         connect_all(cluster.shells(), CONNECT_WITHIN)
-    except (ClusterError, ExceptionGroup):
-        cluster.down(reachable=False)
+    except (ClusterError, ExceptionGroup, KeyboardInterrupt):
+        with suppress(SpecError):  # another process may have taken it down already
+            attach(spec.name).down(reachable=False)
         raise
     cluster.phases["launch"] = time.monotonic() - began
     return cluster
+
+
+def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:
+    """Ask a provider whether it can honour a spec, before anything exists.
+
+    Args:
+        spec: what is asked.
+
+    Returns:
+        The provider, and what it would do.
+
+    Raises:
+        SpecError: it cannot be honoured.
+
+    """
+    provider = plugins.load(Provider, spec.provider)
+    convert(spec.options, provider.Options, f"option of the provider {spec.provider!r}")
+    return provider, provider.plan(spec)
 
 
 def _replace(cluster: Cluster) -> None:
@@ -206,7 +225,12 @@ class Cluster(Hosts):
         self.phases: dict[str, float] = {}
         self._jobs: list[JobRecord] = []
         self._settled: set[str] = set()
-        for entry in book.entries():
+        self._read_journal()
+
+    def _read_journal(self) -> None:
+        """Learn what exists; another process may have added to it."""
+        self._jobs.clear()
+        for entry in self._journal.entries():
             self._replay(entry)
 
     def __repr__(self) -> str:
@@ -302,15 +326,22 @@ class Cluster(Hosts):
         chosen, checked = check_bench(self.spec, benchmark, params, timeout)
         self._examine()
         self._end_previous()
-        began = time.monotonic()
         self.phases = {phase: s for phase, s in self.phases.items() if phase == "launch"}
-        job = self._begin(chosen, checked, runs_root(runs), timeout)
-        self._note_phase("start", began)
-        heard = listener or Listener()
-        if detach:
-            heard.started(self, Path(job.record.run))
-            return read(Path(job.record.run))
-        return self._see_through(job, heard)
+        ready = prepare(self, chosen, checked, runs_root(runs), timeout)
+        job = self._job(ready.job)
+        ending = Ending(status="interrupted", reason="Ctrl-C was pressed.")
+        try:
+            self._start(job, ready)
+            heard = listener or Listener()
+            heard.started(self, ready.folder)
+            if detach:
+                return read(ready.folder)
+            ending = self._watch(job, heard)
+            return succeeded(self._close(job, ending))
+        except KeyboardInterrupt:
+            with _ignoring_interrupts():
+                self._close(job, ending, stop=True)
+            raise
 
     def wait(self, listener: Listener | None = None) -> int:
         """Wait for the newest job, which any process may have started.
@@ -356,7 +387,7 @@ class Cluster(Hosts):
             raise SpecError(
                 f"The job {self.name} still runs.", remedy=f"Wait for it: cluster wait {self.name}"
             )
-        return self._close_by_status(job, status)
+        return succeeded(self._close(job, ending_of(status)))
 
     def job(self) -> tuple[JobRecord, Status]:
         """Tell of the newest job, and how far it is.
@@ -410,11 +441,21 @@ class Cluster(Hosts):
             ClusterError: something could not be taken away, and still exists.
 
         """
-        self._end_jobs(reason)
-        for machine in distinct(self.machines):
+        if not self._journal.path.exists():
+            return
+        with self._journal.held():
+            self._read_journal()
             if reachable:
-                self._shell(machine).remove(machine.folder)
-            self._shell(machine).close()
+                self._end_jobs(reason)
+            for machine in distinct(self.machines):
+                if reachable:
+                    self._shell(machine).remove(machine.folder)
+                self._shell(machine).close()
+            self._destroy()
+            self._journal.forget()
+        self._jobs.clear()
+
+    def _destroy(self) -> None:
         provider = plugins.load(Provider, self.spec.provider)
         provider.destroy(self.name)
         if left := provider.find(self.name):
@@ -423,8 +464,6 @@ class Cluster(Hosts):
                 + ", ".join(f"{resource.kind} {resource.id}" for resource in left),
                 remedy=f"Try again: cluster down {self.name}",
             )
-        self._journal.forget()
-        self._jobs.clear()
 
     def _end_jobs(self, reason: str) -> None:
         for record in self._jobs:
@@ -446,47 +485,34 @@ class Cluster(Hosts):
                 remedy=f"Choose another --name, or end it: tmux kill-session -t '={self.name}'",
             )
 
-    def _begin(self, chosen: Benchmark[Any], params: object, where: Path, timeout: float) -> Job:
-        ready = prepare(self, chosen, params, where, timeout)
-        job = self._job(ready.job)
-        self._journal.append(journal.Started(job=ready.job))
-        self._jobs.append(ready.job)
+    def _start(self, job: Job, ready: Ready) -> None:
+        began = time.monotonic()
         try:
-            job.start(ready.script, ready.files)
+            with self._journal.held():
+                self._journal.append(journal.Started(job=ready.job))
+                self._jobs.append(ready.job)
+                job.start(ready.script, ready.files)
+                runs.write(ready.folder, msgspec.structs.replace(ready.record, status="running"))
         except ClusterError as error:
             conclude(ready.folder, Ending(status="failed", reason=error.what), self.phases)
             self._mark_settled(job)
             raise
-        runs.write(ready.folder, msgspec.structs.replace(ready.record, status="running"))
-        return job
+        self._note_phase("start", began)
 
-    def _see_through(self, job: Job, listener: Listener) -> Run:
+    def _watch(self, job: Job, listener: Listener) -> Ending:
         began = time.monotonic()
-        folder = Path(job.record.run)
         try:
-            listener.started(self, folder)
-            status = job.watch(Hearing(listener, folder))
-        except KeyboardInterrupt:
-            with _ignoring_interrupts():
-                self._note_phase("run", began)
-                ending = Ending(status="interrupted", reason="Ctrl-C was pressed.")
-                self._close(job, ending, stop=True)
-            raise
+            return ending_of(job.watch(Hearing(listener, Path(job.record.run))))
         except JobError as error:
+            return Ending(status="failed", reason=error.what)
+        finally:
             self._note_phase("run", began)
-            run = self._close(job, Ending(status="failed", reason=error.what))
-            return succeeded(run)
-        self._note_phase("run", began)
-        return self._close_by_status(job, status)
 
     def _close(self, job: Job, ending: Ending, *, stop: bool = False) -> Run:
         """Bring a job's files home and close its run."""
         run = settle(job, ending, self.phases, stop=stop)
         self._mark_settled(job)
         return run
-
-    def _close_by_status(self, job: Job, status: int) -> Run:
-        return succeeded(self._close(job, ending_of(status)))
 
     def _mark_settled(self, job: Job) -> None:
         self._settled.add(job.record.run)

@@ -19,6 +19,7 @@ from cluster.onhost import (
     Ended,
     Event,
     Lost,
+    Running,
     Wrote,
 )
 
@@ -36,16 +37,19 @@ SCRIPT = """\
 #!/bin/bash
 # Written by cluster: the job {session}. Its exit status appears in the file "status".
 cd -- {folder} || exit
+runner= asked=
+trap 'asked=1; [ -z "$runner" ] || kill -TERM "$runner" 2> /dev/null' TERM INT HUP
 echo $$ > pid.part && mv pid.part pid
 unset {forget}
+export HOME="${{HOME:-$(cd ~ && pwd)}}"
 {exports}
-trap 'kill -TERM "$runner" 2> /dev/null' TERM INT HUP
 exec 3> >(tee -i stdout) && out=$!
 exec 4> >(tee -i stderr >&2) && err=$!
 python3 -P -m cluster.onhost run {seconds} \\
   {command} \\
   < /dev/null >&3 2>&4 3>&- 4>&- &
 runner=$!
+[ -z "$asked" ] || kill -TERM "$runner" 2> /dev/null
 exec 3>&- 4>&-
 status=
 while [ -z "$status" ] || kill -0 "$runner" 2> /dev/null; do wait "$runner"; status=$?; done
@@ -156,7 +160,7 @@ class Job:
             event = msgspec.json.decode(line, type=Event)
             if isinstance(event, Wrote):
                 on_event(event)
-            else:
+            elif not isinstance(event, Running):
                 end.append(event)
 
         done = self._agent("watch", on_line=hear)
@@ -168,9 +172,13 @@ class Job:
             raise self._lost(end[0].reason)
         return end[0].status
 
+    def exists(self) -> bool:
+        """Tell whether anything of the job is on its host."""
+        return self._shell.exists(self.record.folder)
+
     def stop(self) -> None:
         """End the job's processes and wait until they are gone; its files and session stay."""
-        if not self._shell.exists(self.record.folder):
+        if not self.exists():
             return
         done = self._agent("stop")
         if done.status != 0:
@@ -185,12 +193,16 @@ class Job:
             JobError: it was lost.
 
         """
-        done = self._shell.run(["cat", f"{self.record.folder}/status"], timeout=COMMAND_TIMEOUT)
-        if done.status == 0 and done.stdout.strip():
-            return int(done.stdout)
-        if self._marked() == self.record.folder:
-            return None
-        raise self._lost("its tmux session is gone")
+        done = self._agent("look")
+        try:
+            event = msgspec.json.decode(done.stdout, type=Event)
+        except msgspec.DecodeError as error:
+            raise ShellError(
+                f"The job {self.record.session} could not be looked at.", means=done.stderr.strip()
+            ) from error
+        if isinstance(event, Lost):
+            raise self._lost(event.reason)
+        return event.status if isinstance(event, Ended) else None
 
     def logs(self) -> str:
         """Give what the job printed so far."""

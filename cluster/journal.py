@@ -7,15 +7,21 @@ on from there.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster import lines
 from cluster.errors import ClusterError, ParseError, SpecError
 from cluster.model import ClusterSpec, Facts, JobRecord, Machine, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 class Intended(Value, frozen=True, kw_only=True, tag="intended"):
@@ -84,6 +90,8 @@ class Journal(Value, frozen=True, kw_only=True):
             if isinstance(entry, Intended):
                 self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             lines.append(self.path, msgspec.json.encode(entry) + b"\n", sync=True)
+        except FileNotFoundError as error:
+            raise self._gone() from error
         except OSError as error:
             raise ClusterError(
                 f"The state folder {self.folder} cannot be written: {error.strerror}.",
@@ -119,6 +127,38 @@ class Journal(Value, frozen=True, kw_only=True):
                 remedy="It may come from another version of cluster; move it away.",
             ) from error
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let one process at a time make or take away what belongs to the cluster.
+
+        Raises:
+            ClusterError: another process has taken the cluster down.
+
+        """
+        try:
+            handle = os.open(self.folder, os.O_RDONLY)
+        except FileNotFoundError as error:
+            raise self._gone() from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            if not os.path.samestat(os.fstat(handle), self._stat()):
+                raise self._gone()  # and a newer one of this name was made
+            yield
+        finally:
+            os.close(handle)
+
+    def _stat(self) -> os.stat_result:
+        try:
+            return self.folder.stat()
+        except FileNotFoundError as error:
+            raise self._gone() from error
+
+    def _gone(self) -> ClusterError:
+        return ClusterError(
+            f"The cluster {self.name!r} was taken down by another process meanwhile.",
+            remedy="List what exists: cluster ls",
+        )
+
     def forget(self) -> None:
         """Remove the cluster's state: the last step of taking it down."""
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -147,7 +187,13 @@ def of(name: str) -> Journal:
 
 
 def names() -> tuple[str, ...]:
-    """List the clusters that have a journal, the newest first."""
-    paths = [path for path in root().glob("*/journal.jsonl") if path.is_file()]
-    paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-    return tuple(path.parent.name for path in paths)
+    """List the clusters that have a journal, the one launched last first."""
+    found = [path.parent.name for path in root().glob("*/journal.jsonl") if path.is_file()]
+    return tuple(sorted(found, key=_launched, reverse=True))
+
+
+def _launched(name: str) -> float:
+    try:
+        return max((e.at for e in of(name).entries() if isinstance(e, Intended)), default=0.0)
+    except ClusterError:
+        return 0.0

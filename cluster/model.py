@@ -372,7 +372,7 @@ class Record(Value, frozen=True, kw_only=True):
         params: of the benchmark, as JSON.
         command: the command line that started the ranks.
         argv: the command line of the process that started the run.
-        definitions: of the metrics.
+        definitions: of the metrics, by their ids.
         environment: facts of each host.
         notes: what a reader of the numbers must know.
         phases: seconds spent in each phase.
@@ -392,7 +392,7 @@ class Record(Value, frozen=True, kw_only=True):
     params: msgspec.Raw = msgspec.Raw(b"{}")
     command: tuple[str, ...] = ()
     argv: tuple[str, ...] = ()
-    definitions: tuple[Definition, ...] = ()
+    definitions: dict[str, Definition] = {}
     environment: tuple[Facts, ...] = ()
     notes: tuple[str, ...] = ()
     phases: dict[str, float] = {}

@@ -3,6 +3,7 @@
 Run there as `python3 -m cluster.onhost VERB`; every answer is JSON, a line each:
 
 facts            what this host is
+look FOLDER      how far a job is
 watch FOLDER     what a job writes, as it writes it, until it ends
 stop FOLDER      end a job's processes, the ranks first, and wait until they are gone
 
@@ -73,7 +74,11 @@ class Lost(Value, frozen=True, kw_only=True, tag="lost"):
     reason: str
 
 
-Event = Wrote | Ended | Lost
+class Running(Value, frozen=True, kw_only=True, tag="running"):
+    """The job runs, or is about to."""
+
+
+Event = Wrote | Running | Ended | Lost
 
 
 def facts() -> Facts:
@@ -163,6 +168,23 @@ def _cgroups(root: Path, controller: str) -> list[Path]:
     return folders
 
 
+def look(folder: Path) -> Running | Ended | Lost:
+    """Tell how far a job is.
+
+    Args:
+        folder: of the job.
+
+    Returns:
+        Whether it runs, and if not, how it ended.
+
+    """
+    try:
+        age = time.time() - (folder / "job.sh").stat().st_mtime
+    except FileNotFoundError:
+        return Lost(reason="its folder is gone")
+    return _end(folder, begun=age > GRACE) or Running()
+
+
 def watch(folder: Path) -> Ended | Lost:
     """Follow a job until it ends, and print what it writes as `Wrote` events.
 
@@ -248,15 +270,22 @@ def stop(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
         How it ended.
 
     """
+    began = time.monotonic()
+    while _alive(folder) is None and look(folder) == Running() and not _late(began):
+        time.sleep(POLL)  # tmux has started it, or is about to
     pid = _text(folder / "pid")
     if _alive(folder):
         _signal(int(pid), signal.SIGTERM)
     end = _wait(folder, grace)
     if end is None:
-        for straggler in {*_session(int(pid)), *ranks(folder)}:
+        for straggler in {*(_session(int(pid)) if pid else ()), *ranks(folder)}:
             _signal(straggler, signal.SIGKILL)
         end = _wait(folder, GRACE) or Lost(reason="its processes could not be ended")
     return end
+
+
+def _late(began: float) -> bool:
+    return time.monotonic() - began > RANKS_GRACE
 
 
 def _wait(folder: Path, seconds: float) -> Ended | Lost | None:
@@ -397,7 +426,12 @@ def _version(program: str, flag: str) -> str | None:
         return None
     try:
         done = subprocess.run(
-            [path, flag], capture_output=True, text=True, timeout=GRACE, check=True
+            [path, flag],
+            capture_output=True,
+            text=True,
+            timeout=GRACE,
+            check=True,
+            env={"HOME": str(Path.home()), **os.environ},  # mpirun does nothing without one
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -423,6 +457,8 @@ def main(verb: str, *words: str) -> int:
     match verb:
         case "facts":
             _print(facts())
+        case "look":
+            _print(look(Path(words[0])))
         case "watch":
             _print(watch(Path(words[0])))
         case "stop":

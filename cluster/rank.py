@@ -67,6 +67,8 @@ class Rank:
             self._progress = (folder / "progress.jsonl").open("ab", buffering=0)
         self._file = (folder / f"measurements.{self.number}.jsonl").open("ab", buffering=0)
         self._open: Cell | None = None
+        self._writing = threading.Lock()
+        self._stopped = False
         self._told = 0.0
         self._listen()
 
@@ -89,9 +91,7 @@ class Rank:
 
     def end(self) -> None:
         """Write the series that was begun; one without values leaves nothing."""
-        cell, self._open = self._open, None
-        if cell is not None:
-            self._write(cell, complete=True)
+        self._write(complete=True)
 
     def say(self, line: str) -> None:
         """Print a line for people who watch the session.
@@ -119,21 +119,25 @@ class Rank:
         line = msgspec.json.encode(Progress(done=done, total=total, what=what))
         self._progress.write(line + b"\n")
 
-    def _write(self, cell: Cell, *, complete: bool) -> None:
-        if not cell.values:
-            return
-        measurement = Measurement(
-            metric=cell.definition.metric,
-            definition=cell.definition.id,
-            unit="s",
-            params=cell.params,
-            rank=self.number,
-            host=platform.node(),
-            values=tuple(cell.values),
-            bytes=cell.bytes,
-            complete=complete,
-        )
-        self._file.write(msgspec.json.encode(measurement) + b"\n")
+    def _write(self, *, complete: bool) -> None:
+        """Write the open series once: after the stop, the main thread may still come here."""
+        with self._writing:
+            cell, self._open = self._open, None
+            if cell is None or not cell.values or self._stopped:
+                return
+            self._stopped = not complete
+            measurement = Measurement(
+                metric=cell.definition.metric,
+                definition=cell.definition.id,
+                unit="s",
+                params=cell.params,
+                rank=self.number,
+                host=platform.node(),
+                values=tuple(cell.values),
+                bytes=cell.bytes,
+                complete=complete,
+            )
+            self._file.write(msgspec.json.encode(measurement) + b"\n")
 
     def _listen(self) -> None:
         reader, writer = os.pipe()
@@ -145,9 +149,9 @@ class Rank:
 
     def _stop_on_signal(self, reader: int) -> None:
         number = os.read(reader, 1)[0]
-        cell = self._open
-        if cell is not None:
-            self._write(cell, complete=False)
+        self._write(complete=False)
+        with self._writing:
+            self._stopped = True
         time.sleep(LINGER)  # the first rank that ends makes mpirun kill the others
         os._exit(128 + number)
 

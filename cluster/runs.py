@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from pathlib import Path
@@ -52,7 +53,7 @@ class Run(Value, frozen=True, kw_only=True):
         """
         from cluster.analysis.summarize import summarize  # noqa: PLC0415 - it imports NumPy
 
-        return summarize(self.measurements, self.record.definitions)
+        return summarize(self.measurements, self.record.definitions.values())
 
 
 def root(own: str | Path | None = None) -> Path:
@@ -98,6 +99,24 @@ def create(where: Path, name: str, benchmark: str, at: float) -> Path:
             raise _unwritable(where, error) from error
         else:
             return folder
+
+
+def make_root(where: Path) -> None:
+    """Make the folder of all runs, or say now that no run could be kept there.
+
+    Args:
+        where: all runs are.
+
+    Raises:
+        ClusterError: it cannot be made, or not be written.
+
+    """
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(where, error) from error
+    if not os.access(where, os.W_OK):
+        raise _unwritable(where, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
 
 
 def write(folder: Path, record: Record) -> None:

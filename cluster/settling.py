@@ -94,18 +94,23 @@ def settle(job: Job, ending: Ending, phases: dict[str, float], *, stop: bool = F
             began = time.monotonic()
             if stop:
                 job.stop()
-            try:
-                job.fetch(folder / runs.RAW)
-                _add_missing(job, folder)
-            except (ShellError, ParseError) as error:
-                ending = Ending(
-                    status="failed",
-                    reason=f"{ending.reason} {error.what}".strip(),
-                    exit_status=ending.exit_status,
-                )
+            ending = _bring_home(job, folder, ending)
             phases["fetch"] = time.monotonic() - began
             conclude(folder, ending, phases)
     return runs.read(folder)
+
+
+def _bring_home(job: Job, folder: Path, ending: Ending) -> Ending:
+    """Bring the files home, if the job came so far that there are any."""
+    if ending.status == "interrupted" and not job.exists():
+        return ending
+    try:
+        job.fetch(folder / runs.RAW)
+        _add_missing(job, folder)
+    except (ShellError, ParseError) as error:
+        reason = f"{ending.reason} {error.what}".strip()
+        return Ending(status="failed", reason=reason, exit_status=ending.exit_status)
+    return ending
 
 
 def conclude(folder: Path, ending: Ending, phases: dict[str, float]) -> None:

@@ -79,9 +79,7 @@ def check_bench(
     checked = convert(params, chosen.Params, "parameter")
     chosen.check(checked, spec.hosts * spec.ranks_per_host)
     if not 0 < timeout <= LONGEST:
-        raise SpecError(
-            f"--timeout is {timeout:g} s; it must be more than 0, at most {LONGEST:g} (30 days)."
-        )
+        raise SpecError(f"--timeout is {timeout:g} s; it must be more than 0 and at most 30 days.")
     return chosen, checked
 
 
@@ -119,7 +117,7 @@ def prepare(
         params=msgspec.Raw(msgspec.json.encode(params, enc_hook=encode)),
         command=tuple(argv),
         argv=tuple(sys.argv),
-        definitions=chosen.selected(params),
+        definitions={definition.id: definition for definition in chosen.selected(params)},
         environment=cluster.facts,
         notes=_notes(layout),
         phases=dict(cluster.phases),

@@ -230,6 +230,15 @@ def test_a_killed_session_is_noticed(hanging: Background) -> None:
     until(no_rank_is_left, "all ranks are gone")
 
 
+def test_status_and_wait_agree_on_a_killed_session(hanging: Background) -> None:
+    """The script ends in good order after its session is gone, and both see that."""
+    run("tmux", "kill-session", "-t", "=hanging")
+    assert answer("status", "hanging")["status"] in ("running", "ended, to be fetched", "failed")
+    hanging.end()
+
+    assert answer("status", "hanging")["status"] == "failed"
+
+
 def test_a_newer_run_replaces_a_running_one(hanging: Background) -> None:
     """Our own session is replaced; the older run says why it ended."""
     old = only_run()
@@ -252,7 +261,7 @@ def test_a_session_that_is_not_ours_is_never_touched() -> None:
 
     done = command("bench", "faulty", "--name", "mine", status=1)
     assert "a tmux session 'mine' that was not made by cluster" in done.stderr
-    assert not runs_folder().exists()
+    assert not list(runs_folder().glob("*/*"))
     command("bench", "faulty", "--name", "ours")
     command("bench", "faulty", "--name", "ours")
     assert sorted(sessions()) == ["mine", "ours", "ours2"]
@@ -354,19 +363,67 @@ def test_a_truncated_last_line_is_left_out_and_said() -> None:
     assert [s["n"] for s in answer("show", "mpi_test")["summaries"]] == [6]
 
 
-def test_a_wrong_byte_fails_the_run(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The real benchmark, with one bit turned over after one message arrived."""
+FLIPS = {
+    "oneway_time": (
+        "            self.comm.Recv(incoming, self.peer, TAG_DATA)\n",
+        "            incoming[1234] ^= 4 * (i == 3)\n",
+    ),
+    "latency": (
+        "            seconds = half(*batch.next())\n",
+        "            self.incoming[:] ^= 4 * (i == 50)\n",
+    ),
+    "bandwidth": (
+        "            self.comm.Send(ack, peer, TAG_ACK)\n",
+        "            incoming[1234] ^= 4 * (i == 3)\n",
+    ),
+    "bidirectional": (
+        "            self.comm.Sendrecv(ack_out, peer, TAG_ACK, ack_in, peer, TAG_ACK)\n",
+        "            incoming[1234] ^= 4 * (i == 3)\n",
+    ),
+}
+
+
+def altered(home: Path, monkeypatch: pytest.MonkeyPatch, after: str, added: str) -> None:
+    """Make a benchmark `altered`: the real p2p with a line added after another."""
     source = (ROOT / "benchmarks" / "p2p.py").read_text()
-    arrival = "            self.comm.Recv(incoming, self.peer, TAG_DATA)\n"
-    assert source.count(arrival) == 1
+    assert source.count(after) == 1
     folder = home / "plugins" / "benchmarks"
     folder.mkdir(parents=True)
-    (folder / "corrupt.py").write_text(
-        source.replace(arrival, arrival + "            incoming[12345] ^= 4 * (i == 3)\n")
-    )
+    (folder / "altered.py").write_text(source.replace(after, after + added))
     monkeypatch.setenv("CLUSTER_PLUGINS", str(home / "plugins"))
 
-    done = command("bench", "corrupt", "--metrics=oneway_time", "--sizes=1MB", status=1)
-    assert "byte 12345 arrived as" in done.stderr
-    assert "Rank 1 of 2 failed" in done.stderr
+
+@pytest.mark.parametrize("size", ["2000", "1MB"])
+@pytest.mark.parametrize("metric", FLIPS)
+def test_a_wrong_byte_fails_the_run(
+    home: Path, monkeypatch: pytest.MonkeyPatch, metric: str, size: str
+) -> None:
+    """The real benchmark, with one bit turned over after one message in the middle arrived."""
+    altered(home, monkeypatch, *FLIPS[metric])
+
+    words = (f"--metrics={metric}", f"--sizes={size}", "--iters=100")
+    done = command("bench", "altered", *words, status=1)
+    assert "arrived as" in done.stderr
+    assert f"WrongDataError: {metric} of" in done.stderr
     assert record(only_run())["status"] == "failed"
+
+
+def test_a_message_that_lands_nowhere_fails_the_run(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is left of an earlier message is not taken for the one that did not arrive."""
+    after = "        def pong(outgoing: Buffer, incoming: Buffer) -> None:\n"
+    altered(home, monkeypatch, after, "            incoming = incoming.copy()\n")
+
+    words = ("--metrics=latency", "--sizes=64", "--iters=300", "--warm-up=0")
+    assert "arrived as" in command("bench", "altered", *words, status=1).stderr
+
+
+def test_latency_is_half_of_the_round_trip(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The peer sleeps 20 ms before it answers: so the latency is 10 ms and a little."""
+    after = "        def pong(outgoing: Buffer, incoming: Buffer) -> None:\n"
+    altered(home, monkeypatch, after, "            sleep(0.02)\n")
+
+    words = ("--metrics=latency", "--sizes=8", "--iters=10", "--warm-up=1")
+    [summary] = answer("bench", "altered", *words)["summaries"]
+    assert 0.010 <= summary["median"] < 0.019

@@ -84,7 +84,7 @@ def test_the_record_holds_what_a_reader_must_know(
     assert record["command"][0] == "mpirun"
     assert record["argv"][1:3] == ["bench", "p2p"]
     assert record["params"]["iterations"] == 50
-    [definition] = record["definitions"]
+    [definition] = record["definitions"].values()
     assert definition["metric"] == "latency"
     assert all(definition[key] for key in ("clock", "synchronisation", "warm_up", "aggregation"))
     [facts] = record["environment"]
@@ -342,3 +342,81 @@ def test_the_module_does_not_shadow_the_standard_library() -> None:
     """reports/csv.py and reports/json.py are named by their formats."""
     line = "import cluster.reports.csv, csv, json; print(csv.writer, json.dumps)"
     assert "built-in function writer" in run(sys.executable, "-c", line).stdout
+
+
+def test_contradicting_flags_are_refused(tools: None) -> None:
+    """Every flag that is accepted takes effect."""
+    del tools
+    for words, said in (
+        (["--no-keep", "--detach"], "--no-keep and --detach contradict each other"),
+        (["--iterations=9", "--until-precise"], "--iterations fixes what --until-precise"),
+        (["--max-iterations=9"], "--max-iterations means nothing without --until-precise"),
+        (["--metrics=latency", "--window=3"], "--window means nothing without"),
+    ):
+        assert said in command("bench", "p2p", *words, status=2).stderr
+
+
+def test_a_name_is_never_cut_and_ascii_is_enough(
+    tools: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in a narrow terminal, and where nothing but ASCII can be printed."""
+    del tools
+    made = answer("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=9")
+    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+
+    for words in (["runs"], ["ls"], ["show"]):
+        assert Path(made["run"]).name in command(*words).stdout
+
+
+def test_a_closed_standard_output_ends_nothing_badly(tools: None) -> None:
+    del tools
+    words = f"{COMMAND} bench p2p --metrics=latency --sizes=8 --iters=9"
+    run("bash", "-c", f"{words} >&-")
+    assert answer("runs")[0]["status"] == "done"
+    assert "Traceback" not in run("bash", "-c", f"{words} > /dev/full", status=None).stderr
+
+
+def test_measurements_and_definitions_are_joined_by_an_id(tools: None) -> None:
+    del tools
+    made = answer("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=9")
+    record = json.loads((Path(made["run"]) / "run.json").read_text())
+    line = json.loads((Path(made["run"]) / "measurements.jsonl").read_text())
+
+    assert record["definitions"][line["definition"]]["metric"] == "latency"
+
+
+def test_newest_is_what_was_launched_last(tools: None) -> None:
+    """Not what was touched last."""
+    del tools
+    words = ("--metrics=latency", "--sizes=8", "--iters=9")
+    command("bench", "p2p", "--name=older", "--detach", *words)
+    command("bench", "p2p", "--name=newer", *words)
+    command("wait", "older")
+    command("fetch", "older")
+
+    assert command("connect").stdout == "tmux attach-session -t =newer\n"
+
+
+def test_down_takes_what_there_is(tools: None) -> None:
+    """A name that does not exist is said, once the others are down."""
+    del tools
+    command("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=9")
+
+    done = command("down", "nothing", "p2p", status=2)
+    assert "p2p is down; 0 left." in done.stdout
+    assert "There is no cluster 'nothing'." in done.stderr
+    assert sessions() == []
+
+
+def test_a_journal_of_another_version_hides_no_other_cluster(tools: None) -> None:
+    del tools
+    command("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=9")
+    other = Path(os.environ["CLUSTER_STATE"]) / "other"
+    other.mkdir()
+    (other / "journal.jsonl").write_text('{"type":"of another version"}\n')
+
+    assert {row["name"]: row["status"] for row in answer("ls")} == {
+        "p2p": "done",
+        "other": "unreadable",
+    }

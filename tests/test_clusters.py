@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,8 @@ import pytest
 
 import cluster
 from cluster import journal
-from tests.conftest import run, runs_folder, sessions
+from cluster.jobs import Job
+from tests.conftest import processes, run, runs_folder, sessions
 
 if TYPE_CHECKING:
     from cluster.model import Progress
@@ -182,3 +184,64 @@ def test_a_failure_to_start_closes_the_run(monkeypatch: pytest.MonkeyPatch) -> N
     record = json.loads((folder / "run.json").read_text())
     assert record["status"] == "failed"
     assert "could not be started" in record["reason"]
+
+
+class Interrupts(cluster.Listener):
+    """Presses Ctrl-C as soon as the job was started."""
+
+    def started(self, cluster: cluster.Cluster, folder: Path) -> None:
+        del cluster, folder
+        raise KeyboardInterrupt
+
+
+def test_ctrl_c_before_the_first_look_stops_the_ranks() -> None:
+    c = cluster.launch("early", hosts=2)
+    with pytest.raises(KeyboardInterrupt):
+        c.bench("p2p", metrics="oneway_time", sizes="50MB", iterations=1000, listener=Interrupts())
+
+    [folder] = runs_folder().glob("early/*")
+    assert json.loads((folder / "run.json").read_text())["status"] == "interrupted"
+    assert not processes("p2p.py")
+
+
+def test_down_waits_for_a_start_that_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And stops what was started: nothing is left, and both sides say what happened."""
+    start = Job.start
+    downs: list[threading.Thread] = []
+
+    def slow_start(job: Job, text: str, files: dict[str, str]) -> None:
+        downs.append(threading.Thread(target=cluster.attach("race").down))
+        downs[0].start()
+        downs[0].join(0.5)
+        assert downs[0].is_alive(), "it did not wait"
+        start(job, text, files)
+
+    monkeypatch.setattr(Job, "start", slow_start)
+    c = cluster.launch("race", hosts=2)
+    with pytest.raises(cluster.JobError, match="was interrupted: The cluster was taken down"):
+        c.bench("p2p", metrics="oneway_time", sizes="50MB", iterations=1000)
+
+    downs[0].join()
+    assert sessions() == []
+    assert journal.names() == ()
+    assert not processes("p2p.py")
+
+
+def test_a_cluster_that_was_taken_down_meanwhile_starts_nothing() -> None:
+    c = cluster.launch("meanwhile", hosts=2)
+    cluster.attach("meanwhile").down()
+    with pytest.raises(cluster.ClusterError, match="was taken down by another process"):
+        c.bench("p2p", metrics="latency", sizes=[8])
+
+    assert sessions() == []
+    assert journal.names() == ()
+
+
+def test_a_cluster_that_costs_money_is_not_replaced() -> None:
+    book = journal.of("dear")
+    book.append(journal.Intended(spec=cluster.ClusterSpec(name="dear"), at=0.0))
+    book.append(journal.Created(machines=(), costs=True))
+
+    with pytest.raises(cluster.SpecError, match="it costs money"):
+        cluster.launch("dear", hosts=2)
+    assert journal.names() == ("dear",)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from cluster import journal
@@ -200,13 +201,16 @@ def test_forget_removes_everything_of_one_cluster(state: Path) -> None:
 
 
 def test_names_are_the_newest_first(state: Path) -> None:
-    for name, at in (("b", 100), ("c", 300), ("a", 200)):
-        journal.of(name).append(INTENDED)
-        os.utime(journal.of(name).path, (at, at))
+    """By the last launch, whatever was touched since; one that cannot be read comes last."""
+    for name, at in (("b", 100.0), ("c", 50.0), ("a", 200.0), ("c", 300.0)):
+        journal.of(name).append(msgspec.structs.replace(INTENDED, at=at))
+    journal.of("b").append(STARTED)
+    (state / "broken").mkdir()
+    (state / "broken" / "journal.jsonl").write_text("?\n")
     (state / "no_journal").mkdir()
     (state / "file").write_text("")
 
-    assert journal.names() == ("c", "a", "b")
+    assert journal.names() == ("c", "a", "b", "broken")
 
 
 def test_the_state_folder(state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

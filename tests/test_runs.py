@@ -135,8 +135,8 @@ def test_a_record_survives_being_written_and_read(folder: Path) -> None:
         ),
         command=("mpirun", "-np", "2", "a 'b'\n"),
         argv=("cluster", "bench"),
-        definitions=(
-            Definition(
+        definitions={
+            "p2p.latency-1": Definition(
                 benchmark="p2p",
                 metric="latency",
                 unit="s",
@@ -147,7 +147,7 @@ def test_a_record_survives_being_written_and_read(folder: Path) -> None:
                 warm_up="u",
                 aggregation="one rank",
             ),
-        ),
+        },
         environment=(
             Facts(
                 home="/h",
@@ -382,7 +382,7 @@ def test_the_summary_of_a_run(folder: Path) -> None:
         warm_up="u",
         aggregation="one rank",
     )
-    runs.write(folder, record(definitions=(of,)))
+    runs.write(folder, record(definitions={of.id: of}))
     runs.append(folder, [msgspec.structs.replace(measurement(0, 3.0, 1.0), definition=of.id)])
 
     assert [(s.metric, s.n, s.median) for s in runs.read(folder).summary()] == [("latency", 2, 2.0)]

@@ -5,7 +5,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or refused before anything was creat
 
 from __future__ import annotations
 
+import io
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -52,6 +55,7 @@ def start(launcher: Callable[..., None]) -> NoReturn:
 
 def _run(app: typer.Typer) -> NoReturn:
     sys.argv[1:] = spelled_out(sys.argv[1:])
+    _make_streams_safe()
     try:
         app()
     except ClusterError as error:
@@ -61,7 +65,19 @@ def _run(app: typer.Typer) -> NoReturn:
         sys.stderr.write(f"Error: {group.message}.\n")
         sys.stderr.write("".join(f"- {error}\n" for error in group.exceptions))
         sys.exit(FAILED)
+    except OSError as error:
+        sys.stderr.write(f"Error: {error.strerror or error}: {error.filename or 'output'}\n")
+        sys.exit(FAILED)
     sys.exit(0)
+
+
+def _make_streams_safe() -> None:
+    """Let neither a closed stream nor one that knows only ASCII end a measurement."""
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - open to the end
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
 
 
 def spelled_out(argv: Sequence[str]) -> list[str]:

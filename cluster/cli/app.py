@@ -17,7 +17,7 @@ from cluster.cli.bench import BenchGroup
 from cluster.cli.live import Live
 from cluster.cli.show import print_json, shortened, show_newest, show_run, table
 from cluster.clusters import Cluster, Listener, attach
-from cluster.errors import ClusterError, JobError, SpecError
+from cluster.errors import ClusterError, JobError, ParseError, SpecError
 from cluster.model import Value
 from cluster.reports import Report
 from cluster.units import format_seconds
@@ -119,7 +119,12 @@ def _short(run: str | None) -> str:
 
 
 def _cluster_row(name: str) -> ClusterRow:
-    cluster = attach(name)
+    try:
+        cluster = attach(name)
+    except ParseError:  # of another version, perhaps: the others are listed all the same
+        return ClusterRow(
+            name=name, provider="?", hosts=0, addresses=(), age=0.0, status="unreadable", run=None
+        )
     status, _, run = _state(cluster)
     return ClusterRow(
         name=name,
@@ -282,8 +287,10 @@ def fetch(name: flags.ClusterName, json: flags.Json = False) -> None:
     cluster = attach(name)
     try:
         cluster.fetch()
-    finally:
+    except JobError:
         show_newest(cluster, as_json=json)
+        raise
+    show_newest(cluster, as_json=json)
 
 
 @app.command()
@@ -347,14 +354,18 @@ def down(
     chosen = list(journal.names()) if every else list(names or ())
     if not chosen and not every:
         raise SpecError("Nothing was named.", remedy="Type: cluster down NAME, or --all")
-    clusters = [attach(name) for name in chosen]
+    known = journal.names()
+    clusters = [attach(name) for name in chosen if name in known]
     if every and clusters and not yes and not _agreed(clusters):
         raise SpecError("Nothing was taken down.", remedy="To do it without a question: -y")
     for cluster in clusters:
         cluster.down()
         sys.stdout.write(f"{cluster.name} is down; 0 left.\n")
     if not clusters:
-        sys.stdout.write("There are no clusters; 0 left.\n")
+        sys.stdout.write("There are no clusters; 0 left.\n" if every else "")
+    for name in chosen:
+        if name not in known:
+            attach(name)  # says so, once the others are down
 
 
 def _agreed(clusters: Sequence[Cluster]) -> bool:

@@ -20,11 +20,13 @@ from cluster.benchmark import Benchmark
 from cluster.cli import flags
 from cluster.cli.live import Live
 from cluster.cli.show import show_newest, show_run
-from cluster.clusters import TIMEOUT, Cluster, launch_spec
-from cluster.errors import JobError
+from cluster.clusters import TIMEOUT, Cluster, launch_spec, plan_spec
+from cluster.errors import JobError, SpecError
 from cluster.model import ClusterSpec, Value
+from cluster.runs import make_root
+from cluster.runs import root as runs_root
 from cluster.starting import check_bench
-from cluster.units import Sizes
+from cluster.units import Sizes, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -57,7 +59,14 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
         KeyboardInterrupt: the user interrupted; the values so far are shown first.
 
     """
+    if how.detach and how.keep is False:
+        raise SpecError(
+            "--no-keep and --detach contradict each other: nobody would be there to take it down.",
+            remedy=f"Leave one out; after --detach: cluster down {spec.name}",
+        )
     check_bench(spec, benchmark, params, how.timeout)
+    plan_spec(spec)
+    make_root(runs_root(how.runs))
     cluster = launch_spec(spec)
     try:
         with Live(stderr=how.json) as live:
@@ -178,8 +187,12 @@ def _flag_type(kind: Any, default: Any) -> tuple[Any, object, str | bool]:  # no
         return kind, None, False
     if default is None:
         return str | None, None, False
-    shown = f"{default[0]}:{default[-1]}" if kind is Sizes else _joined(default)
+    shown = f"{_typed(default[0])}:{_typed(default[-1])}" if kind is Sizes else _joined(default)
     return str | None, None, shown
+
+
+def _typed(size: int) -> str:
+    return format_size(size).removesuffix(" B").replace(" ", "")
 
 
 def _joined(default: object) -> str:

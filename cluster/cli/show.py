@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from cluster import plugins
 from cluster.model import Status, Summary, Value
 from cluster.reports import Report
+from cluster.reports.terminal import plain_text
 from cluster.runs import read
 
 if TYPE_CHECKING:
@@ -74,8 +74,11 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
     rendered = plugins.load(Report, report).render(
         run.summary(), notes=(*run.record.notes, *run.warnings)
     )
-    sys.stdout.flush()
-    sys.stdout.buffer.write(rendered if isinstance(rendered, bytes) else rendered.encode())
+    if isinstance(rendered, bytes):
+        sys.stdout.flush()
+        sys.stdout.buffer.write(rendered)
+    else:
+        sys.stdout.write(rendered)
     if report == "terminal":
         reason = f": {run.record.reason}" if run.record.reason else ""
         sys.stdout.write(f"Run folder: {shortened(run.folder)} ({run.status}{reason})\n")
@@ -120,5 +123,4 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) 
     shown = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
     for row in rows:
         shown.add_row(*row)
-    console = Console(highlight=False, markup=False, emoji=False)
-    console.print(shown, soft_wrap=True)
+    sys.stdout.write(plain_text(shown))

@@ -30,19 +30,29 @@ class Terminal(Report):
             table.add_column(column, justify="left" if column in LEFT else "right", no_wrap=True)
         for summary in summaries:
             table.add_row(*row(summary))
-        out = io.StringIO()
-        console = Console(
-            file=out,
-            width=WIDE,
-            force_terminal=False,
-            color_system=None,
-            highlight=False,
-            markup=False,
-            emoji=False,
-        )
-        if summaries:
-            console.print(table)
-        else:
-            console.print("No values were taken.")
-        lines = [line.rstrip() for line in out.getvalue().strip("\n").splitlines()]
-        return "\n".join([*lines, *(f"Note: {note}" for note in notes)]) + "\n"
+        shown = plain_text(table) if summaries else "No values were taken.\n"
+        return shown + "".join(f"Note: {note}\n" for note in notes)
+
+
+def plain_text(table: Table) -> str:
+    """Give a table as text, as wide as it needs to be, whatever the terminal is.
+
+    Args:
+        table: of rich.
+
+    Returns:
+        Its lines, without spaces at their ends.
+
+    """
+    out = io.StringIO()
+    console = Console(
+        file=out,
+        width=WIDE,
+        force_terminal=False,
+        color_system=None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    console.print(table)
+    return "".join(f"{line.rstrip()}\n" for line in out.getvalue().strip("\n").splitlines())
