@@ -40,9 +40,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("COLUMNS", "100")
     for name in ("TMUX", "CLUSTER_PLUGINS", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
+    tmux = shutil.which("tmux")
     yield work
-    if shutil.which("tmux"):
-        subprocess.run(["tmux", "kill-server"], capture_output=True, check=False)
+    if tmux:  # whatever the test has made of PATH and TMUX
+        for socket in Path(sockets).glob("tmux-*/*"):
+            subprocess.run([tmux, "-S", socket, "kill-server"], capture_output=True, check=False)
     shutil.rmtree(sockets, ignore_errors=True)
 
 

@@ -384,6 +384,8 @@ def test_watching_tells_everything_a_job_wrote(
     tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     (tmp_path / "stdout").write_text("hello\nhalf")
+    (tmp_path / "stderr").write_text("oh\n")
+    (tmp_path / "progress.jsonl").write_text("[1]\n")
     (tmp_path / "measurements.1.jsonl").write_text("{}\n")
     (tmp_path / "secret").write_text("no\n")
     (tmp_path / "status").write_text("0\n")
@@ -394,7 +396,12 @@ def test_watching_tells_everything_a_job_wrote(
         texts[event["file"]] = texts.get(event["file"], "") + event["text"]
 
     assert {event["type"] for event in wrote} == {"wrote"}
-    assert texts == {"stdout": "hello\nhalf", "measurements.1.jsonl": "{}\n"}
+    assert texts == {
+        "stdout": "hello\nhalf",
+        "stderr": "oh\n",
+        "progress.jsonl": "[1]\n",
+        "measurements.1.jsonl": "{}\n",
+    }
     assert end == {"type": "ended", "status": 0}
 
 
@@ -417,6 +424,20 @@ def begun(folder: Path, script: str, **variables: str) -> Iterator[subprocess.Po
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(job.pid, signal.SIGKILL)
+
+
+def test_a_job_is_watched_until_it_ends(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    script = (
+        "echo $$ > pid; echo begun; echo early > stdout; sleep 0.3; echo late >> stdout\n"
+        "echo 5 > status.part; mv status.part status\n"
+    )
+    with begun(tmp_path, script):
+        assert onhost.watch(tmp_path) == Ended(status=5)
+
+    events = [msgspec.json.decode(line) for line in capfdbinary.readouterr().out.splitlines()]
+    assert "".join(event["text"] for event in events) == "early\nlate\n"
 
 
 def test_a_job_that_is_asked_to_stop_may_say_how_it_ended(tmp_path: Path) -> None:

@@ -25,6 +25,8 @@ from cluster.units import Sizes, format_seconds, format_size, format_value, pars
         ("1MiB", 1_048_576),
         ("2GB", 2_000_000_000),
         ("2GiB", 2_147_483_648),
+        ("1TB", 1_000_000_000_000),
+        ("1TiB", 1_099_511_627_776),
         ("1.5MB", 1_500_000),
         ("0.5KiB", 512),
         ("4.0", 4),
@@ -43,7 +45,7 @@ def test_a_decimal_fraction_is_exact(text: str, size: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "B", "-1", "+1", "1e3", "0x10", "8;rm", "8 8", "1.", ".5", "1,5", "8kb", "8TB", "8b"],
+    ["", " ", "B", "-1", "+1", "1e3", "0x10", "8;rm", "8 8", "1.", ".5", "1,5", "8kb", "8PB", "8b"],
 )
 def test_what_is_not_a_size_is_quoted_with_examples_of_what_is(text: str) -> None:
     with pytest.raises(SpecError, match=re.escape(f"{text!r} is not a size")) as caught:
@@ -58,7 +60,7 @@ def test_part_of_a_byte_is_refused(text: str) -> None:
         parse_size(text)
 
 
-@pytest.mark.parametrize("text", ["0", "0MiB", "1099511627777", "1025GiB", "9" * 400])
+@pytest.mark.parametrize("text", ["0", "0MiB", "1099511627777", "1025GiB", "2TB", "9" * 400])
 def test_a_size_out_of_range_is_refused_with_the_range(text: str) -> None:
     with pytest.raises(SpecError, match=f"{text} is not between 1 B and 1 TiB"):
         parse_size(text)

@@ -1,0 +1,43 @@
+"""Append-only files, whose last line a crash may have cut off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster import lines
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 7, 1 << 16])
+@pytest.mark.parametrize(
+    ("before", "kept"),
+    [
+        (b"", b""),
+        (b"whole\n", b"whole\n"),
+        (b"whole\ncut", b"whole\n"),
+        (b"cut from the beginning", b""),
+        (b"a\n" + b"x" * 100, b"a\n"),
+        (b"\n", b"\n"),
+    ],
+)
+def test_a_cut_off_line_makes_room(
+    tmp_path: Path, before: bytes, kept: bytes, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines, "CHUNK", chunk)
+    path = tmp_path / "file"
+    path.write_bytes(before)
+    lines.append(path, b"new\n", sync=True)
+
+    assert path.read_bytes() == kept + b"new\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [(b"", []), (b"a\nb\n", [b"a", b"b"]), (b"a\nb", [b"a"]), (b"a", []), (b"\n\n", [b"", b""])],
+)
+def test_whole_lines(text: bytes, found: list[bytes]) -> None:
+    assert lines.whole(text) == found

@@ -1,0 +1,69 @@
+"""What an exit status means, and how a run is closed: once."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster import runs
+from cluster.errors import JobError
+from cluster.model import ClusterSpec, Record
+from cluster.runs import Run
+from cluster.settling import Ending, conclude, ending_of, succeeded
+from tests.conftest import runs_folder
+
+
+@pytest.mark.parametrize(
+    ("status", "expected", "reason"),
+    [
+        (0, "done", ""),
+        (1, "failed", "exit status 1"),
+        (124, "failed", "--timeout"),
+        (137, "failed", "SIGKILL"),
+        (139, "failed", "SIGSEGV"),
+        (250, "failed", "signal 122"),
+    ],
+)
+def test_an_exit_status_is_explained(status: int, expected: str, reason: str) -> None:
+    ending = ending_of(status)
+
+    assert (ending.status, ending.exit_status) == (expected, status)
+    assert reason in ending.reason
+
+
+def test_the_ending_is_written_and_phases_are_added() -> None:
+    folder = runs.create(runs_folder(), "mine", "p2p", 0.0)
+    spec = ClusterSpec(name="mine")
+    phases = {"launch": 1.0}
+    known = Record(
+        id=folder.name, benchmark="p2p", status="running", at=0.0, spec=spec, phases=phases
+    )
+    runs.write(folder, known)
+    conclude(folder, Ending(status="failed", reason="It broke.", exit_status=3), {"run": 2.0})
+
+    closed = runs.record(folder)
+    assert (closed.status, closed.reason, closed.exit_status) == ("failed", "It broke.", 3)
+    assert closed.phases == {"launch": 1.0, "run": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [("failed", "The job mine failed: Why."), ("interrupted", "The job mine was interrupted: W")],
+)
+def test_only_a_run_that_is_done_succeeded(status: str, said: str) -> None:
+    """The error carries the tails of both streams, and says where the rest is."""
+    folder = runs.create(runs_folder(), "mine", "p2p", 0.0)
+    (folder / "raw").mkdir()
+    (folder / "raw" / "stdout").write_text("out\n")
+    (folder / "raw" / "stderr").write_text("err\n")
+    known = Record(
+        id=folder.name,
+        benchmark="p2p",
+        status=status,  # type: ignore[arg-type]
+        at=0.0,
+        spec=ClusterSpec(name="mine"),
+        reason="Why.",
+    )
+    with pytest.raises(JobError, match=said) as failed:
+        succeeded(Run(folder=folder, record=known, measurements=()))
+    assert (failed.value.stdout, failed.value.stderr) == ("out", "err")
+    assert str(folder) in failed.value.remedy
