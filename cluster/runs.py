@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 RECORD = "run.json"
+VERSION = 1  # of the format of run.json
 MEASUREMENTS = "measurements.jsonl"
 RAW = "raw"
 DEFAULT_ROOT = "runs"
@@ -183,12 +184,18 @@ def record(folder: Path) -> Record:
             remedy="List the runs: cluster runs",
         ) from error
     try:
-        return msgspec.json.decode(text, type=Record)
+        known = msgspec.json.decode(text, type=Record)
     except (msgspec.DecodeError, UnicodeDecodeError, SpecError) as error:
         raise ParseError(
             f"{folder / RECORD} cannot be read: {error}",
             remedy="It may come from another version of cluster.",
         ) from error
+    if known.version != VERSION:
+        raise ParseError(
+            f"{folder / RECORD} has version {known.version} of the format; this is {VERSION}.",
+            remedy="Read it with the version of cluster that wrote it.",
+        )
+    return known
 
 
 def read(folder: Path) -> Run:

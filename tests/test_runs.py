@@ -462,3 +462,12 @@ def test_the_root_is_the_one_asked_for_or_of_the_environment_or_here(
     assert runs.root() == tmp_path / "ours"
     assert runs.root("mine") == tmp_path / "mine"
     assert runs.root(Path("/mine")) == Path("/mine")
+
+
+def test_a_later_format_is_refused_by_its_number(tmp_path: Path) -> None:
+    folder = a_run(tmp_path)
+    path = folder / "run.json"
+    path.write_text(path.read_text().replace('"version": 1', '"version": 2'))
+
+    with pytest.raises(ParseError, match="has version 2 of the format; this is 1"):
+        runs.record(folder)

@@ -189,11 +189,15 @@ def _as_rate(times: Summary, size: int, *, p1_time: float) -> Summary:
         better=times.better,
         params=times.params,
         n=times.n,
-        median=size / times.median,
-        ci=None if times.ci is None else (size / times.ci[1], size / times.ci[0]),
-        p5=size / times.p95,
-        p95=size / times.p5,
-        p99=size / p1_time,
+        median=_rate(size, times.median),
+        ci=None if times.ci is None else (_rate(size, times.ci[1]), _rate(size, times.ci[0])),
+        p5=_rate(size, times.p95),
+        p95=_rate(size, times.p5),
+        p99=_rate(size, p1_time),
         converged=times.converged,
         complete=times.complete,
     )
+
+
+def _rate(size: int, seconds: float) -> float:
+    return size / seconds if seconds > 0 else math.inf  # shorter than the clock can tell

@@ -64,8 +64,10 @@ class Local(Shell):
         part = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(text)
-            part.chmod(mode)
+            handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
+            with os.fdopen(handle, "w") as file:
+                os.fchmod(handle, mode)  # whatever the umask says
+                file.write(text)
             part.replace(target)
         except OSError as error:
             with contextlib.suppress(OSError):
@@ -101,12 +103,13 @@ class Local(Shell):
 
     def remove(self, path: str) -> None:
         """Remove a tree."""
-        try:
-            shutil.rmtree(path)
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise _failed("removed", path, error) from error
+        while self.exists(path):
+            try:
+                shutil.rmtree(path)
+            except FileNotFoundError:
+                continue  # somebody else removes it at the same time
+            except OSError as error:
+                raise _failed("removed", path, error) from error
 
 
 def _failed(done: str, path: str, error: Exception) -> ShellError:
