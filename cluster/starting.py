@@ -103,12 +103,39 @@ def prepare(
 
     """
     at = time.time()
-    layout, machine = cluster.layout, cluster.machines[0]
+    machine, session = cluster.machines[0], cluster.spec.name
     starter = plugins.load(Starter, chosen.starter)
-    argv = starter.argv(chosen.program(params), layout)
-    folder = runs.create(where, cluster.spec.name, chosen.name, at)
-    record = Record(
-        id=folder.name,
+    argv = starter.argv(chosen.program(params), cluster.layout)
+    folder = runs.create(where, session, chosen.name, at)
+    record = _planned(cluster, chosen, params, argv, folder.name, at)
+    runs.write(folder, record)
+    home = cluster.facts[0].home  # a machine's paths may be relative to it
+    there = posixpath.join(home, machine.folder, folder.name)
+    env = {
+        "PATH": posixpath.join(home, machine.bin),
+        **cluster.facts[0].variables,
+        **starter.env(cluster.layout),
+    }
+    return Ready(
+        folder=folder,
+        record=record,
+        job=JobRecord(session=session, folder=there, run=str(folder), benchmark=chosen.name, at=at),
+        script=script(session, there, argv, env, timeout),
+        files={chosen.source.name: chosen.source.read_text()},
+    )
+
+
+def _planned(
+    cluster: Launched,
+    chosen: Benchmark[Any],
+    params: object,
+    argv: list[str],
+    run: str,
+    at: float,
+) -> Record:
+    """Give all that is known of a run before its job starts."""
+    return Record(
+        id=run,
         benchmark=chosen.name,
         status="planned",
         at=at,
@@ -119,25 +146,9 @@ def prepare(
         argv=tuple(sys.argv),
         definitions={definition.id: definition for definition in chosen.selected(params)},
         environment=cluster.facts,
-        notes=_notes(layout),
+        notes=_notes(cluster.layout),
         phases=dict(cluster.phases),
         software=__version__,
-    )
-    runs.write(folder, record)
-    session = cluster.spec.name
-    home = cluster.facts[0].home  # a machine's paths may be relative to it
-    there = posixpath.join(home, machine.folder, folder.name)
-    env = {
-        "PATH": posixpath.join(home, machine.bin),
-        **cluster.facts[0].variables,
-        **starter.env(layout),
-    }
-    return Ready(
-        folder=folder,
-        record=record,
-        job=JobRecord(session=session, folder=there, run=str(folder), benchmark=chosen.name, at=at),
-        script=script(session, there, argv, env, timeout),
-        files={chosen.source.name: chosen.source.read_text()},
     )
 
 
