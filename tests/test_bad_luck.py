@@ -421,7 +421,10 @@ def test_a_message_that_lands_nowhere_fails_the_run(
 
 def test_latency_is_half_of_the_round_trip(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The peer sleeps 20 ms before it answers: so the latency is 10 ms and a little."""
-    after = "        def pong(outgoing: Buffer, incoming: Buffer) -> None:\n"
+    after = (
+        "        def pong(outgoing: Buffer, incoming: Buffer) -> None:\n"
+        "            receive(incoming, peer, TAG_DATA)\n"
+    )
     altered(home, monkeypatch, after, "            sleep(0.02)\n")
 
     words = ("--metrics=latency", "--sizes=8", "--iters=10", "--warm-up=1")

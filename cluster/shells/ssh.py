@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
+import io
+import secrets
 import shlex
+import shutil
 import socket
 import tarfile
 import threading
@@ -86,7 +88,7 @@ class Ssh(Shell):
     def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
         """Write beside the file, then rename."""
         folder, _, name = path.rpartition("/")
-        part = f"{folder}/.{name}.{os.getpid()}"
+        part = f"{folder}/.{name}.{secrets.token_hex(4)}"
         quoted = {word: shlex.quote(value) for word, value in (("to", path), ("part", part))}
         script = (
             f"mkdir -p -- {shlex.quote(folder or '/')} && cat > {quoted['part']}"
@@ -109,11 +111,13 @@ class Ssh(Shell):
     def put(self, path: Path, to: str) -> None:
         """Stream it as one archive into a folder beside its place, then rename."""
         folder, _, name = to.rpartition("/")
-        part = f"{folder or '.'}/.{name}.{os.getpid()}"
+        part = f"{folder or '.'}/.{name}.{secrets.token_hex(4)}"
         beside, target, inner = (shlex.quote(word) for word in (part, to, f"{part}/{name}"))
         script = (
-            f"mkdir -p -- {beside} && tar -C {beside} -xf - && rm -rf -- {target}"
-            f" && mv -fT -- {inner} {target}; status=$?; rm -rf -- {beside}; exit $status"
+            f"mkdir -p -- {beside} && tar -C {beside} -xf - && for attempt in 1 2 3 4 5; do"
+            # Two names may be one host: then somebody else puts the same at the same time.
+            f" rm -rf -- {target}; mv -fT -- {inner} {target} && break; done; status=$?;"
+            f" [ $status = 0 ] && [ -e {inner} ] && status=1; rm -rf -- {beside}; exit $status"
         )
         channel = self._command(["sh", "-c", script])
         complaints: list[bytes] = []
@@ -148,9 +152,9 @@ class Ssh(Shell):
         reader.start()
         try:
             channel.shutdown_write()
-            to.mkdir(parents=True, exist_ok=True)
             with tarfile.open(fileobj=channel.makefile("rb", CHUNK), mode="r|") as archive:
-                archive.extractall(to, filter="data")
+                for member in archive:
+                    _extract(archive, member, to)
             status = channel.recv_exit_status()
             reader.join()
         except (OSError, tarfile.TarError) as error:
@@ -210,6 +214,23 @@ class Ssh(Shell):
             f"The connection to {self._access.host} broke during {argv[0]}: {why}.",
             means="Whether the command went on there is not known.",
         )
+
+
+def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, to: Path) -> None:
+    """Write one member below a folder: files and folders only, and nothing outside of it."""
+    target = to / member.name
+    if ".." in target.parts or member.name.startswith("/"):
+        raise tarfile.TarError(f"{member.name} would be written outside")
+    if member.isdir():
+        target.mkdir(parents=True, exist_ok=True)
+    elif member.isfile():
+        source = archive.extractfile(member)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("wb") as file:
+            shutil.copyfileobj(source or io.BytesIO(), file, CHUNK)
+        target.chmod(member.mode & 0o777)
+    else:
+        raise tarfile.TarError(f"{member.name} is neither a file nor a folder")
 
 
 class _Pin(paramiko.MissingHostKeyPolicy):
