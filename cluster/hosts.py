@@ -87,14 +87,16 @@ class Hosts:
 
         Args:
             path: here.
-            to: its path there; a folder there is replaced.
+            to: its path there, or with a `/` at the end the folder that it goes into. Nothing
+                there is ever removed; files of the same name are replaced.
 
         Raises:
             ShellError: it could not be read here, or written on one host.
             ExceptionGroup: on several.
 
         """
-        on_each(self.shells(), lambda _, shell: shell.put(Path(path), to))
+        place = to + Path(path).resolve().name if to.endswith("/") else to
+        on_each(self.shells(), lambda _, shell: shell.put(Path(path), place))
 
     def get(self, path: str, to: str | Path) -> dict[str, Path]:
         """Bring a folder of every host home.

@@ -122,6 +122,10 @@ def test_files_go_there_and_come_home(mine: str, home: Path) -> None:
     command("put", mine, str(here), str(home / "there"))
     command("get", mine, str(home / "there"), "back")
 
+    command("put", mine, str(here / "file"), f"{home}/there/")
+    assert sorted(path.name for path in (home / "there").iterdir()) == ["file"]
+    command("put", mine, str(here), f"{home}/there/")
+    assert (home / "there" / "a folder" / "file").read_text() == "content"
     assert (home / "back" / "0.mpi.mine" / "file").read_text() == "content"
     assert (home / "back" / "1.mpi.mine" / "file").read_text() == "content"
     failed = command("get", mine, "/no/such", "back", status=1).stderr

@@ -34,7 +34,7 @@ rank.end()
 values = rank.begin(LATENCY, {"size": 2})
 values.append(4.0)
 rank.end()
-time.sleep(30)
+time.sleep(30)  # ended long before by the thread that listens
 """
 
 

@@ -79,11 +79,14 @@ class Shell(Plugin):
 
     @abstractmethod
     def put(self, path: Path, to: str) -> None:
-        """Bring a file or a folder there, atomically; modes are kept, folders on the way made.
+        """Bring a file or a folder there; modes are kept, folders on the way made.
+
+        A file appears whole. Nothing that is there is ever removed, but files of the same name are
+        replaced.
 
         Args:
             path: of a file or folder here.
-            to: its path on the host; a folder there is replaced, with all that is in it.
+            to: its path on the host; a folder that is there already gets the files.
 
         Raises:
             ShellError: it could not be read here, or not be written there.

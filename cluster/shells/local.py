@@ -75,19 +75,21 @@ class Local(Shell):
             raise _failed("written", path, error) from error
 
     def put(self, path: Path, to: str) -> None:
-        """Copy beside it, then rename."""
+        """Copy beside it, then rename; a folder that is there gets the files."""
         target = Path(to)
+        if target.name in ("", ".."):
+            raise ShellError(f"{to!r} could not be written: it names no file or folder.")
         part = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             if path.is_dir():
-                shutil.copytree(path, part, symlinks=True)
-                self.remove(to)
+                shutil.copytree(path, target, symlinks=True, dirs_exist_ok=True)
             else:
                 shutil.copy2(path, part)
-            part.replace(target)
+                part.replace(target)
         except (OSError, shutil.Error) as error:
-            shutil.rmtree(part, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                part.unlink()
             raise _failed("written", to, error) from error
 
     def fetch(self, path: str, to: Path) -> None:

@@ -15,7 +15,7 @@ import shutil
 import socket
 import tarfile
 import threading
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import fabric
@@ -87,13 +87,12 @@ class Ssh(Shell):
 
     def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
         """Write beside the file, then rename."""
-        folder, _, name = path.rpartition("/")
-        part = f"{folder}/.{name}.{secrets.token_hex(4)}"
-        quoted = {word: shlex.quote(value) for word, value in (("to", path), ("part", part))}
+        target, beside = PurePosixPath(path), _beside(path)
+        to, part, folder = (shlex.quote(str(word)) for word in (target, beside, target.parent))
         script = (
-            f"mkdir -p -- {shlex.quote(folder or '/')} && cat > {quoted['part']}"
-            f" && chmod {mode:o} {quoted['part']} && mv -fT -- {quoted['part']} {quoted['to']}"
-            f" || {{ rm -f -- {quoted['part']}; exit 1; }}"
+            f"mkdir -p -- {folder} && (umask 077 && cat > {part})"
+            f" && chmod -- {mode:o} {part} && mv -fT -- {part} {to}"
+            f" || {{ rm -f -- {part}; exit 1; }}"
         )
         channel = self._command(["sh", "-c", script])
         try:
@@ -109,15 +108,20 @@ class Ssh(Shell):
             raise ShellError(f"{path} could not be written: {said.strip()}")
 
     def put(self, path: Path, to: str) -> None:
-        """Stream it as one archive into a folder beside its place, then rename."""
-        folder, _, name = to.rpartition("/")
-        part = f"{folder or '.'}/.{name}.{secrets.token_hex(4)}"
-        beside, target, inner = (shlex.quote(word) for word in (part, to, f"{part}/{name}"))
+        """Stream it as one archive into a folder beside its place, then rename.
+
+        A folder that is there already gets the files; nothing of it is removed.
+        """
+        target, beside = PurePosixPath(to), _beside(to)
+        name = target.name
+        there, part, inner = (shlex.quote(str(word)) for word in (target, beside, beside / name))
+        merge = f"cp -RpfT -- {inner} {there}"
         script = (
-            f"mkdir -p -- {beside} && tar -C {beside} -xf - && for attempt in 1 2 3 4 5; do"
-            # Two names may be one host: then somebody else puts the same at the same time.
-            f" rm -rf -- {target}; mv -fT -- {inner} {target} && break; done; status=$?;"
-            f" [ $status = 0 ] && [ -e {inner} ] && status=1; rm -rf -- {beside}; exit $status"
+            f"mkdir -p -- {part} && trap {shlex.quote(f'rm -rf -- {part}')} EXIT"
+            f" && tar -C {part} -xf - || exit;"
+            f" if [ -d {inner} ] && [ -d {there} ]; then {merge}; exit; fi;"
+            # Two names may be one host: then the folder may have come there meanwhile.
+            f" mv -fT -- {inner} {there} || {{ [ -d {inner} ] && {merge}; }}"
         )
         channel = self._command(["sh", "-c", script])
         complaints: list[bytes] = []
@@ -214,6 +218,19 @@ class Ssh(Shell):
             f"The connection to {self._access.host} broke during {argv[0]}: {why}.",
             means="Whether the command went on there is not known.",
         )
+
+
+def _beside(path: str) -> PurePosixPath:
+    """Give a new name in the folder of a path.
+
+    Raises:
+        ShellError: the path names no file or folder that could be written.
+
+    """
+    target = PurePosixPath(path)
+    if target.name in ("", ".."):
+        raise ShellError(f"{path!r} could not be written: it names no file or folder.")
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}")
 
 
 def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, to: Path) -> None:

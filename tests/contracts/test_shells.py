@@ -128,7 +128,7 @@ def test_what_cannot_be_written_or_fetched_is_an_error(shell: Shell, tmp_path: P
 
 
 def test_put_a_file_then_a_folder(shell: Shell, tmp_path: Path) -> None:
-    """Modes are kept; what was there before is replaced, also the second time."""
+    """Modes are kept; a second time is the same; nothing that was there is removed."""
     here = tmp_path / "here"
     (here / "in ner").mkdir(parents=True)
     (here / "in ner" / "a 'file'").write_text("content")
@@ -136,10 +136,10 @@ def test_put_a_file_then_a_folder(shell: Shell, tmp_path: Path) -> None:
     there = tmp_path / "far away" / "there"
     for _ in range(2):
         shell.put(here, str(there))
-        (there / "left over").write_text("x") if _ == 0 else None
+        (there / "theirs").write_text("x")
     shell.put(here / "in ner" / "a 'file'", str(tmp_path / "far away" / "one"))
 
-    assert [path.name for path in there.iterdir()] == ["in ner"]
+    assert sorted(path.name for path in there.iterdir()) == ["in ner", "theirs"]
     assert (there / "in ner" / "a 'file'").read_text() == "content"
     assert (there / "in ner" / "a 'file'").stat().st_mode & 0o777 == 0o751
     assert (tmp_path / "far away" / "one").read_text() == "content"
@@ -155,6 +155,21 @@ def test_what_cannot_be_put_is_an_error_and_leaves_nothing(shell: Shell, tmp_pat
 
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == ["file"]
     assert not list(tmp_path.glob(".there*"))
+
+
+@pytest.mark.parametrize("to", ["folder", "folder/", "folder/.", "/", "..", "folder/.."])
+def test_put_never_removes_a_folder(shell: Shell, tmp_path: Path, to: str) -> None:
+    """Whatever somebody in a hurry types: a file does not take a folder's place."""
+    place = tmp_path / "place"
+    (place / "folder").mkdir(parents=True)
+    (place / "folder" / "theirs").write_text("theirs")
+    (place / "file").write_text("x")
+    with pytest.raises(ShellError, match="could not be written"):
+        shell.put(place / "file", to if to == "/" else f"{place}/{to}")
+
+    assert (place / "folder" / "theirs").read_text() == "theirs"
+    assert sorted(path.name for path in place.iterdir()) == ["file", "folder"]
+    assert [path.name for path in (place / "folder").iterdir()] == ["theirs"]
 
 
 def test_connect_then_close_then_go_on(shell: Shell) -> None:
