@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import secrets
-import tempfile
+import shutil
 import threading
 import time
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -109,7 +111,7 @@ def install(
     def do(name: str, shell: Shell) -> None:
         try:
             with (logs / f"{name}.log").open("a") as log:
-                Host(machines[name], shell, log, common).install(lambda step: tell(name, step))
+                Host(machines[name], shell, log, partial(tell, name), common).install()
         finally:
             common.ended[name].set()
 
@@ -167,48 +169,60 @@ class Host:
         machine: the host.
         shell: to it.
         log: of what is done there.
+        tell: called with each step as it begins.
         common: to all hosts.
 
     """
 
-    def __init__(self, machine: Machine, shell: Shell, log: IO[str], common: Common) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        shell: Shell,
+        log: IO[str],
+        tell: Callable[[str], None],
+        common: Common,
+    ) -> None:
         """Keep who it is."""
         self._machine = machine
         self._shell = shell
         self._log = log
+        self._tell = tell
         self._common = common
-        self._others = common.ended.keys() - {machine.name}
-        self._new = f"{machine.folder}/{steps.NEW}/{common.token}"
+        self._step = ""
+        self._said: list[str] = []  # since the step began
         self._refused = ""  # why this machine had no wheels to push
 
-    def install(self, tell: Callable[[str], None]) -> None:
+    def install(self) -> None:
         """Do the steps that are not done yet.
 
-        Args:
-            tell: called with the name of each step as it begins.
-
         Raises:
-            ShellError: a step failed.
+            ShellError: one failed.
 
         """
-        tell("look")
         look, left = self._look()
-        if left and look.claim in self._others:
+        if left and look.claim in self._common.ended.keys() - {self._machine.name}:
             self._leave_to(look.claim)
         elif left:
             self._check(look)
-            for todo in left:
-                if todo.step.name != steps.PROGRAMS or look.missing:
-                    tell(todo.step.name)
-                    self._do(todo, look)
-        tell("ready")
+            self._push(left, look)
+            script = steps.BEGIN + "".join(todo.script for todo in left)
+            self._log.write(f"\n{script}")
+            self._run(script, [self._machine.folder, self._common.token], STEP_TIMEOUT)
+        self._begin("ready")
+
+    def _begin(self, step: str) -> None:
+        self._step = step
+        self._said.clear()
+        self._log.write(f"\n{steps.HEAD}{step}, {time.strftime('%F %T')}\n")
+        self._tell(step)
 
     def _look(self) -> tuple[Look, list[Todo]]:
         """Ask the host what it is and what was done there, and find what is left to do."""
+        self._begin("look")
         environment, machine = self._common.environment, self._machine
-        words = (machine.folder, self._common.token, machine.name, environment.mpi)
-        argv = ["sh", "-c", steps.LOOK, "sh", *words, *environment.programs]
-        look = steps.read(self._run("look", argv, COMMAND_TIMEOUT))
+        words = [machine.folder, self._common.token, machine.name, environment.mpi]
+        self._run(steps.LOOK, [*words, *environment.programs], COMMAND_TIMEOUT)
+        look = steps.read(self._said)
         return look, steps.left(steps.steps(environment, look, self._common.own), look)
 
     def _leave_to(self, other: str) -> None:
@@ -218,7 +232,7 @@ class Host:
             raise ShellError(
                 f"{self._machine.name} has the folder {self._machine.folder} in common with "
                 f"{other}, and what was made there does not serve it.",
-                remedy=f"See what became of {other}: {self._log.name}",
+                remedy=f"See what became of {other}: {Path(self._log.name).parent}/{other}.log",
             )
 
     def _check(self, look: Look) -> None:
@@ -228,44 +242,44 @@ class Host:
         if not look.python:
             raise ShellError(
                 f"{name} has no {steps.NEEDED}.",
-                means=f"There is {'; '.join(look.seen) or 'no python3 on its PATH'}.",
+                means=f"There is {', '.join(look.seen) or 'no python3 on its PATH'}.",
                 remedy=f"{install} python3.11",
             )
         if look.missing and not look.may_install:
+            missing = " ".join(look.missing)
             raise ShellError(
-                f"{' and '.join(look.missing)} missing on {name}, and not to be installed by us.",
-                means="We are not root there, and sudo wants a password.",
-                remedy=" ".join((install, *look.missing)),
+                f"{name} has no {missing}, and we may not install programs there.",
+                means="We are not root, and sudo wants a password.",
+                remedy=f"{install} {missing}",
             )
         if not look.has_mpi:
             raise ShellError(
                 f"There is no {mpi}/bin/mpirun on {name}.",
-                means="The option mpi names the prefix of an MPI that every host has.",
+                means="The option mpi names the prefix of an MPI that is on every host.",
                 remedy="Correct it, or leave it out: then Open MPI is installed.",
             )
 
-    def _do(self, todo: Todo, look: Look) -> None:
-        step, machine = todo.step, self._machine
+    def _push(self, left: list[Todo], look: Look) -> None:
+        """Bring what the steps need from here, all at once."""
+        self._begin("push")
         try:
-            self._bring(step, look)
+            with wheels.desk() as desk:
+                for todo in left:
+                    self._lay_out(todo.step, look, desk / todo.place)
+                self._shell.put(desk, f"{self._machine.folder}/{steps.NEW}/{self._common.token}")
         except ClusterError as error:
-            raise self._failed(step.name, error.what, error.means) from error
-        argv = ["sh", "-c", f"{steps.BEGIN}{step.script}{steps.END}", "sh"]
-        words = (machine.folder, self._common.token, todo.before, todo.after)
-        self._run(step.name, [*argv, *words], STEP_TIMEOUT, step.script)
+            raise self._failed(error.what, error.means, error.remedy) from error
 
-    def _bring(self, step: Step, look: Look) -> None:
-        """Push what a step needs from here."""
+    def _lay_out(self, step: Step, look: Look, place: Path) -> None:
         files = list(step.files)
-        if step.libraries and not self._bring_wheels(step, look):
+        if step.libraries and not self._lay_out_wheels(step, look, place):
             files.append(wheels.pip())
         for name, content in files:
-            with tempfile.TemporaryDirectory() as desk:
-                (path := Path(desk, name)).write_bytes(content)
-                self._shell.put(path, f"{self._new}/{name}")
+            place.mkdir(exist_ok=True)
+            (place / name).write_bytes(content)
 
-    def _bring_wheels(self, step: Step, look: Look) -> bool:
-        """Push the wheels of libraries; tell whether they are there."""
+    def _lay_out_wheels(self, step: Step, look: Look, place: Path) -> bool:
+        """Take the wheels of libraries from here; tell whether they can be had."""
         source = self._common.environment.source
         if source == "index":
             return False
@@ -276,41 +290,48 @@ class Host:
                 raise
             self._refused = str(error)
             return False
-        self._shell.put(folder, self._new)
+        shutil.copytree(folder, place, copy_function=_link)
         return True
 
-    def _run(self, step: str, argv: list[str], timeout: float, script: str = "") -> str:
-        """Run a command and log it; give what it printed."""
-        said: list[str] = []
+    def _run(self, script: str, words: list[str], timeout: float) -> None:
+        """Run a script; what it prints is logged, and its steps are told as they begin."""
+        argv = ["sh", "-c", script, "sh", *words]
+        try:
+            done = self._shell.run(argv, timeout=timeout, on_line=self._hear)
+        except ShellError as error:
+            raise self._failed(error.what, error.means, error.remedy) from error
+        if done.status != 0:
+            text = "\n".join([*self._said, done.stderr]).strip()
+            raise self._failed(f"exit status {done.status}.", tail(text, TAIL))
 
-        def hear(line: str) -> None:
-            said.append(line)
+    def _hear(self, line: str) -> None:
+        if line.startswith(steps.HEAD):
+            self._begin(line.removeprefix(steps.HEAD))
+        else:
+            self._said.append(line)
             self._log.write(f"{line}\n")
 
-        self._log.write(f"\n== {time.strftime('%F %T')} {step}\n{script}-- prints\n")
-        try:
-            done = self._shell.run(argv, timeout=timeout, on_line=hear)
-        except ShellError as error:
-            raise self._failed(step, error.what, error.means) from error
-        self._log.write(f"{done.stderr}-- exit status {done.status}\n")
-        self._log.flush()
-        if done.status != 0:
-            text = "\n".join([*said, done.stderr])
-            raise self._failed(step, f"exit status {done.status}.", tail(text.strip(), TAIL))
-        return "\n".join(said)
-
-    def _failed(self, step: str, why: str, means: str) -> ShellError:
+    def _failed(self, why: str, means: str, remedy: str = "") -> ShellError:
+        """Say which step of which host failed."""
         self._log.write(f"{why}\n{means}\n")
-        name, folder = self._machine.name, self._machine.folder
+        step = f"{self._machine.name}: the step {self._step!r} failed"
         if any(words in f"{why}\n{means}" for words in FULL):
             return ShellError(
-                f"{name}: the step {step!r} failed, because there its disk is full.",
+                f"{step}: the disk there is full.",
                 means=means or why,
-                remedy=f"Make room there for {folder}: {ROOM} are needed.",
+                remedy=f"Make room there for {self._machine.folder}: {ROOM} are needed.",
             )
-        refused = self._refused if step == "libraries" else ""
+        parts = (self._refused if self._step == steps.LIBRARIES_STEP else "", means)
         return ShellError(
-            f"{name}: the step {step!r} failed: {why}",
-            means="\n".join(part for part in (refused, means) if part),
-            remedy=f"All of it: {self._log.name}",
+            f"{step}: {why}",
+            means="\n".join(part for part in parts if part),
+            remedy=remedy or f"All of it: {self._log.name}",
         )
+
+
+def _link(source: str, target: str) -> None:
+    """Link a file, or copy it where the file system has no links."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)

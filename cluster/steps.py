@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 NEEDED = "Python 3.11 or newer"
 NEW = "new"  # the folder, in the machine's, that files for a step are brought into
 MARKER = "env/.steps"  # in the machine's folder; it goes when the environment is made anew
-PROGRAMS = "programs"
+LIBRARIES_STEP = "libraries"
+PROGRAMS_STEP = "programs"
 # Where programs may be that an SSH login without a terminal does not look for.
 PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LAUNCHERS = ("mpirun", "mpiexec", "mpicc", "prterun", "prted", "orterun", "orted", "ompi_info")
@@ -38,23 +39,23 @@ ln -sn "$name" ".claim-$token" 2> /dev/null
 echo "claim $(readlink ".claim-$token")"
 for python in env/bin/python3 python3 python3.14 python3.13 python3.12 python3.11; do
   command -v "$python" > /dev/null || continue
-  if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; then
-    "$python" -P -c '
-import os, sys, sysconfig
+  "$python" -IS -c '
+import sys
+if sys.version_info < (3, 11):
+    sys.exit(1)
+import os
 from importlib.util import find_spec
 if not find_spec("venv"):
-    sys.exit(1)
+    sys.exit(2)
 libc = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else ""
-print("python", os.path.realpath(sys.executable))
+print("python " + os.path.realpath(sys.executable))
 print("version %d.%d" % sys.version_info[:2])
 print("abi cp%d%d%s" % (*sys.version_info[:2], sys.abiflags))
-print("arch", os.uname().machine)
-print("glibc", (libc or "").replace("glibc ", ""))
-' && break
-    echo "seen $python without its module venv"
-  else
-    echo "seen $python $("$python" --version 2>&1 | sed -n '1s/^Python //p')"
-  fi
+print("arch " + os.uname().machine)
+print("glibc " + (libc or "").replace("glibc ", ""))
+' 2> /dev/null && break
+  [ $? = 2 ] && without=" without the module venv" || without=
+  echo "seen $python $("$python" --version 2>&1 | sed -n '1s/^Python //p')$without"
 done
 if [ "$python" = env/bin/python3 ]; then sed 's/^/done /' {MARKER} 2> /dev/null; fi
 for program in "$@"; do
@@ -72,29 +73,34 @@ done
 exit 0
 """
 
+# All steps that are left run as one command: for a short one, most of the time is its start.
 BEGIN = f"""\
 exec 2>&1
 set -eu
-new={NEW}/$2 done=$3 finished=$4
-unset PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
-PATH="$PATH:{PLACES}"
 cd -- "$1"
 trap 'rm -rf {NEW}' EXIT
+unset PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
+PATH="$PATH:{PLACES}"
 mark() {{ printf '%s' "$1" > {MARKER}.part && mv -f {MARKER}.part {MARKER}; }}
-[ ! -d env ] || mark "$done"
 """
-END = 'mark "$finished"\n'
+STEP = f"""
+echo {{head}}
+new={NEW}/$2/{{place}}
+[ ! -d env ] || mark {{before}}
+{{script}}mark {{after}}
+"""
+HEAD = "== "
 
 LIBRARIES = f"""\
 rm -rf env
 {{python}} -m venv --without-pip env
-if [ -e $new/pip-*.whl ]; then
-  env/bin/python3 "$(echo $new/pip-*.whl)"/pip install --quiet --no-input \\
+if [ -e "$new"/pip-*.whl ]; then
+  env/bin/python3 "$(echo "$new"/pip-*.whl)/pip" install --quiet --no-input \\
     --disable-pip-version-check --retries {wheels.RETRIES} --only-binary=:all: --no-deps \\
     --no-compile {{requirements}}
 else
-  PYTHONPATH=$(echo $new/installer-*.whl) env/bin/python3 -m installer --no-compile-bytecode \\
-    $new/*.whl
+  PYTHONPATH=$(echo "$new"/installer-*.whl) env/bin/python3 -m installer --no-compile-bytecode \\
+    "$new"/*.whl
 fi
 """
 
@@ -134,11 +140,12 @@ add() {
 """
 ADD = "command -v {program} || {{ add {program}; command -v {program}; }}\n"
 
+# What was installed must load; threads of a library would only cost time.
 OWN = """\
 packages=$(env/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 rm -rf "$packages"/cluster "$packages"/cluster-*.dist-info
-env/bin/python3 -m installer --no-compile-bytecode $new/*.whl
-{setting}env/bin/python3 -P -c '
+env/bin/python3 -IS -m zipfile -e "$new"/*.whl "$packages"
+{setting}OPENBLAS_NUM_THREADS=1 env/bin/python3 -P -c '
 import cluster.onhost, cluster.rank, mpi4py, numpy
 mpi4py.rc.initialize = False
 from mpi4py import MPI
@@ -178,17 +185,17 @@ class Look(Value, frozen=True, kw_only=True):
         return f"{self.manager} {VERBS.get(self.manager, 'install')}"
 
 
-def read(said: str) -> Look:
+def read(said: Sequence[str]) -> Look:
     """Read what a host printed.
 
     Args:
-        said: by the script `LOOK`.
+        said: its lines, by the script `LOOK`.
 
     Returns:
         The same as a value.
 
     """
-    pairs = [line.partition(" ")[::2] for line in said.splitlines()]
+    pairs = [line.partition(" ")[::2] for line in said]
     last = dict(pairs)
 
     def every(word: str) -> tuple[str, ...]:
@@ -217,8 +224,7 @@ class Step(Value, frozen=True, kw_only=True):
 
     Args:
         name: for people.
-        script: POSIX sh, run in the machine's folder after `BEGIN`; `$new` is the folder of what
-            was brought for it.
+        script: POSIX sh, run in the machine's folder; `$new` is the folder of what was brought.
         files: to bring: their names and bytes.
         libraries: whose wheels to bring, or to have from an index: exact requirements, which the
             script names too.
@@ -241,7 +247,7 @@ class Step(Value, frozen=True, kw_only=True):
             libraries count by their names and versions: what is ready must not need them here.
 
         """
-        digest = hashlib.blake2s(f"{before}\n{BEGIN}\n{self.script}".encode(), digest_size=12)
+        digest = hashlib.blake2s(f"{before}\n{BEGIN}{STEP}{self.script}".encode(), digest_size=12)
         for name, content in self.files:
             digest.update(f"\n{name} {len(content)}\n".encode() + content)
         return f"{digest.hexdigest()} {self.name}"
@@ -261,6 +267,22 @@ class Todo(Value, frozen=True, kw_only=True):
     before: str
     after: str
 
+    @property
+    def place(self) -> str:
+        """The name of the folder of what is brought for it."""
+        return self.step.name.replace(" ", "-")
+
+    @property
+    def script(self) -> str:
+        """What does it."""
+        return STEP.format(
+            head=shlex.quote(HEAD + self.step.name),
+            place=self.place,
+            before=shlex.quote(self.before),
+            script=self.step.script,
+            after=shlex.quote(self.after),
+        )
+
 
 def left(wanted: Sequence[Step], look: Look) -> list[Todo]:
     """Find what is left to do: what follows the first step that is not as it was done.
@@ -278,7 +300,7 @@ def left(wanted: Sequence[Step], look: Look) -> list[Todo]:
     for step, was in zip_longest(wanted, look.done[: len(wanted)]):
         line = step.mark(line)
         after = f"{before}{line}\n"
-        if todo or line != was or (step.name == PROGRAMS and look.missing):
+        if todo or line != was or (step.name == PROGRAMS_STEP and look.missing):
             todo.append(Todo(step=step, before=before, after=after))
         before = after
     return todo
@@ -300,7 +322,7 @@ def steps(environment: Environment, look: Look, own: tuple[str, bytes]) -> tuple
     return (
         _libraries(look.python, wheels.libraries(mpi)),
         *((_prepared(mpi),) if mpi else ()),
-        Step(name=PROGRAMS, script=INSTALL + "".join(map(_add, environment.programs))),
+        Step(name=PROGRAMS_STEP, script=INSTALL + "".join(map(_add, environment.programs))),
         Step(
             name="cluster",
             script=OWN.format(setting=f"LD_LIBRARY_PATH={_folders(mpi)} " if mpi else ""),
@@ -311,7 +333,7 @@ def steps(environment: Environment, look: Look, own: tuple[str, bytes]) -> tuple
 
 def _libraries(python: str, requirements: Sequence[str]) -> Step:
     return Step(
-        name="libraries",
+        name=LIBRARIES_STEP,
         script=LIBRARIES.format(
             python=shlex.quote(python), requirements=" ".join(map(shlex.quote, requirements))
         ),

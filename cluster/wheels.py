@@ -111,17 +111,35 @@ def fetch(target: Target, requirements: tuple[str, ...]) -> Path:
     digest = hashlib.blake2s("\n".join(requirements).encode(), digest_size=4).hexdigest()
     words = (target.abi, target.arch, f"glibc{target.glibc}", digest)
     folder = cache() / "wheels" / "-".join(words)
+    with _kept(folder.parent), _held(folder.with_name(f"{folder.name}.lock")):
+        if not folder.exists():
+            _download(target, requirements, folder)
+    return folder
+
+
+@contextmanager
+def desk() -> Iterator[Path]:
+    """Give an empty folder for what is about to be pushed; beside the wheels, so links do.
+
+    Raises:
+        ClusterError: it cannot be written.
+
+    """
+    with _kept(cache()), tempfile.TemporaryDirectory(prefix="push-", dir=cache()) as folder:
+        yield Path(folder)
+
+
+@contextmanager
+def _kept(folder: Path) -> Iterator[None]:
+    """Say what it means that a folder of the cache cannot be written."""
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with _held(folder.with_name(f"{folder.name}.lock")):
-            if not folder.exists():
-                _download(target, requirements, folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        yield
     except OSError as error:
         raise ClusterError(
-            f"Wheels cannot be kept in {folder.parent}: {error.strerror}.",
+            f"Wheels cannot be kept in {folder}: {error.strerror}.",
             remedy="Choose another folder: export CLUSTER_CACHE=...",
         ) from error
-    return folder
 
 
 @contextmanager

@@ -136,6 +136,9 @@ class Ssh(Shell):
                 tarfile.open(fileobj=stream, mode="w|", bufsize=CHUNK) as archive,
             ):
                 archive.add(path, arcname=name)
+                # They refer to the archive, so the stream would wait for the garbage collector,
+                # whose order makes paramiko's end of it complain.
+                archive.getmembers().clear()
         except OSError as error:
             why = error.strerror or str(error)
         channel.shutdown_write()
@@ -159,6 +162,7 @@ class Ssh(Shell):
             with tarfile.open(fileobj=channel.makefile("rb", CHUNK), mode="r|") as archive:
                 for member in archive:
                     _extract(archive, member, to)
+                archive.getmembers().clear()  # as in put
             status = channel.recv_exit_status()
             reader.join()
         except (OSError, tarfile.TarError) as error:
