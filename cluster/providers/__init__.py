@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cluster.errors import SpecError
 from cluster.model import Value
@@ -18,6 +18,20 @@ if TYPE_CHECKING:
 
 class NoOptions(Value, frozen=True, kw_only=True):
     """A provider without options of its own."""
+
+
+class EnvironmentOptions(Value, frozen=True, kw_only=True):
+    """What is installed on machines.
+
+    Args:
+        source: of what is installed: `index` (the hosts' own package index), `controller` (wheels
+            from here), or `auto`: from here, and where they cannot be had here, the index.
+        mpi: prefix of a prepared MPI on the hosts, such as /opt/amazon/openmpi.
+
+    """
+
+    source: Literal["auto", "index", "controller"] = "auto"
+    mpi: str = ""
 
 
 def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
@@ -114,3 +128,25 @@ class Provider(Plugin):
             ProvisionError: something is left.
 
         """
+
+    def names(self) -> tuple[str, ...]:
+        """Ask the provider of which clusters anything exists; none, where nothing is made.
+
+        Returns:
+            Their names, also of those that no journal knows of any more.
+
+        """
+        return ()
+
+    def console(self, machine: Machine) -> str:
+        """Give what a machine said while it came up, for whoever wonders why it does not answer.
+
+        Args:
+            machine: of a cluster.
+
+        Returns:
+            A text; empty if there is none.
+
+        """
+        del machine
+        return ""
