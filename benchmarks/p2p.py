@@ -53,6 +53,7 @@ ONEWAY = Definition(
     synchronisation="barrier of the pair before each value, outside the timed region",
     warm_up="2 messages, not timed, unless said otherwise",
     aggregation="each rank",
+    flow="one way",
 )
 LATENCY = Definition(
     benchmark="p2p",
@@ -82,6 +83,7 @@ BANDWIDTH = Definition(
     synchronisation="barrier of the pair before each value, outside the timed region",
     warm_up="10 windows up to 8192 B, 2 above, not timed, unless said otherwise",
     aggregation="one rank",
+    flow="one way",
 )
 BIDIRECTIONAL = Definition(
     benchmark="p2p",
@@ -97,6 +99,7 @@ BIDIRECTIONAL = Definition(
     synchronisation="barrier of the pair before each value, outside the timed region",
     warm_up="10 windows up to 8192 B, 2 above, not timed, unless said otherwise",
     aggregation="slowest rank",
+    flow="both ways",
 )
 
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Self
 from cluster.errors import SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from cluster.model import Scalar
 
 BYTES = {
     "": 1,
@@ -131,6 +133,22 @@ def format_size(size: int) -> str:
         if size >= BYTES[unit] and size % BYTES[unit] == 0:
             return f"{size // BYTES[unit]} {unit}"
     return f"{size} B"
+
+
+def format_point(params: Mapping[str, Scalar]) -> str:
+    """Give a point of the parameters: `100 MB, rank 1`.
+
+    Args:
+        params: by their names; a whole `size` is bytes.
+
+    Returns:
+        Its parts, with commas.
+
+    """
+    return ", ".join(
+        format_size(value) if key == "size" and isinstance(value, int) else f"{key} {value}"
+        for key, value in params.items()
+    )
 
 
 def format_value(value: float, unit: str) -> str:
