@@ -127,6 +127,11 @@ class Hosts:
             self._shells[place] = plugins.find(Shell, machine.shell)(machine)
         return self._shells[place]
 
+    def close(self) -> None:
+        """Let go of all connections; the next use makes new ones."""
+        for shell in self._shells.values():
+            shell.close()
+
     def attach_command(self, *, inside: bool = False) -> list[str]:
         """Give the command that shows the newest job live.
 

@@ -188,14 +188,20 @@ class Layout(Value, frozen=True, kw_only=True):
         addresses: of the hosts, in the order of the ranks; the same one may come again.
         ranks_per_host: how many ranks each entry runs.
         cores: how many cores the ranks of one host may use (of the host that has fewest).
+        sharing: how many of the hosts have the same cores (of those that most share).
         root: the ranks are started by the superuser.
+        networks: the only ones that ranks may use, such as `10.0.0.0/24`; any, if empty.
+        ssh_config: file on every host by which OpenSSH reaches the others; empty for one host.
 
     """
 
     addresses: tuple[str, ...]
     ranks_per_host: int = 1
     cores: int = 1
+    sharing: int = 1
     root: bool = False
+    networks: tuple[str, ...] = ()
+    ssh_config: str = ""
 
     @property
     def size(self) -> int:
@@ -216,7 +222,7 @@ class Layout(Value, frozen=True, kw_only=True):
     @property
     def oversubscribed(self) -> bool:
         """Whether any host has more ranks than cores that they may use."""
-        return max(self.slots.values()) > self.cores
+        return max(self.slots.values()) * self.sharing > self.cores
 
 
 class Completed(Value, frozen=True, kw_only=True):
@@ -348,6 +354,32 @@ class Summary(Value, frozen=True, kw_only=True):
     share: float | None = None
 
 
+class Interface(Value, frozen=True, kw_only=True):
+    """A network interface of a host, with its IPv4 address.
+
+    Args:
+        name: such as `eth0`.
+        address: IPv4.
+        prefix: bits of the address that name its network.
+        mtu: bytes of a packet without its frame.
+        speed: bytes per second in each direction, as the driver says; none if it does not.
+
+    """
+
+    name: str
+    address: str
+    prefix: int
+    mtu: int
+    speed: float | None = None
+
+    @property
+    def network(self) -> str:
+        """Its network, such as `10.0.0.0/24`."""
+        import ipaddress  # noqa: PLC0415 - rarely needed
+
+        return str(ipaddress.IPv4Interface(f"{self.address}/{self.prefix}").network)
+
+
 class Facts(Value, frozen=True, kw_only=True):
     """What a host is, as it said itself.
 
@@ -369,6 +401,9 @@ class Facts(Value, frozen=True, kw_only=True):
         tmux: version, if there is one.
         libraries: versions of the Python packages that matter.
         variables: environment variables from an allow-list.
+        interfaces: its network interfaces, without loopback.
+        reached: the address at which our SSH connection reached it; empty if there is none.
+        boot: of its kernel: hosts that have the same one share its cores.
 
     """
 
@@ -389,6 +424,9 @@ class Facts(Value, frozen=True, kw_only=True):
     tmux: str | None
     libraries: dict[str, str]
     variables: dict[str, str]
+    interfaces: tuple[Interface, ...] = ()
+    reached: str = ""
+    boot: str = ""
 
 
 class JobRecord(Value, frozen=True, kw_only=True):

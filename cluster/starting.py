@@ -14,6 +14,8 @@ from cluster.benchmark import Benchmark, convert, encode
 from cluster.errors import SpecError
 from cluster.jobs import script
 from cluster.model import ClusterSpec, Facts, JobRecord, Layout, Machine, Record, Value
+from cluster.peers import FILE as PARTY_FILE
+from cluster.peers import Party, Peer
 from cluster.starters import Starter
 from cluster.version import __version__
 
@@ -31,6 +33,11 @@ class Launched(Protocol):
     machines: tuple[Machine, ...]
     facts: tuple[Facts, ...]
     phases: dict[str, float]
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the environment wants in that of every rank."""
+        ...
 
     @property
     def layout(self) -> Layout:
@@ -114,6 +121,7 @@ def prepare(
     env = {
         "PATH": posixpath.join(home, machine.bin),
         **cluster.facts[0].variables,
+        **cluster.variables,
         **starter.env(cluster.layout),
     }
     return Ready(
@@ -121,8 +129,18 @@ def prepare(
         record=record,
         job=JobRecord(session=session, folder=there, run=str(folder), benchmark=chosen.name, at=at),
         script=script(session, there, argv, env, timeout),
-        files={chosen.source.name: chosen.source.read_text()},
+        files={chosen.source.name: chosen.source.read_text(), **_peers(cluster)},
     )
+
+
+def _peers(cluster: Launched) -> dict[str, str]:
+    """Tell the job's first host of the others, if there are any."""
+    layout = cluster.layout
+    if not layout.ssh_config:
+        return {}
+    others = tuple(Peer(name=m.name, address=m.address) for m in cluster.machines[1:])
+    party = Party(peers=others, ssh_config=layout.ssh_config)
+    return {PARTY_FILE: msgspec.json.encode(party).decode()}
 
 
 def _planned(

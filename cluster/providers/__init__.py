@@ -61,6 +61,9 @@ class Provider(Plugin):
     Options: ClassVar[type[Value]] = NoOptions
     """The provider's own options (`--option KEY=VALUE`), typed."""
 
+    makes_machines: ClassVar[bool] = True
+    """Whether `destroy` takes the machines away with all that is on them."""
+
     def default_hosts(self, options: dict[str, str]) -> int:
         """Tell how many machines are meant if nobody says: two, that they can talk.
 

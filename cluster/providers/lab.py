@@ -106,7 +106,6 @@ mount -t tmpfs -o mode=1777 shm dev/shm
 mount -t devpts -o newinstance,ptmxmode=0666,mode=620,gid=5 devpts dev/pts
 mount -t tmpfs -o mode=755 run run
 mkdir run/sshd run/old
-echo cubic > proc/sys/net/ipv4/tcp_congestion_control 2> /dev/null || :
 pivot_root . run/old
 cd /
 umount -l run/old

@@ -42,6 +42,7 @@ class Ssh(Provider):
     """Hosts that are there already."""
 
     Options: ClassVar[type[Value]] = SshOptions
+    makes_machines: ClassVar[bool] = False
 
     def default_hosts(self, options: dict[str, str]) -> int:
         """Count the machines that are named."""
