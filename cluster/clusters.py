@@ -42,7 +42,7 @@ from cluster.settling import (
 from cluster.starting import Ready, check_bench, prepare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from types import TracebackType
 
     from cluster.runs import Run
@@ -263,9 +263,9 @@ class Cluster(Hosts):
             case journal.Settled():
                 self._settled.add(entry.run)
 
-    def _examine(self) -> None:
+    def _examine(self, programs: Sequence[str]) -> None:
         """Ask every host what it is, and whether a job could run there."""
-        if self.facts:
+        if self.facts and all(set(programs) <= set(fact.programs) for fact in self.facts):
             return
         hosts = {machine.name: machine for machine in self.machines}
         if len(self.shells()) > 1:
@@ -274,8 +274,8 @@ class Cluster(Hosts):
                 means="Ranks cannot be started across several real hosts yet.",
                 remedy="Use one: --hosts 1 --ranks-per-host 2",
             )
-        found = on_each(self.shells(), lambda name, shell: examine(shell, hosts[name]))
-        check_tools(tuple(found.values()))
+        found = on_each(self.shells(), lambda name, shell: examine(shell, hosts[name], programs))
+        check_tools(tuple(found.values()), programs)
         self.facts = tuple(found.values())
         self._journal.append(journal.Examined(facts=self.facts))
 
@@ -324,7 +324,7 @@ class Cluster(Hosts):
 
         """
         chosen, checked = check_bench(self.spec, benchmark, params, timeout)
-        self._examine()
+        self._examine(chosen.programs)
         self._end_previous()
         self.phases = {phase: s for phase, s in self.phases.items() if phase == "launch"}
         ready = prepare(self, chosen, checked, runs_root(runs), timeout)

@@ -369,6 +369,8 @@ class Facts(Value, frozen=True, kw_only=True):
         tmux: version, if there is one.
         libraries: versions of the Python packages that matter.
         variables: environment variables from an allow-list.
+        programs: what each program that was asked for says of its version; where it is, if it says
+            nothing.
 
     """
 
@@ -389,6 +391,7 @@ class Facts(Value, frozen=True, kw_only=True):
     tmux: str | None
     libraries: dict[str, str]
     variables: dict[str, str]
+    programs: dict[str, str] = {}
 
 
 class JobRecord(Value, frozen=True, kw_only=True):
