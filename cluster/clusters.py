@@ -46,7 +46,7 @@ from cluster.settling import (
 from cluster.starting import Ready, check_bench, prepare
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from cluster.runs import Run
@@ -330,14 +330,14 @@ class Cluster(Hosts):
         self._variables = variables(wanted)
         self._note_phase("install", began)
 
-    def _examine(self) -> None:
+    def _examine(self, programs: Sequence[str]) -> None:
         """Ask every host what it is, and whether a job could run there."""
-        if self.facts:
+        if self.facts and all(set(programs) <= set(fact.programs) for fact in self.facts):
             return
         hosts = {machine.name: machine for machine in self.machines}
-        found = on_each(self.shells(), lambda name, shell: examine(shell, hosts[name]))
+        found = on_each(self.shells(), lambda name, shell: examine(shell, hosts[name], programs))
         facts = tuple(found.values())
-        check_tools(facts)
+        check_tools(facts, programs)
         if len(found) > 1:
             self._note_addresses(common(self.machines, facts))
         self._journal.append(journal.Examined(facts=facts))
@@ -441,7 +441,7 @@ class Cluster(Hosts):
         chosen, checked = check_bench(self.spec, benchmark, params, timeout)
         self.phases = {phase: s for phase, s in self.phases.items() if phase == "launch"}
         self.install(chosen.programs)
-        self._examine()
+        self._examine(chosen.programs)
         self._join()
         self._end_previous()
         ready = prepare(self, chosen, checked, runs_root(runs), timeout)

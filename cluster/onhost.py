@@ -2,7 +2,7 @@
 
 Run there as `python3 -m cluster.onhost VERB`; every answer is JSON, a line each:
 
-facts            what this host is
+facts PROGRAM... what this host is, and which of these programs it has
 look FOLDER      how far a job is
 watch FOLDER     what a job writes, as it writes it, until it ends
 stop FOLDER      end a job's processes, the ranks first, and wait until they are gone
@@ -94,8 +94,11 @@ class Running(Value, frozen=True, kw_only=True, tag="running"):
 Event = Wrote | Running | Ended | Lost
 
 
-def facts() -> Facts:
+def facts(*programs: str) -> Facts:
     """Collect what this host is.
+
+    Args:
+        programs: to look for.
 
     Returns:
         The facts.
@@ -124,6 +127,7 @@ def facts() -> Facts:
         interfaces=tuple(_interfaces()),
         reached=" ".join(os.environ.get("SSH_CONNECTION", "").split()[2:3]),
         boot=_text(Path("/proc/sys/kernel/random/boot_id")),
+        programs={p: _version(p, "--version") or path for p in programs if (path := _found(p))},
     )
 
 
@@ -494,9 +498,13 @@ def _library(name: str) -> str:
         return ""
 
 
-def _version(program: str, flag: str) -> str | None:
+def _found(program: str) -> str | None:
     beside = Path(sys.executable).parent
-    path = shutil.which(program, path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
+    return shutil.which(program, path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
+
+
+def _version(program: str, flag: str) -> str | None:
+    path = _found(program)
     if path is None:
         return None
     try:
@@ -531,7 +539,7 @@ def main(verb: str, *words: str) -> int:
     """
     match verb:
         case "facts":
-            _print(facts())
+            _print(facts(*words))
         case "look":
             _print(look(Path(words[0])))
         case "watch":

@@ -164,7 +164,7 @@ def _planned(
         argv=tuple(sys.argv),
         definitions={definition.id: definition for definition in chosen.selected(params)},
         environment=cluster.facts,
-        notes=_notes(cluster.layout),
+        notes=(*_notes(cluster.layout), *chosen.notes(params, cluster.facts)),
         phases=dict(cluster.phases),
         software=__version__,
     )
