@@ -124,7 +124,7 @@ class Host(Value, frozen=True, kw_only=True):
     user: str
     folder: str
     path: str
-    variables: dict[str, str] = {}
+    variables: dict[str, str]
 
 
 class Door(Value, frozen=True, kw_only=True):

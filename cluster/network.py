@@ -58,7 +58,7 @@ def common(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> Network:
         "The hosts have no network in common: "
         + "; ".join(f"{fact.host}: {_listed(fact)}" for fact in facts),
         means="Ranks on different hosts could not reach one another.",
-        remedy="Name them by addresses at which they reach one another: --option hosts=10.0.0.5,...",
+        remedy="Name them by addresses of a network of their own: --option hosts=10.0.0.5,10.0.0.6",
     )
 
 

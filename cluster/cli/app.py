@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cluster import journal, plugins, runs
-from cluster.cli import doctor, flags, hosts
+from cluster.cli import doctor, flags, gc, hosts, lab
 from cluster.cli.bench import BenchGroup
 from cluster.cli.live import Live
 from cluster.cli.show import print_json, shortened, show_newest, show_run, table
@@ -48,6 +48,8 @@ app.add_typer(
     name="bench",
 )
 app.add_typer(hosts.commands)
+app.command()(lab.lab)
+app.command()(gc.gc)
 
 
 class ClusterRow(Value, frozen=True, kw_only=True):

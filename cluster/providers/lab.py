@@ -164,7 +164,7 @@ class Lab(Provider):
         refuse(spec, REFUSED)
         options = msgspec.convert(spec.options, LabOptions, strict=False)
         _check_options(spec, options)
-        _check_machine(options)
+        _check_machine()
         rate = f" of {options.rate}" if options.rate else ""
         overlay = f", {options.overlay} over it" if options.overlay else ""
         links = f"links{rate}, MTU {options.mtu}{overlay}"
@@ -319,7 +319,7 @@ def _check_options(spec: ClusterSpec, options: LabOptions) -> None:
         )
 
 
-def _check_machine(options: LabOptions) -> None:
+def _check_machine() -> None:
     if sys.platform != "linux":
         raise SpecError("A lab is made of Linux namespaces; this is not Linux.")
     if os.geteuid() != 0:

@@ -53,8 +53,8 @@ class Mpirun(Starter):
         variables = {ADDRESSES: ",".join(layout.places)}
         if layout.ssh_config:
             agent, networks = f"ssh -F {layout.ssh_config}", ",".join(layout.networks)
-            variables |= {name: agent for name in AGENTS}
-            variables |= {name: networks for name in INCLUDES}
+            variables |= dict.fromkeys(AGENTS, agent)
+            variables |= dict.fromkeys(INCLUDES, networks)
         return variables
 
 
