@@ -14,7 +14,7 @@ import msgspec
 
 from cluster import journal, mesh, plugins, runs
 from cluster.benchmark import convert
-from cluster.environment import check_tools, examine, install, variables
+from cluster.environment import check_tools, examine, install
 from cluster.errors import ClusterError, JobError, ProvisionError, SpecError, Timeout, tail
 from cluster.fanout import connect_all, on_each
 from cluster.hosts import Hosts
@@ -43,6 +43,7 @@ from cluster.settling import (
     settle,
     succeeded,
 )
+from cluster.steps import variables
 from cluster.starting import Ready, check_bench, prepare
 
 if TYPE_CHECKING:

@@ -181,6 +181,23 @@ class Machine(Value, frozen=True, kw_only=True):
     link: Link | None = None
 
 
+class Environment(Value, frozen=True, kw_only=True):
+    """What a host needs before anything can be measured on it.
+
+    Args:
+        source: where Python libraries come from: the host's own package `index`, or this machine,
+            the `controller`, which downloads them once; `auto` is the latter, else the former.
+        mpi: prefix of a prepared MPI on the hosts, such as `/opt/amazon/openmpi`; if it is empty,
+            Open MPI is installed with the libraries.
+        programs: beyond Python; each one's name is also that of its package.
+
+    """
+
+    source: Literal["auto", "index", "controller"] = "auto"
+    mpi: str = ""
+    programs: tuple[str, ...] = ("tmux",)
+
+
 class Layout(Value, frozen=True, kw_only=True):
     """Which hosts run how many ranks.
 

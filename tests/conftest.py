@@ -34,6 +34,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sockets = tempfile.mkdtemp(prefix="ct")  # short: the path of a socket has at most 107 bytes
     monkeypatch.setenv("CLUSTER_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("CLUSTER_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setenv("CLUSTER_CACHE", str(ROOT / ".cache"))  # wheels are downloaded once
     monkeypatch.setenv("TMUX_TMPDIR", sockets)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TERM", "xterm-256color")

