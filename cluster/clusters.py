@@ -43,8 +43,8 @@ from cluster.settling import (
     settle,
     succeeded,
 )
-from cluster.steps import variables
 from cluster.starting import Ready, check_bench, prepare
+from cluster.steps import variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
