@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cluster import programs
 from cluster.errors import ClusterError
 from cluster.programs import complete, free_port, listens, serving
 from tests.conftest import processes, until
@@ -155,3 +156,9 @@ def test_a_free_port_is_free() -> None:
     assert not listens(port)
     with socket.create_server(("127.0.0.1", port)):
         assert listens(port)
+
+
+def test_a_host_without_ipv6_is_fine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs, "TABLES", (home / "none", programs.TABLES[0]))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        assert listens(server.getsockname()[1])
