@@ -35,6 +35,7 @@ os.execv(argv[0], argv)
 # A program that finds these would take itself for the rank, and so would whoever stops the ranks.
 OF_RANKS = ("PMIX_", "PMI_", "OMPI_COMM_WORLD_")
 BY_SIGNAL = 128  # how a shell says that a signal ended a process
+TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))  # without IPv6 there is no second
 LISTEN = "0A"  # the state of a socket in /proc/net/tcp
 NAP = 0.005  # seconds between two looks at a port
 PATIENCE = 10.0  # seconds for a server to listen
@@ -178,8 +179,10 @@ def listens(port: int) -> bool:
         Whether it is so.
 
     """
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
-        for line in Path(table).read_text().splitlines()[1:]:
+    for table in TABLES:
+        if not table.exists():
+            continue
+        for line in table.read_text().splitlines()[1:]:
             _, local, _, state, *_ = line.split()
             if state == LISTEN and int(local.rpartition(":")[2], 16) == port:
                 return True
