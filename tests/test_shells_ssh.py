@@ -79,7 +79,7 @@ def test_nobody_listens(sshd: Sshd) -> None:
 
 def test_somebody_listens_who_speaks_no_ssh(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     """A host that accepts and says nothing is given up in time."""
-    monkeypatch.setattr("cluster.shells.ssh.CONNECT_TIMEOUT", 1.0)
+    monkeypatch.setattr("cluster.connecting.CONNECT_TIMEOUT", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         port: int = mute.getsockname()[1]
         with pytest.raises(ShellError, match="could not be connected"):
