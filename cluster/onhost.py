@@ -325,10 +325,21 @@ def stop(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
         _signal(int(pid), signal.SIGTERM)
     end = _wait(folder, grace)
     if end is None:
-        for straggler in {*(_session(int(pid)) if pid else ()), *ranks(folder)}:
-            _signal(straggler, signal.SIGKILL)
+        _force(folder, int(pid) if pid else None)
         end = _wait(folder, GRACE) or Lost(reason="its processes could not be ended")
     return end
+
+
+def _force(folder: Path, leader: int | None) -> None:
+    """Kill what is left, again until nothing is: a process may be born while we look."""
+    deadline = time.monotonic() + GRACE
+    while time.monotonic() < deadline:
+        left = {*(_session(leader) if leader else ()), *ranks(folder)}
+        if not left:
+            return
+        for straggler in left:
+            _signal(straggler, signal.SIGKILL)
+        time.sleep(POLL)
 
 
 def _late(began: float) -> bool:
@@ -448,11 +459,12 @@ def ranks(folder: Path) -> list[int]:
 
 
 def _session(leader: int) -> list[int]:
-    """Give the processes of a session: the job's script leads one."""
+    """Give the living processes of a session: the job's script leads one."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if os.getsid(int(path.name)) == leader:
+            state = (path / "stat").read_text().rpartition(")")[2].split()[0]
+            if os.getsid(int(path.name)) == leader and state != "Z":
                 found.append(int(path.name))
     return found
 

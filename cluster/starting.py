@@ -173,7 +173,7 @@ def _planned(
 def _notes(layout: Layout) -> tuple[str, ...]:
     if not layout.oversubscribed:
         return ()
-    ranks = max(layout.slots.values())
+    ranks = max(layout.slots.values()) * layout.sharing
     what = f"{ranks} ranks share {layout.cores} usable core(s)"
     means = "a waiting rank gives its core away (mpi_yield_when_idle), and that is in every time"
     return (f"{what}: {means}.",)

@@ -130,7 +130,17 @@ def test_what_is_not_asked_for() -> None:
 @pytest.mark.parametrize(
     ("kind", "defaults"),
     [
-        (Layout, {"ranks_per_host": 1, "cores": 1, "root": False}),
+        (
+            Layout,
+            {
+                "ranks_per_host": 1,
+                "cores": 1,
+                "sharing": 1,
+                "root": False,
+                "networks": (),
+                "ssh_config": "",
+            },
+        ),
         (Measurement, {"bytes": 0, "complete": True}),
         (model.Summary, {"complete": True, "bound": None, "share": None}),
         (model.Plan, {"costs": False}),
@@ -138,7 +148,10 @@ def test_what_is_not_asked_for() -> None:
         (Machine, {"access": None, "link": None}),
         (model.Link, {"mtu": 1500, "encapsulation": 0}),
         (Definition, {"flow": ""}),
-        (model.Facts, {}),
+        (
+            model.Facts,
+            {"interfaces": (), "reached": "", "boot": "", "programs": msgspec.NODEFAULT},
+        ),
     ],
 )
 def test_what_need_not_be_said(kind: type[Value], defaults: dict[str, object]) -> None:

@@ -17,7 +17,7 @@ def gc(
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Remove what is found.")] = False,
     json: flags.Json = False,
 ) -> None:
-    """Find what was made and then forgotten; with -y, remove it and look again.
+    """Find what was forgotten; -y removes it.
 
     Example: cluster gc -y
     """

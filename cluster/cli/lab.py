@@ -43,7 +43,7 @@ def lab(
         ),
     ] = "",
 ) -> None:
-    """Change the link of a host of a lab while it runs, or kill the host.
+    """Slow, cut, heal or kill a host of a lab.
 
     Example: cluster lab mine slow 1 --rate 100mbit
     """

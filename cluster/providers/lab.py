@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
-import cluster
 from cluster import journal
 from cluster.errors import ProvisionError, SpecError, Timeout, tail
+from cluster.labfiles import INIT, SSHD_CONFIG, VXLAN, Upper, links, private, shape, text_of
 from cluster.model import Access, ClusterSpec, Link, Machine, Plan, Resource, Value
 from cluster.providers import EnvironmentOptions, Provider, refuse
 from cluster.units import format_rate, parse_rate
@@ -50,23 +50,14 @@ TOOLS = {
     "ssh-keygen": "openssh-client",
 }
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
-MASKED = ("/home", "/root", "/tmp", "/opt", "/srv", "/var/tmp")  # noqa: S108 - emptied, not used
 SSHD = "/usr/sbin/sshd"
 ROOMS = 64  # labs at once: one network of 1024 addresses for each
 UNDERLAY, OVERLAY = "198.18.0.0/16", "198.19.0.0/16"  # RFC 2544: for measuring networks
 PREFIX = 22  # of each room's network
 FIRST = 2  # our own address is 1
 SPARE = 3  # of a network's addresses: its own, its broadcast's, ours
-VNI, GROUP = 1, "239.198.18.1"
 READY_WITHIN = 60.0  # seconds for all hosts to be up
 GONE_WITHIN = 30.0  # seconds for killed processes to leave
-FRAME = 14  # bytes of a packet's Ethernet header: what a queueing discipline counts
-WIRE = 38  # bytes that it takes on a real line: preamble, header, checksum and gap
-VXLAN = 50  # bytes of each packet that VXLAN over IPv4 takes
-SMALLEST_BURST = 70_000  # bytes: one packet may be 64 KiB until the very last moment
-BURST = 0.001  # seconds of the rate that may pass at once
-QUEUE = 0.020  # seconds of the rate that may wait
-SMALLEST_QUEUE = 200_000  # bytes
 POLL = 0.005  # seconds
 SHORTEST = 4  # words of the command line of a host: init, cluster, number, and an empty end
 
@@ -79,58 +70,6 @@ for number; do
     sh "$init" "$name" "$number" <&3 3<&- &
   echo "$number $!"
 done
-"""
-
-# One file for all hosts and the switch; $1 is the cluster, $2 the number. Whoever starts it holds
-# the other end of its standard input: should that process die, nothing stays half made.
-INIT = r"""#!/bin/sh
-set -eu
-echo "$2 made"
-cd "${0%/*}"
-if [ "$2" = switch ]; then exec sleep infinity < /dev/null > /dev/null 2>&1; fi
-cd "hosts/$2"
-trap 'echo "$2 failed"' EXIT
-exec 2> log
-cat > /dev/null
-[ -e ../../linked ]
-echo "$1-$2" > /proc/sys/kernel/hostname
-ip -batch links
-tc -batch shape
-mount -t overlay overlay -o "lowerdir=$(cat ../../root),upperdir=upper,workdir=work" root
-cd root
-mount -t proc proc proc
-mount -t sysfs sysfs sys
-[ ! -d /sys/fs/cgroup ] || mount --rbind /sys/fs/cgroup sys/fs/cgroup
-mount --bind /dev dev
-mount -t tmpfs -o mode=1777 shm dev/shm
-mount -t devpts -o newinstance,ptmxmode=0666,mode=620,gid=5 devpts dev/pts
-mount -t tmpfs -o mode=755 run run
-mkdir run/sshd run/old
-pivot_root . run/old
-cd /
-umount -l run/old
-rmdir run/old
-/usr/sbin/sshd -t -f /etc/ssh/cluster_config
-trap - EXIT
-echo "$2 up"
-exec /usr/sbin/sshd -D -e -f /etc/ssh/cluster_config < /dev/null > /var/log/cluster-sshd.log 2>&1
-"""
-
-SSHD_CONFIG = """\
-Port 22
-HostKey /etc/ssh/cluster_host_key
-AuthorizedKeysFile /etc/ssh/cluster_authorized_keys
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-PermitRootLogin prohibit-password
-UsePAM no
-UseDNS no
-PidFile none
-PrintMotd no
-PrintLastLog no
-MaxStartups 1000
-MaxSessions 1000
-Subsystem sftp internal-sftp
 """
 
 
@@ -211,7 +150,7 @@ class Lab(Provider):
     def console(self, machine: Machine) -> str:
         """Give what a host's first process said before it stopped."""
         _, _, name = machine.name.split(".")
-        return _text(journal.of(name).folder / "lab" / "hosts" / _number(machine) / "log")
+        return text_of(journal.of(name).folder / "lab" / "hosts" / _number(machine) / "log")
 
 
 class Place(Value, frozen=True, kw_only=True):
@@ -279,7 +218,7 @@ def alter(machine: Machine, verb: Verb, rate: str = "") -> Machine:
             f"{machine.name} does not run any more.", remedy=f"Make it anew: cluster down {name}"
         )
     host, switch = running[number], running["switch"]
-    made = msgspec.json.decode(_text(host.folder / "options.json"), type=LabOptions)
+    made = msgspec.json.decode(text_of(host.folder / "options.json"), type=LabOptions)
     if verb == "kill":
         _kill_all([host])
     elif verb == "cut":
@@ -287,8 +226,8 @@ def alter(machine: Machine, verb: Verb, rate: str = "") -> Machine:
     else:
         made = _slower(made, rate) if verb == "slow" else made
         _inside(switch.pid, "ip", f"link set dev h{number} up\n")
-        _inside(switch.pid, "tc", _shape(f"h{number}", made))
-        _inside(host.pid, "tc", _shape("eth0", made))
+        _inside(switch.pid, "tc", shape(f"h{number}", _line(made), made.mtu))
+        _inside(host.pid, "tc", shape("eth0", _line(made), made.mtu))
     return msgspec.structs.replace(machine, link=_link(made))
 
 
@@ -334,15 +273,12 @@ def _check_machine() -> None:
             f"A lab needs {' and '.join(missing)}, which this machine does not have.",
             remedy=f"Type: sudo apt-get install {' '.join(missing)}",
         )
-    if "\toverlay\n" not in _text(Path("/proc/filesystems")):
+    if "\toverlay\n" not in text_of(Path("/proc/filesystems")):
         raise SpecError("This kernel has no overlay file system.", remedy="Type: modprobe overlay")
 
 
 def _which(tool: str) -> str | None:
     return shutil.which(tool, path=f"{os.environ.get('PATH', '')}:{SBIN}")
-
-
-# The files of the hosts
 
 
 def _write_files(place: Place, hosts: int, options: LabOptions) -> None:
@@ -356,105 +292,30 @@ def _write_files(place: Place, hosts: int, options: LabOptions) -> None:
         host = place.host(number)
         for part in ("upper", "work", "root"):
             (host / part).mkdir(parents=True)
-        ssh = _Upper(host / "upper", Path(options.root)).folder("/etc/ssh")
-        keys.append(ssh / "cluster_host_key")
+        keys.append(_upper(place, number, options).folder("/etc/ssh") / "cluster_host_key")
     making = [
         subprocess.Popen(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(key)])
         for key in keys
     ]
     if any(process.wait() for process in making):
         raise ProvisionError("ssh-keygen could not make the keys of the lab.")
-    names = [f"{place.name}-{number}" for number in range(hosts)]
+    hidden = private() if options.root == "/" else []
     for number in range(hosts):
-        _write_host(_Upper(place.host(number) / "upper", Path(options.root)), place, names, number)
-
-
-def _write_host(upper: _Upper, place: Place, names: Sequence[str], number: int) -> None:
-    """Write what is different on a host from the root file system below it."""
-    options = msgspec.json.decode(_text(place.folder / "options.json"), type=LabOptions)
-    if options.root == "/":
-        for path in _private():
+        upper = _upper(place, number, options)
+        for path in hidden:
             upper.empty(path)
-    upper.write("/etc/ssh/cluster_config", SSHD_CONFIG)
-    upper.write("/etc/ssh/cluster_authorized_keys", _text(place.folder / "key.pub"))
-    upper.write("/etc/hostname", f"{names[number]}\n")
-    upper.let_in(options.user)
+        upper.write("/etc/ssh/cluster_config", SSHD_CONFIG)
+        upper.write("/etc/ssh/cluster_authorized_keys", text_of(place.folder / "key.pub"))
+        upper.write("/etc/hostname", f"{place.name}-{number}\n")
+        upper.let_in(options.user)
 
 
-def _private() -> list[str]:
-    """Give the folders of this machine that a host must not see."""
-    checkout = Path(cluster.__file__).resolve().parent.parent
-    own = [journal.root()]
-    own += [checkout] if (checkout / "pyproject.toml").exists() else []
-    own += [Path(sys.prefix)] if sys.prefix != sys.base_prefix else []
-    given = [*map(Path, MASKED), *own]
-    existing = [path.resolve() for path in given if path.is_dir()]
-    return [str(path) for path in existing if not any(p in path.parents for p in existing)]
+def _upper(place: Place, number: int, options: LabOptions) -> Upper:
+    return Upper(place.host(number) / "upper", Path(options.root))
 
 
-class _Upper:
-    """The writable layer of a host, before the host exists.
-
-    Args:
-        folder: of the layer.
-        lower: the root file system below it.
-
-    """
-
-    def __init__(self, folder: Path, lower: Path) -> None:
-        self._folder = folder
-        self._lower = lower
-
-    def folder(self, path: str) -> Path:
-        """Make a folder and those above it, each with the owner and mode that it has below."""
-        here = self._folder
-        _alike(here, self._lower)
-        for part in Path(path).parts[1:]:
-            here /= part
-            if not here.is_dir():
-                here.mkdir()
-                _alike(here, self._lower / here.relative_to(self._folder))
-        return here
-
-    def empty(self, path: str) -> None:
-        """Hide what a folder holds below."""
-        os.setxattr(self.folder(path), "trusted.overlay.opaque", b"y")
-
-    def write(self, path: str, text: str, mode: int = 0o644) -> None:
-        """Write a file."""
-        target = self.folder(str(Path(path).parent)) / Path(path).name
-        target.write_text(text)
-        target.chmod(mode)
-
-    def let_in(self, user: str) -> None:
-        """Make a user who can log in with a key: sshd turns locked accounts away."""
-        users = _text(self._lower / "etc/passwd").splitlines()
-        known = {line.split(":")[0]: line.split(":") for line in users}
-        home = known[user][5] if user in known else f"/home/{user}"
-        number = int(known[user][2]) if user in known else 2000
-        if user not in known:
-            users.append(f"{user}:x:{number}:{number}::{home}:/bin/bash")
-            groups = _text(self._lower / "etc/group")
-            self.write("/etc/group", f"{groups}{user}:x:{number}:\n")
-        shadow = _text(self._lower / "etc/shadow").splitlines()
-        others = [line for line in shadow if line.split(":")[0] != user]
-        self.write("/etc/passwd", "\n".join(users) + "\n")
-        self.write(
-            "/etc/shadow", "\n".join([*others, f"{user}:*:19000:0:99999:7:::"]) + "\n", 0o640
-        )
-        os.chown(self.folder(home), number, number)
-
-
-def _alike(path: Path, model: Path) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        like = model.stat()
-        os.chown(path, like.st_uid, like.st_gid)
-        path.chmod(like.st_mode & 0o7777)
-        return
-    path.chmod(0o755)
-
-
-# The processes and links
+def _line(options: LabOptions) -> float | None:
+    return parse_rate(options.rate) if options.rate else None
 
 
 def _bring_up(place: Place, hosts: int, options: LabOptions) -> tuple[Machine, ...]:
@@ -507,12 +368,12 @@ def _hear(
         if not number:
             raise Timeout(
                 f"Of the lab {place.name}, {', '.join(sorted(set(missing)))} did not come up.",
-                means=tail(_text(place.folder / "log")),
+                means=tail(text_of(place.folder / "log")),
             )
         if word == "failed":
             raise ProvisionError(
                 f"Host {number} of the lab {place.name} did not come up.",
-                means=tail(_text(place.host(number) / "log")),
+                means=tail(text_of(place.host(number) / "log")),
             )
         missing.remove(number)
         yield number, word
@@ -532,7 +393,9 @@ def _join(pids: dict[str, int], options: LabOptions) -> int:
         veth = f"mtu {options.mtu} type veth peer name eth0 mtu {options.mtu} netns {pid}"
         lines += [f"link add dev h{number} {veth}", f"link set dev h{number} master bridge0 up"]
     _inside(switch, "ip", "\n".join(lines) + "\n")
-    _inside(switch, "tc", "".join(_shape(f"h{number}", options) for number in pids))
+    _inside(
+        switch, "tc", "".join(shape(f"h{number}", _line(options), options.mtu) for number in pids)
+    )
     network = _network(room, UNDERLAY)
     here = f"addr add {network[1]}/{network.prefixlen} dev lab{room}\n"
     _inside(os.getpid(), "ip", f"{here}link set dev lab{room} mtu {options.mtu} up\n")
@@ -596,49 +459,17 @@ def _link(options: LabOptions) -> Link | None:
 def _write_network(place: Place, machines: Sequence[Machine], options: LabOptions) -> None:
     """Write what each host is told of the network, and what we know of each host."""
     hosts = "".join(f"{machine.address} {machine.id}\n" for machine in machines)
-    known = []
+    known = ""
     for number, machine in enumerate(machines):
         folder = place.host(number)
-        upper = _Upper(folder / "upper", Path(options.root))
+        upper = _upper(place, number, options)
         upper.write("/etc/hosts", f"127.0.0.1 localhost\n::1 localhost\n{hosts}")
-        (folder / "links").write_text(_links(machine, options))
-        (folder / "shape").write_text(_shape("eth0", options))
-        key = _text(folder / "upper/etc/ssh/cluster_host_key.pub")
-        known.append(f"{machine.access and machine.access.host} {key}\n")
+        outer = machine.access.host if machine.access else machine.address
+        (folder / "links").write_text(links(outer, machine.address, PREFIX, options.mtu))
+        (folder / "shape").write_text(shape("eth0", _line(options), options.mtu))
+        key = text_of(folder / "upper/etc/ssh/cluster_host_key.pub")
+        known += f"{outer} {key}\n"
     (place.folder / "known_hosts").write_text("".join(known))
-
-
-def _links(machine: Machine, options: LabOptions) -> str:
-    """Give what ip is told inside a host."""
-    outer = machine.access.host if machine.access else machine.address
-    lines = [
-        "link set dev lo up",
-        f"addr add {outer}/{PREFIX} dev eth0",
-        "link set dev eth0 up",
-    ]
-    if options.overlay:
-        lines += [
-            f"link add dev vxlan0 type vxlan id {VNI} group {GROUP} dev eth0 dstport 4789",
-            f"addr add {machine.address}/{PREFIX} dev vxlan0",
-            f"link set dev vxlan0 mtu {options.mtu - VXLAN} up",
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def _shape(device: str, options: LabOptions) -> str:
-    """Give what tc is told, so that data passes as fast as on a real line of this rate.
-
-    A queueing discipline counts a packet and its Ethernet header; a line carries a preamble, a
-    checksum and a gap as well. The rate is lowered by what full packets lack.
-    """
-    if not options.rate:
-        return f"qdisc replace dev {device} root noqueue\n"
-    line = parse_rate(options.rate)
-    rate = line * (options.mtu + FRAME) / (options.mtu + WIRE)
-    burst = max(SMALLEST_BURST, round(rate * BURST))
-    limit = burst + max(SMALLEST_QUEUE, round(rate * QUEUE))
-    tbf = f"tbf rate {round(rate * 8)}bit burst {burst} limit {limit}"
-    return f"qdisc replace dev {device} root {tbf}\n"
 
 
 def _processes(name: str = "") -> list[Process]:
@@ -681,11 +512,8 @@ def _kill_all(processes: Iterable[Process]) -> None:
 
 
 def _children(pid: int) -> list[int]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        if (fields := _stat(int(path.name))) and int(fields[1]) == pid:
-            found.append(int(path.name))
-    return found
+    numbers = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
+    return [number for number in numbers if _stat(number)[1:2] == [str(pid)]]
 
 
 def _gone(pid: int) -> bool:
@@ -695,7 +523,7 @@ def _gone(pid: int) -> bool:
 
 def _stat(pid: int) -> list[str]:
     """Give a process's state, parent and so on; nothing if it is gone."""
-    return _text(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
+    return text_of(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
 
 
 def _inside(pid: int, tool: str, batch: str) -> None:
@@ -717,13 +545,6 @@ def _environment() -> dict[str, str]:
 
 def _number(machine: Machine) -> str:
     return machine.name.partition(".")[0]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""
 
 
 def _why(error: Exception) -> str:
