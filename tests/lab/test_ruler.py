@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import answer, launcher
-
 if TYPE_CHECKING:
     from cluster.clusters import Cluster
 
@@ -15,7 +13,7 @@ WITHIN = 0.02
 
 
 def test_one_way_of_100_mb_agrees_with_the_bound(lab: Cluster) -> None:
-    run = lab.bench("p2p", metrics=["oneway_time"], sizes=["100MB"], iterations=7)
+    run = lab.bench("p2p", metrics=["oneway_time"], sizes="100MB", iterations=7)
     received = next(s for s in run.summary() if s.params["rank"] == 1)
 
     assert received.share == pytest.approx(1.0, abs=WITHIN)
