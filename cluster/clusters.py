@@ -47,11 +47,13 @@ from cluster.starting import Ready, check_bench, prepare
 from cluster.steps import variables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from cluster.runs import Run
     from cluster.shells import Shell
+
+    Tell = Callable[[str, str], None]
 
 CONNECT_WITHIN = 60.0  # seconds for all hosts to be reachable
 ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before
@@ -61,8 +63,15 @@ TIMEOUT = 600.0  # seconds that a job may take if nothing else is said
 class Listener(Hearer):
     """Hears how a benchmark goes; derive from it and override what you want to hear."""
 
+    def preparing(self, host: str, step: str) -> None:
+        """Hear how far the installation on a host is."""
+
     def started(self, cluster: Cluster, folder: Path) -> None:
         """Hear that the job runs: people can attach now, and files will come to `folder`."""
+
+
+def nothing(host: str, state: str) -> None:
+    """Hear of a host, and do nothing."""
 
 
 def launch(
@@ -132,11 +141,12 @@ def default_hosts(provider: str, options: Mapping[str, str]) -> int:
     return chosen.default_hosts(dict(options))
 
 
-def launch_spec(spec: ClusterSpec) -> Cluster:
+def launch_spec(spec: ClusterSpec, tell: Tell = nothing) -> Cluster:
     """Launch the cluster that a spec describes.
 
     Args:
         spec: what is asked.
+        tell: called with a machine and the state that it got to.
 
     Returns:
         The cluster.
@@ -161,7 +171,7 @@ def launch_spec(spec: ClusterSpec) -> Cluster:
                 machines = provider.create(spec, book)
                 book.append(journal.Created(machines=machines, costs=plan.costs))
             cluster = Cluster(spec, book)
-            _connect(cluster, provider)
+            _connect(cluster, provider, tell)
             book.append(journal.Launched())
     except (ClusterError, ExceptionGroup, KeyboardInterrupt):
         with suppress(SpecError):  # another process may have taken it down already
@@ -171,10 +181,10 @@ def launch_spec(spec: ClusterSpec) -> Cluster:
     return cluster
 
 
-def _connect(cluster: Cluster, provider: Provider) -> None:
+def _connect(cluster: Cluster, provider: Provider, tell: Tell) -> None:
     """Wait until every machine answers; of one that does not, show what it said."""
     try:
-        connect_all(cluster.shells(), CONNECT_WITHIN)
+        connect_all(cluster.shells(), CONNECT_WITHIN, tell)
     except Timeout as error:
         said = [provider.console(m) for m in cluster.machines if error.what.startswith(m.name)]
         means = "\n".join([error.means, *(tail(text) for text in said if text)])
@@ -310,11 +320,12 @@ class Cluster(Hosts):
             return False
         return True
 
-    def install(self, programs: tuple[str, ...] = ()) -> None:
+    def install(self, programs: tuple[str, ...] = (), tell: Tell = nothing) -> None:
         """Install what benchmarks need on every host; where it is there already, do nothing.
 
         Args:
             programs: that a benchmark needs beyond Python, MPI and tmux.
+            tell: called with a machine and the step that it begins.
 
         Raises:
             ClusterError: it could not be installed on one host.
@@ -327,7 +338,7 @@ class Cluster(Hosts):
         wanted = msgspec.structs.replace(wanted, programs=(*wanted.programs, *programs))
         began = time.monotonic()
         hosts = {machine.name: machine for machine in self.machines}
-        install(self.shells(), hosts, wanted, self._journal.folder / "logs")
+        install(self.shells(), hosts, wanted, self._journal.folder / "logs", tell)
         self._variables = variables(wanted)
         self._note_phase("install", began)
 
@@ -441,7 +452,8 @@ class Cluster(Hosts):
         """
         chosen, checked = check_bench(self.spec, benchmark, params, timeout)
         self.phases = {phase: s for phase, s in self.phases.items() if phase == "launch"}
-        self.install(chosen.programs)
+        heard = listener or Listener()
+        self.install(chosen.programs, heard.preparing)
         self._examine(chosen.programs)
         self._join()
         self._end_previous()
@@ -450,7 +462,6 @@ class Cluster(Hosts):
         ending = Ending(status="interrupted", reason="Ctrl-C was pressed.")
         try:
             self._start(job, ready)
-            heard = listener or Listener()
             heard.started(self, ready.folder)
             if detach:
                 return read(ready.folder)

@@ -112,14 +112,15 @@ def prepare(
     at = time.time()
     machine, session = cluster.machines[0], cluster.spec.name
     starter = plugins.load(Starter, chosen.starter)
-    argv = starter.argv(chosen.program(params), cluster.layout)
+    home = cluster.facts[0].home  # a machine's paths may be relative to it
+    bin_ = posixpath.join(home, machine.bin)
+    argv = starter.argv(_found(chosen.program(params), bin_), cluster.layout)
     folder = runs.create(where, session, chosen.name, at)
     record = _planned(cluster, chosen, params, argv, folder.name, at)
     runs.write(folder, record)
-    home = cluster.facts[0].home  # a machine's paths may be relative to it
     there = posixpath.join(home, machine.folder, folder.name)
     env = {
-        "PATH": posixpath.join(home, machine.bin),
+        "PATH": bin_,
         **cluster.facts[0].variables,
         **cluster.variables,
         **starter.env(cluster.layout),
@@ -131,6 +132,12 @@ def prepare(
         script=script(session, there, argv, env, timeout),
         files={chosen.source.name: chosen.source.read_text(), **_peers(cluster)},
     )
+
+
+def _found(program: list[str], folder: str) -> list[str]:
+    """Name the environment's Python by its path: an MPI may put its own folder in front of PATH."""
+    word, *rest = program
+    return [posixpath.join(folder, word) if word == "python3" else word, *rest]
 
 
 def _peers(cluster: Launched) -> dict[str, str]:
