@@ -81,7 +81,7 @@ class Local(Shell):
     def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
         """Write beside the file, then rename."""
         target = Path(path)
-        part = target.with_name(f".{target.name}.{os.getpid()}")
+        part = target.with_name(part_name())
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
