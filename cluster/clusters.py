@@ -381,7 +381,7 @@ class Cluster(Hosts):
                     f"Our folder is not at the same place on every host: {', '.join(homes)}.",
                     remedy="Log in with the same name everywhere: --option hosts=me@h1,me@h2",
                 )
-            mesh.join(self.shells(), self._mesh_hosts(), self.name)
+            mesh.join(self.shells(), self._mesh_hosts(), self.name, self._journal.folder)
 
     def _mesh_hosts(self) -> dict[str, mesh.Host]:
         return {

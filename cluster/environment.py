@@ -269,7 +269,7 @@ class Host:
         if step.libraries and not self._bring_wheels(step, look):
             files.append(wheels.pip())
         for name, content in files:
-            with tempfile.TemporaryDirectory() as desk:
+            with tempfile.TemporaryDirectory(dir=Path(self._log.name).parent) as desk:
                 (path := Path(desk, name)).write_bytes(content)
                 self._shell.put(path, f"{self._new}/{name}")
 

@@ -153,13 +153,14 @@ def config_file(folder: str) -> str:
     return f"{folder}/ssh/config"
 
 
-def join(shells: Mapping[str, Shell], hosts: Mapping[str, Host], name: str) -> None:
+def join(shells: Mapping[str, Shell], hosts: Mapping[str, Host], name: str, desk: Path) -> None:
     """Let every host of a cluster reach every other.
 
     Args:
         shells: to the hosts.
         hosts: the same hosts, by the same names; the first one starts the ranks.
         name: of the cluster.
+        desk: a folder here that goes with the cluster, for the key until it is on the hosts.
 
     Raises:
         ShellError: one host cannot be reached by the first one.
@@ -168,7 +169,7 @@ def join(shells: Mapping[str, Shell], hosts: Mapping[str, Host], name: str) -> N
     """
     first_port = FIRST_PORT + zlib.crc32(name.encode()) % PORTS
     doors = on_each(shells, lambda host, shell: _open(host, shell, hosts[host], first_port))
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory(dir=desk) as place:
         _write_files(Path(place), hosts, doors)
         on_each(shells, lambda host, shell: shell.put(Path(place), f"{hosts[host].folder}/ssh"))
     _try_all(shells, hosts)

@@ -13,6 +13,9 @@ from cluster.errors import SpecError
 from cluster.model import ClusterSpec
 from cluster.providers.lab import Lab
 from tests.conftest import PATIENCE
+from tests.lab.alone import alone
+
+__all__ = ["alone"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
