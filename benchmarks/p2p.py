@@ -7,11 +7,11 @@ Iteration and warm-up counts, and the window of 64, are those of the OSU Micro-B
 from __future__ import annotations
 
 from statistics import median
-from time import perf_counter_ns, sleep
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.analysis.summarize import ENOUGH_VALUES, is_precise
-from cluster.benchmark import Benchmark
+from cluster.benchmark import Benchmark, check_pair
 from cluster.errors import SpecError
 from cluster.model import Definition, Value
 from cluster.rank import main
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import numpy as np
-    from mpi4py.MPI import Comm, Intracomm, Request
+    from mpi4py.MPI import Comm, Request
     from numpy.typing import NDArray
 
     from cluster.rank import Rank
@@ -34,7 +34,6 @@ LARGE = 8192  # bytes; above it OSU does fewer iterations
 PAGE = 4096  # bytes, the alignment of all buffers
 CHUNK = 1 << 20  # bytes compared at a time: they stay in the cache
 SEED = 20180626  # any number will do, if it is the same on all ranks
-NAP = 0.005  # seconds
 WINDOW = 64  # messages
 MOST = 20_000  # values, if precision does not come earlier
 RING = 1 << 14  # bytes of small messages that are kept until they are checked
@@ -53,6 +52,7 @@ ONEWAY = Definition(
     synchronisation="barrier of the pair before each value, outside the timed region",
     warm_up="2 messages, not timed, unless said otherwise",
     aggregation="each rank",
+    flow="one way",
 )
 LATENCY = Definition(
     benchmark="p2p",
@@ -82,6 +82,7 @@ BANDWIDTH = Definition(
     synchronisation="barrier of the pair before each value, outside the timed region",
     warm_up="10 windows up to 8192 B, 2 above, not timed, unless said otherwise",
     aggregation="one rank",
+    flow="one way",
 )
 BIDIRECTIONAL = Definition(
     benchmark="p2p",
@@ -97,6 +98,7 @@ BIDIRECTIONAL = Definition(
     synchronisation="barrier of the pair before each value, outside the timed region",
     warm_up="10 windows up to 8192 B, 2 above, not timed, unless said otherwise",
     aggregation="slowest rank",
+    flow="both ways",
 )
 
 
@@ -159,23 +161,11 @@ class P2P(Benchmark[P2PParams]):
             raise SpecError(f"--warm-up is {params.warm_up}; it must be at least 0.")
         if not params.sizes:
             raise SpecError("There are no sizes.", remedy="Give some: --sizes 8:64MiB")
-        low, high = min(params.pair), max(params.pair)
-        if low == high or low < 0 or high >= ranks:
-            raise SpecError(
-                f"--pair {params.pair[0]},{params.pair[1]} is not two of {ranks} rank(s).",
-                remedy="Two ranks are needed: --hosts 2 (or --ranks-per-host 2).",
-            )
+        check_pair(params.pair, ranks)
 
     def selected(self, params: P2PParams) -> tuple[Definition, ...]:
         """Give the definitions of the metrics asked for, in that order."""
-        known = {definition.metric: definition for definition in self.metrics}
-        unknown = [metric for metric in params.metrics if metric not in known]
-        if unknown or not params.metrics:
-            raise SpecError(
-                f"p2p has no metric {unknown[0]!r}." if unknown else "There are no metrics.",
-                remedy=f"There are: {', '.join(known)}",
-            )
-        return tuple(known[metric] for metric in dict.fromkeys(params.metrics))
+        return self.named(params.metrics)
 
     def measure(self, rank: Rank, params: P2PParams) -> None:
         """Exchange messages on the pair; everybody else sleeps until it is done."""
@@ -183,7 +173,7 @@ class P2P(Benchmark[P2PParams]):
         comm = rank.comm.Split(int(member), params.pair.index(rank.number) if member else 0)
         if member:
             Exchange(rank, comm, params).run(self.selected(params))
-        _sleep_until_all_are_here(rank.comm)
+        rank.meet()
 
 
 def _refuse_what_has_no_effect(params: P2PParams) -> None:
@@ -523,13 +513,6 @@ def _waitall() -> Callable[[list[Request]], object]:
     from mpi4py.MPI import Request  # noqa: PLC0415 - importing it starts MPI
 
     return Request.Waitall
-
-
-def _sleep_until_all_are_here(comm: Intracomm) -> None:
-    """Wait without burning the core that the pair may need."""
-    request = comm.Ibarrier()
-    while not request.Test():
-        sleep(NAP)
 
 
 if __name__ == "__main__":

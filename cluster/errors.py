@@ -16,6 +16,13 @@ ClusterError
 from __future__ import annotations
 
 TAIL_LINES = 40  # mpirun alone says more than 20 when a rank leaves without a word
+STATES = {  # how far connecting can have got, and what it means if it gets no further
+    "resolving": "No name server told its address.",
+    "connecting": "A firewall or a missing route swallows what we send, or the host is down.",
+    "banner": "Something answers, but does not speak SSH: its sshd may still be starting.",
+    "authentication": "Its sshd answers, but does not decide whether we may in.",
+    "ready": "",
+}
 
 
 class ClusterError(Exception):
@@ -73,7 +80,7 @@ class Unreachable(ShellError):
 
     Args:
         what: what happened, one sentence.
-        state: how far it got, such as `refused` or `authentication`.
+        state: how far it got (one of `STATES`), or what ended it, such as `refused`.
         passing: waiting may help: the host may still be booting.
         means: what it means.
         remedy: what to do next.

@@ -8,11 +8,13 @@ status, which appears by a rename once all else is written).
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.errors import JobError, ShellError
+from cluster.fanout import on_each
 from cluster.onhost import (
     VARIABLE_NAMES,
     VARIABLE_PREFIXES,
@@ -98,20 +100,25 @@ def script(
 
 
 class Job:
-    """A job on a host.
+    """A job: its ranks on all hosts, and on the first one its script and session.
 
     Args:
         record: what is known of it.
-        shell: to its host.
-        machine: its host.
+        shells: to its hosts, by the names of their machines.
+        machine: the first of them.
 
     """
 
-    def __init__(self, record: JobRecord, shell: Shell, machine: Machine) -> None:
+    def __init__(self, record: JobRecord, shells: Mapping[str, Shell], machine: Machine) -> None:
         """Keep who it is and how to get there."""
         self.record = record
-        self._shell = shell
+        self._shells = shells
+        self._shell = shells[machine.name]
         self._machine = machine
+
+    @property
+    def _others(self) -> dict[str, Shell]:
+        return {name: s for name, s in self._shells.items() if name != self._machine.name}
 
     def start(self, text: str, files: Mapping[str, str]) -> None:
         """Start the script in a detached session.
@@ -125,8 +132,12 @@ class Job:
 
         """
         folder = self.record.folder
-        for name, content in files.items():
-            self._shell.write(content, f"{folder}/{name}")
+
+        def write(_: str, shell: Shell) -> None:
+            for name, content in files.items():
+                shell.write(content, f"{folder}/{name}")
+
+        on_each(self._shells, write)
         self._shell.write(text, f"{folder}/job.sh", mode=0o755)
         session = self.record.session
         target = f"={session}:"
@@ -178,13 +189,23 @@ class Job:
 
     def stop(self) -> None:
         """End the job's processes and wait until they are gone; its files and session stay."""
-        if not self.exists():
-            return
-        done = self._agent("stop")
+        try:
+            if not self.exists():
+                return
+            done = self._agent("stop")
+        except ShellError:
+            self.halt()  # nobody there can do it any more
+            raise
         if done.status != 0:
             raise ShellError(
                 f"The job {self.record.session} could not be stopped.", means=done.stderr.strip()
             )
+
+    def halt(self) -> None:
+        """End the ranks on all hosts but the first, as far as they can be reached."""
+        words = self._words("halt", self.record.folder)
+        with suppress(ShellError, ExceptionGroup):
+            on_each(self._others, lambda _, shell: shell.run(words, timeout=COMMAND_TIMEOUT))
 
     def status(self) -> int | None:
         """Give the exit status of the job; none while it runs.
@@ -211,13 +232,17 @@ class Job:
         ).stdout
 
     def fetch(self, to: Path) -> None:
-        """Bring the job's files home.
+        """Bring the job's files home, from each host; what one has, the failure of others keeps.
 
         Args:
             to: a folder here.
 
+        Raises:
+            ShellError: those of one host could not be brought.
+            ExceptionGroup: of several.
+
         """
-        self._shell.fetch(self.record.folder, to)
+        on_each(self._shells, lambda _, shell: shell.fetch(self.record.folder, to))
 
     def end_session(self) -> bool:
         """End what runs in the session of this name, and the session, if it is ours.
@@ -258,9 +283,10 @@ class Job:
     def _agent(
         self, verb: str, *, folder: str = "", on_line: Callable[[str], None] | None = None
     ) -> Completed:
-        python = f"{self._machine.bin}/python3"
-        argv = [python, "-P", "-m", "cluster.onhost", verb, folder or self.record.folder]
-        return self._shell.run(argv, on_line=on_line)
+        return self._shell.run(self._words(verb, folder or self.record.folder), on_line=on_line)
+
+    def _words(self, verb: str, folder: str) -> list[str]:
+        return [f"{self._machine.bin}/python3", "-P", "-m", "cluster.onhost", verb, folder]
 
     def _lost(self, reason: str) -> JobError:
         return JobError(

@@ -38,6 +38,10 @@ class Created(Value, frozen=True, kw_only=True, tag="created"):
     costs: bool = False
 
 
+class Launched(Value, frozen=True, kw_only=True, tag="launched"):
+    """Every machine answered: the launch is over."""
+
+
 class Examined(Value, frozen=True, kw_only=True, tag="examined"):
     """Each real machine said what it is."""
 
@@ -56,7 +60,7 @@ class Settled(Value, frozen=True, kw_only=True, tag="settled"):
     run: str
 
 
-Entry = Intended | Created | Examined | Started | Settled
+Entry = Intended | Created | Launched | Examined | Started | Settled
 
 
 class Journal(Value, frozen=True, kw_only=True):
@@ -146,6 +150,24 @@ class Journal(Value, frozen=True, kw_only=True):
             yield
         finally:
             os.close(handle)
+
+    @contextmanager
+    def launching(self) -> Iterator[None]:
+        """Show other processes that somebody is at it, as long as we live."""
+        with (self.folder / "launching").open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def is_launching(self) -> bool:
+        """Tell whether a process is about to launch it."""
+        try:
+            with (self.folder / "launching").open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
 
     def _stat(self) -> os.stat_result:
         try:

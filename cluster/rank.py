@@ -22,11 +22,12 @@ from cluster.benchmark import convert
 from cluster.model import Definition, Measurement, Progress, Scalar
 
 if TYPE_CHECKING:
-    from mpi4py.MPI import Intracomm
+    from mpi4py.MPI import Comm, Intracomm
 
     from cluster.benchmark import Benchmark
 
 PROGRESS_EVERY = 0.1  # seconds between two lines of progress
+NAP = 0.005  # seconds between two looks at what others do
 LINGER = 1.0  # seconds that a stopped rank leaves the others to write their values
 
 
@@ -37,14 +38,18 @@ class Cell:
         definition: of the metric.
         params: the point of the parameters.
         size: bytes that move during each value; 0 if nothing is moved.
+        unit: of the values.
 
     """
 
-    def __init__(self, definition: Definition, params: dict[str, Scalar], size: int = 0) -> None:
+    def __init__(
+        self, definition: Definition, params: dict[str, Scalar], size: int, unit: str
+    ) -> None:
         """Start with no values."""
         self.definition = definition
         self.params = params
         self.bytes = size
+        self.unit = unit
         self.values: list[float] = []
 
 
@@ -73,7 +78,7 @@ class Rank:
         self._listen()
 
     def begin(
-        self, definition: Definition, params: dict[str, Scalar], *, size: int = 0
+        self, definition: Definition, params: dict[str, Scalar], *, size: int = 0, unit: str = "s"
     ) -> list[float]:
         """Begin a series of values.
 
@@ -81,12 +86,13 @@ class Rank:
             definition: of the metric.
             params: the point of the parameters.
             size: bytes that move during each value; 0 if nothing is moved.
+            unit: of the values; only what a foreign program counts is not a time.
 
         Returns:
             The list to append the values to.
 
         """
-        self._open = Cell(definition, params, size)
+        self._open = Cell(definition, params, size, unit)
         return self._open.values
 
     def end(self) -> None:
@@ -119,6 +125,30 @@ class Rank:
         line = msgspec.json.encode(Progress(done=done, total=total, what=what))
         self._progress.write(line + b"\n")
 
+    def hear(self, comm: Comm, source: int) -> Any:  # noqa: ANN401 - whatever was sent
+        """Wait for an object from another rank without burning the core that others may need.
+
+        Args:
+            comm: that both are in.
+            source: the other rank's number there.
+
+        Returns:
+            What it sent.
+
+        """
+        request = comm.irecv(source=source)
+        while True:
+            arrived, what = request.test()
+            if arrived:
+                return what
+            time.sleep(NAP)
+
+    def meet(self) -> None:
+        """Wait until all ranks are here, without burning the core that others may need."""
+        request = self.comm.Ibarrier()
+        while not request.Test():
+            time.sleep(NAP)
+
     def _write(self, *, complete: bool) -> None:
         """Write the open series once: after the stop, the main thread may still come here."""
         with self._writing:
@@ -129,7 +159,7 @@ class Rank:
             measurement = Measurement(
                 metric=cell.definition.metric,
                 definition=cell.definition.id,
-                unit="s",
+                unit=cell.unit,
                 params=cell.params,
                 rank=self.number,
                 host=platform.node(),

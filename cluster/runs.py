@@ -12,10 +12,12 @@ import msgspec
 
 from cluster import lines
 from cluster.errors import ClusterError, ParseError, SpecError
-from cluster.model import Measurement, Record, Status, Summary, Value
+from cluster.model import Layout, Measurement, Record, Status, Summary, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from cluster.analysis.bounds import Route
 
 RECORD = "run.json"
 VERSION = 1  # of the format of run.json
@@ -54,7 +56,42 @@ class Run(Value, frozen=True, kw_only=True):
         """
         from cluster.analysis.summarize import summarize  # noqa: PLC0415 - it imports NumPy
 
-        return summarize(self.measurements, self.record.definitions.values())
+        return summarize(self.measurements, self.record.definitions.values(), _route(self.record))
+
+
+class Taking(msgspec.Struct, frozen=True, kw_only=True):
+    """What the parameters of any benchmark may say of who takes part.
+
+    Args:
+        pair: the rank that sends and the one that receives, if only two of them exchange anything.
+
+    """
+
+    pair: tuple[int, int] | None = None
+
+
+def _route(record: Record) -> Route:
+    """Find what the bytes of a run passed: nothing, if the ranks that took part had one host."""
+    from cluster.analysis.bounds import Route  # noqa: PLC0415 - only for summaries
+
+    pair = _taking(record).pair
+    machines = record.machines
+    layout = Layout(
+        addresses=tuple(machine.address for machine in machines),
+        ranks_per_host=record.spec.ranks_per_host,
+    )
+    hosts = {place for rank, place in enumerate(layout.places) if pair is None or rank in pair}
+    if len(hosts) == 1:
+        return Route()
+    links = {machine.address: machine.link for machine in machines if machine.address in hosts}
+    return Route(links=tuple(links.values()), sender=pair[0] if pair else None)
+
+
+def _taking(record: Record) -> Taking:
+    try:
+        return msgspec.json.decode(record.params, type=Taking)
+    except msgspec.ValidationError:  # a benchmark that means something else by these words
+        return Taking()
 
 
 def root(own: str | Path | None = None) -> Path:

@@ -16,7 +16,7 @@ from cluster import plugins, runs
 from cluster.benchmark import Benchmark, measurements
 from cluster.errors import JobError, ParseError, ShellError, SpecError
 from cluster.model import Output, Progress, Status, Value
-from cluster.onhost import BY_SIGNAL, TIMED_OUT
+from cluster.onhost import BY_SIGNAL, REASON, TIMED_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,25 +92,47 @@ def settle(job: Job, ending: Ending, phases: dict[str, float], *, stop: bool = F
     with _alone(folder):
         if runs.record(folder).status not in FINAL:
             began = time.monotonic()
-            if stop:
-                job.stop()
+            ending = _stopped(job, ending) if stop else ending
             ending = _bring_home(job, folder, ending)
             phases["fetch"] = time.monotonic() - began
             conclude(folder, ending, phases)
     return runs.read(folder)
 
 
+def _stopped(job: Job, ending: Ending) -> Ending:
+    """Stop a job; a host that cannot be reached any more is no reason to lose what others have."""
+    try:
+        job.stop()
+    except ShellError as error:
+        return _worse(ending, error.what)
+    return ending
+
+
+def _worse(ending: Ending, why: str) -> Ending:
+    reason = f"{ending.reason} {why}".strip()
+    return Ending(status="failed", reason=reason, exit_status=ending.exit_status)
+
+
 def _bring_home(job: Job, folder: Path, ending: Ending) -> Ending:
     """Bring the files home, if the job came so far that there are any."""
-    if ending.status == "interrupted" and not job.exists():
-        return ending
     try:
+        if ending.status == "interrupted" and not job.exists():
+            return ending
         job.fetch(folder / runs.RAW)
+    except (ShellError, ExceptionGroup) as error:
+        ending = _worse(ending, _first_line(error))
+    try:
         _add_missing(job, folder)
-    except (ShellError, ParseError) as error:
-        reason = f"{ending.reason} {error.what}".strip()
-        return Ending(status="failed", reason=reason, exit_status=ending.exit_status)
-    return ending
+    except ParseError as error:
+        ending = _worse(ending, error.what)
+    said = raw_text(folder, REASON)
+    return msgspec.structs.replace(ending, reason=said) if said else ending
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, ExceptionGroup):
+        return " ".join(_first_line(one) for one in error.exceptions)
+    return error.what if isinstance(error, ShellError) else str(error)
 
 
 def conclude(folder: Path, ending: Ending, phases: dict[str, float]) -> None:

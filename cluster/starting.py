@@ -14,6 +14,8 @@ from cluster.benchmark import Benchmark, convert, encode
 from cluster.errors import SpecError
 from cluster.jobs import script
 from cluster.model import ClusterSpec, Facts, JobRecord, Layout, Machine, Record, Value
+from cluster.peers import FILE as PARTY_FILE
+from cluster.peers import Party, Peer
 from cluster.starters import Starter
 from cluster.version import __version__
 
@@ -31,6 +33,11 @@ class Launched(Protocol):
     machines: tuple[Machine, ...]
     facts: tuple[Facts, ...]
     phases: dict[str, float]
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the environment wants in that of every rank."""
+        ...
 
     @property
     def layout(self) -> Layout:
@@ -105,15 +112,17 @@ def prepare(
     at = time.time()
     machine, session = cluster.machines[0], cluster.spec.name
     starter = plugins.load(Starter, chosen.starter)
-    argv = starter.argv(chosen.program(params), cluster.layout)
+    home = cluster.facts[0].home  # a machine's paths may be relative to it
+    bin_ = posixpath.join(home, machine.bin)
+    argv = starter.argv(_found(chosen.program(params), bin_), cluster.layout)
     folder = runs.create(where, session, chosen.name, at)
     record = _planned(cluster, chosen, params, argv, folder.name, at)
     runs.write(folder, record)
-    home = cluster.facts[0].home  # a machine's paths may be relative to it
     there = posixpath.join(home, machine.folder, folder.name)
     env = {
-        "PATH": posixpath.join(home, machine.bin),
+        "PATH": bin_,
         **cluster.facts[0].variables,
+        **cluster.variables,
         **starter.env(cluster.layout),
     }
     return Ready(
@@ -121,8 +130,24 @@ def prepare(
         record=record,
         job=JobRecord(session=session, folder=there, run=str(folder), benchmark=chosen.name, at=at),
         script=script(session, there, argv, env, timeout),
-        files={chosen.source.name: chosen.source.read_text()},
+        files={chosen.source.name: chosen.source.read_text(), **_peers(cluster)},
     )
+
+
+def _found(program: list[str], folder: str) -> list[str]:
+    """Name the environment's Python by its path: an MPI may put its own folder in front of PATH."""
+    word, *rest = program
+    return [posixpath.join(folder, word) if word == "python3" else word, *rest]
+
+
+def _peers(cluster: Launched) -> dict[str, str]:
+    """Tell the job's first host of the others, if there are any."""
+    layout = cluster.layout
+    if not layout.ssh_config:
+        return {}
+    others = tuple(Peer(name=m.name, address=m.address) for m in cluster.machines[1:])
+    party = Party(peers=others, ssh_config=layout.ssh_config)
+    return {PARTY_FILE: msgspec.json.encode(party).decode()}
 
 
 def _planned(
@@ -146,7 +171,7 @@ def _planned(
         argv=tuple(sys.argv),
         definitions={definition.id: definition for definition in chosen.selected(params)},
         environment=cluster.facts,
-        notes=_notes(cluster.layout),
+        notes=(*_notes(cluster.layout), *chosen.notes(params, cluster.facts)),
         phases=dict(cluster.phases),
         software=__version__,
     )
@@ -155,7 +180,7 @@ def _planned(
 def _notes(layout: Layout) -> tuple[str, ...]:
     if not layout.oversubscribed:
         return ()
-    ranks = max(layout.slots.values())
+    ranks = max(layout.slots.values()) * layout.sharing
     what = f"{ranks} ranks share {layout.cores} usable core(s)"
     means = "a waiting rank gives its core away (mpi_yield_when_idle), and that is in every time"
     return (f"{what}: {means}.",)

@@ -20,7 +20,6 @@ NEEDED = "Python 3.11 or newer"
 NEW = "new"  # the folder, in the machine's, that files for a step are brought into
 MARKER = "env/.steps"  # in the machine's folder; it goes when the environment is made anew
 LIBRARIES_STEP = "libraries"
-PROGRAMS_STEP = "programs"
 # Where programs may be that an SSH login without a terminal does not look for.
 PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LAUNCHERS = ("mpirun", "mpiexec", "mpicc", "prterun", "prted", "orterun", "orted", "ompi_info")
@@ -285,7 +284,10 @@ class Todo(Value, frozen=True, kw_only=True):
 
 
 def left(wanted: Sequence[Step], look: Look) -> list[Todo]:
-    """Find what is left to do: what follows the first step that is not as it was done.
+    """Find what is left to do: all from the first step that is not as it was done.
+
+    Programs are looked for each time, and have no mark: what one benchmark needs and the next does
+    not is no reason to do anything.
 
     Args:
         wanted: all steps.
@@ -300,9 +302,12 @@ def left(wanted: Sequence[Step], look: Look) -> list[Todo]:
     for step, was in zip_longest(wanted, look.done[: len(wanted)]):
         line = step.mark(line)
         after = f"{before}{line}\n"
-        if todo or line != was or (step.name == PROGRAMS_STEP and look.missing):
+        if todo or line != was:
             todo.append(Todo(step=step, before=before, after=after))
         before = after
+    if look.missing:
+        script = INSTALL + "".join(ADD.format(program=shlex.quote(p)) for p in look.missing)
+        todo.append(Todo(step=Step(name="programs", script=script), before=before, after=before))
     return todo
 
 
@@ -322,7 +327,6 @@ def steps(environment: Environment, look: Look, own: tuple[str, bytes]) -> tuple
     return (
         _libraries(look.python, wheels.libraries(mpi)),
         *((_prepared(mpi),) if mpi else ()),
-        Step(name=PROGRAMS_STEP, script=INSTALL + "".join(map(_add, environment.programs))),
         Step(
             name="cluster",
             script=OWN.format(setting=f"LD_LIBRARY_PATH={_folders(mpi)} " if mpi else ""),
@@ -352,10 +356,6 @@ def _prepared(mpi: str) -> Step:
             told=shlex.quote(told),
         ),
     )
-
-
-def _add(program: str) -> str:
-    return ADD.format(program=shlex.quote(program))
 
 
 def _folders(mpi: str) -> str:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Self
 from cluster.errors import SpecError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from cluster.model import Scalar
 
 BYTES = {
     "": 1,
@@ -28,7 +30,9 @@ BYTES = {
     "GiB": 2**30,
     "TiB": 2**40,
 }
+BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
 LARGEST = 2**40
+_RATE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([kmg]?bit)")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
@@ -131,6 +135,22 @@ def format_size(size: int) -> str:
     return f"{size} B"
 
 
+def format_point(params: Mapping[str, Scalar]) -> str:
+    """Give a point of the parameters: `100 MB, rank 1`.
+
+    Args:
+        params: by their names; a whole `size` is bytes.
+
+    Returns:
+        Its parts, with commas.
+
+    """
+    return ", ".join(
+        format_size(value) if key == "size" and isinstance(value, int) else f"{key} {value}"
+        for key, value in params.items()
+    )
+
+
 def format_value(value: float, unit: str) -> str:
     """Give a value with four significant digits and the prefix that suits it.
 
@@ -154,6 +174,42 @@ def _scaled(value: float, scales: tuple[tuple[float, str], ...]) -> str:
     factor, unit = next((s for s in scales if abs(value) >= 0.99995 * s[0]), scales[-1])
     digits = f"{value / factor:#.4g}".removesuffix(".")
     return f"{digits} {unit}"
+
+
+def parse_rate(text: str) -> float:
+    """Read the rate of a line as network people write it.
+
+    Args:
+        text: such as `1gbit`, `2.5gbit` or `100mbit`; k, m and g are powers of 1000.
+
+    Returns:
+        The rate in bytes per second.
+
+    Raises:
+        SpecError: it is not such a rate.
+
+    """
+    match = _RATE.fullmatch(text.strip().lower())
+    if match is None or not (rate := float(match[1]) * BITS[match[2]] / 8):
+        raise SpecError(
+            f"{text!r} is not a rate.", remedy="Write bits per second: 100mbit, 1gbit, 2.5gbit."
+        )
+    return rate
+
+
+def format_rate(rate: float) -> str:
+    """Give the rate of a line as `parse_rate` reads it.
+
+    Args:
+        rate: bytes per second.
+
+    Returns:
+        Such as `1gbit`.
+
+    """
+    bits = rate * 8
+    unit = next((unit for unit in ("gbit", "mbit", "kbit") if bits >= BITS[unit]), "bit")
+    return f"{bits / BITS[unit]:.12g}{unit}"
 
 
 def format_seconds(seconds: float) -> str:

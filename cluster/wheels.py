@@ -118,18 +118,6 @@ def fetch(target: Target, requirements: tuple[str, ...]) -> Path:
 
 
 @contextmanager
-def desk() -> Iterator[Path]:
-    """Give an empty folder for what is about to be pushed; beside the wheels, so links do.
-
-    Raises:
-        ClusterError: it cannot be written.
-
-    """
-    with _kept(cache()), tempfile.TemporaryDirectory(prefix="push-", dir=cache()) as folder:
-        yield Path(folder)
-
-
-@contextmanager
 def _kept(folder: Path) -> Iterator[None]:
     """Say what it means that a folder of the cache cannot be written."""
     try:

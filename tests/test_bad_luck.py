@@ -425,7 +425,7 @@ def test_latency_is_half_of_the_round_trip(home: Path, monkeypatch: pytest.Monke
         "        def pong(outgoing: Buffer, incoming: Buffer) -> None:\n"
         "            receive(incoming, peer, TAG_DATA)\n"
     )
-    altered(home, monkeypatch, after, "            sleep(0.02)\n")
+    altered(home, monkeypatch, after, "            __import__('time').sleep(0.02)\n")
 
     words = ("--metrics=latency", "--sizes=8", "--iters=10", "--warm-up=1")
     [summary] = answer("bench", "altered", *words)["summaries"]

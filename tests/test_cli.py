@@ -15,12 +15,13 @@ import libtmux
 import msgspec
 import pytest
 
+from cluster.model import Definition
 from cluster.reports import Report
 from tests.conftest import COMMAND, answer, command, run, runs_folder, sessions, until
 
 COMMANDS = (
     *("bench", "ls", "runs", "show", "status", "logs", "wait", "fetch", "connect", "down"),
-    *("doctor", "up", "hosts", "run", "put", "get"),
+    *("doctor", "up", "hosts", "run", "put", "get", "lab", "gc"),
 )
 
 
@@ -65,6 +66,34 @@ def test_a_run_is_listed_shown_and_rendered_in_every_format(tools: None) -> None
     refused = command("show", "p2p", "--format=pdf", status=2).stderr
     assert "There is no report 'pdf'." in refused
     assert "csv, json, markdown, terminal" in refused
+
+
+def test_what_is_faster_than_possible_is_said(home: Path) -> None:
+    """In the table and in JSON: the values of a run whose link is slower than they are."""
+    old = Path(__file__).parent / "old_run"
+    known = json.loads((old / "run.json").read_text())
+    for number, machine in enumerate(known["machines"]):
+        machine |= {"address": f"10.0.0.{number}", "link": {"rate": 125e3, "source": "test"}}
+    [before] = (key for key, of in known["definitions"].items() if of["metric"] == "bandwidth")
+    words = known["definitions"].pop(before) | {"flow": "one way"}
+    after = msgspec.convert(words, Definition).id
+    known["definitions"][after] = words
+    folder = home / "fast"
+    folder.mkdir()
+    (folder / "run.json").write_text(json.dumps(known))
+    values = (old / "measurements.jsonl").read_text().replace(before, after)
+    (folder / "measurements.jsonl").write_text(values)
+
+    shown = answer("show", str(folder))
+    latency, bandwidth = shown["summaries"]
+    assert latency["bound"] is None
+    assert bandwidth["bound"] == pytest.approx(125e3 * 1448 / 1538)
+    assert bandwidth["share"] == pytest.approx(bandwidth["median"] / bandwidth["bound"])
+    [note] = shown["notes"]
+    assert note.startswith(f"bandwidth (8 B) is {bandwidth['share']:.1%} of its bound")
+    text = command("show", str(folder)).stdout
+    assert "117.7 kB/s" in text
+    assert f"Note: {note}" in text
 
 
 def test_the_record_holds_what_a_reader_must_know(
@@ -263,9 +292,9 @@ def test_the_help_of_a_benchmark_fits_a_screen() -> None:
     ("words", "suggestions"),
     [
         ("cluster be", {"bench"}),
-        ("cluster bench ", {"p2p"}),
+        ("cluster bench ", {"iperf", "p2p"}),
         ("cluster bench p2p --until", {"--until-precise"}),
-        ("cluster bench p2p --provider ", {"local", "ssh"}),
+        ("cluster bench p2p --provider ", {"lab", "local", "ssh"}),
         ("cluster show --format ", {"terminal", "markdown", "csv", "json"}),
     ],
 )
@@ -285,7 +314,7 @@ def test_shell_completion(words: str, suggestions: set[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["bench", "nothing"], "There is no benchmark 'nothing'.\nThere are: p2p"),
+        (["bench", "nothing"], "There is no benchmark 'nothing'.\nThere are: iperf, p2p"),
         (["bench", "p2p", "--metrics", "speed"], "p2p has no metric 'speed'.\nThere are: oneway"),
         (["bench", "p2p", "--sizes", "64MiB:8"], "--sizes 8:64MiB"),
         (["bench", "p2p", "--sizes", "0"], "The size 0 is not between"),

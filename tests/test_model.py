@@ -38,6 +38,7 @@ WORDS = {
     "synchronisation": "a barrier",
     "warm_up": "100 round trips",
     "aggregation": "one rank",
+    "flow": "one way",
 }
 OTHER_WORDS = {
     "benchmark": "p2q",
@@ -49,6 +50,7 @@ OTHER_WORDS = {
     "synchronisation": "",
     "warm_up": "101 round trips",
     "aggregation": "each rank",
+    "flow": "",
 }
 
 
@@ -128,14 +130,28 @@ def test_what_is_not_asked_for() -> None:
 @pytest.mark.parametrize(
     ("kind", "defaults"),
     [
-        (Layout, {"ranks_per_host": 1, "cores": 1, "root": False}),
+        (
+            Layout,
+            {
+                "ranks_per_host": 1,
+                "cores": 1,
+                "sharing": 1,
+                "root": False,
+                "networks": (),
+                "ssh_config": "",
+            },
+        ),
         (Measurement, {"bytes": 0, "complete": True}),
-        (model.Summary, {"complete": True}),
+        (model.Summary, {"complete": True, "bound": None, "share": None}),
         (model.Plan, {"costs": False}),
         (model.Output, {"stdout": "", "ranks": ()}),
-        (Machine, {"access": None}),
-        (Definition, {}),
-        (model.Facts, {}),
+        (Machine, {"access": None, "link": None}),
+        (model.Link, {"mtu": 1500, "encapsulation": 0}),
+        (Definition, {"flow": ""}),
+        (
+            model.Facts,
+            {"interfaces": (), "reached": "", "boot": "", "programs": msgspec.NODEFAULT},
+        ),
     ],
 )
 def test_what_need_not_be_said(kind: type[Value], defaults: dict[str, object]) -> None:
@@ -149,6 +165,7 @@ def test_what_need_not_be_said(kind: type[Value], defaults: dict[str, object]) -
     [
         (model.Status, ["planned", "running", "done", "failed", "interrupted"]),
         (model.Aggregation, ["each rank", "one rank", "slowest rank"]),
+        (model.Flow, ["", "one way", "both ways"]),
     ],
 )
 def test_these_words_are_in_files_that_exist(kind: object, words: list[str]) -> None:
@@ -224,6 +241,15 @@ def test_a_definition_id_changes_when_a_word_does(field: str) -> None:
     assert definition(**{field: OTHER_WORDS[field]}).id != definition().id
 
 
+def test_a_definition_of_before_there_was_a_flow_keeps_its_id() -> None:
+    """The measurements of older runs name it."""
+    old = json.dumps({key: WORDS[key] for key in WORDS if key != "flow"}, separators=(",", ":"))
+    digest = hashlib.blake2s(old.encode(), digest_size=4).hexdigest()
+
+    assert msgspec.json.decode(old, type=Definition).id == f"p2p.latency-{digest}"
+    assert msgspec.json.encode(msgspec.json.decode(old, type=Definition)).decode() == old
+
+
 def test_equal_definitions_have_one_id() -> None:
     assert definition().id == definition().id
 
@@ -263,6 +289,22 @@ def test_slots_and_size(addresses: tuple[str, ...], ranks: int, slots: dict[str,
     assert layout.slots == slots
     assert list(layout.slots) == list(slots)
     assert layout.size == len(addresses) * ranks
+
+
+@pytest.mark.parametrize(
+    ("addresses", "ranks", "places"),
+    [
+        (("a", "b"), 1, ("a", "b")),
+        (("b", "a"), 2, ("b", "b", "a", "a")),
+        (("a", "a", "b"), 1, ("a", "a", "b")),
+        (("a", "b", "a"), 1, ("a", "a", "b")),
+    ],
+)
+def test_a_rank_is_where_the_slots_put_it(
+    addresses: tuple[str, ...], ranks: int, places: tuple[str, ...]
+) -> None:
+    """The order of mpirun: all ranks of the first address, whenever it comes again."""
+    assert Layout(addresses=addresses, ranks_per_host=ranks).places == places
 
 
 @pytest.mark.parametrize(

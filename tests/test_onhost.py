@@ -216,6 +216,20 @@ def test_facts_tell_that_a_tool_is_missing(tmp_path: Path, monkeypatch: pytest.M
     assert (facts.mpi, facts.tmux) == (None, None)
 
 
+def test_facts_tell_the_programs_that_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that says no version is there all the same, unlike one that is not."""
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    for name, line in (("shy", "exit 1"), ("open", "echo open 1.2; echo more")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o700)
+    found = onhost.facts("shy", "open", "nosuchprogram").programs
+
+    assert found == {"shy": str(tmp_path / "shy"), "open": "open 1.2"}
+    assert onhost.facts().programs == {}
+
+
 @pytest.mark.parametrize(
     ("limit", "usable"), [(None, 4), (8.0, 4), (4.0, 4), (3.9, 3), (1.5, 1), (0.2, 1)]
 )
@@ -264,7 +278,7 @@ def test_facts_do_not_need_a_user_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_facts_are_one_line_of_json() -> None:
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "cluster.onhost", "facts"],
+        [sys.executable, "-P", "-m", "cluster.onhost", "facts", "sh"],
         capture_output=True,
         text=True,
         timeout=60,
@@ -272,7 +286,9 @@ def test_facts_are_one_line_of_json() -> None:
     )
 
     assert done.stdout.count("\n") == 1
-    assert msgspec.json.decode(done.stdout, type=Facts).host == platform.node()
+    said = msgspec.json.decode(done.stdout, type=Facts)
+    assert said.host == platform.node()
+    assert set(said.programs) == {"sh"}
 
 
 def test_news_are_whole_lines_until_the_end(tmp_path: Path) -> None:

@@ -41,13 +41,14 @@ BANDWIDTH = Summary(
     complete=False,
 )
 BOTH = (LATENCY, BANDWIDTH)
+BOUNDED = msgspec.structs.replace(BANDWIDTH, bound=4.354e9, share=0.9931)
 NOTES = ("one core only", "a busy | host")
 HEAD = "| metric | parameters | n | median | 95% CI of median | p5 | p95 | p99 | converged |"
 RULE = "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 EMPTY = {
     "terminal": "No values were taken.\n",
     "markdown": f"{HEAD}\n{RULE}\n",
-    "csv": "metric,unit,n,median,ci_low,ci_high,p5,p95,p99,converged,complete\n",
+    "csv": "metric,unit,n,median,ci_low,ci_high,p5,p95,p99,converged,complete,bound,share\n",
     "json": "[]\n",
 }
 
@@ -92,6 +93,27 @@ def test_a_row_tells_what_is_missing() -> None:
     )
 
 
+def test_a_bound_has_two_columns_where_any_summary_has_one() -> None:
+    markdown = rendered("markdown", LATENCY, BOUNDED).splitlines()
+    terminal = [line for line in rendered("terminal", LATENCY, BOUNDED).splitlines() if line]
+
+    assert markdown[0] == f"{HEAD} bound | of bound |"
+    assert markdown[1] == f"{RULE} --- | --- |"
+    assert markdown[2].endswith("| yes | none | none |")
+    assert markdown[3].endswith("| not converged | 4.354 GB/s | 99.3% |")
+    assert terminal[0].split()[-3:] == ["bound", "of", "bound"]
+    assert terminal[2].split()[-2:] == ["none", "none"]
+    assert terminal[3].split()[-3:] == ["4.354", "GB/s", "99.3%"]
+
+
+def test_a_bound_for_other_programs() -> None:
+    [parsed] = csv.DictReader(io.StringIO(rendered("csv", BOUNDED)))
+    [shown] = json.loads(rendered("json", BOUNDED))
+
+    assert [float(parsed[key]) for key in ("bound", "share")] == [4.354e9, 0.9931]
+    assert [shown[key] for key in ("bound", "share")] == [4.354e9, 0.9931]
+
+
 def test_only_a_whole_size_is_shown_as_bytes() -> None:
     assert row(with_params(size="all", pair="0,1", load=0.5))[1] == "size all, pair 0,1, load 0.5"
 
@@ -124,9 +146,10 @@ def test_a_newline_in_a_cell_does_not_end_the_row() -> None:
 
 def test_csv() -> None:
     assert rendered("csv", *BOTH, notes=NOTES) == (
-        "metric,unit,size,rank,n,median,ci_low,ci_high,p5,p95,p99,converged,complete\n"
-        "latency,s,8,,1000,1.116e-06,1.1e-06,1.125e-06,1e-06,0.00125,0.25,true,true\n"
-        "bandwidth,B/s,100000000,1,3,4323800000.0,,,1000000000.0,5000000000.0,12.0,false,false\n"
+        "metric,unit,size,rank,n,median,ci_low,ci_high,p5,p95,p99,converged,complete,bound,share\n"
+        "latency,s,8,,1000,1.116e-06,1.1e-06,1.125e-06,1e-06,0.00125,0.25,true,true,,\n"
+        "bandwidth,B/s,100000000,1,3,4323800000.0,,,"
+        "1000000000.0,5000000000.0,12.0,false,false,,\n"
     )
 
 
@@ -164,6 +187,8 @@ def test_json() -> None:
             "p99": 0.25,
             "converged": True,
             "complete": True,
+            "bound": None,
+            "share": None,
         },
         {
             "metric": "bandwidth",
@@ -178,6 +203,8 @@ def test_json() -> None:
             "p99": 12.0,
             "converged": False,
             "complete": False,
+            "bound": None,
+            "share": None,
         },
     ]
 

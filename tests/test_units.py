@@ -7,7 +7,14 @@ import re
 import pytest
 
 from cluster.errors import SpecError
-from cluster.units import Sizes, format_seconds, format_size, format_value, parse_size
+from cluster.units import (
+    Sizes,
+    format_point,
+    format_seconds,
+    format_size,
+    format_value,
+    parse_size,
+)
 
 
 @pytest.mark.parametrize(
@@ -199,3 +206,9 @@ def test_format_seconds(seconds: float, text: str) -> None:
 
 def test_no_span_is_shown_as_60_seconds() -> None:
     assert format_seconds(59.96) == "1 min 0 s"
+
+
+def test_format_point() -> None:
+    assert format_point({}) == ""
+    assert format_point({"size": 65536, "rank": 1, "load": 0.5}) == "64 KiB, rank 1, load 0.5"
+    assert format_point({"size": "all"}) == "size all"

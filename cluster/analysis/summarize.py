@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cluster.analysis.bounds import Route, judged
 from cluster.errors import ParseError
 from cluster.model import Definition, Measurement, Scalar, Summary
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 ENOUGH_VALUES = 20  # for a series to be called converged
+NOWHERE = Route()
 PRECISE = 0.025  # half of the interval over the median, to be called converged
 
 
@@ -100,13 +102,16 @@ def _is_precise(ordered: NDArray[np.float64]) -> bool:
 
 
 def summarize(
-    measurements: Iterable[Measurement], definitions: Iterable[Definition]
+    measurements: Iterable[Measurement],
+    definitions: Iterable[Definition],
+    route: Route = NOWHERE,
 ) -> tuple[Summary, ...]:
     """Say what the values say, one summary per metric, point and series.
 
     Args:
         measurements: in any order.
         definitions: of their metrics.
+        route: that the bytes took; nothing bounds them if it is not known.
 
     Returns:
         The summaries, by the order of the definitions, then by their points.
@@ -120,7 +125,7 @@ def summarize(
         ((_group(m, known), m) for m in measurements if m.values), key=lambda pair: pair[0]
     )
     return tuple(
-        _summary(known[key[1]][1], [m for _, m in group])
+        _summary(known[key[1]][1], [m for _, m in group], route)
         for key, group in groupby(keyed, key=lambda pair: pair[0])
     )
 
@@ -144,7 +149,7 @@ def _sortable(value: Scalar) -> tuple[float, str]:
     return (0.0, value) if isinstance(value, str) else (float(value), "")
 
 
-def _summary(definition: Definition, measurements: list[Measurement]) -> Summary:
+def _summary(definition: Definition, measurements: list[Measurement], route: Route) -> Summary:
     ordered = np.sort(_series(definition, measurements))
     first = measurements[0]
     params = dict(first.params)
@@ -168,8 +173,8 @@ def _summary(definition: Definition, measurements: list[Measurement]) -> Summary
     )
     if first.unit == "s" and definition.unit == "B/s":
         slow = float(np.percentile(ordered, 1))
-        return _as_rate(summary, first.bytes, p1_time=slow)
-    return summary
+        summary = _as_rate(summary, first.bytes, p1_time=slow)
+    return judged(summary, definition, first.bytes, route)
 
 
 def _series(definition: Definition, measurements: list[Measurement]) -> NDArray[np.float64]:

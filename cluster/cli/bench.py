@@ -20,6 +20,7 @@ from cluster.benchmark import Benchmark
 from cluster.cli import flags
 from cluster.cli.live import Live
 from cluster.cli.show import show_newest, show_run
+from cluster.cli.waiting import Waiting
 from cluster.clusters import TIMEOUT, Cluster, launch_spec, plan_spec
 from cluster.errors import JobError, SpecError
 from cluster.model import ClusterSpec, Value
@@ -67,9 +68,11 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
     check_bench(spec, benchmark, params, how.timeout)
     plan_spec(spec)
     make_root(runs_root(how.runs))
-    cluster = launch_spec(spec)
+    live = Live(stderr=how.json)
+    with Waiting(live.console) as waiting:
+        cluster = launch_spec(spec, waiting)
     try:
-        with Live(stderr=how.json) as live:
+        with live:
             run = cluster.bench(
                 benchmark,
                 runs=how.runs,

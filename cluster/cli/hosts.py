@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from cluster.cli import flags
 from cluster.cli.show import print_json, table
+from cluster.cli.waiting import Waiting
 from cluster.clusters import attach, launch_spec
 from cluster.hosts import Hosts
 from cluster.model import Completed, Machine, Value
@@ -49,24 +51,29 @@ def up(  # noqa: PLR0913, PLR0917 - one parameter per flag
     instance: flags.Instance = None,
     zone: flags.Zone = None,
     option: flags.Option = None,
+    install: Annotated[
+        bool, typer.Option("--install", help="Install now what benchmarks need.")
+    ] = False,
     json: flags.Json = False,
 ) -> None:
     """Launch a cluster, and leave it up.
 
     Example: cluster up mine --provider ssh --option hosts=alice@h1,h2:2222
     """
-    cluster = launch_spec(
-        flags.spec(
-            name=name,
-            provider=provider or "local",
-            hosts=hosts,
-            ranks_per_host=ranks_per_host,
-            placement=placement,
-            instance=instance,
-            zone=zone,
-            option=option,
-        )
+    spec = flags.spec(
+        name=name,
+        provider=provider or "local",
+        hosts=hosts,
+        ranks_per_host=ranks_per_host,
+        placement=placement,
+        instance=instance,
+        zone=zone,
+        option=option,
     )
+    with Waiting(Console(stderr=True, highlight=False)) as waiting:
+        cluster = launch_spec(spec, waiting)
+        if install:
+            cluster.install(tell=waiting)
     _show(cluster, as_json=json)
 
 

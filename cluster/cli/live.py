@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from cluster.cli.waiting import Waiting
 from cluster.clusters import Cluster, Listener
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class Live(Listener):
                 console=self.console,
                 transient=True,
             )
+        self._waiting: Waiting | None = None
         self._last: list[str] = []
         self._shown_at = 0.0
         self._reported_at = time.monotonic()
@@ -61,13 +63,26 @@ class Live(Listener):
         trace: TracebackType | None,
     ) -> None:
         """Show the last lines, and put the bar away."""
+        self._end_waiting()
         for line in self._last:
             self._show(line)
         if self._bar is not None:
             self._bar.stop()
 
+    def preparing(self, host: str, step: str) -> None:
+        """Show how far the hosts are."""
+        if self._waiting is None:
+            self._waiting = Waiting(self.console).__enter__()
+        self._waiting(host, step)
+
+    def _end_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.__exit__(None, None, None)
+            self._waiting = None
+
     def started(self, cluster: Cluster, folder: Path) -> None:  # noqa: ARG002 - an event's method
         """Show how to connect, in the founding program's words."""
+        self._end_waiting()
         for line in ready_block(cluster):
             self._show(line)
         if self._bar is not None:

@@ -11,6 +11,7 @@ from rich import box
 from rich.table import Table
 
 from cluster import plugins
+from cluster.analysis.bounds import doubts
 from cluster.model import Status, Summary, Value
 from cluster.reports import Report
 from cluster.reports.terminal import plain_text
@@ -57,12 +58,13 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
 
     """
     if as_json:
+        summaries = run.summary()
         answer = Answer(
             run=str(run.folder),
             status=run.status,
             reason=run.record.reason,
-            notes=(*run.record.notes, *run.warnings),
-            summaries=run.summary(),
+            notes=_notes(run, summaries),
+            summaries=summaries,
         )
         print_json(answer)
         return
@@ -71,9 +73,8 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
         sys.stdout.write(f"It runs. Then: cluster wait {name}; cluster fetch {name}\n")
         sys.stdout.write(f"Run folder: {shortened(run.folder)}\n")
         return
-    rendered = plugins.load(Report, report).render(
-        run.summary(), notes=(*run.record.notes, *run.warnings)
-    )
+    summaries = run.summary()
+    rendered = plugins.load(Report, report).render(summaries, notes=_notes(run, summaries))
     if isinstance(rendered, bytes):
         sys.stdout.flush()
         sys.stdout.buffer.write(rendered)
@@ -82,6 +83,11 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
     if report == "terminal":
         reason = f": {run.record.reason}" if run.record.reason else ""
         sys.stdout.write(f"Run folder: {shortened(run.folder)} ({run.status}{reason})\n")
+
+
+def _notes(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
+    """Give all that a reader of the numbers must know."""
+    return (*run.record.notes, *run.warnings, *doubts(summaries))
 
 
 def shortened(path: Path) -> Path:

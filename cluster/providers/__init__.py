@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import msgspec
 
 from cluster.errors import SpecError
-from cluster.model import Value
+from cluster.model import Environment, Value
 from cluster.plugins import Plugin
 
 if TYPE_CHECKING:
@@ -18,6 +20,20 @@ if TYPE_CHECKING:
 
 class NoOptions(Value, frozen=True, kw_only=True):
     """A provider without options of its own."""
+
+
+class EnvironmentOptions(Value, frozen=True, kw_only=True):
+    """What is installed on machines.
+
+    Args:
+        source: of what is installed: `index` (the hosts' own package index), `controller` (wheels
+            from here), or `auto`: from here, and where they cannot be had here, the index.
+        mpi: prefix of a prepared MPI on the hosts, such as /opt/amazon/openmpi.
+
+    """
+
+    source: Literal["auto", "index", "controller"] = "auto"
+    mpi: str = ""
 
 
 def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
@@ -47,6 +63,9 @@ class Provider(Plugin):
     Options: ClassVar[type[Value]] = NoOptions
     """The provider's own options (`--option KEY=VALUE`), typed."""
 
+    makes_machines: ClassVar[bool] = True
+    """Whether `destroy` takes the machines away with all that is on them."""
+
     def default_hosts(self, options: dict[str, str]) -> int:
         """Tell how many machines are meant if nobody says: two, that they can talk.
 
@@ -59,6 +78,21 @@ class Provider(Plugin):
         """
         del options
         return 2
+
+    def environment(self, spec: ClusterSpec) -> Environment | None:
+        """Tell what the machines need; none where they are ready as they are.
+
+        Args:
+            spec: what is asked, already planned.
+
+        Returns:
+            What is wanted there.
+
+        """
+        if not issubclass(self.Options, EnvironmentOptions):
+            return None
+        options = msgspec.convert(spec.options, self.Options, strict=False)
+        return Environment(source=options.source, mpi=options.mpi)
 
     @abstractmethod
     def plan(self, spec: ClusterSpec) -> Plan:
@@ -114,3 +148,25 @@ class Provider(Plugin):
             ProvisionError: something is left.
 
         """
+
+    def names(self) -> tuple[str, ...]:
+        """Ask the provider of which clusters anything exists; none, where nothing is made.
+
+        Returns:
+            Their names, also of those that no journal knows of any more.
+
+        """
+        return ()
+
+    def console(self, machine: Machine) -> str:
+        """Give what a machine said while it came up, for whoever wonders why it does not answer.
+
+        Args:
+            machine: of a cluster.
+
+        Returns:
+            A text; empty if there is none.
+
+        """
+        del machine
+        return ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from cluster.model import ClusterSpec, Machine, Plan, Resource
 from cluster.providers import Provider, refuse
@@ -21,6 +21,8 @@ REFUSED = {
 
 class Local(Provider):
     """Runs all ranks on this machine, with the MPI that is installed beside this Python."""
+
+    makes_machines: ClassVar[bool] = False
 
     def plan(self, spec: ClusterSpec) -> Plan:
         """Refuse what only a cloud can give."""

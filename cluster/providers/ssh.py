@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import msgspec
 
 from cluster.errors import SpecError
-from cluster.model import Access, ClusterSpec, Machine, Plan, Resource, Value
-from cluster.providers import Provider, refuse
+from cluster.model import Access, ClusterSpec, Environment, Machine, Plan, Resource, Value
+from cluster.providers import EnvironmentOptions, Provider, refuse
 
 if TYPE_CHECKING:
     from cluster.journal import Journal
@@ -21,27 +21,29 @@ REFUSED = {
 }
 
 
-class SshOptions(Value, frozen=True, kw_only=True):
+class SshOptions(EnvironmentOptions, frozen=True, kw_only=True):
     """The options of the provider `ssh`.
 
     Args:
         hosts: the machines, such as `alice@h1,h2:2222`; names may be aliases of `~/.ssh/config`.
         inventory: a file with one of them on each line instead; `#` begins a comment.
         trust: `known` (host keys are in your known_hosts) or `first-use` (pinned per cluster).
-        bin: the folder there with a `python3` that has cluster installed, to run benchmarks.
+        bin: the folder there with a `python3` that has cluster installed; then nothing is
+            installed.
 
     """
 
     hosts: str = ""
     inventory: str = ""
     trust: Literal["known", "first-use"] = "known"
-    bin: str = ".cluster/bin"
+    bin: str = ""
 
 
 class Ssh(Provider):
     """Hosts that are there already."""
 
     Options: ClassVar[type[Value]] = SshOptions
+    makes_machines: ClassVar[bool] = False
 
     def default_hosts(self, options: dict[str, str]) -> int:
         """Count the machines that are named."""
@@ -69,11 +71,16 @@ class Ssh(Provider):
                 address=access.host,
                 shell="ssh",
                 folder=f".cluster-{spec.name}",
-                bin=options.bin,
+                bin=options.bin or f".cluster-{spec.name}/env/bin",
                 access=msgspec.structs.replace(access, known_hosts=pinned, pin=bool(pinned)),
             )
             for number, access in enumerate(_named(options)[: spec.hosts])
         )
+
+    def environment(self, spec: ClusterSpec) -> Environment | None:
+        """Install nothing where the user's own Python is to be used."""
+        options = msgspec.convert(spec.options, SshOptions)
+        return None if options.bin else super().environment(spec)
 
     def find(self, name: str) -> tuple[Resource, ...]:
         """Find nothing: nothing was made."""

@@ -6,12 +6,12 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.plugins import Plugin
-from cluster.units import format_size, format_value
+from cluster.units import format_point, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.model import Scalar, Summary
+    from cluster.model import Summary
 
 
 class Report(Plugin):
@@ -44,10 +44,45 @@ COLUMNS = (
     "p99",
     "converged",
 )
+BOUND_COLUMNS = ("bound", "of bound")
+
+
+def columns(summaries: Sequence[Summary]) -> tuple[str, ...]:
+    """Name the columns of a table for people.
+
+    Args:
+        summaries: to show in it.
+
+    Returns:
+        `COLUMNS`, and two for the bound if any summary has one.
+
+    """
+    bounded = any(summary.bound is not None for summary in summaries)
+    return COLUMNS + BOUND_COLUMNS if bounded else COLUMNS
+
+
+def rows(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
+    """Give summaries as the rows of a table for people.
+
+    Args:
+        summaries: to show.
+
+    Returns:
+        For each a text per column of `columns(summaries)`.
+
+    """
+    width = len(columns(summaries))
+    return [(*row(summary), *_bound(summary))[:width] for summary in summaries]
+
+
+def _bound(summary: Summary) -> tuple[str, str]:
+    if summary.bound is None or summary.share is None:
+        return "none", "none"
+    return format_value(summary.bound, summary.unit), f"{summary.share:.1%}"
 
 
 def row(summary: Summary) -> tuple[str, ...]:
-    """Give a summary as the cells of a table for people.
+    """Give a summary as the cells of a table for people, but for its bound.
 
     Args:
         summary: to show.
@@ -63,16 +98,10 @@ def row(summary: Summary) -> tuple[str, ...]:
     points = (format_value(p, unit) for p in (summary.p5, summary.p95, summary.p99))
     return (
         summary.metric,
-        ", ".join(_param(key, value) for key, value in summary.params.items()),
+        format_point(summary.params),
         f"{summary.n}" if summary.complete else f"{summary.n} (stopped)",
         format_value(summary.median, unit),
         ci,
         *points,
         "yes" if summary.converged else "not converged",
     )
-
-
-def _param(key: str, value: Scalar) -> str:
-    if key == "size" and isinstance(value, int):
-        return format_size(value)
-    return f"{key} {value}"

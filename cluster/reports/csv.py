@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
     from cluster.model import Summary
 
-NUMBERS = ("n", "median", "ci_low", "ci_high", "p5", "p95", "p99", "converged", "complete")
+NUMBERS = (
+    *("n", "median", "ci_low", "ci_high", "p5", "p95", "p99", "converged", "complete"),
+    *("bound", "share"),
+)
 
 
 class Csv(Report):
@@ -37,4 +40,5 @@ def _cells(summary: Summary, params: list[str]) -> list[object]:
         *(summary.params.get(key, "") for key in params),
         *(summary.n, summary.median, low, high, summary.p5, summary.p95, summary.p99),
         *(str(summary.converged).lower(), str(summary.complete).lower()),
+        *("" if part is None else part for part in (summary.bound, summary.share)),
     ]

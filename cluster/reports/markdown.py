@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.reports import COLUMNS, Report, row
+from cluster.reports import Report, columns, rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,8 +17,9 @@ class Markdown(Report):
 
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
         """Show a row per summary."""
-        rows = [COLUMNS, ["---"] * len(COLUMNS), *(row(summary) for summary in summaries)]
-        table = [f"| {' | '.join(_escaped(cell) for cell in cells)} |" for cells in rows]
+        head = columns(summaries)
+        lines = [head, ["---"] * len(head), *rows(summaries)]
+        table = [f"| {' | '.join(_escaped(cell) for cell in cells)} |" for cells in lines]
         paragraphs = [line for note in notes for line in ("", f"Note: {note}")]
         return "\n".join([*table, *paragraphs]) + "\n"
 

@@ -9,7 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cluster.reports import COLUMNS, Report, row
+from cluster.reports import Report, columns, rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,10 +26,10 @@ class Terminal(Report):
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
         """Show a row per summary."""
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-        for column in COLUMNS:
+        for column in columns(summaries):
             table.add_column(column, justify="left" if column in LEFT else "right", no_wrap=True)
-        for summary in summaries:
-            table.add_row(*row(summary))
+        for cells in rows(summaries):
+            table.add_row(*cells)
         shown = plain_text(table) if summaries else "No values were taken.\n"
         return shown + "".join(f"Note: {note}\n" for note in notes)
 

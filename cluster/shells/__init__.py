@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class Shell(Plugin):
     """Runs commands and moves files on one host.
 
+    Its `state` tells how far connecting has got (one of `errors.STATES`); empty before it began.
+
     Args:
         machine: the host; none means the one that we are on.
 
@@ -27,6 +29,7 @@ class Shell(Plugin):
     def __init__(self, machine: Machine | None = None) -> None:
         """Keep which host it is; nothing is connected yet."""
         self.machine = machine
+        self.state = ""
 
     def connect(self) -> None:
         """Make the connection now, if there is one to make; the first command would, too.
@@ -37,7 +40,10 @@ class Shell(Plugin):
         """
 
     def close(self) -> None:
-        """Let the connection go, if there is one; the next command makes a new one."""
+        """Let the connection go, and the commands on it; the next command makes a new one.
+
+        It may be called while others use this shell: that ends what they wait for.
+        """
 
     @abstractmethod
     def run(
@@ -81,12 +87,13 @@ class Shell(Plugin):
     def put(self, path: Path, to: str) -> None:
         """Bring a file or a folder there; modes are kept, folders on the way made.
 
-        A file appears whole. Nothing that is there is ever removed, but files of the same name are
-        replaced.
+        Each file appears whole. Nothing that is there is ever removed, but files of the same name
+        are replaced.
 
         Args:
             path: of a file or folder here.
-            to: its path on the host; a folder that is there already gets the files.
+            to: its path on the host; a folder that is there already gets the files, and keeps its
+                own mode.
 
         Raises:
             ShellError: it could not be read here, or not be written there.
@@ -95,10 +102,10 @@ class Shell(Plugin):
 
     @abstractmethod
     def fetch(self, path: str, to: Path) -> None:
-        """Bring the files of a folder home.
+        """Bring a file, or the files of a folder, home; each appears whole, modes are kept.
 
         Args:
-            path: of a folder on the host.
+            path: of a file or folder on the host; links in it are followed.
             to: a folder here; it is made, and files of the same name are replaced.
 
         Raises:

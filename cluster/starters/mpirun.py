@@ -12,6 +12,16 @@ if TYPE_CHECKING:
     from cluster.model import Layout
 
 
+ADDRESSES = "CLUSTER_ADDRESSES"  # of each rank, in their order
+AGENTS = ("PRTE_MCA_plm_ssh_agent", "OMPI_MCA_plm_rsh_agent")
+INCLUDES = (
+    "OMPI_MCA_btl_tcp_if_include",
+    "OMPI_MCA_oob_tcp_if_include",
+    "PRTE_MCA_prte_if_include",
+    "PMIX_MCA_ptl_tcp_if_include",
+)
+
+
 class Mpirun(Starter):
     """Starts ranks with mpirun, each bound to a core of its own where there are enough."""
 
@@ -28,12 +38,29 @@ class Mpirun(Starter):
             "mpirun",
             *(["--allow-run-as-root"] if layout.root else []),
             *("-np", str(layout.size), "--host", hosts),
+            *("-x", ADDRESSES),
             *_binding(layout),
             *program,
         ]
+
+    def env(self, layout: Layout) -> dict[str, str]:
+        """Give what version 4 (OMPI) and version 5 (PRTE, PMIX) need to go to other hosts.
+
+        Daemons and messages use the cluster's networks only, by their CIDR: a bridge such as
+        docker0 has the same address on every host, and whoever tries it waits for ever
+        (open-mpi/ompi#6377).
+        """
+        variables = {ADDRESSES: ",".join(layout.places)}
+        if layout.ssh_config:
+            agent, networks = f"ssh -F {layout.ssh_config}", ",".join(layout.networks)
+            variables |= dict.fromkeys(AGENTS, agent)
+            variables |= dict.fromkeys(INCLUDES, networks)
+        return variables
 
 
 def _binding(layout: Layout) -> list[str]:
     if layout.oversubscribed:
         return ["--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
+    if layout.sharing > 1:  # each host would begin with the first core, which is the same one
+        return ["--bind-to", "none"]
     return ["--map-by", "core", "--bind-to", "core"]

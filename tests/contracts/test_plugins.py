@@ -68,9 +68,13 @@ def imported(source: str) -> Iterator[str]:
 
 
 def documented(kind: type[Value]) -> list[str]:
-    """Read the names under `Args:` in a docstring."""
-    _, _, arguments = (inspect.getdoc(kind) or "").partition("Args:\n")
-    return re.findall(r"^    (\w+): \S", arguments, re.MULTILINE)
+    """Read the names under `Args:` in the docstrings of a struct and those it inherits from."""
+    found: list[str] = []
+    for parent in reversed(kind.__mro__):
+        _, _, arguments = inspect.cleandoc(parent.__doc__ or "").partition("Args:\n")
+        if issubclass(parent, Value):
+            found += re.findall(r"^    (\w+): \S", arguments, re.MULTILINE)
+    return found
 
 
 def required(kind: type[Value]) -> list[str]:

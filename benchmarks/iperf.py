@@ -1,0 +1,337 @@
+"""One rank's host sends to another's over TCP, as fast as iperf3 can.
+
+The model for every benchmark that wraps a foreign program: the ranks start it, each on its host,
+and its own words come home to `raw/`, where every value can be found again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from cluster.benchmark import Benchmark, check_pair
+from cluster.errors import ClusterError, ParseError, SpecError
+from cluster.model import Definition, Value
+from cluster.programs import complete, serving
+from cluster.rank import main
+from cluster.units import format_value
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Comm
+
+    from cluster.model import Facts
+    from cluster.rank import Rank
+
+IPERF = "iperf3"
+# What iperf3 itself takes (iperf.h: MAX_STREAMS, MAX_TIME, MAX_OMIT_TIME).
+MOST = {"streams": 128, "seconds": 86_400, "omit": 600}
+LEAST = {"iterations": 1, "streams": 1, "seconds": 1, "omit": 0}
+SLACK = 30.0  # seconds beyond the test's own, to connect and to exchange the figures
+THREADED = (3, 16)  # the version from which each stream has a thread of its own
+ADDRESSES = "CLUSTER_ADDRESSES"  # where the other ranks reach each rank, in the order of the ranks
+
+CLOCK = "iperf3's own, on the host that received"
+SYNCHRONISATION = (
+    "the sender begins when the receiver listens; one test at a time, on connections of its own"
+)
+WARM_UP = "the first second of each test is not counted (iperf3 --omit), unless said otherwise"
+RECEIVED = (
+    "the bytes that the receiver took from TCP in one test (end.sum_received of iperf3's JSON: all "
+    "streams together, headers not counted) over its seconds; 2 s unless said otherwise, on any "
+    "core that the job may use"
+)
+
+FORWARD = Definition(
+    benchmark="iperf",
+    metric="forward",
+    unit="B/s",
+    better="higher",
+    what=f"iperf3 sends from the first rank's host of the pair to the second's: {RECEIVED}",
+    clock=CLOCK,
+    synchronisation=SYNCHRONISATION,
+    warm_up=WARM_UP,
+    aggregation="one rank",
+    flow="one way",
+)
+REVERSE = Definition(
+    benchmark="iperf",
+    metric="reverse",
+    unit="B/s",
+    better="higher",
+    what=f"iperf3 -R sends from the second rank's host of the pair to the first's: {RECEIVED}",
+    clock=CLOCK,
+    synchronisation=SYNCHRONISATION,
+    warm_up=WARM_UP,
+    aggregation="one rank",
+    flow="one way",
+)
+
+
+class IperfParams(Value, frozen=True, kw_only=True):
+    """The parameters of `iperf`.
+
+    Args:
+        metrics: What to take, of those above.
+        streams: Connections at once, such as 1,8.
+        iterations: Tests per metric and number of streams.
+        seconds: Of each test that count.
+        omit: Seconds before them that do not.
+        pair: The two ranks whose hosts run iperf3.
+
+    """
+
+    metrics: tuple[str, ...] = ("forward", "reverse")
+    streams: tuple[int, ...] = (1,)
+    iterations: int = 3
+    seconds: int = 2
+    omit: int = 1
+    pair: tuple[int, int] = (0, 1)
+
+
+class Trial(Value, frozen=True, kw_only=True):
+    """One test: a client and a server.
+
+    Args:
+        definition: of the metric.
+        streams: connections at once.
+        number: of its iteration, from 1.
+
+    """
+
+    definition: Definition
+    streams: int
+    number: int
+
+    @property
+    def file(self) -> str:
+        """The name of the file of iperf3's own words."""
+        return f"iperf3.{self.definition.metric}.{self.streams}.{self.number}.json"
+
+
+class Received(msgspec.Struct, frozen=True, kw_only=True):
+    """What the receiver counted: bytes, and the seconds that they took."""
+
+    bytes: int
+    seconds: float
+
+
+class End(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of iperf3's document; empty if the test failed."""
+
+    sum_received: Received | None = None
+
+
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """What we read of iperf3's JSON; the whole of it is in the run's `raw/`."""
+
+    end: End = End()
+    error: str = ""
+
+
+class Iperf(Benchmark[IperfParams]):
+    """TCP between two hosts, measured by iperf3."""
+
+    Params = IperfParams
+    metrics: ClassVar[tuple[Definition, ...]] = (FORWARD, REVERSE)
+    programs: ClassVar[tuple[str, ...]] = (IPERF,)
+
+    def check(self, params: IperfParams, ranks: int) -> None:
+        """Refuse unknown metrics, what iperf3 would refuse, and ranks that do not exist."""
+        self.selected(params)
+        if not params.streams:
+            raise SpecError("There are no streams.", remedy="Give some: --streams 1,8")
+        for field, least in LEAST.items():
+            given = getattr(params, field)
+            for count in given if isinstance(given, tuple) else (given,):
+                _check_count(field, count, least, MOST.get(field))
+        check_pair(params.pair, ranks)
+
+    def selected(self, params: IperfParams) -> tuple[Definition, ...]:
+        """Give the definitions of the metrics asked for, in that order."""
+        return self.named(params.metrics)
+
+    def notes(self, params: IperfParams, facts: tuple[Facts, ...]) -> tuple[str, ...]:
+        """Say where several streams share one thread."""
+        if max(params.streams) == 1:
+            return ()
+        versions = {fact.host: fact.programs.get(IPERF, "") for fact in facts}
+        return tuple(
+            f"{says} on {host} has one thread for all streams (each has its own since "
+            f"{THREADED[0]}.{THREADED[1]}): one core may be what bounds them."
+            for host, says in versions.items()
+            if not _is_threaded(says)
+        )
+
+    def measure(self, rank: Rank, params: IperfParams) -> None:
+        """Run iperf3 on the hosts of the pair; everybody else sleeps until it is done."""
+        server = _address(rank, params.pair[1])
+        member = rank.number in params.pair
+        comm = rank.comm.Split(int(member), params.pair.index(rank.number) if member else 0)
+        if member:
+            half = Server if rank.number == params.pair[1] else Client
+            half(rank, comm, server, params).run(self.selected(params))
+        rank.meet()
+
+
+def _check_count(field: str, count: int, least: int, most: int | None) -> None:
+    if count < least or (most is not None and count > most):
+        limit = f"at least {least}" if most is None else f"between {least} and {most}"
+        raise SpecError(f"--{field} is {count}; it must be {limit}.")
+
+
+def _is_threaded(says: str) -> bool:
+    """Read `iperf 3.12 (cJSON 1.7.15)`; what cannot be read is taken as new."""
+    version = re.match(r"iperf (\d+)\.(\d+)", says)
+    return version is None or (int(version[1]), int(version[2])) >= THREADED
+
+
+def _address(rank: Rank, number: int) -> str:
+    """Find where the other ranks reach a rank."""
+    hosts = rank.comm.allgather(os.uname().nodename)
+    known = os.environ.get(ADDRESSES, "")
+    if known:
+        return known.split(",")[number]
+    if len(set(hosts)) == 1:
+        return "127.0.0.1"
+    raise ClusterError(
+        f"Nobody said where the other ranks reach rank {number} on {hosts[number]}.",
+        means=f"{ADDRESSES} is not set, and the ranks are on several hosts.",
+        remedy=f"Set it to an address per rank: export {ADDRESSES}=10.0.0.1,10.0.0.2",
+    )
+
+
+class Half:
+    """What a rank of the pair does in all tests.
+
+    Args:
+        rank: who we are among all ranks.
+        comm: of the pair; its rank 0 has the clients.
+        address: of the servers.
+        params: of the benchmark.
+
+    """
+
+    def __init__(self, rank: Rank, comm: Comm, address: str, params: IperfParams) -> None:
+        """Keep them."""
+        self.rank = rank
+        self.comm = comm
+        self.address = address
+        self.params = params
+
+    def run(self, definitions: tuple[Definition, ...]) -> None:
+        """Run every test."""
+        own = self.params
+        cells = [(of, n) for of in definitions for n in dict.fromkeys(own.streams)]
+        for done, (of, streams) in enumerate(cells):
+            what = f"{of.metric}, {streams} stream(s)"
+            values = self.rank.begin(of, {"streams": streams}, unit="B/s")
+            for number in range(own.iterations):
+                self.rank.progress(done + number / own.iterations, len(cells), what)
+                trial = Trial(definition=of, streams=streams, number=number + 1)
+                values += self.once(trial)
+            self.rank.end()
+        self.rank.progress(len(cells), len(cells), what)
+
+    def once(self, trial: Trial) -> list[float]:
+        """Run one test.
+
+        Args:
+            trial: that test.
+
+        Returns:
+            Its value, on the rank that takes it.
+
+        """
+        raise NotImplementedError
+
+
+class Server(Half):
+    """Starts a server for each test, and tells the other rank its port."""
+
+    def once(self, trial: Trial) -> list[float]:
+        """Serve one test."""
+        argv = [IPERF, "-s", "-1", "-B", self.address, "-p", "PORT"]
+        del trial  # the client says all that there is to say
+        with serving(argv, self.address) as port:
+            self.comm.send(port, dest=0)
+            self.rank.hear(self.comm, source=0)
+        return []
+
+
+class Client(Half):
+    """Connects to the server, and keeps what iperf3 says."""
+
+    def once(self, trial: Trial) -> list[float]:
+        """Run one client, and take the receiver's figure from what it says."""
+        port = self.rank.hear(self.comm, source=1)
+        path = Path(trial.file)
+        limit = self.params.seconds + self.params.omit + SLACK
+        status = complete([IPERF, *self._words(trial, port)], stdout=path, within=limit)
+        if status is None:
+            raise self._late(limit, port)
+        value = received(path.read_text(errors="replace"), status)
+        self.comm.send(None, dest=1)
+        self.rank.say(
+            f"Process {self.rank.number} {trial.definition.metric}, {trial.streams} stream(s): "
+            f"{format_value(value, 'B/s')}"
+        )
+        return [value]
+
+    def _words(self, trial: Trial, port: int) -> list[str]:
+        own = self.params
+        return [
+            *("-c", self.address, "-p", str(port), "-J", "-P", str(trial.streams)),
+            *("-t", str(own.seconds), "-O", str(own.omit)),
+            *(["-R"] if trial.definition is REVERSE else []),
+        ]
+
+    def _late(self, limit: float, port: int) -> ClusterError:
+        return ClusterError(
+            f"{IPERF} did not end within {limit:g} s.",
+            means=f"A firewall may stand before {self.address}, TCP port {port}.",
+            remedy=f"Try it there: {IPERF} -s -p {port}; and here: "
+            f"{IPERF} -c {self.address} -p {port}",
+        )
+
+
+def received(text: str, status: int = 0) -> float:
+    """Read the receiver's figure from what a client of iperf3 says.
+
+    Args:
+        text: its JSON.
+        status: its exit status; it may be 0 although the test failed.
+
+    Returns:
+        Bytes per second.
+
+    Raises:
+        ClusterError: the test failed, or nothing arrived.
+        ParseError: it is not what iperf3 says.
+
+    """
+    try:
+        document = msgspec.json.decode(text, type=Document)
+    except msgspec.DecodeError as error:
+        raise ParseError(
+            f"{IPERF} ended with status {status}, and not in JSON: {error}",
+            line=text.partition("\n")[0],
+        ) from error
+    figure = document.end.sum_received
+    if document.error or status != 0:
+        said = document.error or "nothing"
+        raise ClusterError(f"{IPERF} ended with status {status}, and said: {said}")
+    if figure is None or not figure.bytes or figure.seconds <= 0:
+        raise ClusterError(
+            f"{IPERF} says that nothing arrived.",
+            means="Connections could be made, but no data came through them.",
+            remedy="Compare the MTUs on the way: ping -M do -s 1472 ADDRESS",
+        )
+    return figure.bytes / figure.seconds
+
+
+if __name__ == "__main__":
+    main(Iperf())

@@ -1,0 +1,117 @@
+"""The best that a link allows, and what share of it was reached.
+
+A value that is better than possible is an error of its definition or of the link's figures, not a
+success (T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems", SC15,
+rule 11).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.model import HEADERS, Definition, Link, Summary, Value
+from cluster.units import format_point
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+FRAME = 38  # bytes on the line around a packet: preamble 8, Ethernet 14, checksum 4, gap 12
+BELIEVABLE = 1.02  # of a bound: clocks and nominal rates are not exact
+
+
+class Route(Value, frozen=True, kw_only=True):
+    """What the bytes of a run pass.
+
+    Args:
+        links: of the hosts that take part; none if it is one host, and no network is between.
+        sender: the rank that only sends, if each rank has times of its own: its time ends when its
+            buffer is free again, with the last megabytes still in the kernel's, so no link bounds
+            it.
+
+    """
+
+    links: tuple[Link | None, ...] = ()
+    sender: int | None = None
+
+
+def goodput(link: Link) -> float:
+    """Give the most data that TCP over IPv4 can bring through a link in one direction.
+
+    Each packet of MTU bytes carries MTU - E - 52 bytes of data (IPv4 20, TCP 20, its timestamps
+    12; E for an encapsulation) and takes the line for MTU + 38 (preamble 8, Ethernet header 14,
+    checksum 4, gap 12: IEEE 802.3; RFC 791, 9293, 7323): 94.15 % at 1500, 99.00 % at 9000.
+
+    Args:
+        link: the link.
+
+    Returns:
+        Bytes per second.
+
+    """
+    return link.rate * (link.mtu - link.encapsulation - HEADERS) / (link.mtu + FRAME)
+
+
+def bound(definition: Definition, links: Iterable[Link | None]) -> float | None:
+    """Give the highest rate that links allow a metric: that of the slowest of them.
+
+    Args:
+        definition: of the metric; bytes that flow both ways have both directions of a link.
+        links: of the hosts that take part.
+
+    Returns:
+        Bytes per second; none if no bandwidth bounds the metric, or a link is not known.
+
+    """
+    known = [None if link is None else goodput(link) for link in links]
+    rates = [rate for rate in known if rate is not None]
+    if not definition.flow or not rates or len(rates) < len(known):
+        return None
+    return min(rates) * (2 if definition.flow == "both ways" else 1)
+
+
+def judged(summary: Summary, definition: Definition, size: int, route: Route) -> Summary:
+    """Add to a summary its bound, and the share of it that the median reaches.
+
+    Args:
+        summary: of values.
+        definition: of their metric.
+        size: bytes that moved during each value.
+        route: that they took.
+
+    Returns:
+        The summary; as it was, if there is no bound.
+
+    """
+    rate = bound(definition, route.links)
+    if rate is None or (route.sender is not None and summary.params.get("rank") == route.sender):
+        return summary
+    if summary.unit == "B/s":
+        return msgspec.structs.replace(summary, bound=rate, share=summary.median / rate)
+    if not size:
+        return summary
+    shortest = size / rate
+    share = shortest / summary.median if summary.median > 0 else math.inf
+    return msgspec.structs.replace(summary, bound=shortest, share=share)
+
+
+def doubts(summaries: Iterable[Summary]) -> Iterator[str]:
+    """Tell which values are better than possible, by more than 2 %.
+
+    Args:
+        summaries: of a run.
+
+    Yields:
+        A note for each.
+
+    """
+    for summary in summaries:
+        if summary.share is not None and summary.share > BELIEVABLE:
+            yield (
+                f"{summary.metric} ({format_point(summary.params)}) is {summary.share:.1%} of its "
+                "bound, which is faster than possible: do not believe it. The link's rate or MTU "
+                "is not what was said, a shaper lets a burst of this size pass, or the bytes went "
+                "another way."
+            )

@@ -1,0 +1,57 @@
+"""`cluster gc`: what is ours and forgotten, found and taken away."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from cluster.cli import flags
+from cluster.cli.show import print_json, table
+from cluster.errors import ClusterError, ProvisionError
+from cluster.forgotten import Orphan, forgotten, remove
+
+
+def gc(
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Remove what is found.")] = False,
+    json: flags.Json = False,
+) -> None:
+    """Find what was forgotten; -y removes it.
+
+    Example: cluster gc -y
+    """
+    found = forgotten()
+    if not json:
+        _show(found)
+    errors = [error for orphan in found if yes and (error := _removed(orphan))]
+    left = forgotten() if yes else found
+    if json:
+        print_json(left)
+    elif yes:
+        sys.stdout.write(f"{len(found) - len(left)} removed; {len(left)} left.\n")
+    elif found:
+        sys.stdout.write("To remove it: cluster gc -y\n")
+    if errors:
+        raise errors[0]
+    if yes and left:
+        raise ProvisionError(f"{len(left)} are left.", remedy="Try again: cluster gc -y")
+
+
+def _removed(orphan: Orphan) -> ClusterError | None:
+    try:
+        remove(orphan)
+    except ClusterError as error:
+        return error
+    return None
+
+
+def _show(found: tuple[Orphan, ...]) -> None:
+    table(
+        ("name", "provider", "why", "what"),
+        [
+            (o.name, o.provider, o.why, ", ".join(f"{r.kind} {r.id}" for r in o.resources) or "-")
+            for o in found
+        ],
+        empty="Nothing was forgotten.",
+    )

@@ -1,0 +1,82 @@
+"""`cluster lab`: what befalls the hosts of a laboratory."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster.cli import flags
+from cluster.clusters import attach
+from cluster.errors import SpecError
+from cluster.model import Machine
+from cluster.providers.lab import Verb, alter
+from cluster.units import format_rate
+
+if TYPE_CHECKING:
+    from cluster.clusters import Cluster
+
+DONE = {
+    "slow": "is slow now",
+    "cut": "is cut off now",
+    "heal": "is as it was made",
+    "kill": "is dead now",
+}
+
+
+def lab(
+    name: flags.ClusterName,
+    verb: Annotated[
+        str,
+        typer.Argument(
+            metavar="slow|cut|heal|kill",
+            help="What happens to it.",
+            autocompletion=lambda: list(DONE),
+        ),
+    ],
+    host: Annotated[str, typer.Argument(metavar="HOST", help="Its number, name or address.")],
+    rate: Annotated[
+        str,
+        typer.Option(
+            "--rate", metavar="RATE", help="For slow: such as 100mbit.  [default: a tenth]"
+        ),
+    ] = "",
+) -> None:
+    """Slow, cut, heal or kill a host of a lab.
+
+    Example: cluster lab mine slow 1 --rate 100mbit
+    """
+    if verb not in DONE:
+        raise SpecError(
+            f"Nothing called {verb!r} can happen to a host.", remedy=f"There are: {', '.join(DONE)}"
+        )
+    if rate and verb != "slow":
+        raise SpecError(f"--rate means nothing to {verb!r}.", remedy="Leave it out.")
+    cluster = attach(name)
+    if cluster.spec.provider != "lab":
+        raise SpecError(
+            f"{name} is not a lab, but of the provider {cluster.spec.provider!r}.",
+            remedy=f"Make one: cluster up {name}-lab --provider lab",
+        )
+    chosen = _machine(cluster, host)
+    changed = alter(chosen, _verb(verb), rate)
+    cluster.note_machines(changed if m == chosen else m for m in cluster.machines)
+    speed = f" ({format_rate(changed.link.rate)})" if changed.link and verb != "kill" else ""
+    sys.stdout.write(f"{chosen.name} {DONE[verb]}{speed}.\n")
+
+
+def _verb(word: str) -> Verb:
+    verbs: dict[str, Verb] = {"slow": "slow", "cut": "cut", "heal": "heal", "kill": "kill"}
+    return verbs[word]
+
+
+def _machine(cluster: Cluster, host: str) -> Machine:
+    for machine in cluster.machines:
+        number = machine.name.partition(".")[0]
+        if host in (number, machine.name, machine.id, machine.address):
+            return machine
+    raise SpecError(
+        f"{cluster.name} has no host {host!r}.",
+        remedy=f"There are: {', '.join(machine.name for machine in cluster.machines)}",
+    )

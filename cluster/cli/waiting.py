@@ -1,0 +1,64 @@
+"""What a person sees while hosts are made ready: how many are how far, in one line."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from rich.console import Console
+
+BETWEEN_LINES = 2.0  # seconds, at least, between two lines where there is no terminal
+QUIET = 1.0  # seconds of which nothing is said: most waits are over by then
+
+
+class Waiting:
+    """Shows how far each host is: one line that changes on a terminal, a few lines elsewhere.
+
+    Args:
+        console: to show it on.
+
+    """
+
+    def __init__(self, console: Console) -> None:
+        """Begin with no hosts."""
+        self._console = console
+        self._status = console.status("") if console.is_terminal else None
+        self._states: dict[str, str] = {}
+        self._turn = threading.Lock()
+        self._shown_at = time.monotonic() - BETWEEN_LINES + QUIET
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Put the line away."""
+        if self._status is not None:
+            self._status.stop()
+
+    def __call__(self, host: str, state: str) -> None:
+        """Hear that a host got to a state."""
+        with self._turn:
+            self._states[host] = state
+            line = self._line()
+            if self._status is not None:
+                self._status.update(line)
+            elif time.monotonic() - self._shown_at >= BETWEEN_LINES:
+                self._shown_at = time.monotonic()
+                self._console.print(line, soft_wrap=True)
+
+    def _line(self) -> str:
+        counts = Counter(self._states.values())
+        return "Hosts: " + ", ".join(f"{count} {state}" for state, count in counts.items())

@@ -1,0 +1,318 @@
+"""SSH connections by Fabric on paramiko: the way to a host, step by step, and signs of life."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import socket
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import fabric
+import paramiko
+from paramiko.auth_strategy import AuthFailure
+from paramiko.packet import Packetizer
+
+from cluster import openssh
+from cluster.errors import STATES, Unreachable
+from cluster.identity import Identity, Verifier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from cluster.model import Access
+
+CONNECT_TIMEOUT = 10.0  # seconds for one step of one attempt
+KEEPALIVE = 4  # seconds of silence, after which the other end is asked for a sign of life
+SILENCE = 13  # seconds without any sign of life, after which a connection is given up
+CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")  # need no second pass for a MAC
+
+# What goes wrong is raised; without this, paramiko would print it as well.
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+
+
+def route(access: Access) -> list[fabric.Connection]:
+    """Give the connections to make, each through the one before it; the last one is to the host.
+
+    Fabric would make those in between on its own, but accept any host key there, and go through
+    several in the wrong order.
+    """
+    config = _config()
+    target = fabric.Connection(
+        access.host,
+        user=access.user or None,
+        port=access.port or None,
+        config=config,
+        gateway=False,
+    )
+    chain = _way_to(target, config)
+    return [*chain, target]
+
+
+def _way_to(
+    target: fabric.Connection, config: fabric.Config, seen: tuple[object, ...] = ()
+) -> list[fabric.Connection]:
+    """Let a connection go the way that the user's settings say; gives the hosts on that way."""
+    settings = target.ssh_config
+    jumps = settings.get("proxyjump") or "none"
+    if jumps.lower() == "none":
+        return []
+    hops = [
+        fabric.Connection(_bare(jump), config=config, gateway=False) for jump in jumps.split(",")
+    ]
+    seen = (*seen, (target.host, target.port))
+    if any((hop.host, hop.port) in seen for hop in hops):
+        return []  # `Host *` means the one in between, too
+    chain = [*_way_to(hops[0], config, seen), *hops]
+    for before, hop in zip(hops, [*hops[1:], target], strict=True):
+        hop.gateway = before
+    return chain
+
+
+def _bare(jump: str) -> str:
+    return jump.strip().removeprefix("ssh://")
+
+
+def _config() -> fabric.Config:
+    """Give the user's settings and the system's; they are read again, but parsed only once."""
+    return _parsed(
+        openssh.settings(Path("~/.ssh/config").expanduser())
+        + openssh.settings(Path("/etc/ssh/ssh_config"))
+    )
+
+
+@functools.lru_cache(maxsize=4)
+def _parsed(text: str) -> fabric.Config:
+    return fabric.Config(lazy=True, ssh_config=paramiko.SSHConfig.from_text(text))
+
+
+def open_hop(
+    connection: fabric.Connection, access: Access, note: Callable[[str], None], *, target: bool
+) -> None:
+    """Connect to a host whose key is known.
+
+    Args:
+        connection: to open.
+        access: how the host at the end of the way is reached.
+        note: called with the state that it has got to.
+        target: it is that host, not one on the way.
+
+    Raises:
+        Unreachable: it could not be reached, is not who it should be, or does not let us in.
+
+    """
+    state = "resolving"
+    where = _called(connection, access, target=target)
+
+    def reach(now: str) -> None:
+        nonlocal state
+        state = now
+        note(now)
+
+    verifier = Verifier(connection, access, lambda: reach("authentication"), target=target)
+    identity = Identity(connection, access.key if target else "")
+
+    def begin(sock: socket.socket, **_: object) -> Transport:
+        transport = Transport(sock, packetizer_class=_Packets)
+        transport.prefer(verifier.kinds())
+        reach("banner")
+        return transport
+
+    try:
+        connection.connect_timeout = CONNECT_TIMEOUT
+        connection.connect_kwargs = {
+            "transport_factory": begin,
+            "auth_strategy": identity,
+            "banner_timeout": CONNECT_TIMEOUT,
+            "auth_timeout": CONNECT_TIMEOUT,
+            "channel_timeout": CONNECT_TIMEOUT,
+        }
+        if not connection.gateway:
+            connection.connect_kwargs["sock"] = _dial(connection, reach)
+        connection.client.set_missing_host_key_policy(verifier)
+        connection.open()
+    except Unreachable:
+        raise
+    except AuthFailure as error:
+        raise _not_let_in(error, where, identity) from error
+    except (OSError, EOFError, paramiko.SSHException) as error:
+        raise _translated(error, where, state) from error
+    connection.transport.watch()
+
+
+def _dial(
+    connection: fabric.Connection, note: Callable[[str], None]
+) -> socket.socket | paramiko.ProxyCommand:
+    """Open a TCP connection to the first address that takes one, or what the user has instead."""
+    if command := connection.ssh_config.get("proxycommand"):
+        return paramiko.ProxyCommand(command)
+    note("resolving")
+    found = socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM)
+    note("connecting")
+    error: OSError = TimeoutError()
+    for _, _, _, _, address in found:
+        place = str(address[0]), connection.port
+        try:
+            made = socket.create_connection(place, timeout=CONNECT_TIMEOUT)
+        except OSError as failure:
+            error = failure
+        else:
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return made
+    raise error
+
+
+def close(chain: Sequence[fabric.Connection]) -> None:
+    """Close connections, the first one first: those through it then have nothing to wait for.
+
+    Args:
+        chain: them, on the way to a host.
+
+    """
+    for connection in chain:
+        transport = connection.client.get_transport()
+        connection.client.close()
+        proxy = connection.connect_kwargs.get("sock")
+        if isinstance(proxy, paramiko.ProxyCommand):
+            _end(proxy, transport)
+
+
+def _end(proxy: paramiko.ProxyCommand, transport: Transport | None) -> None:
+    """Leave neither a process nor a pipe, which paramiko would."""
+    if transport:
+        transport.join()  # it still reads, and signals the process once more
+    proxy.process.kill()
+    proxy.process.wait()
+    for pipe in (proxy.process.stdin, proxy.process.stdout, proxy.process.stderr):
+        if pipe:
+            pipe.close()
+
+
+def _called(connection: fabric.Connection, access: Access, *, target: bool) -> str:
+    """Give a host's name for messages: as the user said it."""
+    if not target:
+        return f"{connection.original_host} (on the way to {access.host})"
+    return f"{access.user}@{access.host}" if access.user else access.host
+
+
+def _not_let_in(error: AuthFailure, where: str, identity: Identity) -> Unreachable:
+    """Say why no key was good enough."""
+    results = [outcome.result for outcome in error.result]
+    why = str(results[-1]) if results else "there is no key to show"
+    late = "timeout" in why.lower()
+    locked = "".join(
+        f"{file} is locked by a passphrase: ssh-add {file}\n" for file in identity.locked
+    )
+    return Unreachable(
+        f"{where} does not let us in: {why.rstrip('.')}.",
+        state="authentication",
+        passing=late,
+        means=STATES["authentication"] if late else f"{len(results)} key(s) were shown.",
+        remedy=f"{locked}Try it by hand: ssh -v {where.partition(' ')[0]}",
+    )
+
+
+def _translated(error: Exception, where: str, state: str) -> Unreachable:
+    """Say what a failed attempt to connect means."""
+    why = (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
+    match error:
+        case socket.gaierror():
+            return Unreachable(
+                f"The name {where.rpartition('@')[2]} is not known: {why}.",
+                state="resolving",
+                passing=error.errno == socket.EAI_AGAIN,
+                means=STATES["resolving"],
+            )
+        case ConnectionRefusedError():
+            return Unreachable(
+                f"{where} refuses the connection.",
+                state="refused",
+                passing=True,
+                means="It is there, but its sshd is not: it may still be booting.",
+            )
+        case TimeoutError() if state == "connecting":
+            return Unreachable(
+                f"{where} does not answer within {CONNECT_TIMEOUT:g} s.",
+                state="timed out",
+                passing=True,
+                means=STATES["connecting"],
+            )
+        case OSError() if state == "connecting":
+            return Unreachable(
+                f"{where} cannot be reached: {why}.",
+                state="no route",
+                passing=True,
+                means="A route to it is missing, or a router on the way says that it is not there.",
+            )
+        case paramiko.ChannelException():
+            return Unreachable(
+                f"{where} cannot be reached from the host before it: {why}.",
+                state="refused",
+                passing=True,
+                means="It may still be booting, or that host does not let us through.",
+            )
+    return Unreachable(
+        f"{where} could not be connected: {why}",
+        state=state,
+        passing=True,
+        means=STATES[state],
+    )
+
+
+class _Packets(Packetizer):
+    """paramiko's, and it counts what comes."""
+
+    received = 0
+
+    def read_message(self) -> tuple[int, paramiko.Message]:
+        message = super().read_message()
+        self.received += 1
+        return message
+
+
+class Transport(paramiko.Transport):
+    """paramiko's, but it prefers what costs little, and notices that nobody is there any more.
+
+    paramiko's own keepalives expect no answer, so a dead host stays unnoticed for as long as the
+    kernel tries; and what the kernel notices ends at the first of several hosts on the way.
+    """
+
+    silent = False
+
+    def prefer(self, key_types: Iterable[str]) -> None:
+        """Begin with the types of the keys that are known: the host may have others, too."""
+        options = self.get_security_options()
+        ciphers = options.ciphers
+        fast = [name for name in CIPHERS if name in ciphers]
+        options.ciphers = [*fast, *(name for name in ciphers if name not in fast)]
+        known = set(key_types)
+        options.key_types = sorted(options.key_types, key=lambda name: _plain(name) not in known)
+
+    def watch(self) -> None:
+        """Ask for signs of life from now on, and close when there are none."""
+        self.packetizer.set_keepalive(KEEPALIVE, self._ask)
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _ask(self) -> None:
+        message = paramiko.Message()
+        message.add_byte(paramiko.common.cMSG_GLOBAL_REQUEST)
+        message.add_string("keepalive@openssh.com")
+        message.add_boolean(True)
+        self._send_user_message(message)  # type: ignore[attr-defined]  # it waits for a new key
+
+    def _listen(self) -> None:
+        # Seconds are counted, not subtracted: we may have been stopped ourselves meanwhile.
+        packets, silence, before = cast("_Packets", self.packetizer), 0, -1
+        while self.is_alive() and silence < SILENCE:
+            silence = silence + 1 if packets.received == before else 0
+            before = packets.received
+            self.join(1.0)
+        if self.is_active():
+            self.silent = True
+            self.close()
+
+
+def _plain(key_type: str) -> str:
+    """Give the type of a key as files have it: the two newer ones of RSA are ways to sign."""
+    return "ssh-rsa" if key_type.startswith("rsa-sha2-") else key_type

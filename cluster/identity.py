@@ -1,0 +1,224 @@
+"""Who answers, and who we are: host keys that are always verified, and the keys that we show."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import functools
+import hashlib
+import shlex
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import paramiko
+from paramiko.auth_strategy import AuthStrategy, InMemoryPrivateKey
+
+from cluster import openssh
+from cluster.errors import Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import fabric
+    from paramiko.auth_strategy import AuthSource
+
+    from cluster.model import Access
+
+KEY_FILES = ("id_ed25519", "id_ecdsa", "id_rsa")
+
+
+class Verifier(paramiko.MissingHostKeyPolicy):
+    """Decides about every host key: paramiko itself is told of none.
+
+    Args:
+        connection: whose host is asked about.
+        access: what is known beside the user's own files.
+        target: it is the host itself, not one on the way.
+        accepted: called once its key is.
+
+    """
+
+    def __init__(
+        self,
+        connection: fabric.Connection,
+        access: Access,
+        accepted: Callable[[], None],
+        *,
+        target: bool,
+    ) -> None:
+        """Find out under which names its key would be known."""
+        self._host = connection.original_host
+        self._files = _known_hosts_files(connection, access, target=target)
+        self._pinned = access.known_hosts if access.pin else ""
+        self._accepted = accepted
+        alias = connection.ssh_config.get("hostkeyalias")
+        self._name = alias or openssh.entry(connection.host, connection.port)
+        # What is known without a port is true for every port, as for OpenSSH.
+        self._names = [self._name] if alias else [self._name, connection.host]
+
+    def lines(self, names: Sequence[str]) -> list[openssh.Line]:
+        """Give what is known under some names."""
+        texts = [_text(file) for file in self._files]
+        return [line for text in texts for name in names for line in openssh.matching(text, name)]
+
+    def kinds(self) -> set[str]:
+        """Give the types of the known keys."""
+        return {line.kind for line in self.lines(self._names)}
+
+    def missing_host_key(
+        self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey
+    ) -> None:
+        """Accept it, or say why not."""
+        del client, hostname
+        with _PINNING:
+            self._check(key)
+        self._accepted()
+
+    def _check(self, key: paramiko.PKey) -> None:
+        same = [
+            line.marker
+            for line in self.lines(self._names)
+            if (line.kind, line.key) == (key.get_name(), key.get_base64())
+        ]
+        if openssh.REVOKED in same:
+            raise self._revoked(key)
+        if "" in same:
+            return
+        known = [line for line in self.lines([self._name]) if not line.marker]
+        if known:
+            raise self._changed(key, known)
+        if not self._pinned:
+            raise self._unknown(key)
+        with Path(self._pinned).open("a") as file:
+            file.write(f"{self._name} {key.get_name()} {key.get_base64()}\n")
+
+    def _revoked(self, key: paramiko.PKey) -> Unreachable:
+        return Unreachable(
+            f"The host key of {self._host} is revoked: {key.get_name()} {fingerprint(key)}",
+            state="host key",
+            means="Your known_hosts says that it was stolen or given up; nothing was sent.",
+        )
+
+    def _changed(self, key: paramiko.PKey, known: Sequence[openssh.Line]) -> Unreachable:
+        was = ", ".join(_digest(base64.b64decode(line.key)) for line in known)
+        return Unreachable(
+            f"The host key of {self._host} has changed: now it is {key.get_name()} "
+            f"{fingerprint(key)}",
+            state="host key",
+            means=f"It was {was}. Either the host was made anew, "
+            "or somebody else answers in its place; nothing was sent.",
+            remedy="If you know that it was made anew: "
+            + shlex.join(["ssh-keygen", "-R", self._name, "-f", self._files[0]]),
+        )
+
+    def _unknown(self, key: paramiko.PKey) -> Unreachable:
+        return Unreachable(
+            f"The host key of {self._host} is not known: {key.get_name()} {fingerprint(key)}",
+            state="host key",
+            means="Somebody else could be answering in its place, so nothing was sent.",
+            remedy=f"Compare it with the host's, and accept it: ssh {self._host}\n"
+            "Or trust whoever answers first, for this cluster: --option trust=first-use",
+        )
+
+
+_PINNING = threading.Lock()  # two names may be one host: whoever comes second finds its key
+
+
+def _known_hosts_files(connection: fabric.Connection, access: Access, *, target: bool) -> list[str]:
+    """Give the files that know a host; those on the way may be known to the user only."""
+    own = [access.known_hosts] if access.known_hosts else []
+    if own and target:
+        return own
+    settings = connection.ssh_config
+    mine = settings.get("userknownhostsfile", "~/.ssh/known_hosts ~/.ssh/known_hosts2")
+    all_of_us = settings.get(
+        "globalknownhostsfile", "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"
+    )
+    files = [*shlex.split(mine), *shlex.split(all_of_us)]
+    return own + [str(Path(file).expanduser()) for file in files]
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def fingerprint(key: paramiko.PKey) -> str:
+    """Give a key's fingerprint as `ssh-keygen -l` prints it.
+
+    Args:
+        key: a public key.
+
+    Returns:
+        Such as `SHA256:...`, without padding.
+
+    """
+    return _digest(key.asbytes())
+
+
+def _digest(key: bytes) -> str:
+    return "SHA256:" + base64.b64encode(hashlib.sha256(key).digest()).decode().rstrip("=")
+
+
+class Identity(AuthStrategy):
+    """Shows our keys one after another, those that were named for this host first.
+
+    Args:
+        connection: to the host.
+        key: the file of the one key to show; those of the user, if empty.
+
+    """
+
+    def __init__(self, connection: fabric.Connection, key: str) -> None:
+        """Find out which keys may be shown; none is read yet."""
+        super().__init__(ssh_config=connection.config.base_ssh_config)
+        settings = connection.ssh_config
+        own = [f"~/.ssh/{name}" for name in KEY_FILES]
+        self._files = [
+            Path(file).expanduser()
+            for file in ([key] if key else settings.get("identityfile", own))
+        ]
+        self._only = bool(key) or settings.get("identitiesonly", "no").lower() == "yes"
+        self._user = connection.user
+        self.locked: list[Path] = []
+
+    def get_sources(self) -> Iterator[AuthSource]:
+        """Give them as they are asked for; the agent signs meanwhile."""
+        keys = list(self._on_disk())
+        named = {key.asbytes() for key in keys} | {_public(file) for file in self._files}
+        with contextlib.closing(paramiko.Agent()) as agent:
+            held = agent.get_keys()
+            first = [key for key in held if key.asbytes() in named]
+            others = [] if self._only else [key for key in held if key not in first]
+            blobs = {key.asbytes() for key in first}
+            for key in (*first, *(key for key in keys if key.asbytes() not in blobs), *others):
+                yield InMemoryPrivateKey(self._user, key)
+
+    def _on_disk(self) -> Iterator[paramiko.PKey]:
+        for file in self._files:
+            try:
+                about = file.stat()
+                yield _key(str(file), about.st_mtime_ns, about.st_size)
+            except TypeError:  # how `cryptography` says that it needs a passphrase
+                self.locked.append(file)
+            except (OSError, ValueError, paramiko.SSHException):
+                continue
+
+
+@functools.lru_cache(maxsize=16)
+def _key(path: str, changed: int, size: int) -> paramiko.PKey:
+    """Read a private key, once for all hosts."""
+    del changed, size
+    return paramiko.PKey.from_path(path)
+
+
+def _public(file: Path) -> bytes:
+    """Give the public half that lies beside a private key, which may be locked."""
+    words = _text(f"{file}.pub").split()
+    try:
+        return base64.b64decode(words[1])
+    except (IndexError, ValueError):
+        return b""

@@ -1,0 +1,252 @@
+"""How rank hosts reach one another: with an sshd, a key and known hosts of the cluster's own.
+
+Nobody's `~/.ssh` is touched: on every host, an sshd runs as the user who logged in, from our one
+folder there, at the address of the cluster's network, and lets in nobody but the cluster's key.
+"""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster import plugins
+from cluster.errors import ShellError
+from cluster.fanout import on_each
+from cluster.jobs import COMMAND_TIMEOUT
+from cluster.model import Value
+from cluster.shells import Shell
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FIRST_PORT, PORTS = 20_000, 10_000
+
+# $1 our folder there, $2 the first port to try, $3 the settings
+OPEN = r"""
+set -eu
+umask 077
+mkdir -p -- "$1/ssh"
+cd -- "$1/ssh"
+sshd=$(command -v sshd || echo /usr/sbin/sshd)
+[ -x "$sshd" ] || { echo "There is no $sshd." >&2; exit 1; }
+[ -s host_key ] || ssh-keygen -q -t ed25519 -N '' -C '' -f host_key
+printf '%s\n' "$3" > settings.new
+pid=$(cat pid 2> /dev/null || :)
+ours() { tr '\0' ' ' < "/proc/$1/cmdline" | grep -qF "$PWD/settings"; }
+if [ -n "$pid" ] && ours "$pid" 2> /dev/null; then
+  if cmp -s settings settings.new; then echo "$(cat port) $(cat host_key.pub)"; exit; fi
+  kill "$pid"
+fi
+mv settings.new settings
+if [ "$(id -u)" = 0 ]; then
+  mkdir -p /run/sshd
+  # Without PAM, sshd turns away an account that has no password but a key.
+  ! grep -q '^root:!' /etc/shadow || echo "UsePAM yes" >> settings
+fi
+port=$2
+last=$((port + 100))
+while [ "$port" -lt "$last" ]; do
+  setsid "$sshd" -D -e -f "$PWD/settings" -p "$port" < /dev/null > log 2>&1 &
+  pid=$!
+  until grep -q 'Server listening' log || ! kill -0 "$pid" 2> /dev/null; do sleep 0.02; done
+  if grep -q 'Server listening' log; then
+    echo "$port" > port
+    echo "$pid" > pid
+    echo "$port $(cat host_key.pub)"
+    exit
+  fi
+  port=$((port + 1))
+done
+cat log >&2
+exit 1
+"""
+
+# Everything that came in through our sshd carries our mark in its environment.
+CLOSE = r"""
+cd -- "$1/ssh" 2> /dev/null || exit 0
+pid=$(cat pid 2> /dev/null || :)
+if [ -n "$pid" ] && tr '\0' ' ' < "/proc/$pid/cmdline" 2> /dev/null | grep -qF "$PWD/settings"; then
+  kill "$pid"
+fi
+for file in $(grep -lzsxF "CLUSTER_FOLDER=${PWD%/ssh}" /proc/[0-9]*/environ); do
+  file=${file%/environ}
+  kill -9 "${file#/proc/}" 2> /dev/null || :
+done
+"""
+
+SETTINGS = """\
+ListenAddress {address}
+HostKey "{folder}/ssh/host_key"
+AuthorizedKeysFile "{folder}/ssh/authorized_keys"
+SetEnv {variables}
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PermitRootLogin prohibit-password
+StrictModes no
+UseDNS no
+PidFile none
+PrintMotd no
+PrintLastLog no
+MaxStartups 1000
+MaxSessions 1000"""
+
+CONFIG = """\
+Host *
+  IdentityFile "{folder}/ssh/id"
+  IdentitiesOnly yes
+  UserKnownHostsFile "{folder}/ssh/known_hosts"
+  GlobalKnownHostsFile /dev/null
+  StrictHostKeyChecking yes
+  UpdateHostKeys no
+  BatchMode yes
+  ConnectTimeout 5
+  ServerAliveInterval 4
+  ServerAliveCountMax 2
+"""
+
+
+class Host(Value, frozen=True, kw_only=True):
+    """A host that is to reach the others.
+
+    Args:
+        address: of the cluster's network.
+        user: who we are there.
+        folder: the one folder there that is ours, absolute.
+        path: what is prepended to `PATH` for what the others start there.
+        variables: of the environment of what the others start there.
+
+    """
+
+    address: str
+    user: str
+    folder: str
+    path: str
+    variables: dict[str, str]
+
+
+class Door(Value, frozen=True, kw_only=True):
+    """Where a host lets the others in.
+
+    Args:
+        port: of its sshd.
+        key: its public host key.
+
+    """
+
+    port: int
+    key: str
+
+
+def config_file(folder: str) -> str:
+    """Give the file by which OpenSSH's client on a host reaches the others.
+
+    Args:
+        folder: the one folder there that is ours, absolute.
+
+    Returns:
+        Its path.
+
+    """
+    return f"{folder}/ssh/config"
+
+
+def join(shells: Mapping[str, Shell], hosts: Mapping[str, Host], name: str, desk: Path) -> None:
+    """Let every host of a cluster reach every other.
+
+    Args:
+        shells: to the hosts.
+        hosts: the same hosts, by the same names; the first one starts the ranks.
+        name: of the cluster.
+        desk: a folder here that goes with the cluster, for the key until it is on the hosts.
+
+    Raises:
+        ShellError: one host cannot be reached by the first one.
+        ExceptionGroup: several failed.
+
+    """
+    first_port = FIRST_PORT + zlib.crc32(name.encode()) % PORTS
+    doors = on_each(shells, lambda host, shell: _open(host, shell, hosts[host], first_port))
+    with tempfile.TemporaryDirectory(dir=desk) as place:
+        _write_files(Path(place), hosts, doors)
+        on_each(shells, lambda host, shell: shell.put(Path(place), f"{hosts[host].folder}/ssh"))
+    _try_all(shells, hosts)
+
+
+def leave(shell: Shell, folder: str) -> None:
+    """End what `join` started on a host, and what came in through it.
+
+    Args:
+        shell: to the host.
+        folder: the one folder there that is ours.
+
+    """
+    shell.run(["sh", "-c", CLOSE, "sh", folder], timeout=COMMAND_TIMEOUT)
+
+
+def _open(name: str, shell: Shell, host: Host, first_port: int) -> Door:
+    variables = {
+        "CLUSTER_FOLDER": host.folder,
+        "PATH": f"{host.path}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+        **host.variables,
+    }
+    settings = SETTINGS.format(
+        address=host.address,
+        folder=host.folder,
+        variables=" ".join(f'{key}="{value}"' for key, value in variables.items()),
+    )
+    argv = ["sh", "-c", OPEN, "sh", host.folder, str(first_port), settings]
+    done = shell.run(argv, timeout=COMMAND_TIMEOUT)
+    if done.status != 0:
+        raise ShellError(
+            f"{name} could not open a door for the other hosts.",
+            means=done.stderr.strip(),
+            remedy="Ranks on several hosts need sshd and ssh-keygen there: "
+            "sudo apt-get install openssh-server",
+        )
+    port, key = done.stdout.splitlines()[-1].split(maxsplit=1)
+    return Door(port=int(port), key=key.strip())
+
+
+def _write_files(place: Path, hosts: Mapping[str, Host], doors: Mapping[str, Door]) -> None:
+    """Write what every host needs to let the others in, and to be let in."""
+    local = plugins.find(Shell, "local")()
+    made = local.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", f"{place}/id"])
+    if made.status != 0:
+        raise ShellError(
+            "The key of the cluster could not be made.",
+            means=made.stderr.strip(),
+            remedy="Type: sudo apt-get install openssh-client",
+        )
+    (place / "id.pub").rename(place / "authorized_keys")
+    config = [CONFIG.format(folder=next(iter(hosts.values())).folder)]
+    known = []
+    for name, host in hosts.items():
+        door = doors[name]
+        known.append(f"[{host.address}]:{door.port} {door.key}\n")
+        config.append(f"Host {host.address}\n  User {host.user}\n  Port {door.port}\n")
+    for file, lines in (("known_hosts", known), ("config", config)):
+        (place / file).write_text("".join(lines))
+
+
+def _try_all(shells: Mapping[str, Shell], hosts: Mapping[str, Host]) -> None:
+    """Reach every host from the first one, as the ranks' starter will."""
+    first = next(iter(hosts))
+    config = shlex.quote(config_file(hosts[first].folder))
+    tries = [
+        f'{{ said=$(ssh -F {config} {host.address} true 2>&1) || echo "{name} $said"; }} &'
+        for name, host in hosts.items()
+        if name != first
+    ]
+    script = "\n".join([*tries, "wait"])
+    done = shells[first].run(["sh", "-c", script], timeout=COMMAND_TIMEOUT)
+    if failed := done.stdout.splitlines():
+        raise ShellError(
+            f"{first} cannot reach every other host: {'; '.join(failed)}",
+            means="Ranks could not be started there: a firewall may stand between them.",
+            remedy=f"Try it there: ssh -v -F {config} {hosts[failed[0].split()[0]].address}"
+            if failed[0].split()[0] in hosts
+            else "",
+        )

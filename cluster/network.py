@@ -1,0 +1,91 @@
+"""Which network the hosts of a cluster have in common; pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from cluster.errors import SpecError
+from cluster.model import Value
+
+if TYPE_CHECKING:
+    from cluster.model import Facts, Interface, Machine
+
+
+class Network(Value, frozen=True, kw_only=True):
+    """The addresses by which hosts reach one another.
+
+    Args:
+        addresses: one per host.
+        networks: that the addresses belong to, such as `10.0.0.0/24`; nothing else may be used.
+
+    """
+
+    addresses: tuple[str, ...]
+    networks: tuple[str, ...]
+
+
+def common(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> Network:
+    """Find where several hosts reach one another.
+
+    A host's own address, as its provider or the user gave it, counts most; then the one at which
+    our connection reached it; then a network that all hosts are in. An address that two hosts
+    claim, such as that of docker0, is never taken.
+
+    Args:
+        machines: the hosts.
+        facts: of each.
+
+    Returns:
+        Addresses and networks.
+
+    Raises:
+        SpecError: they have no network in common, or two are one machine.
+
+    """
+    _refuse_twins(machines, facts)
+    claimed = Counter(i.address for fact in facts for i in fact.interfaces)
+    own = [{i.address: i for i in f.interfaces if claimed[i.address] == 1} for f in facts]
+    given = [m.address for m in machines]
+    reached = [f.reached for f in facts]
+    for wanted in (given, reached):
+        if all(address in mine for address, mine in zip(wanted, own, strict=True)):
+            return _network([mine[a] for a, mine in zip(wanted, own, strict=True)])
+    shared = Counter(network for mine in own for network in {i.network for i in mine.values()})
+    for network, count in shared.most_common():
+        if count == len(facts):
+            return _network([_in(network, mine) for mine in own])
+    raise SpecError(
+        "The hosts have no network in common: "
+        + "; ".join(f"{fact.host}: {_listed(fact)}" for fact in facts),
+        means="Ranks on different hosts could not reach one another.",
+        remedy="Name them by addresses of a network of their own: --option hosts=10.0.0.5,10.0.0.6",
+    )
+
+
+def _refuse_twins(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> None:
+    """Refuse two names for one machine: its ranks would be counted twice."""
+    names: dict[object, str] = {}
+    for machine, fact in zip(machines, facts, strict=True):
+        who = fact.boot, fact.host, fact.interfaces
+        if fact.boot and who in names:
+            raise SpecError(
+                f"{names[who]} and {machine.name} are one machine: {fact.host}.",
+                remedy="Name it once, and put more ranks on it: --ranks-per-host 2",
+            )
+        names[who] = machine.name
+
+
+def _network(interfaces: list[Interface]) -> Network:
+    return Network(
+        addresses=tuple(interface.address for interface in interfaces),
+        networks=tuple(dict.fromkeys(interface.network for interface in interfaces)),
+    )
+
+
+def _in(network: str, mine: dict[str, Interface]) -> Interface:
+    return next(interface for interface in mine.values() if interface.network == network)
+
+
+def _listed(fact: Facts) -> str:
+    return ", ".join(f"{i.address}/{i.prefix} ({i.name})" for i in fact.interfaces) or "none"

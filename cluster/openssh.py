@@ -1,0 +1,135 @@
+"""The files of OpenSSH, as far as its users rely on them: known host keys, and settings."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import hmac
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+REVOKED = "@revoked"
+DEEPEST = 16  # files that include one another
+SALTED = "|1|"  # how a hashed name begins: the file does not tell which hosts it knows
+
+
+class Line(NamedTuple):
+    """One key of a file.
+
+    Args:
+        marker: `@revoked`, `@cert-authority` or nothing.
+        names: patterns of host names, separated by commas.
+        kind: of the key, such as `ssh-ed25519`.
+        key: in base64.
+
+    """
+
+    marker: str
+    names: str
+    kind: str
+    key: str
+
+
+def matching(text: str, name: str) -> list[Line]:
+    """Find what a file says about a host.
+
+    Args:
+        text: of the file.
+        name: of the host, as the file has it: `[name]:port` unless the port is 22.
+
+    Returns:
+        Its lines, in their order; lines that cannot be read are left out, as OpenSSH does.
+
+    """
+    return [line for line in _lines(text) if _is_one_of(line.names, name.lower())]
+
+
+def entry(name: str, port: int) -> str:
+    """Give the name under which a host's key is kept.
+
+    Args:
+        name: of the host.
+        port: of its sshd.
+
+    Returns:
+        The name alone for port 22.
+
+    """
+    return name if port == 22 else f"[{name}]:{port}"  # noqa: PLR2004 - the port of SSH
+
+
+@functools.lru_cache(maxsize=16)  # many hosts are looked up in the same few texts at once
+def _lines(text: str) -> tuple[Line, ...]:
+    found = []
+    for row in text.splitlines():
+        words = row.split()
+        marker = words.pop(0) if row.lstrip().startswith("@") else ""
+        if len(words) > 2 and not words[0].startswith("#"):  # noqa: PLR2004 - names, kind, key
+            found.append(Line(marker, *words[:3]))
+    return tuple(found)
+
+
+def _is_one_of(names: str, name: str) -> bool:
+    """Tell whether a host is meant; a pattern after `!` takes it out again."""
+    if names.startswith(SALTED):
+        return _is_hash_of(names, name)
+    patterns = names.lower().split(",")
+    if any(_fits(pattern[1:], name) for pattern in patterns if pattern.startswith("!")):
+        return False
+    return any(_fits(pattern, name) for pattern in patterns)
+
+
+def _fits(pattern: str, name: str) -> bool:
+    if "*" not in pattern and "?" not in pattern:
+        return pattern == name
+    spelled = re.escape(pattern).replace(r"\*", ".*").replace(r"\?", ".")
+    return re.fullmatch(spelled, name) is not None
+
+
+def _is_hash_of(salted: str, name: str) -> bool:
+    try:
+        salt, digest = (base64.b64decode(word) for word in salted[len(SALTED) :].split("|"))
+    except ValueError:
+        return False
+    return hmac.compare_digest(hmac.digest(salt, name.encode(), hashlib.sha1), digest)
+
+
+def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
+    """Give the text of a settings file with what it includes in its place.
+
+    Args:
+        path: of the file; one that is not there is empty.
+        section: that it begins in.
+        depth: how many files are around it.
+
+    Returns:
+        The text. What follows something included belongs to the section that it was included in.
+
+    """
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    text = [section]
+    for line in lines:
+        key, _, value = line.strip().replace("=", " ", 1).partition(" ")
+        if key.lower() in ("host", "match"):
+            section = line
+        if key.lower() == "include" and depth < DEEPEST:
+            text += [settings(found, section, depth + 1) for found in _included(value, path)]
+            text.append(section)
+        else:
+            text.append(line)
+    return "\n".join(text) + "\n"
+
+
+def _included(value: str, by: Path) -> list[Path]:
+    root = by.parent if by.parent.name == "ssh" else Path("~/.ssh").expanduser()
+    found = []
+    for word in shlex.split(value):
+        pattern = root / Path(word).expanduser()
+        found += sorted(Path("/").glob(str(pattern.relative_to("/"))))
+    return found

@@ -1,0 +1,113 @@
+"""The other hosts of a job, as seen from the one that starts its ranks.
+
+Each is held by an SSH connection that does nothing but break when the host or the network does:
+MPI itself would wait for ever.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.model import Value
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILE = "peers.json"
+
+
+class Peer(Value, frozen=True, kw_only=True):
+    """Another host.
+
+    Args:
+        name: of its machine.
+        address: of the cluster's network.
+
+    """
+
+    name: str
+    address: str
+
+
+class Party(Value, frozen=True, kw_only=True):
+    """The other hosts of a job, and how they are reached.
+
+    Args:
+        peers: the hosts.
+        ssh_config: file for OpenSSH's client.
+
+    """
+
+    peers: tuple[Peer, ...] = ()
+    ssh_config: str = ""
+
+
+class Peers:
+    """Connections to the other hosts of a job.
+
+    Args:
+        folder: of the job; one without other hosts has no file of them.
+
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Read who they are."""
+        path = folder / FILE
+        self._folder = folder
+        self._party = (
+            msgspec.json.decode(path.read_bytes(), type=Party) if path.exists() else Party()
+        )
+        self._held: dict[Peer, subprocess.Popen[str]] = {}
+
+    def hold(self) -> None:
+        """Connect to each of them."""
+        for peer in self._party.peers:
+            self._held[peer] = self._ssh("-N", peer.address)
+
+    def lost(self) -> dict[str, str]:
+        """Give those whose connections broke, and what ssh said about it."""
+        return {
+            peer.name: (process.stderr.read() if process.stderr else "").strip()
+            for peer, process in self._held.items()
+            if process.poll() is not None
+        }
+
+    def halt(self, seconds: float) -> None:
+        """End the job's ranks on all of them that can be reached.
+
+        Args:
+            seconds: that this may take.
+
+        """
+        words = [sys.executable, "-P", "-m", "cluster.onhost", "halt", str(self._folder)]
+        asked = [
+            self._ssh(peer.address, shlex.join(words))
+            for peer, process in self._held.items()
+            if process.poll() is None
+        ]
+        for process in asked:
+            try:
+                process.wait(seconds)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+    def release(self) -> None:
+        """Let them go."""
+        for process in self._held.values():
+            process.kill()
+            process.communicate()
+
+    def _ssh(self, *words: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            ["ssh", "-F", self._party.ssh_config, *words],  # noqa: S607 - as mpirun finds it
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )

@@ -1,0 +1,72 @@
+"""Real hosts: a lab that the tests of this folder share, and labs of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cluster
+from cluster.errors import SpecError
+from cluster.model import ClusterSpec
+from cluster.providers.lab import Lab
+from tests.conftest import PATIENCE
+from tests.lab.alone import alone
+
+__all__ = ["alone"]
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cluster.clusters import Cluster
+
+
+@pytest.fixture(scope="session")
+def possible() -> None:
+    """Skip, with the reason, where no lab can be made."""
+    try:
+        Lab().plan(ClusterSpec(name="lab", provider="lab"))
+    except SpecError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def shared_state(tmp_path_factory: pytest.TempPathFactory, possible: None) -> Iterator[Path]:
+    """The state folder of the lab that tests share."""
+    folder = tmp_path_factory.mktemp("shared")
+    yield folder
+    os.environ["CLUSTER_STATE"] = str(folder)
+    for name in Lab().names():
+        Lab().destroy(name)
+    assert Lab().names() == ()
+
+
+@pytest.fixture
+def lab(shared_state: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    """Two hosts at 1 gbit, as they were made; whoever breaks one takes it down."""
+    monkeypatch.setenv("CLUSTER_STATE", str(shared_state))
+    return cluster.launch("shared", provider="lab", options={"rate": "1gbit"})
+
+
+@pytest.fixture
+def own(possible: None) -> Iterator[None]:
+    """For tests that make labs of their own: whatever they do, nothing of theirs is left."""
+    yield
+    for name in Lab().names():
+        Lab().destroy(name)
+    assert Lab().names() == ()
+
+
+def namespaces() -> int:
+    """Count the network namespaces of this machine."""
+    done = subprocess.run(
+        ["lsns", "-t", "net", "-n", "-o", "NS"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+    return len(done.stdout.split())

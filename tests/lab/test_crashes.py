@@ -1,0 +1,74 @@
+"""The controller dies at every phase of a launch and of a job: what then takes it all away."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from cluster.clusters import Cluster
+    from tests.lab.alone import Alone
+
+LAUNCH = "made = cluster.launch('crash', provider='lab', options={'rate': '1gbit'})\n"
+BENCH = f"{LAUNCH}made.bench('p2p', metrics=['latency'], sizes='8', iterations=10)\n"
+LAUNCHING = {  # the function that is about to be called
+    "nothing but the intent is on disk": "cluster.providers.lab:_write_files",
+    "the folder is there, the keys are not": "cluster.providers.lab:Upper.folder",
+    "all files are there": "cluster.providers.lab:_bring_up",
+    "the processes are started": "cluster.providers.lab:_join",
+    "the links are half made": "cluster.providers.lab:shape",
+    "the links are made": "cluster.providers.lab:_write_network",
+    "the hosts are up": "cluster.clusters:journal.Created",
+    "the hosts are in the journal": "cluster.clusters:_connect",
+    "connecting": "cluster.connecting:_called",
+}
+RUNNING = {
+    "installing": "cluster.environment:Host._bring_wheels",
+    "joining": "cluster.mesh:_write_files",
+    "a job is in the journal": "cluster.jobs:Job.start",
+    "the job runs": "cluster.jobs:Job.watch",
+    "the job ended": "cluster.jobs:Job.fetch",
+}
+
+
+@pytest.mark.parametrize("remedy", ["down crash", "gc -y"])
+@pytest.mark.parametrize("point", LAUNCHING.values(), ids=LAUNCHING)
+def test_a_launch_that_was_killed_leaves_nothing(alone: Alone, point: str, remedy: str) -> None:
+    before = alone.left()
+    alone.die_at(point, LAUNCH)
+    assert "crash" in alone.command("ls").stdout
+
+    assert "; 0 left." in alone.command(*remedy.split()).stdout
+    assert alone.left() == before
+
+
+@pytest.mark.parametrize("point", RUNNING.values(), ids=RUNNING)
+def test_a_measurement_that_was_killed_leaves_nothing(
+    alone: Alone, cached: None, point: str
+) -> None:
+    """The cluster is as good as any other: it is listed, kept by gc, and taken down."""
+    before = alone.left()
+    alone.die_at(point, BENCH)
+    assert "Nothing was forgotten." in alone.command("gc", "-y").stdout
+
+    assert alone.command("down", "crash").stdout == "crash is down; 0 left.\n"
+    assert alone.left() == before
+
+
+@pytest.fixture
+def cached(lab: Cluster) -> None:
+    """Have the wheels here: a machine of its own reaches no index."""
+    lab.install()
+
+
+@pytest.mark.parametrize(
+    "point", ["cluster.providers.lab:shutil.rmtree", "cluster.journal:Journal.forget"]
+)
+def test_a_down_that_was_killed_is_done_again(alone: Alone, point: str) -> None:
+    before = alone.left()
+    alone.command("up", "crash", "--provider", "lab")
+    alone.die_at(point, "from cluster.clusters import attach; attach('crash').down()")
+
+    assert alone.command("down", "crash").stdout == "crash is down; 0 left.\n"
+    assert alone.left() == before

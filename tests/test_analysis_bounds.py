@@ -1,0 +1,147 @@
+"""The bound of a link: by hand, against published figures, and what is judged by it."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+import pytest
+
+from cluster.analysis.bounds import Route, bound, doubts, goodput, judged
+from cluster.errors import SpecError
+from cluster.model import Definition, Flow, Link, Scalar, Summary
+
+GBIT = 125e6  # bytes per second
+LINK = Link(rate=GBIT, source="test")
+
+
+def definition(flow: Flow = "one way", unit: str = "B/s") -> Definition:
+    return Definition(
+        benchmark="test",
+        metric="m",
+        unit=unit,
+        better="lower" if unit == "s" else "higher",
+        what="w",
+        clock="c",
+        synchronisation="y",
+        warm_up="u",
+        aggregation="one rank",
+        flow=flow,
+    )
+
+
+def summary(median: float, unit: str = "B/s", **params: Scalar) -> Summary:
+    return Summary(
+        metric="m",
+        unit=unit,
+        better="lower" if unit == "s" else "higher",
+        params=params,
+        n=1,
+        median=median,
+        ci=None,
+        p5=median,
+        p95=median,
+        p99=median,
+        converged=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("mtu", "encapsulation", "share"),
+    [
+        (1500, 0, 1448 / 1538),
+        (9000, 0, 8948 / 9038),
+        (9001, 0, 8949 / 9039),
+        (1500, 50, 1398 / 1538),
+        (9000, 50, 8898 / 9038),
+    ],
+)
+def test_goodput_is_what_headers_and_frames_leave(
+    mtu: int, encapsulation: int, share: float
+) -> None:
+    link = Link(rate=GBIT, mtu=mtu, encapsulation=encapsulation, source="test")
+
+    assert goodput(link) == pytest.approx(GBIT * share, rel=1e-12)
+
+
+def test_goodput_in_the_figures_that_people_know() -> None:
+    """1 Gbit/s brings 117.7 MB/s at 1500, 123.8 at 9000, and 113.6 through VXLAN."""
+    assert round(goodput(LINK) / 1e6, 1) == 117.7
+    assert round(goodput(msgspec.structs.replace(LINK, mtu=9000)) / 1e6, 1) == 123.8
+    assert round(goodput(msgspec.structs.replace(LINK, encapsulation=50)) / 1e6, 1) == 113.6
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"rate": 0.0},
+        {"rate": -1.0},
+        {"rate": math.inf},
+        {"rate": math.nan},
+        {"mtu": 52},
+        {"mtu": 102, "encapsulation": 50},
+        {"encapsulation": -1},
+    ],
+)
+def test_a_link_that_nothing_could_pass_is_refused(changes: dict[str, float]) -> None:
+    with pytest.raises(SpecError):
+        msgspec.convert({"rate": GBIT, "source": "test", **changes}, Link)
+
+
+def test_the_slowest_link_bounds_a_rate() -> None:
+    fast = Link(rate=10 * GBIT, source="test")
+
+    assert bound(definition(), [fast, LINK, fast]) == goodput(LINK)
+    assert bound(definition("both ways"), [fast, LINK]) == 2 * goodput(LINK)
+
+
+@pytest.mark.parametrize(
+    ("flow", "links"),
+    [("", [LINK, LINK]), ("one way", [LINK, None]), ("both ways", [None, None]), ("one way", [])],
+)
+def test_without_a_link_or_a_flow_there_is_no_bound(flow: Flow, links: list[Link | None]) -> None:
+    assert bound(definition(flow), links) is None
+
+
+def test_a_rate_is_a_share_of_the_highest() -> None:
+    found = judged(summary(100e6), definition(), 0, Route(links=(LINK, LINK)))
+
+    assert found.bound == goodput(LINK)
+    assert found.share == pytest.approx(100e6 / goodput(LINK))
+
+
+def test_the_shortest_time_is_a_share_of_a_time() -> None:
+    """One second for 100 MB at 1 Gbit/s: it could have been 0.8497 s."""
+    found = judged(summary(1.0, "s"), definition(unit="s"), 100_000_000, Route(links=(LINK, LINK)))
+
+    assert found.bound == found.share == pytest.approx(0.8497, abs=1e-4)
+
+
+def test_a_time_without_bytes_has_no_bound_and_none_at_all_is_too_fast() -> None:
+    route = Route(links=(LINK, LINK))
+
+    assert judged(summary(1.0, "s"), definition(unit="s"), 0, route).bound is None
+    assert judged(summary(0.0, "s"), definition(unit="s"), 8, route).share == math.inf
+
+
+def test_nothing_bounds_the_time_until_a_buffer_is_free() -> None:
+    """The last megabytes are in the kernel's buffers then: 31 times the line's rate for 1 MB."""
+    route = Route(links=(LINK, LINK), sender=0)
+    sent, received = (
+        judged(summary(0.01, "s", rank=rank), definition(unit="s"), 1_000_000, route)
+        for rank in (0, 1)
+    )
+
+    assert (sent.bound, sent.share) == (None, None)
+    assert received.share == pytest.approx(0.8497, abs=1e-4)
+
+
+def test_what_is_faster_than_possible_is_doubted() -> None:
+    shares = (None, 0.5, 1.0, 1.02, 1.021, 8.0)
+    found = list(
+        doubts(msgspec.structs.replace(summary(1.0, size=65536, rank=1), share=s) for s in shares)
+    )
+
+    assert len(found) == 2
+    assert found[0].startswith("m (64 KiB, rank 1) is 102.1% of its bound, which is faster than")
+    assert "do not believe it" in found[0]

@@ -1,0 +1,298 @@
+"""The benchmark iperf: what it takes from iperf3's words, and that it leaves no iperf3 behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+import cluster
+from cluster.benchmark import convert
+from cluster.benchmarks.iperf import FORWARD, REVERSE, Iperf, IperfParams, Trial, received
+from cluster.errors import ClusterError, ParseError
+from cluster.onhost import facts
+from tests.conftest import command, runs_folder, until
+from tests.test_bad_luck import Background
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.model import Definition
+
+# The end of a real document (iperf 3.0.11, github.com/thiezn/iperf3-python, tests/results.json).
+DOCUMENT = {
+    "start": {"version": "iperf 3.0.11"},
+    "intervals": [],
+    "end": {
+        "streams": [],
+        "sum_sent": {"start": 0, "end": 13.0001, "seconds": 13.0001, "bytes": 1520994808},
+        "sum_received": {"start": 0, "end": 13.0001, "seconds": 13.0001, "bytes": 1518193248},
+    },
+}
+
+
+@pytest.fixture
+def iperf3(tools: None) -> None:
+    if shutil.which("iperf3") is None:
+        pytest.skip("iperf3 is missing: apt-get install iperf3")
+
+
+def mine() -> list[int]:
+    """List the iperf3 processes of this test: those that run in a folder of its own."""
+    ours = Path(os.environ["CLUSTER_STATE"])
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            inside = (path / "cwd").readlink().is_relative_to(ours)
+            if inside and (path / "comm").read_text() == "iperf3\n":
+                found.append(int(path.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("definition", [FORWARD, REVERSE])
+def test_every_metric_has_a_whole_definition(definition: Definition) -> None:
+    assert definition.benchmark == "iperf"
+    assert (definition.unit, definition.better, definition.flow) == ("B/s", "higher", "one way")
+    for words in (definition.what, definition.clock, definition.synchronisation):
+        assert len(words) > 20
+    assert "receiver" in definition.what
+    assert "not counted" in definition.warm_up
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"metrics": "sideways"}, "iperf has no metric 'sideways'.\nThere are: forward, reverse"),
+        ({"metrics": []}, "There are no metrics"),
+        ({"streams": []}, "There are no streams"),
+        ({"streams": "1,0"}, "--streams is 0; it must be between 1 and 128."),
+        ({"streams": 129}, "--streams is 129"),
+        ({"iterations": 0}, "--iterations is 0; it must be at least 1."),
+        ({"seconds": 0}, "--seconds is 0"),
+        ({"seconds": 86_401}, "it must be between 1 and 86400"),
+        ({"omit": -1}, "--omit is -1"),
+        ({"omit": 601}, "it must be between 0 and 600"),
+        ({"pair": (0, 2)}, "--pair 0,2 is not two of 2"),
+        ({"pair": (1, 1)}, "--pair 1,1 is not two of 2"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(options: dict[str, object], said: str) -> None:
+    """Before it starts: iperf3 would take 0 seconds for "for ever"."""
+    with pytest.raises(cluster.SpecError) as refused:
+        Iperf().check(convert(options, IperfParams, "parameter"), 2)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(("given", "streams"), [(2, (2,)), ("1,8", (1, 8)), ([4], (4,))])
+def test_streams_are_one_number_or_several(given: object, streams: tuple[int, ...]) -> None:
+    params = convert({"streams": given}, IperfParams, "parameter")
+
+    Iperf().check(params, 2)
+    assert params.streams == streams
+
+
+def test_the_receivers_figure_is_taken_not_the_senders() -> None:
+    assert received(json.dumps(DOCUMENT)) == pytest.approx(1518193248 / 13.0001, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        ({}, "nothing arrived"),
+        ({"sum_received": {"bytes": 0, "seconds": 2.0}}, "nothing arrived"),
+        ({"sum_received": {"bytes": 8, "seconds": 0}}, "nothing arrived"),
+    ],
+)
+def test_nothing_is_not_a_value(end: dict[str, object], said: str) -> None:
+    with pytest.raises(ClusterError, match=said):
+        received(json.dumps({**DOCUMENT, "end": end}))
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_the_error_of_iperf3_is_told(status: int) -> None:
+    """Version 3.12 ends with status 0 when it could not connect."""
+    text = json.dumps({**DOCUMENT, "end": {}, "error": "unable to connect to server: refused"})
+
+    with pytest.raises(ClusterError, match="unable to connect to server: refused"):
+        received(text, status)
+
+
+def test_a_whole_document_of_a_client_that_failed_is_no_value() -> None:
+    with pytest.raises(ClusterError, match="ended with status 143, and said: nothing"):
+        received(json.dumps(DOCUMENT), 143)
+
+
+@pytest.mark.parametrize("text", ["", "iperf3: unrecognized option\nusage", '{"end": {"sum_rec'])
+def test_what_is_not_json_is_said_with_its_first_line(text: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        received(text, 1)
+    assert "status 1, and not in JSON" in caught.value.what
+    assert caught.value.line == text.partition("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("version", "streams", "noted"),
+    [
+        ("iperf 3.12 (cJSON 1.7.15)", "1,8", True),
+        ("iperf 3.9 (cJSON 1.7.13)", "2", True),
+        ("iperf 3.12 (cJSON 1.7.15)", "1", False),
+        ("iperf 3.16 (cJSON 1.7.15)", "8", False),
+        ("iperf 4.0", "8", False),
+        ("/usr/bin/iperf3", "8", False),
+    ],
+)
+def test_streams_that_share_a_thread_are_noted(version: str, streams: str, *, noted: bool) -> None:
+    here = msgspec.structs.replace(facts(), host="h1", programs={"iperf3": version})
+    params = convert({"streams": streams}, IperfParams, "parameter")
+    notes = Iperf().notes(params, (here,))
+
+    assert len(notes) == int(noted)
+    assert all(f"{version} on h1 has one thread for all streams" in note for note in notes)
+
+
+@pytest.mark.usefixtures("iperf3")
+def test_both_directions_and_every_word_of_iperf3_is_kept() -> None:
+    with cluster.launch("both", hosts=2) as c:
+        run = c.bench("iperf", streams=2, seconds=1, omit=0, iterations=2)
+
+    assert [(s.metric, s.params, s.n, s.unit) for s in run.summary()] == [
+        ("forward", {"streams": 2}, 2, "B/s"),
+        ("reverse", {"streams": 2}, 2, "B/s"),
+    ]
+    assert {m.rank for m in run.measurements} == {0}
+    files = sorted(path.name for path in (run.folder / "raw").glob("iperf3.*"))
+    assert files == [
+        f"iperf3.{metric}.2.{number}.json" for metric in ("forward", "reverse") for number in (1, 2)
+    ]
+    for m in run.measurements:
+        for number, value in enumerate(m.values, 1):
+            document = json.loads(
+                (run.folder / "raw" / f"iperf3.{m.metric}.2.{number}.json").read_text()
+            )
+            test = document["start"]["test_start"]
+            assert (test["num_streams"], test["duration"], test["omit"]) == (2, 1, 0)
+            assert test["reverse"] == int(m.metric == "reverse")
+            total = document["end"]["sum_received"]
+            assert value == total["bytes"] / total["seconds"]
+            assert value == pytest.approx(total["bits_per_second"] / 8, rel=0.01)
+    assert run.record.environment[0].programs["iperf3"].startswith("iperf 3.")
+    assert mine() == []
+
+
+@pytest.mark.usefixtures("iperf3")
+def test_any_two_ranks_may_be_the_pair_and_their_lines_are_for_people() -> None:
+    words = ("--pair=2,1", "--metrics=forward", "--seconds=1", "--omit=0", "--iterations=1")
+    shown = command("bench", "iperf", "--hosts=3", *words, "--no-keep").stdout
+
+    assert re.search(r"^Process 2 forward, 1 stream\(s\): [\d.]+ [GM]B/s$", shown, re.MULTILINE)
+    [m] = [
+        json.loads(line)
+        for path in runs_folder().glob("iperf/*/measurements.jsonl")
+        for line in path.read_text().splitlines()
+    ]
+    assert (m["rank"], m["unit"], len(m["values"])) == (2, "B/s", 1)
+
+
+@pytest.mark.usefixtures("iperf3")
+def test_the_address_of_the_server_is_the_one_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of 127.0.0.0/8 is this host; the second address is the server's."""
+    monkeypatch.setenv("CLUSTER_ADDRESSES", "127.0.0.2,127.0.0.3")
+    with cluster.launch("said", hosts=2) as c:
+        run = c.bench("iperf", metrics="forward", seconds=1, omit=0, iterations=1)
+
+    document = json.loads((run.folder / "raw" / "iperf3.forward.1.1.json").read_text())
+    assert document["start"]["connecting_to"]["host"] == "127.0.0.3"
+    assert [s["remote_host"] for s in document["start"]["connected"]] == ["127.0.0.3"]
+
+
+@pytest.mark.usefixtures("iperf3")
+def test_a_server_that_cannot_be_fails_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLUSTER_ADDRESSES", "127.0.0.1,203.0.113.1")
+    done = command("bench", "iperf", "--no-keep", status=1)
+
+    assert "203.0.113.1 is not an address of" in done.stderr
+    assert mine() == []
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_missing_iperf3_is_refused_before_anything_starts(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = home / "bin"
+    bare.mkdir()
+    for name in ("bash", "tmux"):
+        (bare / name).symlink_to(str(shutil.which(name)))
+    monkeypatch.setenv("PATH", str(bare))
+    done = command("bench", "iperf", status=2)
+
+    assert "iperf3 is missing on" in done.stderr
+    assert "sudo apt-get install iperf3" in done.stderr
+    assert not list(runs_folder().glob("*/*"))
+
+
+@pytest.fixture
+def measuring(iperf3: None) -> Iterator[Background]:
+    """A run that has a value, and a client and a server that run."""
+    words = ("--metrics=forward", "--seconds=2", "--omit=0", "--iterations=100")
+    background = Background("bench", "iperf", *words, "--name", "measuring")
+    background.wait_for("Process 0 forward")
+    until(lambda: len(mine()) == 2, "a client and a server run")
+    yield background
+    if background.process.poll() is None:
+        background.process.kill()
+    background.process.communicate()
+
+
+def measured() -> list[dict[str, Any]]:
+    [path] = runs_folder().glob("measuring/*/measurements.jsonl")
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_ctrl_c_leaves_no_iperf3_and_keeps_the_values(measuring: Background) -> None:
+    os.killpg(measuring.process.pid, signal.SIGINT)
+    status, _ = measuring.end()
+
+    assert status == 130
+    assert mine() == []
+    [m] = measured()
+    assert m["values"]
+    assert not m["complete"]
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_that_is_killed_takes_its_iperf3_along(measuring: Background, rank: int) -> None:
+    """SIGKILL, which no rank can hear; the other rank and its iperf3 end with the job."""
+    victim = until(lambda: rank_process(rank), "the rank is found")
+    os.kill(victim, signal.SIGKILL)
+    status, stderr = measuring.end()
+
+    assert status == 1
+    assert "SIGKILL" in stderr
+    until(lambda: not mine(), "no iperf3 is left")
+
+
+def rank_process(number: int) -> int:
+    """Find a rank of this test by its environment, which its iperf3 does not have."""
+    ours = Path(os.environ["CLUSTER_STATE"])
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            inside = (path / "cwd").readlink().is_relative_to(ours)
+            variables = (path / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if inside and b"OMPI_COMM_WORLD_RANK=%d" % number in variables:
+            return int(path.name)
+    return 0
+
+
+def test_a_file_says_what_it_holds() -> None:
+    assert Trial(definition=REVERSE, streams=8, number=3).file == "iperf3.reverse.8.3.json"
