@@ -35,18 +35,66 @@ def on_each(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[s
         ExceptionGroup: several did; each has its own error in it.
 
     """
+    return results(try_each(hosts, do))
+
+
+def try_each(
+    hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]
+) -> dict[str, T | ClusterError]:
+    """Do something on every host at once; what one gives, the failure of others does not take.
+
+    Args:
+        hosts: shells by the names of their machines.
+        do: what; it gets the name and the shell.
+
+    Returns:
+        What each gave, or the error that names it, in the order of the hosts.
+
+    """
+
+    def attempt(name: str, shell: Shell) -> T | ClusterError:
+        try:
+            return do(name, shell)
+        except ClusterError as error:
+            return _named(error, name) if len(hosts) > 1 else error
+
     with ThreadPoolExecutor(max_workers=max(1, min(MOST_AT_ONCE, len(hosts)))) as pool:
-        begun = {name: pool.submit(do, name, shell) for name, shell in hosts.items()}
-    failed = [f.exception() for f in begun.values()]
-    errors = [error for error in failed if isinstance(error, ClusterError)]
-    for other in failed:
-        if other is not None and not isinstance(other, ClusterError):
-            raise other  # a mistake of ours: its traceback says more than a group
+        begun = {name: pool.submit(attempt, name, shell) for name, shell in hosts.items()}
+        try:
+            return {name: future.result() for name, future in begun.items()}
+        except KeyboardInterrupt:
+            for shell in hosts.values():  # else the command's end would be waited for
+                shell.close()
+            raise
+
+
+def _named(error: ClusterError, name: str) -> ClusterError:
+    if name not in error.what:
+        error.what = f"{name}: {error.what}"
+        error.args = (error.what,)
+    return error
+
+
+def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
+    """Give what every host gave.
+
+    Args:
+        ended: what each gave, or its error.
+
+    Returns:
+        The same, if there is no error.
+
+    Raises:
+        ClusterError: one host failed.
+        ExceptionGroup: several did; each has its own error in it.
+
+    """
+    errors = [error for error in ended.values() if isinstance(error, ClusterError)]
     if len(errors) > 1:
-        raise ExceptionGroup(f"{len(errors)} of {len(hosts)} hosts failed", errors)
+        raise ExceptionGroup(f"{len(errors)} of {len(ended)} hosts failed", errors)
     if errors:
         raise errors[0]
-    return {name: future.result() for name, future in begun.items()}
+    return {name: value for name, value in ended.items() if not isinstance(value, ClusterError)}
 
 
 def connect_all(
