@@ -57,7 +57,6 @@ def _way_to(
     settings = target.ssh_config
     jumps = settings.get("proxyjump") or "none"
     if jumps.lower() == "none":
-        target.gateway = settings.get("proxycommand")
         return []
     hops = [
         fabric.Connection(_bare(jump), config=config, gateway=False) for jump in jumps.split(",")
@@ -130,7 +129,7 @@ def open_hop(
             "channel_timeout": CONNECT_TIMEOUT,
         }
         if not connection.gateway:
-            connection.connect_kwargs["sock"] = _dial(connection.host, connection.port, reach)
+            connection.connect_kwargs["sock"] = _dial(connection, reach)
         connection.client.set_missing_host_key_policy(verifier)
         connection.open()
     except Unreachable:
@@ -142,15 +141,20 @@ def open_hop(
     connection.transport.watch()
 
 
-def _dial(host: str, port: int, note: Callable[[str], None]) -> socket.socket:
-    """Open a TCP connection to the first address that takes one."""
+def _dial(
+    connection: fabric.Connection, note: Callable[[str], None]
+) -> socket.socket | paramiko.ProxyCommand:
+    """Open a TCP connection to the first address that takes one, or what the user has instead."""
+    if command := connection.ssh_config.get("proxycommand"):
+        return paramiko.ProxyCommand(command)
     note("resolving")
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    found = socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM)
     note("connecting")
     error: OSError = TimeoutError()
     for _, _, _, _, address in found:
+        place = str(address[0]), connection.port
         try:
-            made = socket.create_connection((str(address[0]), port), timeout=CONNECT_TIMEOUT)
+            made = socket.create_connection(place, timeout=CONNECT_TIMEOUT)
         except OSError as failure:
             error = failure
         else:
@@ -160,9 +164,29 @@ def _dial(host: str, port: int, note: Callable[[str], None]) -> socket.socket:
 
 
 def close(chain: Sequence[fabric.Connection]) -> None:
-    """Close connections, the first one first: those through it then have nothing to wait for."""
+    """Close connections, the first one first: those through it then have nothing to wait for.
+
+    Args:
+        chain: them, on the way to a host.
+
+    """
     for connection in chain:
+        transport = connection.client.get_transport()
         connection.client.close()
+        proxy = connection.connect_kwargs.get("sock")
+        if isinstance(proxy, paramiko.ProxyCommand):
+            _end(proxy, transport)
+
+
+def _end(proxy: paramiko.ProxyCommand, transport: Transport | None) -> None:
+    """Leave neither a process nor a pipe, which paramiko would."""
+    if transport:
+        transport.join()  # it still reads, and signals the process once more
+    proxy.process.kill()
+    proxy.process.wait()
+    for pipe in (proxy.process.stdin, proxy.process.stdout, proxy.process.stderr):
+        if pipe:
+            pipe.close()
 
 
 def _called(connection: fabric.Connection, access: Access, *, target: bool) -> str:

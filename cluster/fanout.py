@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import queue
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from typing import TYPE_CHECKING, TypeVar
 
-from cluster.errors import ClusterError, Timeout, Unreachable
+from cluster.errors import STATES, ClusterError, Timeout, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cluster.shells import Shell
 
-MOST_AT_ONCE = 64  # threads
+MOST_AT_ONCE = 256  # threads
 BETWEEN_ATTEMPTS = 1.0  # seconds
+GRACE = 3.0  # seconds for what is under way, once it is known that all of it is for nothing
 
 T = TypeVar("T")
 
@@ -33,6 +36,7 @@ def on_each(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[s
     Raises:
         ClusterError: one host failed.
         ExceptionGroup: several did; each has its own error in it.
+        KeyboardInterrupt: the user interrupted; the shells are closed, which ends what they do.
 
     """
     return results(try_each(hosts, do))
@@ -50,29 +54,29 @@ def try_each(
     Returns:
         What each gave, or the error that names it, in the order of the hosts.
 
+    Raises:
+        KeyboardInterrupt: the user interrupted; the shells are closed, which ends what they do.
+
     """
-
-    def attempt(name: str, shell: Shell) -> T | ClusterError:
-        try:
-            return do(name, shell)
-        except ClusterError as error:
-            return _named(error, name) if len(hosts) > 1 else error
-
-    with ThreadPoolExecutor(max_workers=max(1, min(MOST_AT_ONCE, len(hosts)))) as pool:
-        begun = {name: pool.submit(attempt, name, shell) for name, shell in hosts.items()}
-        try:
-            return {name: future.result() for name, future in begun.items()}
-        except KeyboardInterrupt:
-            for shell in hosts.values():  # else the command's end would be waited for
-                shell.close()
-            raise
+    begun = _begin(hosts, do)
+    try:
+        wait(begun.values())
+    except BaseException:
+        _abandon(hosts, begun)
+        raise
+    failed = _failures(begun)
+    if len(hosts) > 1:
+        for name, error in failed.items():
+            _name(error, name)
+    return {
+        name: failed[name] if name in failed else future.result() for name, future in begun.items()
+    }
 
 
-def _named(error: ClusterError, name: str) -> ClusterError:
+def _name(error: ClusterError, name: str) -> None:
     if name not in error.what:
         error.what = f"{name}: {error.what}"
         error.args = (error.what,)
-    return error
 
 
 def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
@@ -92,8 +96,8 @@ def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
     errors = [error for error in ended.values() if isinstance(error, ClusterError)]
     if len(errors) > 1:
         raise ExceptionGroup(f"{len(errors)} of {len(ended)} hosts failed", errors)
-    if errors:
-        raise errors[0]
+    for error in errors:
+        raise error
     return {name: value for name, value in ended.items() if not isinstance(value, ClusterError)}
 
 
@@ -106,42 +110,144 @@ def connect_all(
 
     Args:
         hosts: shells by the names of their machines.
-        seconds: for all of them together.
+        seconds: for all of them together; whoever hangs then is not waited for.
         tell: called with a host and the state that it got to, whenever that changes.
 
     Raises:
         Timeout: one is not reachable in time; the message has its last state.
         Unreachable: one will never be, so the others are not waited for.
-        ExceptionGroup: several of these.
+        ExceptionGroup: several of these; its message names the slowest.
+        KeyboardInterrupt: the user interrupted; the shells are closed.
 
     """
-    deadline = time.monotonic() + seconds
-    hopeless = threading.Event()
+    began = time.monotonic()
+    attempts = _Attempts(tell)
+    begun = _begin(hosts, attempts.connect)
+    try:
+        done, late = wait(begun.values(), seconds, FIRST_EXCEPTION)
+        attempts.over.set()
+        if late and any(future.exception() for future in done):  # to hear all that is wrong
+            wait(late, max(0.0, min(GRACE, began + seconds - time.monotonic())))
+    except BaseException:
+        attempts.over.set()
+        _abandon(hosts, begun)
+        raise
+    failed = _failures(begun)
+    for name, future in begun.items():
+        if not future.done():
+            failed[name] = attempts.late(name, hosts[name].state, time.monotonic() - began)
+    states = {name: shell.state for name, shell in hosts.items()}
+    for name in failed:
+        hosts[name].close()  # it may still be trying
+    _raise_slowest(failed, attempts, states)
 
-    def connect(name: str, shell: Shell) -> None:
-        state = ""
+
+class _Attempts:
+    """Attempts to connect, one host after another by as many threads as there are hosts.
+
+    Args:
+        tell: called with a host and the state that it got to, whenever that changes.
+
+    """
+
+    def __init__(self, tell: Callable[[str, str], None]) -> None:
+        self.over = threading.Event()
+        self._tell = tell
+        self.last: dict[str, Unreachable] = {}
+
+    def connect(self, name: str, shell: Shell) -> None:
+        """Try until it works, or until waiting does not help any more."""
         while True:
             try:
                 shell.connect()
             except Unreachable as error:
                 if not error.passing:
-                    hopeless.set()
                     raise
-                if error.state != state:
-                    state = error.state
-                    tell(name, state)
-                _wait_or_give_up(name, error, deadline, hopeless)
+                self._note(name, error)
             else:
-                tell(name, "ready")
+                self._tell(name, "ready")
                 return
+            if self.over.wait(BETWEEN_ATTEMPTS):
+                raise self._timeout(name)
 
-    on_each(hosts, connect)
+    def late(self, name: str, state: str, seconds: float) -> ClusterError:
+        """Say how far a host got that is not ready in time."""
+        if name in self.last:
+            return self._timeout(name)
+        return Timeout(
+            f"{name} is not reachable after {seconds:.3g} s; its state: {state or 'begun'}.",
+            means=STATES.get(state, ""),
+            remedy="Try it by hand: ssh -v, with its address.",
+        )
 
+    def _note(self, name: str, error: Unreachable) -> None:
+        before = self.last.get(name)
+        self.last[name] = error
+        if before is None or before.state != error.state:
+            self._tell(name, error.state)
 
-def _wait_or_give_up(
-    name: str, error: Unreachable, deadline: float, hopeless: threading.Event
-) -> None:
-    if time.monotonic() + BETWEEN_ATTEMPTS > deadline or hopeless.wait(BETWEEN_ATTEMPTS):
-        raise Timeout(
+    def _timeout(self, name: str) -> Timeout:
+        error = self.last[name]
+        late = Timeout(
             f"{name} is not reachable: {error.what}", means=error.means, remedy=error.remedy
-        ) from error
+        )
+        late.__cause__ = error
+        return late
+
+
+def _raise_slowest(
+    failed: Mapping[str, ClusterError], attempts: _Attempts, states: Mapping[str, str]
+) -> None:
+    """Raise what failed; several failures under the name of the host that got least far."""
+    order = list(STATES)
+
+    def progress(name: str) -> int:
+        return order.index(states[name]) if states[name] in order else 0
+
+    if len(failed) > 1:
+        slowest = min(failed, key=progress)
+        last = attempts.last.get(slowest)
+        raise ExceptionGroup(
+            f"{len(failed)} of {len(states)} hosts failed; "
+            f"the slowest is {slowest}: {last.state if last else states[slowest]}",
+            list(failed.values()),
+        )
+    for error in failed.values():
+        raise error
+
+
+def _begin(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[str, Future[T]]:
+    """Start threads that nobody has to wait for: not a Ctrl-C, and not the end of the process."""
+    begun: dict[str, Future[T]] = {name: Future() for name in hosts}
+    waiting = queue.SimpleQueue[str]()
+    for name in hosts:
+        waiting.put(name)
+
+    def work() -> None:
+        with contextlib.suppress(queue.Empty):
+            while True:
+                name = waiting.get_nowait()
+                try:
+                    begun[name].set_result(do(name, hosts[name]))
+                except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+                    begun[name].set_exception(error)
+
+    for _ in range(min(MOST_AT_ONCE, len(hosts))):
+        threading.Thread(target=work, daemon=True).start()
+    return begun
+
+
+def _abandon(hosts: Mapping[str, Shell], begun: Mapping[str, Future[T]]) -> None:
+    """End what is under way by closing the shells, and give it a moment to notice."""
+    for shell in hosts.values():
+        shell.close()
+    wait(begun.values(), GRACE)
+
+
+def _failures(begun: Mapping[str, Future[T]]) -> dict[str, ClusterError]:
+    """Give what failed of what has ended."""
+    errors = {name: future.exception() for name, future in begun.items() if future.done()}
+    for error in errors.values():
+        if error is not None and not isinstance(error, ClusterError):
+            raise error  # a mistake of ours: its traceback says more than a group
+    return {name: error for name, error in errors.items() if isinstance(error, ClusterError)}

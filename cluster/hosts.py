@@ -153,22 +153,26 @@ class Hosts:
         for shell in self._shells.values():
             shell.close()
 
-    def attach_command(self, *, inside: bool = False) -> list[str]:
-        """Give the command that shows the newest job live.
+    def attach_command(self, machine: Machine | None = None, *, inside: bool = False) -> list[str]:
+        """Give the command that leads to a machine: on the first one, into the newest job.
 
         Args:
+            machine: of the cluster; the first one, where jobs are, if not given.
             inside: it will be typed inside a tmux session, which cannot hold another.
 
         Returns:
-            The command, unquoted.
+            The command, unquoted. Whoever detaches from the job is in a shell there.
 
         """
-        access = self.machines[0].access if self.machines else None
-        if access is not None:
-            there = ["tmux", "attach-session", "-t", f"={self.name}"]
-            return ["ssh", "-t", *ssh_words(access), shlex.join(there)]
-        verb = "switch-client" if inside else "attach-session"
-        return ["tmux", verb, "-t", f"={self.name}"]
+        machine = machine or next(iter(self.machines), None)
+        if machine is None or machine.access is None:
+            verb = "switch-client" if inside else "attach-session"
+            return ["tmux", verb, "-t", f"={self.name}"]
+        command = ["ssh", "-t", *ssh_words(machine.access)]
+        if machine == self.machines[0]:
+            job = shlex.join(["tmux", "attach-session", "-t", f"={self.name}"])
+            command.append(f'{job} 2> /dev/null; exec "${{SHELL:-/bin/sh}}" -l')
+        return command
 
 
 def ssh_words(access: Access) -> list[str]:

@@ -40,9 +40,10 @@ def common(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> Network:
         Addresses and networks.
 
     Raises:
-        SpecError: they have no network in common.
+        SpecError: they have no network in common, or two are one machine.
 
     """
+    _refuse_twins(machines, facts)
     claimed = Counter(i.address for fact in facts for i in fact.interfaces)
     own = [{i.address: i for i in f.interfaces if claimed[i.address] == 1} for f in facts]
     given = [m.address for m in machines]
@@ -60,6 +61,19 @@ def common(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> Network:
         means="Ranks on different hosts could not reach one another.",
         remedy="Name them by addresses of a network of their own: --option hosts=10.0.0.5,10.0.0.6",
     )
+
+
+def _refuse_twins(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> None:
+    """Refuse two names for one machine: its ranks would be counted twice."""
+    names: dict[object, str] = {}
+    for machine, fact in zip(machines, facts, strict=True):
+        who = fact.boot, fact.host, fact.interfaces
+        if fact.boot and who in names:
+            raise SpecError(
+                f"{names[who]} and {machine.name} are one machine: {fact.host}.",
+                remedy="Name it once, and put more ranks on it: --ranks-per-host 2",
+            )
+        names[who] = machine.name
 
 
 def _network(interfaces: list[Interface]) -> Network:

@@ -9,7 +9,6 @@ import contextlib
 import os
 import secrets
 import shlex
-import shutil
 import tarfile
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
@@ -212,7 +211,8 @@ def _extract(inlet: Inlet, member: tarfile.TarInfo, to: Path) -> list[tuple[Path
         return [(target, member.mode & 0o777)]
     target.parent.mkdir(parents=True, exist_ok=True)
     if member.islnk():  # another name of a file that came before
-        shutil.copyfile(_inside(member.linkname, to), target)
+        with _inside(member.linkname, to).open("rb") as file:
+            receive(Inlet(lambda: file.read(CHUNK)), target, member.mode & 0o777)
     elif member.isfile():
         receive(inlet, target, member.mode & 0o777, member.size)
     else:

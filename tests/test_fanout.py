@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,9 +14,17 @@ import pytest
 from cluster import fanout
 from cluster.errors import ClusterError, ShellError, Timeout, Unreachable
 from cluster.shells.local import Local
+from cluster.shells.ssh import Ssh
+from tests.conftest import COMMAND, command, processes
+from tests.contracts.sshd import Sshd, befriend, listener, servers, sshd
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from cluster.shells import Shell
+
+__all__ = ["servers", "sshd"]
 
 
 class Slow(Local):
@@ -61,6 +73,19 @@ def test_one_failure_is_itself_and_several_stay_together() -> None:
     assert [str(error) for error in failed.value.exceptions] == ["bad broke.", "worse broke."]
 
 
+def test_what_one_gives_the_failure_of_another_does_not_take() -> None:
+    """The error names its host, which the shell itself does not know."""
+
+    def fail(name: str, _: Shell) -> str:
+        if name == "bad":
+            raise ShellError("/data could not be written.")
+        return name.upper()
+
+    ended = fanout.try_each(hosts(good=Local(), bad=Local()), fail)
+    assert ended["good"] == "GOOD"
+    assert str(ended["bad"]) == "bad: /data could not be written."
+
+
 def test_a_mistake_of_ours_is_not_hidden() -> None:
     def mistake(name: str, _: Shell) -> None:
         raise KeyError(name)
@@ -91,3 +116,87 @@ def test_what_waiting_does_not_help_is_not_waited_for() -> None:
 
     assert {type(error) for error in failed.value.exceptions} == {Timeout, Unreachable}
     assert all(isinstance(error, ClusterError) for error in failed.value.exceptions)
+
+
+def test_hosts_that_hang_are_not_waited_for_beyond_the_deadline(sshd: Sshd) -> None:
+    """Each in a state of its own; one that is ready does not help them."""
+    with listener(b"") as mute, listener(b"220 smtp\r\n" * 50) as garbage:
+        shells = hosts(
+            mute=Ssh(sshd.machine(port=mute)),
+            good=Ssh(sshd.machine()),
+            garbage=Ssh(sshd.machine(port=garbage)),
+            nobody=Ssh(sshd.machine(port=1)),
+        )
+        began = time.monotonic()
+        with pytest.raises(ExceptionGroup) as failed:
+            fanout.connect_all(shells, 3.0)
+        took = time.monotonic() - began
+
+    assert took < 6
+    said = [str(error) for error in failed.value.exceptions]
+    assert "3 of 4 hosts failed; the slowest is" in failed.value.message
+    assert "mute is not reachable" in said[0]
+    assert "banner" in said[0]
+    assert "does not speak SSH" in said[0]
+    assert "garbage is not reachable: " in said[1]
+    assert "nobody is not reachable: " in said[2]
+    assert "booting" in said[2]
+    for shell in shells.values():
+        shell.close()
+
+
+def test_every_unknown_key_is_shown_at_once(servers: Callable[..., Sshd]) -> None:
+    """Though one alone is enough to give up."""
+    known = [servers() for _ in range(3)]
+    for server in known:
+        (server.folder / "known_hosts").write_text("")
+    shells = {str(server.port): Ssh(server.machine()) for server in known}
+    with pytest.raises(ExceptionGroup, match="3 of 3 hosts failed") as failed:
+        fanout.connect_all(shells, 60.0)
+
+    assert [type(error) for error in failed.value.exceptions] == [Unreachable] * 3
+    assert len({str(error) for error in failed.value.exceptions}) == 3
+
+
+def test_states_are_told_as_they_come(sshd: Sshd) -> None:
+    sshd.stop()
+    told: list[str] = []
+
+    def tell(_: str, state: str) -> None:
+        told.append(state)
+        if state == "refused":
+            sshd.start()
+
+    shell = Ssh(sshd.machine())
+    fanout.connect_all({"a": shell}, 60.0, tell)
+    assert told == ["refused", "ready"]
+    assert shell.state == "ready"
+    shell.close()
+
+
+@pytest.mark.parametrize("provider", ["local", "ssh"])
+def test_an_interrupt_ends_at_once(sshd: Sshd, home: Path, provider: str) -> None:
+    """Neither we nor a command here goes on; that it was interrupted is told by the status."""
+    options = ["--option", f"hosts={befriend(sshd, home)}", "--option", "trust=first-use"]
+    command("up", "mine", "--provider", provider, *(options if provider == "ssh" else []))
+    mark = f"62{sshd.port}.5"
+    script = f"echo go; sleep {mark}"
+    with subprocess.Popen(
+        [COMMAND, "run", "mine", "--", "sh", "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().endswith(": go\n")
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, said = process.communicate(timeout=60)
+
+    assert time.monotonic() - began < 10
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    if provider == "local":
+        assert processes(mark) == []
+    for pid in processes(mark):
+        os.kill(pid, signal.SIGKILL)

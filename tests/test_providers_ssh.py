@@ -60,7 +60,7 @@ def test_an_inventory_file(home: Path) -> None:
         (["--option", "hosts=h1", "--hosts", "2"], "--hosts is 2, but 1 are named"),
         (["--option", "hosts=h1", "--placement"], "your machines stay where they are"),
         (["--option", "hosts=h1", "--option", "trust=blindly"], "is wrong"),
-        (["--option", "host=h1"], "There are: hosts, inventory, trust, bin"),
+        (["--option", "host=h1"], "There are: source, mpi, hosts, inventory, trust, bin"),
     ],
 )
 def test_refusals(words: list[str], said: str) -> None:
@@ -179,7 +179,7 @@ def test_a_measured_run_over_ssh(sshd: Sshd, home: Path) -> None:
     assert not Path(record["environment"][0]["home"], ".cluster-far").exists()
 
 
-def test_several_real_hosts_cannot_measure_yet(mine: str) -> None:
+def test_two_names_of_one_machine_are_not_two_hosts(mine: str) -> None:
     """Said before anything is started."""
-    with pytest.raises(cluster.SpecError, match="several real hosts yet"):
+    with pytest.raises(cluster.SpecError, match=r"0\.mpi\.mine and 1\.mpi\.mine are one machine"):
         cluster.attach(mine).bench("p2p")

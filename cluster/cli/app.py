@@ -18,7 +18,7 @@ from cluster.cli.live import Live
 from cluster.cli.show import print_json, shortened, show_newest, show_run, table
 from cluster.clusters import Cluster, Listener, attach
 from cluster.errors import ClusterError, JobError, ParseError, SpecError
-from cluster.model import Value
+from cluster.model import Machine, Value
 from cluster.reports import Report
 from cluster.units import format_seconds
 from cluster.version import __version__
@@ -304,25 +304,26 @@ def connect(
         bool, typer.Option("--print", help="Print the command instead of running it.")
     ] = False,
 ) -> None:
-    """Attach to the newest cluster that FRAGMENT is part of.
+    """Go to the newest cluster or host that FRAGMENT is part of.
 
     Example: cluster connect mpi_test
     """
-    command = matching(fragment).attach_command(inside="TMUX" in os.environ)
+    cluster, machine = matching(fragment)
+    command = cluster.attach_command(machine, inside="TMUX" in os.environ)
     if print_ or not (sys.stdin.isatty() and sys.stdout.isatty()):
         sys.stdout.write(shlex.join(command) + "\n")
         return
     os.execvp(command[0], command)  # noqa: S606 - a list, and no shell
 
 
-def matching(fragment: str) -> Cluster:
+def matching(fragment: str) -> tuple[Cluster, Machine | None]:
     """Find the newest cluster that a fragment means.
 
     Args:
         fragment: of a cluster's or machine's name, an address or an id; empty means any.
 
     Returns:
-        The cluster.
+        The cluster, and the machine if the fragment means one of them only.
 
     Raises:
         SpecError: there is none.
@@ -330,11 +331,11 @@ def matching(fragment: str) -> Cluster:
     """
     for name in journal.names():
         cluster = attach(name)
-        words = [cluster.name]
+        if fragment in cluster.name:
+            return cluster, None
         for machine in cluster.machines:
-            words += [machine.name, machine.address, machine.id]
-        if any(fragment in word for word in words):
-            return cluster
+            if any(fragment in word for word in (machine.name, machine.address, machine.id)):
+                return cluster, machine
     raise SpecError(
         f"no instance id contains fragment {fragment!r}", remedy="List what exists: cluster ls"
     )

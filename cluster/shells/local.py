@@ -14,15 +14,33 @@ from typing import IO, TYPE_CHECKING
 from cluster.errors import ShellError
 from cluster.model import Completed
 from cluster.shells import Shell
+from cluster.transfers import part_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from cluster.model import Machine
 
 NOT_FOUND = 127  # the exit status by which every shell says that there is no such command
 
 
 class Local(Shell):
-    """Runs commands here, in sessions of their own: a Ctrl-C meant for us does not end them."""
+    """Runs commands here, in sessions of their own: a Ctrl-C meant for us does not end them.
+
+    Args:
+        machine: the host; it is this one.
+
+    """
+
+    def __init__(self, machine: Machine | None = None) -> None:
+        """Begin with nothing that runs."""
+        super().__init__(machine)
+        self._running: set[subprocess.Popen[str]] = set()
+
+    def close(self) -> None:
+        """End the commands that run."""
+        for process in tuple(self._running):
+            _end(process, late=True)
 
     def run(
         self,
@@ -47,6 +65,7 @@ class Local(Shell):
             return Completed(argv=tuple(argv), status=NOT_FOUND, stdout="", stderr=said)
         except OSError as error:
             raise ShellError(f"{argv[0]} could not be run: {error.strerror}.") from error
+        self._running.add(process)
         with process:
             try:
                 stdout, stderr = _collect(process, timeout, on_line)
@@ -55,13 +74,14 @@ class Local(Shell):
                 raise ShellError(f"{argv[0]} did not end within {timeout:g} s.") from error
             finally:
                 _end(process)
+                self._running.discard(process)
         status = process.returncode if process.returncode >= 0 else 128 - process.returncode
         return Completed(argv=tuple(argv), status=status, stdout=stdout, stderr=stderr)
 
     def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
         """Write beside the file, then rename."""
         target = Path(path)
-        part = target.with_name(f".{target.name}.{os.getpid()}")
+        part = target.with_name(part_name())
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
@@ -79,23 +99,21 @@ class Local(Shell):
         target = Path(to)
         if target.name in ("", ".."):
             raise ShellError(f"{to!r} could not be written: it names no file or folder.")
-        part = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            if path.is_dir():
-                shutil.copytree(path, target, symlinks=True, dirs_exist_ok=True)
-            else:
-                shutil.copy2(path, part)
-                part.replace(target)
+            _copy(path.resolve(), target)
         except (OSError, shutil.Error) as error:
-            with contextlib.suppress(OSError):
-                part.unlink()
             raise _failed("written", to, error) from error
 
     def fetch(self, path: str, to: Path) -> None:
-        """Copy a folder's files."""
+        """Copy a file, or a folder's files."""
+        source = Path(path)
         try:
-            shutil.copytree(path, to, dirs_exist_ok=True)
+            if source.is_dir():
+                shutil.copytree(source, to, dirs_exist_ok=True, copy_function=_replace)
+            else:
+                to.mkdir(parents=True, exist_ok=True)
+                _replace(source, to / source.name)
         except (OSError, shutil.Error) as error:
             raise _failed("copied", path, error) from error
 
@@ -112,6 +130,29 @@ class Local(Shell):
                 continue  # somebody else removes it at the same time
             except OSError as error:
                 raise _failed("removed", path, error) from error
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file, a link or a folder; a folder that is there keeps its own mode."""
+    if source.is_dir() and not source.is_symlink():
+        new = not target.is_dir()
+        target.mkdir(exist_ok=True)
+        for entry in source.iterdir():
+            _copy(entry, target / entry.name)
+        if new:
+            shutil.copystat(source, target)
+    else:
+        _replace(source, target, follow_symlinks=False)
+
+
+def _replace(source: str | Path, target: str | Path, *, follow_symlinks: bool = True) -> None:
+    """Copy a file beside its place, then rename it; into a folder's place it does not go."""
+    part = Path(target).with_name(part_name())
+    try:
+        shutil.copy2(source, part, follow_symlinks=follow_symlinks)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _failed(done: str, path: str, error: Exception) -> ShellError:

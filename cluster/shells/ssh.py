@@ -210,12 +210,11 @@ class Ssh(Shell):
     def _broken(self, what: str, transport: connecting.Transport) -> ShellError:
         transport.join(0.5)  # its channels end before it does
         if transport.is_active():
-            return ShellError(
-                f"{what} on {self._access.host} ended without an exit status.",
-                means="A signal ended the shell around it: too little memory, perhaps.",
-            )
-        silent = f"nothing was heard for {connecting.SILENCE} s" if transport.silent else ""
-        why = silent or str(transport.get_exception() or "") or "the other end closed it"
+            why = "it ended without an exit status, as when a signal ends the shell around it"
+        elif transport.silent:
+            why = f"nothing was heard for {connecting.SILENCE} s"
+        else:
+            why = str(transport.get_exception() or "") or "the other end closed it"
         return Unreachable(
             f"The connection to {self._access.host} broke during {what}: {why}.",
             state="broken",

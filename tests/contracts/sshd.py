@@ -5,11 +5,14 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import threading
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,38 +20,49 @@ from cluster.model import Access, Machine
 from tests.conftest import run, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 SSHD = "/usr/sbin/sshd"
 
 
 class Sshd:
-    """One sshd, with a host key, a user key, and a file of known hosts of its own."""
+    """One sshd, with a host key, a user key, and a file of known hosts of its own.
 
-    def __init__(self, folder: Path) -> None:
+    It listens on an address of the namespace that it runs in (the words `within` get it there).
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *settings: str,
+        address: str = "127.0.0.1",
+        within: tuple[str, ...] = (),
+    ) -> None:
         self.folder = folder
+        self.address = address
+        self.within = within
         self.port = _free_port()
         for name in ("host", "user", "other"):
             run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name))
         shutil.copy(folder / "user.pub", folder / "authorized")
         self.know("host")
         (folder / "config").write_text(
-            f"ListenAddress 127.0.0.1:{self.port}\nHostKey {folder / 'host'}\n"
+            f"ListenAddress {address}:{self.port}\nHostKey {folder / 'host'}\n"
             f"AuthorizedKeysFile {folder / 'authorized'}\nPidFile none\nStrictModes no\n"
             "UsePAM no\nPasswordAuthentication no\n"
-            f"SetEnv TMUX_TMPDIR={os.environ['TMUX_TMPDIR']}\n"
+            f"SetEnv TMUX_TMPDIR={os.environ['TMUX_TMPDIR']}\n" + "\n".join(settings) + "\n"
         )
         self.process: subprocess.Popen[bytes] | None = None
 
     def know(self, key: str) -> None:
         public = (self.folder / f"{key}.pub").read_text()
-        (self.folder / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {public}")
+        (self.folder / "known_hosts").write_text(f"[{self.address}]:{self.port} {public}")
 
     def start(self) -> None:
         if Path("/run").stat().st_uid == 0 and getpass.getuser() == "root":
             Path("/run/sshd").mkdir(exist_ok=True)  # what sshd wants of root
         with (self.folder / "log").open("ab") as log:
-            words = [SSHD, "-D", "-e", "-f", str(self.folder / "config")]
+            words = [*self.within, SSHD, "-D", "-e", "-f", str(self.folder / "config")]
             self.process = subprocess.Popen(words, stdout=log, stderr=log)
         until(self._answers, "sshd answers")
 
@@ -59,11 +73,20 @@ class Sshd:
 
     def _answers(self) -> bool:
         with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+            return probe.connect_ex((self.address, self.port)) == 0
+
+    def logins(self) -> int:
+        return (self.folder / "log").read_text().count("Accepted publickey")
+
+    def cut(self) -> None:
+        """Kill what serves the connections, so that they break in the middle."""
+        assert self.process is not None
+        for child in children(self.process.pid):
+            os.kill(child, signal.SIGKILL)
 
     def machine(self, **access: str | int) -> Machine:
         known: dict[str, str | int] = {
-            "host": "127.0.0.1",
+            "host": self.address,
             "user": getpass.getuser(),
             "port": self.port,
             "key": str(self.folder / "user"),
@@ -72,12 +95,18 @@ class Sshd:
         return Machine(  # noqa: S604 - "shell" names one of our plug-ins
             name="0.mpi.test",
             id="test",
-            address="127.0.0.1",
+            address=self.address,
             shell="ssh",
             folder=str(self.folder / "there"),
             bin=str(Path(sys.executable).parent),
             access=Access(**{**known, **access}),  # type: ignore[arg-type]
         )
+
+
+def children(pid: int) -> list[int]:
+    """List the children of a process."""
+    words = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [int(word) for word in words]
 
 
 def befriend(sshd: Sshd, home: Path) -> str:
@@ -94,14 +123,88 @@ def _free_port() -> int:
         return port
 
 
+@contextmanager
+def _servers(tmp_path: Path) -> Iterator[Callable[..., Sshd]]:
+    if not Path(SSHD).exists():
+        pytest.skip("sshd is missing: apt-get install openssh-server")
+    started: list[Sshd] = []
+
+    def start(*settings: str, **how: Any) -> Sshd:
+        folder = tmp_path / f"sshd{len(started) or ''}"
+        folder.mkdir()
+        started.append(Sshd(folder, *settings, **how))
+        started[-1].start()
+        return started[-1]
+
+    try:
+        yield start
+    finally:
+        for server in started:
+            server.stop()
+
+
+@pytest.fixture
+def servers(tmp_path: Path) -> Iterator[Callable[..., Sshd]]:
+    """Starts sshds, and ends them; skips, with the reason, where there is none."""
+    with _servers(tmp_path) as start:
+        yield start
+
+
 @pytest.fixture
 def sshd(tmp_path: Path) -> Iterator[Sshd]:
     """A running sshd; skips, with the reason, where there is none."""
-    if not Path(SSHD).exists():
-        pytest.skip("sshd is missing: apt-get install openssh-server")
-    folder = tmp_path / "sshd"
-    folder.mkdir()
-    server = Sshd(folder)
-    server.start()
-    yield server
-    server.stop()
+    with _servers(tmp_path) as start:
+        yield start()
+
+
+@contextmanager
+def listener(says: bytes) -> Iterator[int]:
+    """Somebody who accepts, says something, and then nothing; gives the port."""
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as taken:
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    there = taken.enter_context(server.accept()[0])
+                    there.sendall(says)
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        yield server.getsockname()[1]
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+class Link:
+    """A cable to a namespace, which can be pulled out at its far end."""
+
+    def __init__(self) -> None:
+        mark = f"{os.getpid():x}"
+        self.name, self.near, self.far = f"ct-{mark}", f"ctn{mark}", f"ctf{mark}"
+        base = os.getpid() % 16384 * 4
+        subnet = f"198.18.{base >> 8}.{base & 255}"  # a network for measuring: RFC 2544
+        here, self.address = (f"{subnet.rpartition('.')[0]}.{(base & 255) + n}" for n in (1, 2))
+        self.within = ("ip", "netns", "exec", self.name)
+        run("ip", "netns", "add", self.name)
+        run("ip", "link", "add", self.near, "type", "veth", "peer", self.far, "netns", self.name)
+        run("ip", "address", "add", f"{here}/30", "dev", self.near)
+        run("ip", "link", "set", self.near, "up")
+        run("ip", "-n", self.name, "address", "add", f"{self.address}/30", "dev", self.far)
+        self.set("up")
+
+    def set(self, state: str) -> None:
+        run("ip", "-n", self.name, "link", "set", self.far, state)
+
+    def remove(self) -> None:
+        run("ip", "link", "delete", self.near, status=None)
+        run("ip", "netns", "delete", self.name, status=None)
+
+
+@pytest.fixture
+def link() -> Iterator[Link]:
+    """A cable to a namespace of the test's own."""
+    if os.geteuid() != 0 or not shutil.which("ip"):
+        pytest.skip("a network to cut needs root and ip: apt-get install iproute2")
+    made = Link()
+    yield made
+    made.remove()

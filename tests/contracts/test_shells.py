@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -144,6 +146,82 @@ def test_put_a_file_then_a_folder(shell: Shell, tmp_path: Path) -> None:
     assert (there / "in ner" / "a 'file'").stat().st_mode & 0o777 == 0o751
     assert (tmp_path / "far away" / "one").read_text() == "content"
     assert sorted(path.name for path in there.parent.iterdir()) == ["one", "there"]
+
+
+def test_a_file_comes_home(shell: Shell, tmp_path: Path) -> None:
+    """Into the folder that is named, under its own name."""
+    shell.write("content", str(tmp_path / "far" / "a\n'file'"), mode=0o751)
+    for _ in range(2):
+        shell.fetch(str(tmp_path / "far" / "a\n'file'"), tmp_path / "home")
+
+    (file,) = (tmp_path / "home").iterdir()
+    assert (file.name, file.read_text()) == ("a\n'file'", "content")
+    assert file.stat().st_mode & 0o777 == 0o751
+
+
+def test_modes_and_links_survive_the_way_there_and_home(shell: Shell, tmp_path: Path) -> None:
+    """There a link is a link; at home it is what it means."""
+    here = tmp_path / "here"
+    (here / "a folder").mkdir(parents=True)
+    (here / "a folder" / "program").write_text("#!")
+    (here / "a folder" / "program").chmod(0o700)
+    (here / "a folder").chmod(0o750)
+    (here / "link").symlink_to("a folder/program")
+    (here / ("x" * 250)).write_text("a name as long as it may be")
+    shell.put(here, str(tmp_path / "far"))
+    shell.fetch(str(tmp_path / "far"), tmp_path / "home")
+
+    assert (tmp_path / "far" / "link").readlink().parts == ("a folder", "program")
+    assert not (tmp_path / "home" / "link").is_symlink()
+    assert (tmp_path / "home" / "link").read_text() == "#!"
+    for place in ("far", "home"):
+        modes = [(tmp_path / place / name).stat().st_mode & 0o777 for name in ("a folder", "link")]
+        assert modes == [0o750, 0o700]
+        assert len(list((tmp_path / place).iterdir())) == 3
+
+
+def test_a_link_itself_means_what_it_points_to(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "file").write_text("x")
+    (tmp_path / "folder").symlink_to("here")
+    (tmp_path / "link").symlink_to("here/file")
+    shell.put(tmp_path / "folder", str(tmp_path / "far"))
+    shell.put(tmp_path / "link", str(tmp_path / "far" / "second"))
+
+    assert not (tmp_path / "far").is_symlink()
+    assert not (tmp_path / "far" / "second").is_symlink()
+    assert (tmp_path / "far" / "second").read_text() == "x"
+
+
+def test_a_folder_that_is_there_keeps_its_mode(shell: Shell, tmp_path: Path) -> None:
+    """Nobody wants /tmp to be like a folder of ours; and a file that runs can be replaced."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    for folder in (here, there):
+        (folder / "inner" / ".hidden").mkdir(parents=True)
+        (folder / "inner" / "file").write_text(folder.name)
+    (there / "inner").chmod(0o1777)
+    with (there / "inner" / "file").open() as before:
+        shell.put(here, str(there))
+        assert before.read() == "there"
+
+    assert (there / "inner" / "file").read_text() == "here"
+    assert (there / "inner").stat().st_mode & 0o7777 == 0o1777
+    assert sorted(path.name for path in (there / "inner").iterdir()) == [".hidden", "file"]
+
+
+def test_closing_ends_what_runs(shell: Shell) -> None:
+    """As when somebody presses Ctrl-C while all hosts work."""
+    ended = threading.Event()
+
+    def command() -> None:
+        with suppress(ShellError):
+            shell.run(["sh", "-c", "echo go; sleep 100"], on_line=lambda _: closer.start())
+        ended.set()
+
+    closer = threading.Thread(target=shell.close)
+    threading.Thread(target=command, daemon=True).start()
+    assert ended.wait(20)
+    closer.join()
 
 
 def test_what_cannot_be_put_is_an_error_and_leaves_nothing(shell: Shell, tmp_path: Path) -> None:

@@ -1,0 +1,94 @@
+"""Which addresses ranks use."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.errors import SpecError
+from cluster.model import Facts, Interface, Machine
+from cluster.network import common
+
+
+def host(number: int, address: str, *interfaces: str, reached: str = "") -> tuple[Machine, Facts]:
+    machine = Machine(  # noqa: S604 - "shell" names one of our plug-ins
+        name=f"{number}.mpi.x", id="", address=address, shell="ssh", folder="", bin=""
+    )
+    facts = Facts(
+        home="",
+        user="",
+        system="",
+        kernel="",
+        cpu="",
+        clock="",
+        python="",
+        host=f"h{number}",
+        cores=1,
+        usable_cores=1,
+        cgroup_cpus=None,
+        cgroup_memory=None,
+        memory=1,
+        mpi=None,
+        tmux=None,
+        libraries={},
+        variables={},
+        interfaces=tuple(interface(text) for text in interfaces),
+        reached=reached,
+        boot=str(number),
+    )
+    return machine, facts
+
+
+def interface(text: str) -> Interface:
+    name, _, rest = text.partition("=")
+    address, _, prefix = rest.partition("/")
+    return Interface(name=name, address=address, prefix=int(prefix), mtu=1500)
+
+
+def found(*hosts: tuple[Machine, Facts]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    machines, facts = zip(*hosts, strict=True)
+    network = common(machines, facts)
+    return network.addresses, network.networks
+
+
+def test_the_address_that_was_given() -> None:
+    """Also where other networks are in common too."""
+    assert found(
+        host(0, "10.0.0.5", "a=192.168.1.5/24", "b=10.0.0.5/16", reached="192.168.1.5"),
+        host(1, "10.0.9.6", "a=192.168.1.6/24", "b=10.0.9.6/16", reached="192.168.1.6"),
+    ) == (("10.0.0.5", "10.0.9.6"), ("10.0.0.0/16",))
+
+
+def test_a_name_leads_to_the_address_at_which_we_reached_it() -> None:
+    assert found(
+        host(0, "alias0", "a=192.168.1.5/24", "b=10.0.0.5/16", reached="192.168.1.5"),
+        host(1, "alias1", "a=192.168.1.6/24", "b=10.0.9.6/16", reached="192.168.1.6"),
+    ) == (("192.168.1.5", "192.168.1.6"), ("192.168.1.0/24",))
+
+
+def test_a_bridge_that_all_hosts_have_is_never_used() -> None:
+    """The address of docker0 is the same everywhere: whoever tries it waits for ever."""
+    bridge = "docker0=172.17.0.1/16"
+    assert found(
+        host(0, "h0", bridge, "eth0=10.0.0.5/24", reached="172.17.0.1"),
+        host(1, "h1", bridge, "eth0=10.0.0.6/24", reached="172.17.0.1"),
+    ) == (("10.0.0.5", "10.0.0.6"), ("10.0.0.0/24",))
+
+
+def test_hosts_of_several_networks_name_each() -> None:
+    assert found(host(0, "10.0.0.5", "a=10.0.0.5/24"), host(1, "10.0.1.5", "a=10.0.1.5/24")) == (
+        ("10.0.0.5", "10.0.1.5"),
+        ("10.0.0.0/24", "10.0.1.0/24"),
+    )
+
+
+def test_nothing_in_common_is_said_with_what_each_has() -> None:
+    with pytest.raises(SpecError, match=r"h0: 10\.0\.0\.5/24 \(a\); h1: none"):
+        found(host(0, "h0", "a=10.0.0.5/24"), host(1, "h1"))
+
+
+def test_one_machine_by_two_names() -> None:
+    first = host(0, "h0", "a=10.0.0.5/24")
+    machine, _ = host(1, "h1")
+
+    with pytest.raises(SpecError, match=r"0\.mpi\.x and 1\.mpi\.x are one machine: h0"):
+        found(first, (machine, first[1]))

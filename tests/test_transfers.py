@@ -1,0 +1,161 @@
+"""What arrives is whole, or it is not there; and nothing is written where it should not be."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster import transfers
+from cluster.errors import ShellError
+from tests.conftest import run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+
+def inlet(data: bytes, at_once: int = 1000) -> transfers.Inlet:
+    stream = io.BytesIO(data)
+    return transfers.Inlet(lambda: stream.read(at_once))
+
+
+def packed(*members: tarfile.TarInfo, data: bytes = b"") -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for member in members:
+            member.size = len(data) if member.isreg() else 0
+            archive.addfile(member, io.BytesIO(data) if member.isreg() else None)
+    return stream.getvalue()
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname = kind, link
+    return made
+
+
+@pytest.mark.parametrize(
+    "sizes", [[], [0], [1, 2], [9], [10], [11], [25, 3, 10], [10, 10], [5, 5, 30]]
+)
+def test_an_outlet_sends_whole_pieces(sizes: list[int]) -> None:
+    """Each but the last; also to somebody who takes less at once."""
+    for taken in (10, 3):
+        sent: list[bytes] = []
+
+        def send(piece: bytes, taken: int = taken, sent: list[bytes] = sent) -> int:
+            sent.append(piece[:taken])
+            return min(taken, len(piece))
+
+        outlet = transfers.Outlet(send, 10)
+        data = [bytes([number]) * size for number, size in enumerate(sizes)]
+        for part in data:
+            assert outlet.write(part) == len(part)
+        outlet.flush()
+        assert b"".join(sent) == b"".join(data)
+        if taken == 10:
+            assert all(len(piece) == 10 for piece in sent[:-1])
+
+
+def test_an_outlet_that_nobody_reads() -> None:
+    with pytest.raises(BrokenPipeError):
+        transfers.Outlet(lambda _: 0, 10).write(b"x" * 10)
+
+
+def test_an_inlet_is_read_forwards() -> None:
+    stream = inlet(b"line\n" + bytes(range(100)), at_once=7)
+
+    assert stream.line() == b"line"
+    assert stream.read(10) == bytes(range(10))
+    stream.seek(50)
+    assert (stream.tell(), stream.read(1000)) == (50, bytes(range(45, 100)))
+    assert stream.read(1) == stream.line() == b""
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (member("../outside"), "outside"),
+        (member("/tmp/outside"), "outside"),  # noqa: S108 - it must not be written
+        (member("link", tarfile.SYMTYPE, "/etc"), "neither"),
+        (member("link", tarfile.LNKTYPE, "../../outside"), "outside"),
+        (member("pipe", tarfile.FIFOTYPE), "neither"),
+    ],
+)
+def test_what_a_host_must_not_make_us_write(tmp_path: Path, bad: tarfile.TarInfo, why: str) -> None:
+    with pytest.raises(tarfile.TarError, match=why):
+        transfers.unpack(inlet(packed(bad, data=b"x")), tmp_path / "a" / "home")
+
+    assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == []
+
+
+def test_a_second_name_of_a_file_is_a_file(tmp_path: Path) -> None:
+    link = member("second", tarfile.LNKTYPE, "./first")
+    transfers.unpack(inlet(packed(member("first"), link, data=b"x")), tmp_path)
+
+    assert (tmp_path / "second").read_text() == "x"
+    assert (tmp_path / "second").stat().st_nlink == 1
+
+
+@pytest.mark.parametrize("left", [513, 700, 1024, 1700])
+def test_an_archive_that_is_cut_off(tmp_path: Path, left: int) -> None:
+    """The file that was being written does not appear; one of the same name stays as it was."""
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(tarfile.TarError):
+        transfers.unpack(inlet(packed(member("file"), data=b"x" * 2000)[:left]), tmp_path)
+
+    assert (tmp_path / "file").read_text() == "old"
+    assert [path.name for path in tmp_path.glob(".*")] == []
+
+
+def test_a_folder_into_which_nothing_may_be_written(tmp_path: Path) -> None:
+    """Its mode comes last."""
+    here = tmp_path / "here"
+    (here / "sealed").mkdir(parents=True)
+    (here / "sealed" / "file").write_text("x")
+    (here / "sealed").chmod(0o555)
+    sent = io.BytesIO()
+    outlet = transfers.Outlet(sent.write, 100)
+    transfers.pack(here, outlet)
+    outlet.flush()
+    transfers.unpack(inlet(sent.getvalue()), tmp_path / "home")
+
+    sealed = tmp_path / "home" / transfers.INSIDE / "sealed"
+    assert (sealed.stat().st_mode & 0o777, (sealed / "file").read_text()) == (0o555, "x")
+    assert (tmp_path / "home" / transfers.WHOLE).exists()
+
+
+def test_a_file_that_became_shorter(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="shorter"):
+        transfers.send(io.BytesIO(b"123"), 4, transfers.Outlet(len, 100))
+
+
+@pytest.mark.parametrize(
+    "script", [transfers.folder_script, lambda to: transfers.file_script(to, 9, 0o644)]
+)
+def test_a_script_that_gets_less_leaves_nothing(
+    tmp_path: Path, script: Callable[[str], str]
+) -> None:
+    """The stream ends between two members, or in a file: both look like an end."""
+    to = tmp_path / "a folder" / "it's"
+    cut = packed(member("it"), data=b"12345")[:1024].decode()
+    done = run("sh", "-c", script(str(to)), input=cut, status=1)
+
+    assert "whole" in done.stderr
+    assert list((tmp_path / "a folder").iterdir()) == []
+
+
+@pytest.mark.parametrize("to", ["", "/", "..", "a/.."])
+def test_a_place_without_a_name(to: str) -> None:
+    with pytest.raises(ShellError, match="names no file or folder"):
+        transfers.folder_script(to)
+
+
+def test_only_files_that_grow_are_fine() -> None:
+    grew = "tar: ./log: file changed as we read it"
+
+    assert transfers.only_grew(f"{grew}\n{grew}\n")
+    assert not transfers.only_grew(f"{grew}\ntar: ./x: Cannot open: Permission denied\n")
+    assert not transfers.only_grew("")
