@@ -39,6 +39,25 @@ def on_each(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[s
         KeyboardInterrupt: the user interrupted; the shells are closed, which ends what they do.
 
     """
+    return results(try_each(hosts, do))
+
+
+def try_each(
+    hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]
+) -> dict[str, T | ClusterError]:
+    """Do something on every host at once; what one gives, the failure of others does not take.
+
+    Args:
+        hosts: shells by the names of their machines.
+        do: what; it gets the name and the shell.
+
+    Returns:
+        What each gave, or the error that names it, in the order of the hosts.
+
+    Raises:
+        KeyboardInterrupt: the user interrupted; the shells are closed, which ends what they do.
+
+    """
     begun = _begin(hosts, do)
     try:
         wait(begun.values())
@@ -46,12 +65,40 @@ def on_each(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[s
         _abandon(hosts, begun)
         raise
     failed = _failures(begun)
-    if len(failed) > 1:
-        message = f"{len(failed)} of {len(hosts)} hosts failed"
-        raise ExceptionGroup(message, list(failed.values()))
-    for error in failed.values():
+    if len(hosts) > 1:
+        for name, error in failed.items():
+            _name(error, name)
+    return {
+        name: failed[name] if name in failed else future.result() for name, future in begun.items()
+    }
+
+
+def _name(error: ClusterError, name: str) -> None:
+    if name not in error.what:
+        error.what = f"{name}: {error.what}"
+        error.args = (error.what,)
+
+
+def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
+    """Give what every host gave.
+
+    Args:
+        ended: what each gave, or its error.
+
+    Returns:
+        The same, if there is no error.
+
+    Raises:
+        ClusterError: one host failed.
+        ExceptionGroup: several did; each has its own error in it.
+
+    """
+    errors = [error for error in ended.values() if isinstance(error, ClusterError)]
+    if len(errors) > 1:
+        raise ExceptionGroup(f"{len(errors)} of {len(ended)} hosts failed", errors)
+    for error in errors:
         raise error
-    return {name: future.result() for name, future in begun.items()}
+    return {name: value for name, value in ended.items() if not isinstance(value, ClusterError)}
 
 
 def connect_all(

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster import plugins
-from cluster.fanout import on_each
+from cluster.fanout import on_each, results, try_each
 from cluster.shells import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
+    from cluster.errors import ClusterError
     from cluster.model import Access, Completed, Machine
 
 
@@ -75,12 +76,32 @@ class Hosts:
             ExceptionGroup: on several.
 
         """
+        return results(self.try_run(argv, timeout=timeout, on_line=on_line))
+
+    def try_run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        on_line: Callable[[str, str], None] | None = None,
+    ) -> dict[str, Completed | ClusterError]:
+        """Run a command on every host at once, also when it cannot be run on some.
+
+        Args:
+            argv: the command, unquoted.
+            timeout: seconds.
+            on_line: called with a machine's name and each line that it prints, as it comes.
+
+        Returns:
+            How it ended on each machine, or why it could not be run there, or not to its end.
+
+        """
 
         def do(name: str, shell: Shell) -> Completed:
             hear = None if on_line is None else partial(on_line, name)
             return shell.run(argv, timeout=timeout, on_line=hear)
 
-        return on_each(self.shells(), do)
+        return try_each(self.shells(), do)
 
     def put(self, path: str | Path, to: str) -> None:
         """Bring a file or folder to every host at once.

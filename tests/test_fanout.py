@@ -73,6 +73,19 @@ def test_one_failure_is_itself_and_several_stay_together() -> None:
     assert [str(error) for error in failed.value.exceptions] == ["bad broke.", "worse broke."]
 
 
+def test_what_one_gives_the_failure_of_another_does_not_take() -> None:
+    """The error names its host, which the shell itself does not know."""
+
+    def fail(name: str, _: Shell) -> str:
+        if name == "bad":
+            raise ShellError("/data could not be written.")
+        return name.upper()
+
+    ended = fanout.try_each(hosts(good=Local(), bad=Local()), fail)
+    assert ended["good"] == "GOOD"
+    assert str(ended["bad"]) == "bad: /data could not be written."
+
+
 def test_a_mistake_of_ours_is_not_hidden() -> None:
     def mistake(name: str, _: Shell) -> None:
         raise KeyError(name)

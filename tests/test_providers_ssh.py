@@ -111,7 +111,8 @@ def test_a_command_runs_on_all_hosts(mine: str) -> None:
     assert "1.mpi.mine: exit status 3" in failed.stderr
     rows = json.loads(command("run", mine, "--json", "--", "printf", "%s", "a b").stdout)
     assert rows == [
-        {"host": f"{n}.mpi.mine", "status": 0, "stdout": "a b", "stderr": ""} for n in (0, 1)
+        {"host": f"{n}.mpi.mine", "status": 0, "stdout": "a b", "stderr": "", "error": ""}
+        for n in (0, 1)
     ]
 
 

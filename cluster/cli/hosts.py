@@ -14,6 +14,8 @@ from cluster.cli import flags
 from cluster.cli.show import print_json, table
 from cluster.cli.waiting import Waiting
 from cluster.clusters import attach, launch_spec
+from cluster.errors import ClusterError
+from cluster.fanout import results
 from cluster.hosts import Hosts
 from cluster.model import Completed, Machine, Value
 
@@ -33,12 +35,13 @@ class HostRow(Value, frozen=True, kw_only=True):
 
 
 class Outcome(Value, frozen=True, kw_only=True):
-    """How a command ended on one host."""
+    """How a command ended on one host, or why it could not be run there, or not to its end."""
 
     host: str
-    status: int
-    stdout: str
-    stderr: str
+    status: int | None = None
+    stdout: str = ""
+    stderr: str = ""
+    error: str = ""
 
 
 @commands.command()
@@ -149,20 +152,23 @@ def run(
             sys.stdout.write(f"{host}: {line}\n")
             sys.stdout.flush()
 
-    ended = attach(name).run(words, timeout=timeout, on_line=None if json else show)
-    outcomes = [_outcome(host, done) for host, done in ended.items()]
+    ended = attach(name).try_run(words, timeout=timeout, on_line=None if json else show)
+    outcomes = [_outcome(host, end) for host, end in ended.items()]
     if json:
         print_json(outcomes)
     for outcome in [] if json else outcomes:
         for line in outcome.stderr.splitlines():
             sys.stderr.write(f"{outcome.host}: {line}\n")
-        if outcome.status != 0:
+        if outcome.status:
             sys.stderr.write(f"{outcome.host}: exit status {outcome.status}\n")
-    raise typer.Exit(next((o.status for o in outcomes if o.status != 0), 0))
+    results(ended)
+    raise typer.Exit(next((o.status for o in outcomes if o.status), 0))
 
 
-def _outcome(host: str, done: Completed) -> Outcome:
-    return Outcome(host=host, status=done.status, stdout=done.stdout, stderr=done.stderr)
+def _outcome(host: str, end: Completed | ClusterError) -> Outcome:
+    if isinstance(end, ClusterError):
+        return Outcome(host=host, error=str(end))
+    return Outcome(host=host, status=end.status, stdout=end.stdout, stderr=end.stderr)
 
 
 @commands.command()
