@@ -37,17 +37,33 @@ def route(access: Access) -> list[fabric.Connection]:
 
     Fabric would make those in between on its own, but accept any host key there, and go through
     several in the wrong order.
+
+    Args:
+        access: how the host is reached.
+
+    Returns:
+        Them, none of which is open.
+
+    Raises:
+        Unreachable: the user's settings cannot be read.
+
     """
-    config = _config()
-    target = fabric.Connection(
-        access.host,
-        user=access.user or None,
-        port=access.port or None,
-        config=config,
-        gateway=False,
-    )
-    chain = _way_to(target, config)
-    return [*chain, target]
+    try:
+        config = _config()
+        target = fabric.Connection(
+            access.host,
+            user=access.user or None,
+            port=access.port or None,
+            config=config,
+            gateway=False,
+        )
+        return [*_way_to(target, config), target]
+    except (paramiko.SSHException, ValueError) as error:
+        raise Unreachable(
+            f"{access.host} is not reached: ~/.ssh/config cannot be read: {error}",
+            state="settings",
+            remedy=f"See what ssh says of it: ssh -G {access.host}",
+        ) from error
 
 
 def _way_to(

@@ -170,6 +170,16 @@ def test_included_settings_are_honoured(sshd: Sshd, dot_ssh: Path) -> None:
     shell.close()
 
 
+@pytest.mark.parametrize("line", ["Port here", "Host", "Match exec"])
+def test_settings_that_cannot_be_read(sshd: Sshd, dot_ssh: Path, line: str) -> None:
+    settings(dot_ssh, "Host friend", line)
+    with pytest.raises(Unreachable, match="~/.ssh/config cannot be read") as unread:
+        shell_to("friend", sshd).run(["true"])
+
+    assert "ssh -G friend" in unread.value.remedy
+    assert not unread.value.passing
+
+
 def test_another_host_is_gone_through(servers: Callable[..., Sshd], dot_ssh: Path) -> None:
     """In the order that ssh does it: each lets us through to the next one only."""
     last = servers()
@@ -381,6 +391,28 @@ def test_an_exit_status_of_255_is_one(sshd: Sshd) -> None:
     shell = Ssh(sshd.machine())
 
     assert shell.run(["sh", "-c", "exit 255"]).status == 255
+    shell.close()
+
+
+def test_a_signal_to_the_shell_around_a_command_is_no_exit_status(sshd: Sshd) -> None:
+    """The connection has nothing to do with it, and is kept."""
+    shell = Ssh(sshd.machine())
+    with pytest.raises(ShellError, match="ended without an exit status"):
+        shell.run(["sh", "-c", "kill -9 $PPID"])
+
+    assert shell.run(["echo", "again"]).stdout == "again\n"
+    assert sshd.logins() == 1
+    shell.close()
+
+
+def test_a_command_may_be_silent_for_long(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its host is asked for signs of life meanwhile."""
+    monkeypatch.setattr(connecting, "KEEPALIVE", 1)
+    monkeypatch.setattr(connecting, "SILENCE", 4)
+    shell = Ssh(sshd.machine())
+
+    assert shell.run(["sleep", "7"]).status == 0
+    assert sshd.logins() == 1
     shell.close()
 
 
