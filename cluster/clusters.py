@@ -575,17 +575,22 @@ class Cluster(Hosts):
         with self._journal.held():
             self._read_journal()
             if reachable:
-                self._end_jobs(reason)
-                self._leave_hosts()
+                self._leave_hosts(reason)
             self.close()
             self._destroy()
             self._journal.forget()
         self._jobs.clear()
 
-    def _leave_hosts(self) -> None:
-        """Leave nothing on hosts that stay."""
+    def _leave_hosts(self, reason: str) -> None:
+        """End what runs there, and leave nothing on hosts that stay.
+
+        Those that we made are about to go, whether they answer or not.
+        """
         if plugins.load(Provider, self.spec.provider).makes_machines:
+            with suppress(ClusterError, ExceptionGroup):
+                self._end_jobs(reason)
             return
+        self._end_jobs(reason)
         folders = {machine.name: machine.folder for machine in self.machines}
 
         def leave(name: str, shell: Shell) -> None:
@@ -612,7 +617,8 @@ class Cluster(Hosts):
                     ending = Ending(status="interrupted", reason=reason)
                     self._close(self._job(record), ending, stop=True)
         if self._jobs:
-            self._job(self._jobs[-1]).end_session()
+            with suppress(SpecError):  # a host that has lost its tmux has no session to end
+                self._job(self._jobs[-1]).end_session()
 
     def _end_previous(self) -> None:
         """Make room for a new job under this name; refuse before a folder is made."""

@@ -17,7 +17,7 @@ import msgspec
 from cluster import steps, wheels
 from cluster.errors import ClusterError, ShellError, SpecError, tail
 from cluster.fanout import on_each
-from cluster.jobs import COMMAND_TIMEOUT
+from cluster.jobs import COMMAND_TIMEOUT, without_tmux
 from cluster.model import Facts
 
 if TYPE_CHECKING:
@@ -72,11 +72,7 @@ def check_tools(facts: tuple[Facts, ...], programs: Sequence[str] = ()) -> None:
     """
     for fact in facts:
         if fact.tmux is None:
-            raise SpecError(
-                f"tmux is missing on {fact.host}.",
-                means="Jobs run in tmux sessions, so that they outlive the connection.",
-                remedy="Install it: sudo apt-get install tmux",
-            )
+            raise without_tmux(fact.host)
         if fact.mpi is None:
             raise SpecError(
                 f"mpirun is missing on {fact.host}.",
