@@ -21,6 +21,7 @@ from cluster.hosts import Hosts
 from cluster.jobs import Job
 from cluster.model import (
     ClusterSpec,
+    Environment,
     Facts,
     JobRecord,
     Layout,
@@ -257,7 +258,7 @@ class Cluster(Hosts):
         self.costs = False
         self.phases: dict[str, float] = {}
         self._launched = False
-        self._variables: dict[str, str] = {}
+        self._environment: Environment | None = None
         self._jobs: list[JobRecord] = []
         self._settled: set[str] = set()
         self._read_journal()
@@ -339,7 +340,7 @@ class Cluster(Hosts):
         began = time.monotonic()
         hosts = {machine.name: machine for machine in self.machines}
         install(self.shells(), hosts, wanted, self._journal.folder / "logs", tell)
-        self._variables = variables(wanted)
+        self._environment = wanted
         self._note_phase("install", began)
 
     def _examine(self, programs: Sequence[str]) -> None:
@@ -390,7 +391,7 @@ class Cluster(Hosts):
                 user=fact.user,
                 folder=posixpath.join(fact.home, machine.folder),
                 path=posixpath.join(fact.home, machine.bin),
-                variables=self._variables,
+                variables=self.variables,
             )
             for machine, fact in zip(self.machines, self.facts, strict=True)
         }
@@ -414,7 +415,12 @@ class Cluster(Hosts):
     @property
     def variables(self) -> dict[str, str]:
         """What the environment wants in that of every rank."""
-        return self._variables
+        return variables(self._environment) if self._environment else {}
+
+    @property
+    def image(self) -> str:
+        """The container image that ranks run in, if any."""
+        return self._environment.image if self._environment else ""
 
     @property
     def has_job(self) -> bool:

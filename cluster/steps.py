@@ -10,7 +10,7 @@ import shlex
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from cluster import wheels
+from cluster import containers, wheels
 from cluster.model import Environment, Value
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ VERBS = {"apk": "add", "pacman": "-S"}  # of package managers; all others say "i
 
 # The environment's own Python comes first: one that works is kept, whatever comes later.
 LOOK = f"""\
-folder=$1 token=$2 name=$3 mpi=$4
-shift 4
+folder=$1 token=$2 name=$3 mpi=$4 image=$5
+shift 5
 unset PYTHONPATH PYTHONHOME
 PATH="$PATH:{PLACES}"
 mkdir -p -- "$folder" && cd -- "$folder" || exit
@@ -69,6 +69,11 @@ for manager in apt-get dnf apk pacman zypper; do
   command -v $manager > /dev/null && echo "manager $manager" && break
 done
 [ -z "$mpi" ] || [ -x "$mpi/bin/mpirun" ] || echo "without mpi"
+for engine in podman docker; do
+  [ -n "$image" ] && command -v $engine > /dev/null || continue
+  $engine info > /dev/null 2>&1 && echo "engine $engine" && break
+  echo "engineless $engine"
+done
 exit 0
 """
 
@@ -165,6 +170,8 @@ class Look(Value, frozen=True, kw_only=True):
         may_install: somebody may become root here to install programs.
         manager: of packages.
         has_mpi: the prepared MPI, if any is asked for, is there.
+        engine: that runs containers, if one is asked for and works.
+        engineless: those that are there and do not work.
 
     """
 
@@ -177,6 +184,8 @@ class Look(Value, frozen=True, kw_only=True):
     may_install: bool
     manager: str
     has_mpi: bool
+    engine: str
+    engineless: tuple[str, ...]
 
     @property
     def install_words(self) -> str:
@@ -215,6 +224,8 @@ def read(said: Sequence[str]) -> Look:
         may_install="may" in last,
         manager=last.get("manager", "apt-get"),
         has_mpi="without" not in last,
+        engine=last.get("engine", ""),
+        engineless=every("engineless"),
     )
 
 
@@ -323,7 +334,7 @@ def steps(environment: Environment, look: Look, own: tuple[str, bytes]) -> tuple
         The steps.
 
     """
-    mpi = environment.mpi
+    mpi, image = environment.mpi, environment.image
     return (
         _libraries(look.python, wheels.libraries(mpi)),
         *((_prepared(mpi),) if mpi else ()),
@@ -332,6 +343,7 @@ def steps(environment: Environment, look: Look, own: tuple[str, bytes]) -> tuple
             script=OWN.format(setting=f"LD_LIBRARY_PATH={_folders(mpi)} " if mpi else ""),
             files=(own,),
         ),
+        *((Step(name="image", script=containers.step(look.engine, image)),) if image else ()),
     )
 
 
