@@ -161,24 +161,33 @@ def launch_spec(spec: ClusterSpec, tell: Tell = nothing) -> Cluster:
     provider, plan = plan_spec(spec)
     book = journal.of(spec.name)
     if book.entries():
+        if book.is_launching():
+            raise book.busy()
         known = attach(spec.name)
         if known.can_serve(spec):
             return known
         _replace(known)
-    book.append(journal.Intended(spec=spec, at=time.time()))
+    with book.launching(journal.Intended(spec=spec, at=time.time())):
+        cluster = _make(spec, provider, plan, book, tell)
+    cluster.phases["launch"] = time.monotonic() - began
+    return cluster
+
+
+def _make(
+    spec: ClusterSpec, provider: Provider, plan: Plan, book: journal.Journal, tell: Tell
+) -> Cluster:
+    """Make the machines, and wait until they answer; if that fails, nothing is left."""
     try:
-        with book.launching():
-            with book.held():
-                machines = provider.create(spec, book)
-                book.append(journal.Created(machines=machines, costs=plan.costs))
-            cluster = Cluster(spec, book)
-            _connect(cluster, provider, tell)
-            book.append(journal.Launched())
+        with book.held():
+            machines = provider.create(spec, book)
+            book.append(journal.Created(machines=machines, costs=plan.costs))
+        cluster = Cluster(spec, book)
+        _connect(cluster, provider, tell)
+        book.append(journal.Launched())
     except (ClusterError, ExceptionGroup, KeyboardInterrupt):
         with suppress(SpecError):  # another process may have taken it down already
             attach(spec.name).down(reachable=False)
         raise
-    cluster.phases["launch"] = time.monotonic() - began
     return cluster
 
 
