@@ -10,7 +10,7 @@ from statistics import median
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.analysis.summarize import ENOUGH_VALUES, is_precise
+from cluster.analysis.median import ENOUGH_VALUES, is_precise
 from cluster.benchmark import Benchmark, check_pair
 from cluster.errors import SpecError
 from cluster.model import Definition, Value
