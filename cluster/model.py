@@ -484,6 +484,19 @@ class Facts(Value, frozen=True, kw_only=True):
     programs: dict[str, str] = {}
 
 
+class Condition(Value, frozen=True, kw_only=True):
+    """What is special about a run, beside its benchmark's parameters.
+
+    Args:
+        name: to compare by; empty if it is no part of an experiment.
+        variables: for the environment of every rank.
+
+    """
+
+    name: str = ""
+    variables: dict[str, str] = {}
+
+
 class JobRecord(Value, frozen=True, kw_only=True):
     """A job that was started, as another process needs to find it again.
 
@@ -524,6 +537,9 @@ class Record(Value, frozen=True, kw_only=True):
         exit_status: of the job, once it ended.
         reason: why it is not `done`.
         software: version of `cluster`.
+        variables: environment variables that were asked for, for every rank.
+        condition: of an experiment with several, such as `mca:btl_tcp_links=4`; empty if it was
+            none.
 
     """
 
@@ -544,6 +560,8 @@ class Record(Value, frozen=True, kw_only=True):
     exit_status: int | None = None
     reason: str = ""
     software: str = ""
+    variables: dict[str, str] = {}
+    condition: str = ""
 
 
 class Plan(Value, frozen=True, kw_only=True):

@@ -10,9 +10,8 @@ import msgspec
 import pytest
 
 from cluster import plugins
-from cluster.analysis.shape import remarks
 from cluster.model import Shape, Summary
-from cluster.reports import COLUMNS, Report, row
+from cluster.reports import COLUMNS, Report, remarks, row
 
 LATENCY = Summary(
     metric="latency",

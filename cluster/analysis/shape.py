@@ -16,18 +16,14 @@ import numpy as np
 
 from cluster.analysis.median import median_interval
 from cluster.model import Shape
-from cluster.units import format_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from cluster.model import Summary
 
     Values = NDArray[np.float64]
 
 MATTERS = 0.03  # of a value: less is of no practical interest
 FAR = 3.0  # quartile ranges beyond a quartile: "far out" (J. W. Tukey, 1977)
-HEAVY = 1.5  # the slowest 1 % over the median, from which a tail is worth a remark
 ENOUGH_FOR_MODES = 50  # values
 SMALLEST_MODE = 0.10  # of all values
 FEWEST = 15  # values in a mode: with a long tail, fewer gather anywhere by chance
@@ -186,28 +182,3 @@ def _weakest(density: Values, counts: Values, tops: list[int], valleys: list[int
     masses = [float(part.sum()) for part in np.split(counts, valleys)]
     mass, top = min(zip(masses, tops, strict=True))
     return top if mass < max(FEWEST, SMALLEST_MODE * float(counts.sum())) else None
-
-
-def remarks(summary: Summary) -> tuple[str, ...]:
-    """Say in a few words what a reader of a median must know of the series.
-
-    Args:
-        summary: of the series.
-
-    Returns:
-        Such as `drifts +4.1%`; nothing if the median says it all.
-
-    """
-    form = summary.shape
-    if form is None:
-        return ()
-    found = []
-    if form.drifts and form.drift is not None:
-        found.append(f"drifts {form.drift:+.1%}")
-    if form.modes:
-        found.append("modes " + ", ".join(format_value(m, summary.unit) for m in form.modes))
-    if form.tail > HEAVY:
-        found.append(f"tail {form.tail:.1f} x")
-    if form.outliers:
-        found.append(f"outliers {form.outliers}")
-    return tuple(found)

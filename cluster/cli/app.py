@@ -14,6 +14,7 @@ import typer
 from cluster import journal, plugins, runs
 from cluster.cli import doctor, flags, gc, hosts, lab
 from cluster.cli.bench import BenchGroup
+from cluster.cli.compare import compare_
 from cluster.cli.live import Live
 from cluster.cli.show import print_json, shortened, show_newest, show_run, table
 from cluster.clusters import Cluster, Listener, attach
@@ -50,6 +51,7 @@ app.add_typer(
 app.add_typer(hosts.commands)
 app.command()(lab.lab)
 app.command()(gc.gc)
+app.command("compare")(compare_)
 
 
 class ClusterRow(Value, frozen=True, kw_only=True):

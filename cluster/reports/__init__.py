@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.analysis.shape import remarks
 from cluster.plugins import Plugin
 from cluster.units import format_point, format_value
 
@@ -47,6 +46,7 @@ COLUMNS = (
 )
 BOUND_COLUMNS = ("bound", "of bound")
 REMARKS_COLUMNS = ("remarks",)
+HEAVY = 1.5  # the slowest hundredth over the median, from which a tail is worth a remark
 
 
 def columns(summaries: Sequence[Summary]) -> tuple[str, ...]:
@@ -121,3 +121,28 @@ def row(summary: Summary) -> tuple[str, ...]:
         *points,
         "yes" if summary.converged else "not converged",
     )
+
+
+def remarks(summary: Summary) -> tuple[str, ...]:
+    """Say in a few words what a reader of a median must know of the series.
+
+    Args:
+        summary: of the series.
+
+    Returns:
+        Such as `drifts +4.1%`; nothing if the median says it all.
+
+    """
+    form = summary.shape
+    if form is None:
+        return ()
+    found = []
+    if form.drifts and form.drift is not None:
+        found.append(f"drifts {form.drift:+.1%}")
+    if form.modes:
+        found.append("modes " + ", ".join(format_value(m, summary.unit) for m in form.modes))
+    if form.tail > HEAVY:
+        found.append(f"tail {form.tail:.1f} x")
+    if form.outliers:
+        found.append(f"outliers {form.outliers}")
+    return tuple(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rich import box
 from rich.console import Console
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.model import Scalar, Summary
+    from cluster.sheets import Sheet
 
 LEFT = ("metric", "parameters", "converged", "remarks")
 BARS = "▁▂▃▄▅▆▇█"
@@ -37,6 +38,27 @@ class Terminal(Report):
         shown = plain_text(table) if summaries else "No values were taken.\n"
         sketched = "".join(f"{line}\n" for line in sketches(summaries))
         return shown + sketched + "".join(f"Note: {note}\n" for note in notes)
+
+
+def sheet_text(sheet: Sheet) -> str:
+    """Show any table, with its title above and its notes below.
+
+    Args:
+        sheet: to show.
+
+    Returns:
+        Its lines.
+
+    """
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in sheet.columns:
+        justify: Literal["left", "right"] = "left" if column in sheet.left else "right"
+        table.add_column(column, justify=justify, no_wrap=True)
+    for cells in sheet.rows:
+        table.add_row(*cells)
+    shown = plain_text(table) if sheet.rows else ""
+    notes = "".join(f"Note: {note}\n" for note in sheet.notes)
+    return f"{sheet.title}\n{shown}{notes}"
 
 
 def sketches(summaries: Sequence[Summary]) -> Iterator[str]:
