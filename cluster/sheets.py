@@ -5,16 +5,24 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from cluster.analysis.bounds import BELIEVABLE
 from cluster.analysis.compare import headline
 from cluster.model import Value
-from cluster.units import format_point, format_value
+from cluster.units import format_point, format_size, format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from cluster.analysis.compare import Cell, Comparison
+    from cluster.analysis.fit import Fit, Piece
+    from cluster.analysis.predict import Prediction
+    from cluster.analysis.scaling import Efficiency, Scaling
 
 STRIP = 21  # characters, one of them for "as fast as before"
+LINE = (
+    "alpha is what a message costs before its first byte, beta what large ones would reach, n_1/2 "
+    "the size at which half of beta is reached. A line holds for its sizes only."
+)
 WIDEST = 1.0  # of the strip to each side, in powers of two
 
 
@@ -137,3 +145,160 @@ def strip(ratio: float | None, interval: tuple[float, float] | None, span: float
 def _place(value: float, span: float) -> int:
     part = math.log2(value) / span if value > 0 else -1.0
     return round((min(1.0, max(-1.0, part)) + 1) / 2 * (STRIP - 1))
+
+
+def fitted(fits: Sequence[Fit]) -> Sheet:
+    """Show fits: a row per piece.
+
+    Args:
+        fits: of sweeps.
+
+    Returns:
+        A table.
+
+    """
+    intervals = ("alpha", "95% CI", "beta", "95% CI of beta", "n_1/2", "worst error")
+    return Sheet(
+        title="t = alpha + size / beta",
+        columns=("metric", "sizes", "points", *intervals),
+        rows=tuple(_piece(fit, piece) for fit in fits for piece in fit.pieces),
+        notes=(LINE,),
+        left=("metric", "sizes"),
+    )
+
+
+def _piece(fit: Fit, piece: Piece) -> tuple[str, ...]:
+    return (
+        ", ".join(filter(None, [fit.metric, format_point(fit.params)])),
+        f"{format_size(piece.first)} .. {format_size(piece.last)}",
+        str(piece.points),
+        format_value(piece.alpha, "s"),
+        _interval(piece.alpha_ci, "s"),
+        format_value(piece.beta, "B/s"),
+        _interval(piece.beta_ci, "B/s"),
+        "none" if piece.half is None else format_value(piece.half, "B"),
+        f"{piece.worst:.1%}",
+    )
+
+
+def _interval(ends: tuple[float, float] | None, unit: str) -> str:
+    if ends is None:
+        return "none"
+    return " .. ".join(format_value(end, unit) for end in ends)
+
+
+def foretold(predictions: Sequence[Prediction]) -> Sheet:
+    """Show collective operations beside what point-to-point messages promise.
+
+    Args:
+        predictions: to show.
+
+    Returns:
+        A table.
+
+    """
+    return Sheet(
+        title="Collective operations, by the messages they are made of",
+        columns=(
+            "collective",
+            "ranks",
+            "size",
+            "algorithm",
+            "predicted",
+            "measured",
+            "measured / p.",
+        ),
+        rows=tuple(
+            (
+                p.collective,
+                str(p.ranks),
+                format_size(p.size),
+                p.algorithm,
+                format_value(p.predicted, "s"),
+                format_value(p.measured, "s"),
+                f"{p.ratio:.2f}",
+            )
+            for p in predictions
+        ),
+        notes=("Predicted: the fastest known algorithm, without arithmetic, on links of its own.",),
+        left=("collective", "algorithm"),
+    )
+
+
+def scaled(scaling: Scaling) -> Sheet:
+    """Show efficiencies, with their base.
+
+    Args:
+        scaling: of one work.
+
+    Returns:
+        A table.
+
+    """
+    bounded = any(row.most is not None for row in scaling.rows)
+    printed = any(row.printed is not None for row in scaling.rows)
+    columns = ("ranks", "rate", "speedup", "efficiency", "95% CI", "view")
+    base = f"{scaling.base} rank(s) at {format_value(scaling.base_rate, scaling.unit)}"
+    return Sheet(
+        title=f"{scaling.name}: efficiency over {base}",
+        columns=(
+            *columns,
+            *(("no overlap", "all overlap") if bounded else ()),
+            *(("printed",) if printed else ()),
+        ),
+        rows=tuple(_scaled(row, scaling.unit, bounded, printed) for row in scaling.rows),
+        notes=tuple(_doubtful(scaling)),
+        left=("view", "printed"),
+    )
+
+
+def _doubtful(scaling: Scaling) -> Iterator[str]:
+    for row in scaling.rows:
+        if not row.follows:
+            yield (
+                f"The printed {row.printed:.0%} of {row.ranks} ranks does not follow from its row: "
+                f"{row.efficiency:.1%}."
+            )
+        if row.least is not None and row.efficiency < row.least:
+            yield (
+                f"{row.ranks} ranks do worse than they would if nothing overlapped "
+                f"({row.least:.1%}): the exchange is slower than this link, or ranks wait for "
+                "something else."
+            )
+        if row.most is not None and row.efficiency > row.most * BELIEVABLE:
+            yield (
+                f"{row.ranks} ranks do better than possible ({row.most:.1%}): do not believe it, "
+                "or the batch, the exchange or the link is not what was said."
+            )
+
+
+def _scaled(row: Efficiency, unit: str, bounded: bool, printed: bool) -> tuple[str, ...]:  # noqa: FBT001
+    interval = "none"
+    if row.interval is not None:
+        interval = " .. ".join(f"{end:.1%}" for end in row.interval)
+    bounds = ("-" if part is None else f"{part:.1%}" for part in (row.least, row.most))
+    claim = "" if row.printed is None else f"{row.printed:.0%}"
+    return (
+        str(row.ranks),
+        format_value(row.rate, unit),
+        f"{row.speedup:.2f} x",
+        f"{row.efficiency:.1%}",
+        interval,
+        bar(row.efficiency),
+        *(tuple(bounds) if bounded else ()),
+        *((claim if row.follows else f"{claim} does not follow",) if printed else ()),
+    )
+
+
+def bar(part: float) -> str:
+    """Draw a part of one as a bar of ten characters.
+
+    Args:
+        part: to draw.
+
+    Returns:
+        Such as `########..`.
+
+    """
+    full = min(10, max(0, round(part * 10)))
+    return "#" * full + "." * (10 - full)

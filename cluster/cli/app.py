@@ -15,7 +15,9 @@ from cluster import journal, plugins, runs
 from cluster.cli import doctor, flags, gc, hosts, lab
 from cluster.cli.bench import BenchGroup
 from cluster.cli.compare import compare_
+from cluster.cli.fit import fit
 from cluster.cli.live import Live
+from cluster.cli.scaling import scaling
 from cluster.cli.show import print_json, shortened, show_newest, show_run, table
 from cluster.clusters import Cluster, Listener, attach
 from cluster.errors import ClusterError, JobError, ParseError, ShellError, SpecError
@@ -52,6 +54,8 @@ app.add_typer(hosts.commands)
 app.command()(lab.lab)
 app.command()(gc.gc)
 app.command("compare")(compare_)
+app.command()(fit)
+app.command()(scaling)
 
 
 class ClusterRow(Value, frozen=True, kw_only=True):

@@ -94,6 +94,7 @@ Env = Annotated[
     list[str] | None,
     typer.Option("--env", metavar="NAME=VALUE", help="Variable for every rank; repeatable."),
 ]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder, id, cluster or latest.")]
 Threshold = Annotated[
     float,
     typer.Option("--threshold", metavar="PERCENT", help="A smaller difference does not matter."),
