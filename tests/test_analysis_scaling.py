@@ -144,8 +144,8 @@ def test_the_three_tables_of_the_founding_document(page: Path) -> None:
     assert wrong[calico] == [2]
     assert known[host] == [100.0, 99.1, 86.8, 80.0]
     assert wrong[host] == []
-    [accuracy] = (values for name, values in known.items() if "Resnet50" in name)
-    assert accuracy == [100.0, 100.0, 56.5]
+    accuracy = [values for name, values in known.items() if "Resnet50" in name][-1]
+    assert accuracy[-2:] == [100.0, 56.5]  # 658 and 744 images/s on 4 and 8
 
 
 def test_what_is_commented_out_and_what_is_no_rate_is_left_out() -> None:

@@ -21,7 +21,21 @@ from tests.conftest import COMMAND, answer, command, run, runs_folder, sessions,
 
 COMMANDS = (
     *("bench", "ls", "runs", "show", "status", "logs", "wait", "fetch", "connect", "down"),
-    *("doctor", "up", "hosts", "run", "put", "get", "lab", "gc", "compare", "fit", "scaling"),
+    *(
+        "doctor",
+        "up",
+        "hosts",
+        "run",
+        "put",
+        "get",
+        "lab",
+        "gc",
+        "compare",
+        "fit",
+        "scaling",
+        "plot",
+        "report",
+    ),
 )
 
 

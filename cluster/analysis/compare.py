@@ -140,8 +140,13 @@ def sides(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
         )
     return tuple(
         Side(name=value if by == "condition" else f"{by}={value}", launches=tuple(group))
-        for value, group in found.items()
+        for value, group in sorted(found.items(), key=lambda item: not _measured(item[1]))
     )
+
+
+def _measured(launches: Iterable[Launch]) -> bool:
+    """Tell whether there is anything to compare with: a base has values, if any group has."""
+    return any(launch.summaries for launch in launches)
 
 
 def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison:

@@ -119,35 +119,37 @@ def _away(piece: Piece, size: float) -> float:
     return max(piece.first / size, size / piece.last, 1.0)
 
 
-def sweeps(summaries: Iterable[Summary]) -> tuple[tuple[Summary, tuple[Point, ...]], ...]:
-    """Find what was taken over enough sizes to be fitted.
+def sweeps(summaries: Iterable[Summary]) -> tuple[tuple[Summary, ...], ...]:
+    """Find what was taken over several sizes.
 
     Args:
         summaries: of a run.
 
     Returns:
-        For each sweep its first summary, and a point per size: the median time, or the time per
-        message that a rate comes to.
+        For each metric and point its summaries, by size.
 
     """
     found: dict[tuple[object, ...], dict[int, Summary]] = {}
     for summary in summaries:
         size = summary.params.get("size")
         if isinstance(size, int) and size > 0 and 0 < summary.median < math.inf:
-            rest = sorted((k, v) for k, v in summary.params.items() if k != "size")
-            found.setdefault((summary.metric, *rest), {})[size] = summary
-    return tuple(
-        (next(iter(sweep.values())), _points(sweep))
-        for sweep in found.values()
-        if len(sweep) >= FEWEST_POINTS
-    )
+            key = (summary.metric, *sorted(rest(summary).items()))
+            found.setdefault(key, {})[size] = summary
+    several = (sweep for sweep in found.values() if len(sweep) > 1)
+    return tuple(tuple(sweep[size] for size in sorted(sweep)) for sweep in several)
 
 
-def _points(sweep: dict[int, Summary]) -> tuple[Point, ...]:
-    return tuple(
-        Point(size=size, seconds=size / s.median if s.unit == "B/s" else s.median)
-        for size, s in sorted(sweep.items())
-    )
+def rest(summary: Summary) -> dict[str, Scalar]:
+    """Give the point of a summary, but for its size.
+
+    Args:
+        summary: of a series.
+
+    Returns:
+        The other parameters.
+
+    """
+    return {key: value for key, value in summary.params.items() if key != "size"}
 
 
 def fits(summaries: Iterable[Summary]) -> tuple[Fit, ...]:
@@ -160,15 +162,30 @@ def fits(summaries: Iterable[Summary]) -> tuple[Fit, ...]:
         A fit per metric and point that has four sizes or more.
 
     """
-    return tuple(
-        Fit(
-            metric=summary.metric,
-            params={k: v for k, v in summary.params.items() if k != "size"},
-            points=points,
-            pieces=pieces(points),
-        )
-        for summary, points in sweeps(summaries)
-    )
+    found = (fit(sweep) for sweep in sweeps(summaries))
+    return tuple(one for one in found if one is not None)
+
+
+def fit(sweep: Sequence[Summary]) -> Fit | None:
+    """Fit one sweep: median times, or the times per message that rates come to.
+
+    Args:
+        sweep: of one metric, by size.
+
+    Returns:
+        The fit; none for fewer than four sizes.
+
+    """
+    if len(sweep) < FEWEST_POINTS:
+        return None
+    points = tuple(_point(summary) for summary in sweep)
+    return Fit(metric=sweep[0].metric, params=rest(sweep[0]), points=points, pieces=pieces(points))
+
+
+def _point(summary: Summary) -> Point:
+    size = int(summary.params["size"])
+    seconds = size / summary.median if summary.unit == "B/s" else summary.median
+    return Point(size=size, seconds=seconds)
 
 
 def pieces(points: Sequence[Point]) -> tuple[Piece, ...]:

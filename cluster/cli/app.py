@@ -17,6 +17,8 @@ from cluster.cli.bench import BenchGroup
 from cluster.cli.compare import compare_
 from cluster.cli.fit import fit
 from cluster.cli.live import Live
+from cluster.cli.plot import plot
+from cluster.cli.report import report_
 from cluster.cli.scaling import scaling
 from cluster.cli.show import print_json, shortened, show_newest, show_run, table
 from cluster.clusters import Cluster, Listener, attach
@@ -56,6 +58,8 @@ app.command()(gc.gc)
 app.command("compare")(compare_)
 app.command()(fit)
 app.command()(scaling)
+app.command()(plot)
+app.command("report")(report_)
 
 
 class ClusterRow(Value, frozen=True, kw_only=True):
