@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from cluster.analysis.compare import Comparison
     from cluster.pictures import Curve, Picture
 
-FEW = 4  # runs, whose results stand on top
+FEW = 4  # runs, whose results stand open, and on top
 MOST_FITS = 3  # runs: with more, lines would hide the points
 
 
@@ -68,7 +68,7 @@ def report(shown: Sequence[Shown], comparisons: Sequence[Comparison] = ()) -> Pa
         sections=(
             *(_comparison(number, it) for number, it in enumerate(comparisons)),
             *_sweeps(shown),
-            *(_results(run) for run in shown),
+            *(_results(run, folded=len(shown) > FEW) for run in shown),
             _environment(shown),
         ),
     )
@@ -168,7 +168,7 @@ def curves(shown: Sequence[Shown], *, fitted_: bool) -> dict[str, list[Curve]]:
     return found
 
 
-def _results(run: Shown) -> Section:
+def _results(run: Shown, *, folded: bool) -> Section:
     record = run.record
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(record.at))
     sheet = Sheet(
@@ -185,6 +185,7 @@ def _results(run: Shown) -> Section:
         sheets=(sheet,),
         notes=tuple(filter(None, (command, ranks))),
         links=run.links,
+        folded=folded,
     )
 
 

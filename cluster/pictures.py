@@ -194,6 +194,8 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
         range(len(cells)), [f"{cell.metric} {format_point(cell.params)}" for cell in cells]
     )
     axes.invert_yaxis()
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.set_xlabel(f"ratio of {compared.other} to {compared.base}", wrap=True)
     _legend(axes)
     words = [

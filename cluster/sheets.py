@@ -71,20 +71,13 @@ def _differing(comparison: Comparison) -> Sheet:
 def _cells(comparison: Comparison) -> Sheet:
     span = _span(comparison.cells)
     strip = f"{2**-span:.2f} .. {2**span:.2f}"
-    columns = (
-        "metric",
-        "parameters",
-        comparison.base,
-        comparison.other,
-        "ratio",
-        "95% CI of ratio",
-    )
+    found = ("metric", "parameters", "verdict", "ratio", "95% CI of ratio", strip)
     return Sheet(
         title=headline(comparison),
-        columns=(*columns, strip, "verdict", "why"),
+        columns=(*found, comparison.base, comparison.other, "why"),
         rows=tuple(_cell(cell, span) for cell in comparison.cells),
         notes=(*_explained(comparison), *comparison.notes),
-        left=("metric", "parameters", strip, "verdict", "why"),
+        left=("metric", "parameters", "verdict", strip, "why"),
     )
 
 
@@ -105,11 +98,11 @@ def _cell(cell: Cell, span: float) -> tuple[str, ...]:
     return (
         cell.metric,
         format_point(cell.params),
-        *medians,
+        cell.verdict,
         "-" if cell.ratio is None else f"{cell.ratio:.4f}",
         interval,
         strip(cell.ratio, cell.interval, span),
-        cell.verdict,
+        *medians,
         cell.reason,
     )
 

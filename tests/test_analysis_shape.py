@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from cluster.analysis.shape import drift, modes, outliers
+from cluster.analysis.shape import drift, modes, outliers, quantile
 from cluster.analysis.summarize import summarize
 from cluster.model import Shape
 from tests.test_analysis_summarize import definition, measurement
@@ -149,3 +149,11 @@ def test_the_tail_of_what_was_measured_as_a_rate_is_at_its_lowest() -> None:
 
     assert summary.shape is not None
     assert summary.shape.tail == 10.0
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 100])
+def test_a_quantile_is_that_of_numpy(n: int) -> None:
+    ordered = np.sort(np.random.default_rng(n).lognormal(size=n))
+
+    for part in (0.0, 0.005, 0.25, 0.5, 0.75, 0.995, 1.0):
+        assert quantile(ordered, part) == pytest.approx(float(np.quantile(ordered, part)))

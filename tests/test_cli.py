@@ -79,7 +79,7 @@ def test_a_run_is_listed_shown_and_rendered_in_every_format(tools: None) -> None
     assert json.loads(command("show", "p2p", "--format=json").stdout) == made["summaries"]
     refused = command("show", "p2p", "--format=pdf", status=2).stderr
     assert "There is no report 'pdf'." in refused
-    assert "csv, json, markdown, terminal" in refused
+    assert "csv, html, json, markdown, terminal" in refused
 
 
 def test_what_is_faster_than_possible_is_said(home: Path) -> None:

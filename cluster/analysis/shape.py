@@ -48,7 +48,7 @@ def shape(series: Values, ordered: Values, *, tail: float) -> Shape:
         Its shape.
 
     """
-    p25, p75 = (float(p) for p in np.percentile(ordered, (25, 75)))
+    p25, p75 = quantile(ordered, 0.25), quantile(ordered, 0.75)
     change, real = drift(series)
     return Shape(
         minimum=float(ordered[0]),
@@ -61,6 +61,23 @@ def shape(series: Values, ordered: Values, *, tail: float) -> Shape:
         modes=modes(ordered),
         tail=tail,
     )
+
+
+def quantile(ordered: Values, part: float) -> float:
+    """Give a quantile of values that are sorted already, between the two nearest of them.
+
+    Args:
+        ordered: the values, sorted.
+        part: of them that is below.
+
+    Returns:
+        The quantile, as NumPy's `percentile` gives it.
+
+    """
+    place = part * (len(ordered) - 1)
+    low = int(place)
+    below, above = float(ordered[low]), float(ordered[min(low + 1, len(ordered) - 1)])
+    return below + (above - below) * (place - low)
 
 
 def outliers(ordered: Values, p25: float, p75: float) -> int:
@@ -94,10 +111,13 @@ def drift(series: Values) -> tuple[float | None, bool]:
 
     """
     half = len(series) // 2
-    first, second = np.sort(series[:half]), np.sort(series[half:])
-    if not half or not np.median(first) > 0:
+    if not half:
         return None, False
-    change = float(np.median(second) / np.median(first)) - 1
+    first, second = np.sort(series[:half]), np.sort(series[half:])
+    base = quantile(first, 0.5)
+    if not base > 0:
+        return None, False
+    change = quantile(second, 0.5) / base - 1
     before, after = median_interval(first), median_interval(second)
     if before is None or after is None or abs(change) < MATTERS:
         return change, False
@@ -121,12 +141,13 @@ def modes(ordered: Values) -> tuple[float, ...]:
     """
     if len(ordered) < ENOUGH_FOR_MODES or ordered[0] <= 0:
         return ()
-    low, high = (float(p) for p in np.percentile(np.log(ordered), (0.5, 99.5)))
-    width = _bandwidth(ordered)
+    logs = np.log(ordered)
+    low, high = quantile(logs, 0.005), quantile(logs, 0.995)
+    width = _bandwidth(ordered, logs)
     if high - low < width:
         return ()
     steps = int(np.clip((high - low) / width * STEPS, COARSEST, FINEST))
-    counts, edges = np.histogram(np.log(ordered), bins=steps, range=(low, high))
+    counts, edges = np.histogram(logs, bins=steps, range=(low, high))
     step = (high - low) / steps
     reach = max(1, math.ceil(KERNEL * width / step))
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * step / width) ** 2)
@@ -138,12 +159,11 @@ def modes(ordered: Values) -> tuple[float, ...]:
     return tuple(float(math.exp(edges[0] + (peak - reach + 0.5) * step)) for peak in found)
 
 
-def _bandwidth(ordered: Values) -> float:
+def _bandwidth(ordered: Values, logs: Values) -> float:
     """Give Silverman's bandwidth for the logarithms, but never less than can be told apart."""
-    logs = np.log(ordered)
-    p25, p75 = np.percentile(logs, (25, 75))
-    spread = min(float(np.std(logs)), float(p75 - p25) / 1.349)  # of a normal distribution: 1.349
-    clock = _step(ordered) / float(np.median(ordered))
+    quartiles = quantile(logs, 0.75) - quantile(logs, 0.25)
+    spread = min(float(np.std(logs)), quartiles / 1.349)  # of a normal distribution: 1.349
+    clock = _step(ordered) / quantile(ordered, 0.5)
     silverman: float = BANDWIDTH * spread * len(ordered) ** -0.2
     return max(silverman, NARROWEST, clock)
 

@@ -221,7 +221,7 @@ def show(
         str,
         typer.Option(
             "--format",
-            help="terminal, markdown, csv or json.",
+            help="terminal, markdown, csv, json or html.",
             autocompletion=lambda: list(plugins.names(Report)),
         ),
     ] = "terminal",

@@ -27,6 +27,7 @@ body { font: 16px/1.45 system-ui, sans-serif; color: #1a1a1a; background: #fff;
   margin: 0 auto; padding: 1rem; max-width: 76rem; overflow-wrap: anywhere; }
 h1 { font-size: 1.3rem; margin: 0 0 .6rem; }
 h2 { font-size: 1.1rem; margin: 2rem 0 .5rem; border-bottom: 1px solid #ddd; }
+summary { font-weight: 600; padding: .4rem 0; border-bottom: 1px solid #ddd; cursor: pointer; }
 h3 { font-size: 1rem; margin: 1rem 0 .3rem; }
 .verdicts { list-style: none; padding: 0; margin: 0; }
 .verdicts li { padding: .6rem .8rem; margin: 0 0 .4rem; background: #eef4fb;
@@ -102,6 +103,7 @@ class Section(Value, frozen=True, kw_only=True):
         sheets: below them.
         notes: below those.
         links: at the end.
+        folded: shown once its title is touched.
 
     """
 
@@ -110,6 +112,7 @@ class Section(Value, frozen=True, kw_only=True):
     sheets: tuple[Sheet, ...] = ()
     notes: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
+    folded: bool = False
 
 
 class Page(Value, frozen=True, kw_only=True):
@@ -178,7 +181,10 @@ def page(shown: Page) -> str:
 
 
 def _section(section: Section) -> Iterator[str]:
-    yield f"<section>\n<h2>{escape(section.title)}</h2>"
+    tags = ("<details>\n<summary>", "</summary>", "</details>")
+    if not section.folded:
+        tags = ("<section>\n<h2>", "</h2>", "</section>")
+    yield tags[0] + escape(section.title) + tags[1]
     if section.pictures:
         yield '<div class="pictures">'
         for picture in section.pictures:
@@ -191,7 +197,7 @@ def _section(section: Section) -> Iterator[str]:
     if section.links:
         links = (f'<a href="{escape(x.target)}">{escape(x.text)}</a>' for x in section.links)
         yield f"<p>{' &middot; '.join(links)}</p>"
-    yield "</section>"
+    yield tags[2]
 
 
 def _sheet(sheet: Sheet) -> Iterator[str]:
