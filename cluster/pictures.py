@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from cluster.model import Value
@@ -136,6 +137,7 @@ def _with_bars(axes: Axes, places: Sequence[float], points: Sequence[Summary], l
 
 
 def _draw_fit(axes: Axes, fit: Fit, unit: str, colour: str) -> None:
+    """Draw the lines over their sizes only, and mark where the protocol changes."""
     for number, piece in enumerate(fit.pieces):
         steps = 40
         ratio = (piece.last / piece.first) ** (1 / steps)
@@ -148,6 +150,9 @@ def _draw_fit(axes: Axes, fit: Fit, unit: str, colour: str) -> None:
         label = f"{format_value(piece.alpha, 's')} + size / ({beta})"
         label = label if number < 2 else "_"  # noqa: PLR2004 - the picture stays readable
         axes.plot(sizes, values, "--", lw=0.9, color=colour, alpha=0.7, label=label)
+
+    for before, after in pairwise(fit.pieces):
+        axes.axvline(math.sqrt(before.last * after.first), color=colour, lw=0.8, ls=":", alpha=0.7)
 
 
 def _draw_bound(axes: Axes, summaries: Sequence[Summary]) -> None:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 STRIP = 21  # characters, one of them for "as fast as before"
 LINE = (
     "alpha is what a message costs before its first byte, beta what large ones would reach, n_1/2 "
-    "the size at which half of beta is reached. A line holds for its sizes only."
+    "the size at which half of beta is reached. A line holds for its sizes only; that of a rate is "
+    "of the time per message."
 )
 WIDEST = 1.0  # of the strip to each side, in powers of two
 
