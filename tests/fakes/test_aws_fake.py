@@ -203,3 +203,60 @@ def test_a_region_without_a_default_vpc(aws: Cloud, ec2: Any) -> None:
     assert with_none.describe_vpcs()["Vpcs"] == []
     assert refusal(launch, ec2=with_none)[0] == "VPCIdNotSpecified"
     assert ec2.describe_vpcs()["Vpcs"] != []
+
+
+def client_of(environment: dict[str, str]) -> Any:
+    return boto3.client(
+        "ec2",
+        config=ONCE,
+        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+    )
+
+
+def test_a_user_may_do_what_the_policy_says_and_nothing_else(aws: Cloud, ec2: Any) -> None:
+    ours = {"StringEquals": {"aws:RequestTag/cluster": "c5"}}
+    theirs = {"StringEquals": {"aws:ResourceTag/cluster": "c5"}}
+    allow = {"Effect": "Allow", "Resource": "*"}
+    policy = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {**allow, "Action": "ec2:Describe*"},
+            {**allow, "Action": ["ec2:CreatePlacementGroup", "ec2:CreateTags"], "Condition": ours},
+            {**allow, "Action": "ec2:DeletePlacementGroup", "Condition": theirs},
+        ],
+    }
+    user = client_of(aws.user("somebody", policy))
+    tags = [{"ResourceType": "placement-group", "Tags": [{"Key": "cluster", "Value": "c5"}]}]
+    group = {"GroupName": "g", "Strategy": "cluster"}
+
+    assert refusal(user.create_placement_group, **group) == ("UnauthorizedOperation", 403)
+    dry = refusal(user.create_placement_group, **group, TagSpecifications=tags, DryRun=True)
+    assert dry == ("DryRunOperation", 412)
+    user.create_placement_group(**group, TagSpecifications=tags)
+    code, _ = refusal(user.delete_placement_group, GroupName="c5")
+    assert code == "UnauthorizedOperation"
+    user.delete_placement_group(GroupName="g")
+    assert user.describe_vpcs()["Vpcs"]
+    assert refusal(user.delete_key_pair, KeyName="c5")[0] == "UnauthorizedOperation"
+    assert refusal(client_of({**aws.environ, "AWS_ACCESS_KEY_ID": "A" * 20}).describe_vpcs) == (
+        "AuthFailure",
+        401,
+    )
+
+
+def test_a_dry_run_never_changes_anything(aws: Cloud, ec2: Any) -> None:
+    before = aws.things()
+    group = next(t.id for t in before if t.kind == "security-group" and t.tags)
+
+    for call, asked in (
+        (ec2.create_key_pair, {"KeyName": "n"}),
+        (ec2.create_vpc, {"CidrBlock": "10.0.0.0/16"}),
+        (ec2.delete_key_pair, {"KeyName": "c5"}),
+        (ec2.create_tags, {"Resources": [group], "Tags": [{"Key": "a", "Value": "b"}]}),
+        (ec2.run_instances, {"MinCount": 1, "MaxCount": 1, "ImageId": image()}),
+    ):
+        asked.setdefault("InstanceType", "c5.large") if "ImageId" in asked else None
+        assert refusal(call, **asked, DryRun=True) == ("DryRunOperation", 412)
+
+    assert aws.things() == before

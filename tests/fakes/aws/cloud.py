@@ -152,6 +152,8 @@ class Cloud:
             wanted = self.settings.default_vpc
             if wanted is not None and name not in wanted:
                 self._regions[name].remove_default_vpc()
+            else:
+                self._regions[name].open_default_vpc()
             images.put(self._regions[name].backend)
         return self._regions[name]
 
