@@ -95,7 +95,7 @@ class Cloud:
             self.settings = settings or Settings()
             self.faults = Faults()
             self.permissions = Permissions()
-            self.log.clear()
+            self.log = []  # a call that hangs still writes into its own
             self.gaps.clear()
             strangers.put(self)
 

@@ -72,6 +72,7 @@ class LaunchCalls(Checks):
         for number, nic in enumerate(nics):
             nic["DeviceIndex"] = number  # moto keeps one interface for each index
         self.params["MinCount"] = count
+        self.params["BlockDeviceMappings"] = self._volumes()
         market = self.params.pop("InstanceMarketOptions", {})
         result: Any = super().run_instances()
         reservation = result.result
@@ -79,6 +80,19 @@ class LaunchCalls(Checks):
             self._mend(instance, cards, spot=market.get("MarketType") == "spot")
         self.here.launched([self.here.live(i) for i in reservation.instances])
         return reservation
+
+    def _volumes(self) -> list[dict[str, Any]]:
+        """Give the volumes that are asked for; of the root's, the image says the rest."""
+        image = self.ec2_backend.amis[self.params["ImageId"]]
+        asked = {volume["DeviceName"]: volume for volume in copy.deepcopy(self._asked_volumes())}
+        for volume in image.block_device_mappings:
+            own = asked.setdefault(volume["DeviceName"], {"DeviceName": volume["DeviceName"]})
+            own["Ebs"] = {**volume["Ebs"], **own.get("Ebs", {})}
+        return list(asked.values())
+
+    def _asked_volumes(self) -> list[dict[str, Any]]:
+        volumes: list[dict[str, Any]] = self.params.get("BlockDeviceMappings", [])
+        return volumes
 
     def _mend(self, instance: Any, cards: list[tuple[int, dict[str, Any]]], *, spot: bool) -> None:
         kinds = self.ec2_backend.describe_instance_types([instance.instance_type])

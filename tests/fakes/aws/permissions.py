@@ -72,7 +72,8 @@ class Permissions:
         return key
 
     def name(self, key: str) -> str:
-        return self._names[key]
+        """Tell whose an access key is; of a strange one, the key."""
+        return self._names.get(key, key)
 
     def check(self, service: Service) -> None:
         """Refuse a call that its caller may not make."""

@@ -66,6 +66,7 @@ class Service(BaseResponse):
 
     @property
     def user(self) -> str:
+        """The access key that signed the call."""
         return str(self.access_key)
 
     def error(self, code: str, message: str, status: int = 0) -> Reply:
