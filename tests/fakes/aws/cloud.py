@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from moto.ec2.models import ec2_backends
 
-from tests.fakes.aws import images, strangers, things
+from tests.fakes.aws import images, speed, strangers, things
 from tests.fakes.aws.faults import Faults
 from tests.fakes.aws.hosts import Hosts, missing
 from tests.fakes.aws.permissions import ACCOUNT, ADMIN, Permissions
@@ -185,6 +185,7 @@ class Cloud:
             self.hosts.peer()
 
 
+speed.use()
 os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"  # 1301 old ones, of which none is used
 
 
