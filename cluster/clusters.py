@@ -21,6 +21,7 @@ from cluster.hosts import Hosts
 from cluster.jobs import Job
 from cluster.model import (
     ClusterSpec,
+    Environment,
     Facts,
     JobRecord,
     Layout,
@@ -160,24 +161,33 @@ def launch_spec(spec: ClusterSpec, tell: Tell = nothing) -> Cluster:
     provider, plan = plan_spec(spec)
     book = journal.of(spec.name)
     if book.entries():
+        if book.is_launching():
+            raise book.busy()
         known = attach(spec.name)
         if known.can_serve(spec):
             return known
         _replace(known)
-    book.append(journal.Intended(spec=spec, at=time.time()))
+    with book.launching(journal.Intended(spec=spec, at=time.time())):
+        cluster = _make(spec, provider, plan, book, tell)
+    cluster.phases["launch"] = time.monotonic() - began
+    return cluster
+
+
+def _make(
+    spec: ClusterSpec, provider: Provider, plan: Plan, book: journal.Journal, tell: Tell
+) -> Cluster:
+    """Make the machines, and wait until they answer; if that fails, nothing is left."""
     try:
-        with book.launching():
-            with book.held():
-                machines = provider.create(spec, book)
-                book.append(journal.Created(machines=machines, costs=plan.costs))
-            cluster = Cluster(spec, book)
-            _connect(cluster, provider, tell)
-            book.append(journal.Launched())
+        with book.held():
+            machines = provider.create(spec, book)
+            book.append(journal.Created(machines=machines, costs=plan.costs))
+        cluster = Cluster(spec, book)
+        _connect(cluster, provider, tell)
+        book.append(journal.Launched())
     except (ClusterError, ExceptionGroup, KeyboardInterrupt):
         with suppress(SpecError):  # another process may have taken it down already
             attach(spec.name).down(reachable=False)
         raise
-    cluster.phases["launch"] = time.monotonic() - began
     return cluster
 
 
@@ -257,7 +267,7 @@ class Cluster(Hosts):
         self.costs = False
         self.phases: dict[str, float] = {}
         self._launched = False
-        self._variables: dict[str, str] = {}
+        self._environment: Environment | None = None
         self._jobs: list[JobRecord] = []
         self._settled: set[str] = set()
         self._read_journal()
@@ -339,7 +349,7 @@ class Cluster(Hosts):
         began = time.monotonic()
         hosts = {machine.name: machine for machine in self.machines}
         install(self.shells(), hosts, wanted, self._journal.folder / "logs", tell)
-        self._variables = variables(wanted)
+        self._environment = wanted
         self._note_phase("install", began)
 
     def _examine(self, programs: Sequence[str]) -> None:
@@ -390,7 +400,7 @@ class Cluster(Hosts):
                 user=fact.user,
                 folder=posixpath.join(fact.home, machine.folder),
                 path=posixpath.join(fact.home, machine.bin),
-                variables=self._variables,
+                variables=self.variables,
             )
             for machine, fact in zip(self.machines, self.facts, strict=True)
         }
@@ -414,7 +424,12 @@ class Cluster(Hosts):
     @property
     def variables(self) -> dict[str, str]:
         """What the environment wants in that of every rank."""
-        return self._variables
+        return variables(self._environment) if self._environment else {}
+
+    @property
+    def image(self) -> str:
+        """The container image that ranks run in, if any."""
+        return self._environment.image if self._environment else ""
 
     @property
     def has_job(self) -> bool:
@@ -575,17 +590,22 @@ class Cluster(Hosts):
         with self._journal.held():
             self._read_journal()
             if reachable:
-                self._end_jobs(reason)
-                self._leave_hosts()
+                self._leave_hosts(reason)
             self.close()
             self._destroy()
             self._journal.forget()
         self._jobs.clear()
 
-    def _leave_hosts(self) -> None:
-        """Leave nothing on hosts that stay."""
+    def _leave_hosts(self, reason: str) -> None:
+        """End what runs there, and leave nothing on hosts that stay.
+
+        Those that we made are about to go, whether they answer or not.
+        """
         if plugins.load(Provider, self.spec.provider).makes_machines:
+            with suppress(ClusterError, ExceptionGroup):
+                self._end_jobs(reason)
             return
+        self._end_jobs(reason)
         folders = {machine.name: machine.folder for machine in self.machines}
 
         def leave(name: str, shell: Shell) -> None:
@@ -612,7 +632,8 @@ class Cluster(Hosts):
                     ending = Ending(status="interrupted", reason=reason)
                     self._close(self._job(record), ending, stop=True)
         if self._jobs:
-            self._job(self._jobs[-1]).end_session()
+            with suppress(SpecError):  # a host that has lost its tmux has no session to end
+                self._job(self._jobs[-1]).end_session()
 
     def _end_previous(self) -> None:
         """Make room for a new job under this name; refuse before a folder is made."""

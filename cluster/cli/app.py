@@ -17,7 +17,7 @@ from cluster.cli.bench import BenchGroup
 from cluster.cli.live import Live
 from cluster.cli.show import print_json, shortened, show_newest, show_run, table
 from cluster.clusters import Cluster, Listener, attach
-from cluster.errors import ClusterError, JobError, ParseError, SpecError
+from cluster.errors import ClusterError, JobError, ParseError, ShellError, SpecError
 from cluster.model import Machine, Value
 from cluster.reports import Report
 from cluster.units import format_seconds
@@ -151,6 +151,8 @@ def _state(cluster: Cluster) -> tuple[str, int | None, str | None]:
         code = cluster.exit_status()
     except JobError:
         return "lost", None, record.run
+    except ShellError:  # it may still run there, and the other clusters are listed all the same
+        return "out of reach", None, record.run
     if status in ("planned", "running") and code is not None:
         return "ended, to be fetched", code, record.run
     return status, code, record.run
@@ -245,6 +247,11 @@ class _Lines(Listener):
         """Print it now."""
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
+
+    def notice(self, line: str) -> None:
+        """Print it now, apart from theirs."""
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 @app.command()
@@ -361,14 +368,28 @@ def down(
     clusters = [attach(name) for name in chosen if name in known]
     if every and clusters and not yes and not _agreed(clusters):
         raise SpecError("Nothing was taken down.", remedy="To do it without a question: -y")
-    for cluster in clusters:
-        cluster.down()
-        sys.stdout.write(f"{cluster.name} is down; 0 left.\n")
+    failed = [error for cluster in clusters if (error := _taken_down(cluster))]
     if not clusters:
         sys.stdout.write("There are no clusters; 0 left.\n" if every else "")
     for name in chosen:
         if name not in known:
             attach(name)  # says so, once the others are down
+    if failed:
+        raise failed[0] if len(failed) == 1 else ExceptionGroup(_still_up(failed), failed)
+
+
+def _taken_down(cluster: Cluster) -> Exception | None:
+    """Take one cluster down; a failure is no reason to leave the others up."""
+    try:
+        cluster.down()
+    except (ClusterError, ExceptionGroup) as error:
+        return error
+    sys.stdout.write(f"{cluster.name} is down; 0 left.\n")
+    return None
+
+
+def _still_up(failed: Sequence[Exception]) -> str:
+    return f"{len(failed)} clusters could not be taken down"
 
 
 def _agreed(clusters: Sequence[Cluster]) -> bool:

@@ -71,6 +71,7 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
     live = Live(stderr=how.json)
     with Waiting(live.console) as waiting:
         cluster = launch_spec(spec, waiting)
+    stood_before = "launch" not in cluster.phases
     try:
         with live:
             run = cluster.bench(
@@ -87,15 +88,20 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
         if isinstance(error, KeyboardInterrupt):
             sys.stderr.write("Interrupted: the ranks are stopped.\n")
         raise
+    except SpecError:
+        if not stood_before:  # as if it had never been asked for
+            how = msgspec.structs.replace(how, keep=False)
+        raise
     finally:
-        if not (cluster.has_job and _stays(cluster, how)):
+        if not _stays(cluster, how):
             cluster.down()
 
 
 def _stays(cluster: Cluster, how: How) -> bool:
-    if how.detach:
-        return True
-    return not cluster.costs if how.keep is None else how.keep
+    """Tell whether a cluster is left up: also to see, and mend, why its hosts are not ready."""
+    if how.keep is not None:
+        return how.keep
+    return not cluster.costs or (how.detach and cluster.has_job)
 
 
 class BenchGroup(TyperGroup):

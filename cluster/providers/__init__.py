@@ -29,11 +29,13 @@ class EnvironmentOptions(Value, frozen=True, kw_only=True):
         source: of what is installed: `index` (the hosts' own package index), `controller` (wheels
             from here), or `auto`: from here, and where they cannot be had here, the index.
         mpi: prefix of a prepared MPI on the hosts, such as /opt/amazon/openmpi.
+        image: of a container that the ranks run in, with docker or podman.
 
     """
 
     source: Literal["auto", "index", "controller"] = "auto"
     mpi: str = ""
+    image: str = ""
 
 
 def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
@@ -92,7 +94,7 @@ class Provider(Plugin):
         if not issubclass(self.Options, EnvironmentOptions):
             return None
         options = msgspec.convert(spec.options, self.Options, strict=False)
-        return Environment(source=options.source, mpi=options.mpi)
+        return Environment(source=options.source, mpi=options.mpi, image=options.image)
 
     @abstractmethod
     def plan(self, spec: ClusterSpec) -> Plan:
