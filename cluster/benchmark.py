@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, get_origin
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -198,7 +198,16 @@ def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> Pa
     try:
         return msgspec.convert(values, kind, strict=False, dec_hook=decode)
     except msgspec.ValidationError as error:
-        raise SpecError(f"A {noun} is wrong: {error}") from error
+        raise SpecError(f"A {noun} is wrong: {error}", remedy=_choices(kind, str(error))) from error
+
+
+def _choices(kind: type[Value], said: str) -> str:
+    """List what an option may be that an error is about, if it is one of a few words."""
+    for field in msgspec.structs.fields(kind):
+        if get_origin(field.type) is Literal and said.endswith(f"`$.{field.name}`"):
+            words = [str(word) for word in get_args(field.type) if word]
+            return f"{field.name} may be: {', '.join(words)}"
+    return ""
 
 
 def _listed(value: object) -> object:
