@@ -27,7 +27,7 @@ def test_the_founding_launcher_on_four_hosts() -> None:
     said = launcher(*words, "--data-mb=2", "--iters=12").stdout
     newest = runs.read(runs.find(runs_folder(), "latest"))
 
-    assert said.startswith("Job ready for connection, to connect to most recent task")
+    assert "Job ready for connection, to connect to most recent task, run the following:\n" in said
     assert "Task internal IPs\n198.18." in said
     assert "Process 1 transferred 2 MB in " in said
     assert newest.status == "done"
