@@ -126,6 +126,7 @@ def _block(machine: Machine) -> str:
         "User": access.user,
         "Port": str(access.port or ""),
         "IdentityFile": access.key,
+        "IdentitiesOnly": "yes" if access.key else "",
         "UserKnownHostsFile": access.known_hosts,
     }
     lines = [f'  {key} "{value}"' for key, value in settings.items() if value]
