@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
 from cluster.errors import SpecError
-from cluster.model import Environment, Value
+from cluster.model import Environment, EnvironmentOptions, Value
 from cluster.plugins import Plugin
 
 if TYPE_CHECKING:
@@ -20,20 +20,6 @@ if TYPE_CHECKING:
 
 class NoOptions(Value, frozen=True, kw_only=True):
     """A provider without options of its own."""
-
-
-class EnvironmentOptions(Value, frozen=True, kw_only=True):
-    """What is installed on machines.
-
-    Args:
-        source: of what is installed: `index` (the hosts' own package index), `controller` (wheels
-            from here), or `auto`: from here, and where they cannot be had here, the index.
-        mpi: prefix of a prepared MPI on the hosts, such as /opt/amazon/openmpi.
-
-    """
-
-    source: Literal["auto", "index", "controller"] = "auto"
-    mpi: str = ""
 
 
 def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
@@ -56,7 +42,12 @@ def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
 
 
 class Provider(Plugin):
-    """Makes machines and takes them away again."""
+    """Makes machines and takes them away again.
+
+    Args:
+        regions: where to look for what exists, besides where the journals say that something is.
+
+    """
 
     folder: ClassVar[str] = "cluster.providers"
 
@@ -65,6 +56,16 @@ class Provider(Plugin):
 
     makes_machines: ClassVar[bool] = True
     """Whether `destroy` takes the machines away with all that is on them."""
+
+    resumes: ClassVar[bool] = False
+    """Whether `create` goes on where a launch of the same spec was interrupted."""
+
+    rotates_host_keys: ClassVar[bool] = False
+    """Whether the host keys that machines come with were seen by others, and are changed."""
+
+    def __init__(self, regions: tuple[str, ...] = ()) -> None:
+        """Keep where to look."""
+        self.regions = regions
 
     def default_hosts(self, options: dict[str, str]) -> int:
         """Tell how many machines are meant if nobody says: two, that they can talk.
@@ -157,6 +158,18 @@ class Provider(Plugin):
 
         """
         return ()
+
+    def looked_for(self, name: str) -> str:
+        """Say what `find` looks for, and where, for whoever wonders what "0 left" means.
+
+        Args:
+            name: of the cluster.
+
+        Returns:
+            Such as `instances, volumes in us-east-1`; empty where it is all on this machine.
+
+        """
+        return ""
 
     def console(self, machine: Machine) -> str:
         """Give what a machine said while it came up, for whoever wonders why it does not answer.

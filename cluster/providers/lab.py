@@ -26,8 +26,17 @@ import msgspec
 from cluster import journal
 from cluster.errors import ProvisionError, SpecError, Timeout, tail
 from cluster.labfiles import INIT, SSHD_CONFIG, VXLAN, Upper, links, private, shape, text_of
-from cluster.model import Access, ClusterSpec, Link, Machine, Plan, Resource, Value
-from cluster.providers import EnvironmentOptions, Provider, refuse
+from cluster.model import (
+    Access,
+    ClusterSpec,
+    EnvironmentOptions,
+    Link,
+    Machine,
+    Plan,
+    Resource,
+    Value,
+)
+from cluster.providers import Provider, refuse
 from cluster.units import format_rate, parse_rate
 
 if TYPE_CHECKING:

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import msgspec
 
 from cluster.errors import SpecError
-from cluster.model import Access, ClusterSpec, Environment, Machine, Plan, Resource, Value
-from cluster.providers import EnvironmentOptions, Provider, refuse
+from cluster.model import (
+    Access,
+    ClusterSpec,
+    Environment,
+    EnvironmentOptions,
+    Machine,
+    Plan,
+    Resource,
+    Value,
+)
+from cluster.providers import Provider, refuse
 
 if TYPE_CHECKING:
     from cluster.journal import Journal

@@ -1,0 +1,168 @@
+"""Amazon EC2: clusters with placement groups that never leak."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from cluster import journal
+from cluster.aws import api
+from cluster.aws.codes import told
+from cluster.aws.making import INSTANCES, PROVIDER, Intent, Making, intend
+from cluster.aws.offer import AwsOptions, Offer, decide, region_of
+from cluster.aws.sweeping import (
+    LOOKED_FOR,
+    Expected,
+    Sweep,
+    cluster_filter,
+    console,
+    late,
+    launch_filter,
+)
+from cluster.cloud.failures import Failure
+from cluster.cloud.marks import read
+from cluster.errors import ClusterError
+from cluster.model import ClusterSpec, Machine, Plan, Resource, Value
+from cluster.providers import Provider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.aws.api import Region
+
+
+class Aws(Provider):
+    """Machines of Amazon EC2, which cost money while they exist."""
+
+    Options: ClassVar[type[Value]] = AwsOptions
+    resumes: ClassVar[bool] = True
+    rotates_host_keys: ClassVar[bool] = True
+
+    def __init__(self, regions: tuple[str, ...] = ()) -> None:
+        """Ask nobody yet."""
+        super().__init__(regions)
+        self._regions: dict[str, Region] = {}
+        self._offers: dict[bytes, Offer] = {}
+
+    def plan(self, spec: ClusterSpec) -> Plan:
+        """Find out everything that reading can tell, or refuse."""
+        with _telling("Nothing was created."):
+            offer = self._offer(spec)
+        return Plan(lines=offer.lines, costs=True, price=offer.price, ttl=offer.ttl)
+
+    def create(self, spec: ClusterSpec, journal: journal.Journal) -> tuple[Machine, ...]:
+        """Make the groups, the key, and all machines in one call."""
+        options = _options(spec)
+        region = self._region(region_of(spec, options))
+        with _telling("Nothing is left."):
+            intent = intend(region, spec, journal, lambda: self._offer(spec))
+            try:
+                return Making(region, spec, options, journal, intent).make()
+            except (Failure, ClusterError, KeyboardInterrupt):
+                self._end(region, journal, intent)
+                raise
+
+    def find(self, name: str) -> tuple[Resource, ...]:
+        """Ask Amazon, in every region where it may be."""
+        with _telling("It may still exist."):
+            found = [
+                one
+                for place in self._places(name)
+                for one in Sweep(self._region(place), self._filters(name, place)).found()
+            ]
+        return tuple(found)
+
+    def destroy(self, name: str) -> None:
+        """Take away what carries our mark, in every region where it may be."""
+        book = journal.of(name)
+        with _telling("It may still exist."):
+            for place in self._places(name):
+                sweep = Sweep(self._region(place), self._filters(name, place))
+                sweep.end(_expected(book))
+
+    def names(self) -> tuple[str, ...]:
+        """Ask Amazon, wherever we ever made anything, which clusters of ours exist."""
+        with _telling("Clusters may exist that are not shown."):
+            return tuple(sorted({name for place in self._everywhere() for name in self._in(place)}))
+
+    def looked_for(self, name: str) -> str:
+        """Say what is looked for, and where."""
+        return f"{LOOKED_FOR} in {', '.join(self._places(name)) or 'no region'}"
+
+    def console(self, machine: Machine) -> str:
+        """Give what a machine said on its serial console."""
+        name = machine.name.rpartition(".")[2]
+        return "".join(console(self._region(place), machine.id) for place in self._places(name))
+
+    def _offer(self, spec: ClusterSpec) -> Offer:
+        """Decide once: what was shown is what will be made."""
+        key = msgspec.json.encode(spec)
+        if key not in self._offers:
+            options = _options(spec)
+            region = self._region(region_of(spec, options))
+            self._offers[key] = decide(region, spec, options)
+        return self._offers[key]
+
+    def _region(self, name: str) -> Region:
+        if name not in self._regions:
+            self._regions[name] = api.Region(name)
+        return self._regions[name]
+
+    def _end(self, region: Region, book: journal.Journal, intent: Intent) -> None:
+        """Take away what one launch made, and nothing of any other."""
+        Sweep(region, launch_filter(intent.mark)).end(_expected(book))
+
+    def _places(self, name: str) -> tuple[str, ...]:
+        """Give the regions in which something of a cluster may be."""
+        book = journal.of(name)
+        if entries := book.entries():
+            asked = [entry.region for entry in entries if isinstance(entry, journal.Ordered)]
+            return tuple(dict.fromkeys([*asked, *self.regions]))
+        return self._everywhere()
+
+    def _everywhere(self) -> tuple[str, ...]:
+        """Give the regions to look in where no journal says which."""
+        if not self.regions and not journal.places(PROVIDER) and not api.is_set_up():
+            return ()
+        own = self.regions or (api.default_region(),)
+        return tuple(dict.fromkeys(one for one in (*own, *journal.places(PROVIDER)) if one))
+
+    def _filters(self, name: str, place: str) -> list[dict[str, object]]:
+        return cluster_filter(name, self._region(place).owner)
+
+    def _in(self, place: str) -> set[str]:
+        """Give the names of our clusters in a region."""
+        region = self._region(place)
+        found = Sweep(region, cluster_filter("", region.owner)).tags()
+        return {mark.name for tags in found if (mark := read(tags))}
+
+
+def _options(spec: ClusterSpec) -> AwsOptions:
+    return msgspec.convert(spec.options, AwsOptions, strict=False)
+
+
+def _expected(book: journal.Journal) -> Expected:
+    """Tell from a journal what Amazon may not list yet; without one, anything may be."""
+    entries = book.entries()
+    if not entries:
+        return Expected(until=time.time() + late())
+    orders = [e for e in entries if isinstance(e, journal.Ordered) and e.kind == INSTANCES]
+    answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
+    unanswered = [order.at for order in orders if order.token not in answers]
+    return Expected(
+        ids=frozenset(id_ for ids in answers.values() for id_ in ids),
+        listed=max((order.at for order in orders), default=0.0) + late(),
+        until=max(unanswered) + late() if unanswered else 0.0,
+    )
+
+
+@contextmanager
+def _telling(left: str) -> Iterator[None]:
+    """Turn what Amazon refused into what a person can use."""
+    try:
+        yield
+    except Failure as failure:
+        raise told(failure, left=left) from failure
