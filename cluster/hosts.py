@@ -185,11 +185,12 @@ def ssh_words(access: Access) -> list[str]:
         Options, then the host; unquoted.
 
     """
-    options = {
-        "-l": access.user,
-        "-p": str(access.port or ""),
-        "-i": access.key,
-        "-o": f"UserKnownHostsFile={access.known_hosts}" if access.known_hosts else "",
-    }
-    given = [word for flag, value in options.items() if value for word in (flag, value)]
+    options = (
+        ("-l", access.user),
+        ("-p", str(access.port or "")),
+        ("-i", access.key),
+        ("-o", f"UserKnownHostsFile={access.known_hosts}" if access.known_hosts else ""),
+        ("-o", f"HostKeyAlias={access.alias}" if access.alias else ""),
+    )
+    given = [word for flag, value in options if value for word in (flag, value)]
     return [*given, access.host]

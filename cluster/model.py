@@ -500,6 +500,40 @@ class JobRecord(Value, frozen=True, kw_only=True):
     at: float
 
 
+class Price(Value, frozen=True, kw_only=True):
+    """What one host costs while it exists.
+
+    Args:
+        hourly: US dollars for an hour of one host; storage, addresses and traffic come on top.
+        at: the day that the price is of, such as `2026-11-01`.
+        source: who says so.
+
+    """
+
+    hourly: float
+    at: str
+    source: str
+
+
+class Receipt(Value, frozen=True, kw_only=True):
+    """What machines cost, from the call that made them until they were gone, or until now.
+
+    Args:
+        hosts: how many.
+        seconds: that they existed; a bill counts from a little later.
+        price: of one, where that is known.
+        dollars: in all, where that is known.
+        final: they are gone.
+
+    """
+
+    hosts: int
+    seconds: float
+    price: Price | None = None
+    dollars: float | None = None
+    final: bool = False
+
+
 class Record(Value, frozen=True, kw_only=True):
     """What `run.json` holds.
 
@@ -518,6 +552,7 @@ class Record(Value, frozen=True, kw_only=True):
         environment: facts of each host.
         notes: what a reader of the numbers must know.
         phases: seconds spent in each phase.
+        receipt: what the machines cost, if they cost anything.
         exit_status: of the job, once it ended.
         reason: why it is not `done`.
         software: version of `cluster`.
@@ -538,24 +573,10 @@ class Record(Value, frozen=True, kw_only=True):
     environment: tuple[Facts, ...] = ()
     notes: tuple[str, ...] = ()
     phases: dict[str, float] = {}
+    receipt: Receipt | None = None
     exit_status: int | None = None
     reason: str = ""
     software: str = ""
-
-
-class Price(Value, frozen=True, kw_only=True):
-    """What one host costs while it exists.
-
-    Args:
-        hourly: US dollars for an hour of one host; storage, addresses and traffic come on top.
-        at: the day that the price is of, such as `2026-11-01`.
-        source: who says so.
-
-    """
-
-    hourly: float
-    at: str
-    source: str
 
 
 class Plan(Value, frozen=True, kw_only=True):

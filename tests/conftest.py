@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cluster.onhost import facts
+from tests.fakes.fixtures import _aws_server, aws
+
+__all__ = ["_aws_server", "aws"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

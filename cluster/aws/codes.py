@@ -80,8 +80,7 @@ TOLD: dict[Kind, tuple[type[ProvisionError], str, str]] = {
     "quota": (
         Quota,
         "The account's own limit is reached, which is the same in every zone of the region",
-        "Ask for more: https://console.aws.amazon.com/servicequotas\n"
-         "Or end what runs: cluster ls, cluster gc",
+        "Ask for more (https://console.aws.amazon.com/servicequotas), or end what runs: cluster ls",
     ),
     "throttled": (
         Timeout,

@@ -43,7 +43,7 @@ class AwsOptions(EnvironmentOptions, frozen=True, kw_only=True):
         public: machines have public addresses; 0: they are reached at their private ones.
         efa: Elastic Fabric Adapters, one for each network card.
         threads_per_core: 1 switches hyper-threading off; as the type has it, if 0.
-        disk: size of the root disk in GB; as the image has it, if 0.
+        disk: size of the root disk in GiB; as the image has it, if that is more.
         user: to log in as.
         wait: seconds for all machines to run.
 
@@ -82,6 +82,7 @@ class Offer(Value, frozen=True, kw_only=True):
         sites: where to try, one after another.
         image: id of the machine image.
         root: name of its root disk.
+        disk: size of it, in GiB.
         cores: of a machine.
         interfaces: how many EFA interfaces; none means an ordinary one.
         allow: the network that SSH is open to.
@@ -97,6 +98,7 @@ class Offer(Value, frozen=True, kw_only=True):
     sites: tuple[Site, ...]
     image: str
     root: str
+    disk: int
     cores: int
     interfaces: int
     allow: str
@@ -179,6 +181,7 @@ def decide(region: Region, spec: ClusterSpec, options: AwsOptions) -> Offer:
         sites=sites,
         image=image.image_id,
         root=image.root_device_name,
+        disk=max(options.disk, image.size),
         cores=kind.v_cpu_info.default_cores,
         interfaces=_interfaces(kind) if options.efa else 0,
         allow=allow,

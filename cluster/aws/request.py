@@ -45,8 +45,8 @@ def request(spec: ClusterSpec, options: AwsOptions, offer: Offer, mark: Mark) ->
 
     """
     disk: dict[str, Any] = {"Encrypted": True, "DeleteOnTermination": True, "VolumeType": "gp3"}
-    if options.disk:
-        disk["VolumeSize"] = options.disk
+    if offer.disk:
+        disk["VolumeSize"] = offer.disk
     asked: dict[str, Any] = {
         "ImageId": offer.image,
         "InstanceType": spec.instance,

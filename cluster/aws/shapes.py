@@ -140,6 +140,19 @@ class Offering(Shape, frozen=True, kw_only=True):
     location: str
 
 
+class Disk(Shape, frozen=True, kw_only=True):
+    """What an image says of a disk; sizes are GiB."""
+
+    volume_size: int = 0
+
+
+class Mapping(Shape, frozen=True, kw_only=True):
+    """A disk of an image."""
+
+    device_name: str = ""
+    ebs: Disk = Disk()
+
+
 class Image(Shape, frozen=True, kw_only=True):
     """A machine image."""
 
@@ -148,6 +161,13 @@ class Image(Shape, frozen=True, kw_only=True):
     architecture: str = ""
     state: str = "available"
     root_device_name: str = "/dev/sda1"
+    block_device_mappings: tuple[Mapping, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """GiB of its root disk."""
+        sizes = {one.device_name: one.ebs.volume_size for one in self.block_device_mappings}
+        return sizes.get(self.root_device_name, 0)
 
 
 class Vpc(Tagged, frozen=True, kw_only=True):

@@ -169,9 +169,9 @@ SORTS = (  # in the order in which they can go
         kind="key pair",
         describe="describe_key_pairs",
         key="KeyPairs",
-        id="KeyPairId",
+        id="KeyName",
         delete="delete_key_pair",
-        param="KeyPairId",
+        param="KeyName",
     ),
     Sort(
         kind="placement group",

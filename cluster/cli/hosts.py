@@ -127,6 +127,7 @@ def _block(machine: Machine) -> str:
         "Port": str(access.port or ""),
         "IdentityFile": access.key,
         "UserKnownHostsFile": access.known_hosts,
+        "HostKeyAlias": access.alias,
     }
     lines = [f'  {key} "{value}"' for key, value in settings.items() if value]
     return "\n".join([f"Host {machine.name}", *lines]) + "\n"

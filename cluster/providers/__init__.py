@@ -63,6 +63,9 @@ class Provider(Plugin):
     rotates_host_keys: ClassVar[bool] = False
     """Whether the host keys that machines come with were seen by others, and are changed."""
 
+    ready_within: ClassVar[float] = 60.0
+    """Seconds after their creation within which all machines must be reachable."""
+
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
         """Keep where to look."""
         self.regions = regions

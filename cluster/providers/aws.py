@@ -40,6 +40,7 @@ class Aws(Provider):
     Options: ClassVar[type[Value]] = AwsOptions
     resumes: ClassVar[bool] = True
     rotates_host_keys: ClassVar[bool] = True
+    ready_within: ClassVar[float] = 300.0
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
         """Ask nobody yet."""
