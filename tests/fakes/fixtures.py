@@ -20,6 +20,23 @@ def _aws_server() -> Iterator[Cloud]:
         yield cloud
 
 
+@pytest.fixture(scope="session")
+def _aws_hosts_server() -> Iterator[Cloud]:
+    from tests.fakes.aws import Cloud  # noqa: PLC0415
+    from tests.fakes.aws.hosts import missing  # noqa: PLC0415
+
+    if why := missing():
+        pytest.skip(why)
+    with Cloud(hosts=True) as cloud:
+        yield cloud
+
+
+@pytest.fixture
+def aws_hosts(_aws_hosts_server: Cloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
+    """Amazon's cloud with a real host behind each instance."""
+    yield from _for_test(_aws_hosts_server, monkeypatch)
+
+
 @pytest.fixture
 def aws(_aws_server: Cloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cloud]:
     """Amazon's cloud without hosts; what it does not know fails the test."""

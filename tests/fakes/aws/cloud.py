@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,6 +13,7 @@ from moto.ec2.models import ec2_backends
 
 from tests.fakes.aws import images, strangers, things
 from tests.fakes.aws.faults import Faults
+from tests.fakes.aws.hosts import Hosts, missing
 from tests.fakes.aws.permissions import ACCOUNT, ADMIN, Permissions
 from tests.fakes.aws.region import Region
 from tests.fakes.aws.server import Server
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
     from moto.core.base_backend import BackendDict
 
+PUBLIC = list(ip_network("198.19.0.0/16"))[2:]  # RFC 2544: no stranger's
 NOWHERE = "203.0.113.7"  # the caller, as hosts that do not exist would see it: RFC 5737
 HOME = "us-east-1"
 
@@ -33,10 +37,12 @@ class Cloud:
         self, *, hosts: bool = False, settings: Settings | None = None, port: int = 0
     ) -> None:
         self.lock = threading.RLock()
-        self.hosts = hosts
+        if hosts and (why := missing()):
+            raise RuntimeError(why)
+        self.hosts = Hosts(self) if hosts else None
         self.log: list[Call] = []
         self.gaps: list[str] = []
-        self.caller = NOWHERE
+        self.caller = self.hosts.caller if self.hosts else NOWHERE
         self._regions: dict[str, Region] = {}
         self.reset(settings)
         self._server = Server(self, port)
@@ -55,6 +61,8 @@ class Cloud:
     def close(self) -> None:
         """Stop listening, and leave nothing."""
         self._server.close()
+        if self.hosts:
+            self.hosts.close()
         self._clear()
 
     @property
@@ -80,6 +88,8 @@ class Cloud:
 
     def reset(self, settings: Settings | None = None) -> None:
         """Begin anew."""
+        if self.hosts:
+            self.hosts.clear()
         with self.lock:
             self._clear()
             self.settings = settings or Settings()
@@ -90,9 +100,8 @@ class Cloud:
             strangers.put(self)
 
     def _clear(self) -> None:
-        for region in self._regions.values():
-            region.close()
         self._regions = {}
+        self.public = self.hosts.addresses if self.hosts else map(str, PUBLIC)
         _backends().reset()
 
     def set(self, **changes: Any) -> None:
@@ -158,6 +167,23 @@ class Cloud:
             for region in self._regions.values():
                 if instance_id in region.lives:
                     region.end(instance_id, "Server.SpotInstanceTermination")
+
+    def console(self, instance_id: str) -> str:
+        """Give what an instance's host said."""
+        return self.hosts.console(instance_id) if self.hosts else ""
+
+    def running(self, instance_id: str) -> bool:
+        """Tell whether an instance's host lives."""
+        host = self.hosts.of(instance_id) if self.hosts else None
+        return host is not None and host.running
+
+    def peer(self) -> None:
+        """Let private addresses be reached from here, as over a VPN."""
+        if self.hosts:
+            self.hosts.peer()
+
+
+os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"  # 1301 old ones, of which none is used
 
 
 def _backends() -> Any:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import copy
 from typing import TYPE_CHECKING, Any
 
 from moto.core.responses import ActionResult
 from moto.ec2.models.elastic_network_interfaces import Attachment, NetworkInterface
 
+from tests.fakes.aws import userdata
 from tests.fakes.aws.calls import Calls
 from tests.fakes.aws.errors import refused
 from tests.fakes.aws.region import Life, Token
@@ -45,6 +47,7 @@ class LaunchCalls(Calls):
         kind = self._check_kind()
         self._check_image(kind)
         self._check_keys()
+        self._check_user_data()
         nics = self._check_interfaces(kind)
         self._check_processors(kind)
         zone = self._place(kind, nics)
@@ -111,9 +114,16 @@ class LaunchCalls(Calls):
         key = self.params.get("KeyName")
         if key is not None and key not in self.ec2_backend.key_pairs:
             raise refused("InvalidKeyPair.NotFound", f"The key pair '{key}' does not exist")
-        data = self.params.get("UserData", "")
-        if len(base64.b64decode(str(data))) > USER_DATA:
+
+    def _check_user_data(self) -> None:
+        data = str(self.params.get("UserData", ""))
+        try:
+            size = len(base64.b64decode(data, validate=True))
+        except binascii.Error:
+            raise refused("InvalidUserData.Malformed", "Invalid BASE64 of user data.") from None
+        if size > USER_DATA:
             raise refused("InvalidParameterValue", "User data is limited to 16384 bytes")
+        userdata.orders(data)
 
     def _check_interfaces(self, kind: dict[str, Any]) -> list[dict[str, Any]]:
         """Check the network interfaces against the type's network cards."""

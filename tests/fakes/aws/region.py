@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
     from tests.fakes.aws.cloud import Cloud
 
-PUBLIC = ipaddress.ip_network("198.19.0.0/16")  # RFC 2544: no stranger's
 NEVER = float("inf")
 CODES = {
     "pending": 0,
@@ -26,6 +24,7 @@ CODES = {
     "stopping": 64,
     "stopped": 80,
 }
+UP = {"pending", "running"}
 OVER = {"shutting-down", "terminated"}
 BY_USER = "Client.UserInitiatedShutdown"
 BY_ITSELF = "Client.InstanceInitiatedShutdown"
@@ -57,6 +56,15 @@ class Token:
 
     params: dict[str, Any]
     reservation: Any
+
+
+def _tags_of(resource: Any) -> list[dict[str, str]]:
+    """Give a resource's tags; moto looks through those of all resources each time."""
+    tags = resource.ec2_backend.tags.get(resource.id, {})
+    return [{"resource_id": resource.id, "key": key, "value": tags[key]} for key in tags]
+
+
+TaggedEC2Resource.get_tags = _tags_of
 
 
 class PlacementGroup(TaggedEC2Resource):
@@ -91,10 +99,6 @@ class Region:
     groups: dict[str, PlacementGroup] = field(default_factory=dict)
     tokens: dict[str, Token] = field(default_factory=dict)
     made: int = 0  # how many groups there ever were
-    addresses: int = 1  # how many public ones there ever were
-
-    def close(self) -> None:
-        """End what runs here."""
 
     def remove_default_vpc(self) -> None:
         """Be a region whose default VPC somebody has deleted."""
@@ -126,19 +130,24 @@ class Region:
 
     def launched(self, lives: Sequence[Life]) -> None:
         """Let hosts come up for what was launched."""
+        if self.cloud.hosts:
+            self.cloud.hosts.boot(lives)
 
     def rules_changed(self) -> None:
         """Let the hosts obey their security groups as they are now."""
+        if self.cloud.hosts:
+            self.cloud.hosts.obey()
 
     def console(self, instance_id: str) -> str:
         """Give what an instance said on its console."""
-        life = self.lives[instance_id]
-        return "" if life.state == "pending" else "There is no host behind this instance.\n"
+        if self.cloud.hosts:
+            return self.cloud.hosts.console(instance_id)
+        pending = self.lives[instance_id].state == "pending"
+        return "" if pending else "There is no host behind this instance.\n"
 
     def public_address(self) -> str:
         """Give a public address that nobody has."""
-        self.addresses += 1
-        return str(PUBLIC[self.addresses])
+        return next(self.cloud.public)
 
     def tick(self, now: float) -> None:
         """Let happen what is due."""
@@ -147,6 +156,24 @@ class Region:
                 self.end(life.instance.id, "Server.InternalError")
             if life.due <= now:
                 self._turn(life)
+            if life.state in UP and self._host_gone(life):
+                self._by_itself(life)
+
+    def _host_gone(self, life: Life) -> bool:
+        host = self.cloud.hosts.of(life.instance.id) if self.cloud.hosts else None
+        return host is not None and host.gone
+
+    def _by_itself(self, life: Life) -> None:
+        """Do what an instance asked for that shuts itself down."""
+        if life.instance.instance_initiated_shutdown_behavior == "terminate":
+            self.end(life.instance.id, BY_ITSELF)
+        else:
+            self.stop(life.instance.id, BY_ITSELF)
+
+    def _pull_the_plug(self, life: Life) -> None:
+        host = self.cloud.hosts.of(life.instance.id) if self.cloud.hosts else None
+        if host is not None:
+            host.end()
 
     def _turn(self, life: Life) -> None:
         state, life.next, life.due = life.next, "", NEVER
@@ -170,6 +197,7 @@ class Region:
             return
         life.instance.state_reason = StateReason(f"{code}: it was ended", code)
         life.be("shutting-down")
+        self._pull_the_plug(life)
         life.next, life.due = "terminated", time.monotonic() + self.cloud.settings.ending
         life.dies = NEVER
         if not self.cloud.settings.ending:
@@ -181,13 +209,18 @@ class Region:
         life.instance.stop()
         life.instance.state_reason = StateReason(f"{code}: it was stopped", code)
         life.be("stopping")
+        self._pull_the_plug(life)
         life.next, life.due = "stopped", time.monotonic() + self.cloud.settings.ending
 
     def start(self, instance_id: str) -> None:
         """Begin to start a stopped instance."""
         life = self.lives[instance_id]
         life.instance.start()
+        for nic in life.instance.nics.values():
+            if nic.public_ip:
+                nic.public_ip = self.public_address()
         life.be("pending")
+        self.launched([life])
         life.next, life.due = "running", time.monotonic() + self.cloud.settings.pending
 
     def alive(self) -> list[Life]:
