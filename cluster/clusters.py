@@ -154,12 +154,15 @@ def default_hosts(provider: str, options: Mapping[str, str]) -> int:
     return chosen.default_hosts(dict(options))
 
 
-def launch_spec(spec: ClusterSpec, tell: Tell = nothing) -> Cluster:
+def launch_spec(
+    spec: ClusterSpec, tell: Tell = nothing, planned: tuple[Provider, Plan] | None = None
+) -> Cluster:
     """Launch the cluster that a spec describes.
 
     Args:
         spec: what is asked.
         tell: called with a machine and the state that it got to.
+        planned: what `plan_spec` gave, if it was asked before.
 
     Returns:
         The cluster.
@@ -170,7 +173,7 @@ def launch_spec(spec: ClusterSpec, tell: Tell = nothing) -> Cluster:
 
     """
     began = time.monotonic()
-    provider, plan = plan_spec(spec)
+    provider, plan = planned or plan_spec(spec)
     book = journal.of(spec.name)
     if book.entries():
         known = attach(spec.name)
@@ -301,6 +304,7 @@ class Cluster(Hosts):
         self._launched = False
         self._since: float | None = None  # when machines that cost money were asked for
         self._gone_at: float | None = None
+        self._looked_for = ""
         self._variables: dict[str, str] = {}
         self._jobs: list[JobRecord] = []
         self._settled: set[str] = set()
@@ -412,6 +416,40 @@ class Cluster(Hosts):
         """
         hosts = {machine.name: machine for machine in self.machines}
         hostkeys.rotate(self.shells(), hosts, self._journal.folder / KNOWN)
+
+    @property
+    def looked_for(self) -> str:
+        """What of it is looked for, and where."""
+        return self._looked_for or plugins.load(Provider, self.spec.provider).looked_for(self.name)
+
+    def stop(self) -> None:
+        """Switch the machines off; results come home first.
+
+        Raises:
+            ClusterError: they cannot be, or were not.
+
+        """
+        with self._journal.held():
+            self._read_journal()
+            provider = plugins.load(Provider, self.spec.provider)
+            self._end_jobs("The cluster was stopped.")
+            self.close()
+            provider.stop(self.name, self.machines)
+
+    def start(self, tell: Tell = nothing) -> None:
+        """Switch the machines on again, and wait until they answer.
+
+        Args:
+            tell: called with a machine and the state that it got to.
+
+        Raises:
+            ClusterError: they cannot be, or were not.
+
+        """
+        with self._journal.held():
+            provider = plugins.load(Provider, self.spec.provider)
+            self.note_machines(provider.start(self.name, self.machines))
+        connect_all(self.shells(), provider.ready_within, tell)
 
     def receipt(self) -> Receipt | None:
         """Tell what the machines cost so far.
@@ -695,6 +733,7 @@ class Cluster(Hosts):
                 self._leave_hosts()
             self.close()
             began = time.monotonic()
+            self._looked_for = self.looked_for
             self._destroy()
             self._gone_at = time.time()
             self._note_phase("teardown", began)

@@ -596,6 +596,31 @@ class Plan(Value, frozen=True, kw_only=True):
     ttl: float | None = None
 
 
+class Sighting(Value, frozen=True, kw_only=True):
+    """A cluster that exists at a provider, whoever launched it where.
+
+    Args:
+        name: of the cluster.
+        region: of the provider.
+        host: the machine that launched it.
+        addresses: of its machines, by which others reach them.
+        states: of its machines, as the provider calls them.
+        since: when it was launched, in seconds since the epoch; 0, if nobody knows.
+        expires: when it ends by itself, in seconds since the epoch.
+        price: of one machine, where that is known.
+
+    """
+
+    name: str
+    region: str
+    host: str = ""
+    addresses: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    since: float = 0.0
+    expires: float = 0.0
+    price: Price | None = None
+
+
 class Resource(Value, frozen=True, kw_only=True):
     """Something of ours that exists at a provider.
 

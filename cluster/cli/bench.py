@@ -19,7 +19,7 @@ from cluster import plugins
 from cluster.benchmark import Benchmark
 from cluster.cli import flags
 from cluster.cli.live import Live
-from cluster.cli.show import show_newest, show_run
+from cluster.cli.show import receipt_lines, show_newest, show_plan, show_run
 from cluster.cli.waiting import Waiting
 from cluster.clusters import TIMEOUT, Cluster, launch_spec, plan_spec
 from cluster.errors import JobError, SpecError
@@ -43,6 +43,7 @@ class How(Value, frozen=True, kw_only=True):
     timeout: float = TIMEOUT
     keep: bool | None = None
     detach: bool = False
+    plan: bool = False
     json: bool = False
 
 
@@ -66,11 +67,16 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
             remedy=f"Leave one out; after --detach: cluster down {spec.name}",
         )
     check_bench(spec, benchmark, params, how.timeout)
-    plan_spec(spec)
+    planned = plan_spec(spec)
+    if how.plan:
+        show_plan(planned[1], as_json=how.json)
+        return
     make_root(runs_root(how.runs))
     live = Live(stderr=how.json)
+    for line in planned[1].lines if planned[1].costs else ():
+        live.console.print(line, soft_wrap=True)
     with Waiting(live.console) as waiting:
-        cluster = launch_spec(spec, waiting)
+        cluster = launch_spec(spec, waiting, planned)
     try:
         with live:
             run = cluster.bench(
@@ -88,8 +94,24 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
             sys.stderr.write("Interrupted: the ranks are stopped.\n")
         raise
     finally:
-        if not (cluster.has_job and _stays(cluster, how)):
+        if cluster.has_job and _stays(cluster, how):
+            _warn(cluster)
+        else:
             cluster.down()
+            for line in receipt_lines(cluster):
+                live.console.print(line, soft_wrap=True)
+
+
+def _warn(cluster: Cluster) -> None:
+    """Say that something goes on costing money, and how to end that."""
+    if cluster.costs:
+        hourly = (
+            f"${cluster.price.hourly * len(cluster.machines):.4g}" if cluster.price else "money"
+        )
+        sys.stderr.write(
+            f"{cluster.name} stays up, and costs {hourly} an hour. "
+            f"To end that: cluster down {cluster.name}\n"
+        )
 
 
 def _stays(cluster: Cluster, how: How) -> bool:
@@ -155,10 +177,14 @@ def _shared(name: str) -> dict[str, tuple[Any, object]]:
         "placement": (flags.Placement, 0),
         "instance": (flags.Instance, None),
         "zone": (flags.Zone, None),
+        "image": (flags.Image, None),
+        "spot": (flags.Spot, False),
+        "ttl": (flags.Ttl, None),
         "option": (flags.Option, None),
         "keep": (flags.Keep, None),
         "detach": (flags.Detach, False),
         "timeout": (flags.Timeout, TIMEOUT),
+        "plan": (flags.PlanOnly, False),
         "runs": (flags.Runs, None),
         "json": (flags.Json, False),
     }

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from cluster import journal
-from cluster.aws import api
+from cluster.aws import api, power
 from cluster.aws.codes import told
+from cluster.aws.living import living, regions
 from cluster.aws.making import INSTANCES, PROVIDER, Intent, Making, intend
-from cluster.aws.offer import AwsOptions, Offer, decide, region_of
+from cluster.aws.offer import TTL, AwsOptions, Offer, decide, region_of
+from cluster.aws.request import machine
 from cluster.aws.sweeping import (
     LOOKED_FOR,
     Expected,
@@ -23,9 +25,10 @@ from cluster.aws.sweeping import (
     launch_filter,
 )
 from cluster.cloud.failures import Failure
+from cluster.cloud.keys import KNOWN
 from cluster.cloud.marks import read
 from cluster.errors import ClusterError
-from cluster.model import ClusterSpec, Machine, Plan, Resource, Value
+from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting, Value
 from cluster.providers import Provider
 
 if TYPE_CHECKING:
@@ -88,6 +91,45 @@ class Aws(Provider):
         """Ask Amazon, wherever we ever made anything, which clusters of ours exist."""
         with _telling("Clusters may exist that are not shown."):
             return tuple(sorted({name for place in self._everywhere() for name in self._in(place)}))
+
+    def live(self) -> tuple[Sighting, ...]:
+        """Ask Amazon, wherever we ever made anything, which clusters of ours there are."""
+        with _telling("Clusters may exist that are not shown."):
+            return tuple(one for place in self._everywhere() for one in living(self._region(place)))
+
+    def all_regions(self) -> tuple[str, ...]:
+        """Ask Amazon which regions this account has."""
+        if not self._everywhere():
+            return ()
+        with _telling("Nothing was looked for."):
+            return regions(self._region(self._everywhere()[0]))
+
+    def stop(self, name: str, machines: tuple[Machine, ...]) -> None:
+        """Stop the instances; their disks stay, and cost a little."""
+        with _telling("They go on."):
+            [place] = self._places(name)
+            region = self._region(place)
+            power.stop(region, cluster_filter(name, region.owner), _ids(machines))
+
+    def start(self, name: str, machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
+        """Start the instances; their time to live begins anew."""
+        spec = _spec(name)
+        options = _options(spec)
+        with _telling("They are as they were."):
+            [place] = self._places(name)
+            region = self._region(place)
+            found = power.start(
+                region,
+                cluster_filter(name, region.owner),
+                _ids(machines),
+                public=options.public,
+                ttl=spec.ttl or TTL,
+            )
+        known = journal.of(name).folder / KNOWN
+        return tuple(
+            machine(was.name, one, options, known, was.link)
+            for was, one in zip(machines, found, strict=True)
+        )
 
     def looked_for(self, name: str) -> str:
         """Say what is looked for, and where."""
@@ -158,6 +200,15 @@ def _expected(book: journal.Journal) -> Expected:
         listed=max((order.at for order in orders), default=0.0) + late(),
         until=max(unanswered) + late() if unanswered else 0.0,
     )
+
+
+def _ids(machines: tuple[Machine, ...]) -> tuple[str, ...]:
+    return tuple(machine.id for machine in machines)
+
+
+def _spec(name: str) -> ClusterSpec:
+    entries = journal.of(name).entries()
+    return next(entry.spec for entry in reversed(entries) if isinstance(entry, journal.Intended))
 
 
 @contextmanager
