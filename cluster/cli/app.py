@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from cluster import journal, plugins, runs
@@ -115,8 +116,7 @@ def ls(region: flags.Regions = None, json: flags.Json = False) -> None:
 
     Example: cluster ls
     """
-    rows = [_cluster_row(name) for name in journal.names()]
-    rows += _elsewhere({row.name for row in rows}, region or ())
+    rows = _with_clouds([_cluster_row(name) for name in journal.names()], region or ())
     if json:
         print_json(rows)
         return
@@ -144,29 +144,37 @@ def _cells(row: ClusterRow) -> tuple[str, ...]:
     )
 
 
-def _elsewhere(known: set[str], regions: Sequence[str]) -> list[ClusterRow]:
-    """Ask the clouds for clusters of ours that another machine launched."""
-    found = []
+def _with_clouds(rows: list[ClusterRow], regions: Sequence[str]) -> list[ClusterRow]:
+    """Ask the clouds for clusters of ours that another machine launched, and for what is off."""
+    known = {row.name: row for row in rows}
     for kind in plugins.names(Provider):
         try:
             live = plugins.find(Provider, kind)(tuple(regions)).live()
         except ClusterError as error:  # those that are known are listed all the same
             sys.stderr.write(f"{kind} was not asked: {error}\n")
             continue
-        found += [_live_row(kind, one) for one in live if one.name not in known]
-    return found
+        for one in live:
+            row = known.get(one.name)
+            if row is None:
+                known[one.name] = _live_row(kind, one)
+            elif set(one.states) - {"running"}:
+                known[one.name] = msgspec.structs.replace(row, status=_states(one))
+    return list(known.values())
+
+
+def _states(live: Sighting) -> str:
+    return "/".join(sorted(set(live.states))) or "no machines"
 
 
 def _live_row(kind: str, live: Sighting) -> ClusterRow:
     age = max(0.0, time.time() - live.since) if live.since else 0.0
-    states = "/".join(sorted(set(live.states))) or "no machines"
     return ClusterRow(
         name=live.name,
         provider=kind,
         hosts=len(live.states),
         addresses=live.addresses,
         age=age,
-        status=f"{states}, of {live.host or 'another machine'}",
+        status=f"{_states(live)}, of {live.host or 'another machine'}",
         run=None,
         region=live.region,
         dollars=None if live.price is None else dollars(live.price, len(live.states), age),
