@@ -13,7 +13,9 @@ from cluster.model import Resource, Value
 from cluster.providers import Provider
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+
+    from cluster.model import Sighting
 
 
 class Orphan(Value, frozen=True, kw_only=True):
@@ -133,15 +135,28 @@ def _unknown(known: set[str], regions: tuple[str, ...], *, everywhere: bool) -> 
             provider = plugins.load(Provider, kind)
             where = provider.all_regions() if everywhere else regions
             provider = plugins.find(Provider, kind)(where) if where else provider
-            found += [
-                Orphan(
-                    name=name,
-                    provider=kind,
-                    why="no journal knows of it",
-                    resources=provider.find(name),
-                    regions=where,
-                )
-                for name in provider.names()
-                if name not in known
-            ]
+            found += [o for o in _of(provider) if o.name not in known]
     return tuple(found)
+
+
+def _of(provider: Provider) -> Iterator[Orphan]:
+    """Give all that a provider has of ours."""
+    live = provider.live()
+    seen = {one.name: one for one in live}
+    for name in dict.fromkeys([*seen, *provider.names()]):
+        regions = tuple(one.region for one in live if one.name == name)
+        here = type(provider)(regions)
+        yield Orphan(
+            name=name,
+            provider=provider.name,
+            why=_why(seen.get(name)),
+            resources=here.find(name),
+            regions=regions,
+        )
+
+
+def _why(seen: Sighting | None) -> str:
+    if seen is None or not seen.host:
+        return "no journal knows of it"
+    ended = "; its time to live is over" if seen.expires < time.time() else ""
+    return f"no journal here knows of it; it was launched on {seen.host}{ended}"

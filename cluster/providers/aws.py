@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import msgspec
 
@@ -26,15 +27,16 @@ from cluster.aws.sweeping import (
 )
 from cluster.cloud.failures import Failure
 from cluster.cloud.keys import KNOWN
-from cluster.cloud.marks import read
 from cluster.errors import ClusterError
 from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting, Value
 from cluster.providers import Provider
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cluster.aws.api import Region
+
+T = TypeVar("T")
 
 
 class Aws(Provider):
@@ -72,30 +74,27 @@ class Aws(Provider):
     def find(self, name: str) -> tuple[Resource, ...]:
         """Ask Amazon, in every region where it may be."""
         with _telling("It may still exist."):
-            found = [
-                one
-                for place in self._places(name)
-                for one in Sweep(self._region(place), self._filters(name, place)).found()
-            ]
-        return tuple(found)
+            found = self._in_each(
+                self._places(name),
+                lambda region: Sweep(region, cluster_filter(name, region.owner)).found(),
+            )
+        return tuple(one for there in found for one in there)
 
     def destroy(self, name: str) -> None:
         """Take away what carries our mark, in every region where it may be."""
         book = journal.of(name)
         with _telling("It may still exist."):
-            for place in self._places(name):
-                sweep = Sweep(self._region(place), self._filters(name, place))
-                sweep.end(_expected(book))
-
-    def names(self) -> tuple[str, ...]:
-        """Ask Amazon, wherever we ever made anything, which clusters of ours exist."""
-        with _telling("Clusters may exist that are not shown."):
-            return tuple(sorted({name for place in self._everywhere() for name in self._in(place)}))
+            expected = _expected(book)
+            self._in_each(
+                self._places(name),
+                lambda region: Sweep(region, cluster_filter(name, region.owner)).end(expected),
+            )
 
     def live(self) -> tuple[Sighting, ...]:
         """Ask Amazon, wherever we ever made anything, which clusters of ours there are."""
         with _telling("Clusters may exist that are not shown."):
-            return tuple(one for place in self._everywhere() for one in living(self._region(place)))
+            found = self._in_each(self._everywhere(), living)
+        return tuple(one for there in found for one in there)
 
     def all_regions(self) -> tuple[str, ...]:
         """Ask Amazon which regions this account has."""
@@ -173,14 +172,11 @@ class Aws(Provider):
         own = self.regions or (api.default_region(),)
         return tuple(dict.fromkeys(one for one in (*own, *journal.places(PROVIDER)) if one))
 
-    def _filters(self, name: str, place: str) -> list[dict[str, object]]:
-        return cluster_filter(name, self._region(place).owner)
-
-    def _in(self, place: str) -> set[str]:
-        """Give the names of our clusters in a region."""
-        region = self._region(place)
-        found = Sweep(region, cluster_filter("", region.owner)).tags()
-        return {mark.name for tags in found if (mark := read(tags))}
+    def _in_each(self, places: tuple[str, ...], do: Callable[[Region], T]) -> list[T]:
+        """Do something in each region, in all at once."""
+        regions = [self._region(place) for place in places]
+        with ThreadPoolExecutor(max_workers=max(1, len(regions))) as pool:
+            return list(pool.map(do, regions))
 
 
 def _options(spec: ClusterSpec) -> AwsOptions:
