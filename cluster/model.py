@@ -207,12 +207,14 @@ class Environment(Value, frozen=True, kw_only=True):
             the `controller`, which downloads them once; `auto` is the latter, else the former.
         mpi: prefix of a prepared MPI on the hosts, such as `/opt/amazon/openmpi`; if it is empty,
             Open MPI is installed with the libraries.
+        image: of a container that the ranks run in; none, if it is empty.
         programs: beyond Python; each one's name is also that of its package.
 
     """
 
     source: Literal["auto", "index", "controller"] = "auto"
     mpi: str = ""
+    image: str = ""
     programs: tuple[str, ...] = ("tmux",)
 
 
@@ -223,11 +225,13 @@ class EnvironmentOptions(Value, frozen=True, kw_only=True):
         source: of what is installed: `index` (the hosts' own package index), `controller` (wheels
             from here), or `auto`: from here, and where they cannot be had here, the index.
         mpi: prefix of a prepared MPI on the hosts, such as /opt/amazon/openmpi.
+        image: of a container that the ranks run in, with docker or podman.
 
     """
 
     source: Literal["auto", "index", "controller"] = "auto"
     mpi: str = ""
+    image: str = ""
 
 
 class Layout(Value, frozen=True, kw_only=True):

@@ -322,7 +322,7 @@ def test_shell_completion(words: str, suggestions: set[str]) -> None:
         (["bench", "p2p", "--sizes", "x"], "'x' is not a size"),
         (["bench", "p2p", "--pair", "0,0"], "--pair 0,0 is not two of 2 rank(s)"),
         (["bench", "p2p", "--pair", "0,2"], "--pair 0,2 is not two of 2 rank(s)"),
-        (["bench", "p2p", "--pair", "0"], "A parameter is wrong"),
+        (["bench", "p2p", "--pair", "0"], "pair=['0'] is not a valid parameter"),
         (["bench", "p2p", "--window", "0"], "--window is 0"),
         (["bench", "p2p", "--warm-up", "-1"], "--warm-up is -1"),
         (["bench", "p2p", "--provider", "moon"], "There is no provider 'moon'."),

@@ -26,7 +26,7 @@ from cluster.cli.show import (
 )
 from cluster.cloud.money import dollars
 from cluster.clusters import Cluster, Listener, attach
-from cluster.errors import ClusterError, JobError, ParseError, SpecError
+from cluster.errors import ClusterError, JobError, ParseError, ShellError, SpecError
 from cluster.forgotten import take_down
 from cluster.model import Machine, Sighting, Value, check_name
 from cluster.providers import Provider
@@ -220,6 +220,8 @@ def _state(cluster: Cluster) -> tuple[str, int | None, str | None]:
         code = cluster.exit_status()
     except JobError:
         return "lost", None, record.run
+    except ShellError:  # it may still run there, and the other clusters are listed all the same
+        return "out of reach", None, record.run
     if status in ("planned", "running") and code is not None:
         return "ended, to be fetched", code, record.run
     return status, code, record.run
@@ -314,6 +316,11 @@ class _Lines(Listener):
         """Print it now."""
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
+
+    def notice(self, line: str) -> None:
+        """Print it now, apart from theirs."""
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 @app.command()
@@ -433,10 +440,7 @@ def down(
     clusters = [attach(name) for name in chosen if name in known]
     if every and clusters and not yes and not _agreed(clusters):
         raise SpecError("Nothing was taken down.", remedy="To do it without a question: -y")
-    for cluster in clusters:
-        cluster.down()
-        shown = receipt_lines(cluster) or [f"{cluster.name} is down; 0 left."]
-        sys.stdout.write("".join(f"{line}\n" for line in shown))
+    failed = [error for cluster in clusters if (error := _taken_down(cluster))]
     if not clusters:
         sys.stdout.write("There are no clusters; 0 left.\n" if every else "")
     for name in chosen:
@@ -446,6 +450,23 @@ def down(
         if not looked:
             attach(name)  # says so, once the others are down
         sys.stdout.write(f"{name} is down; 0 left (looked for {'; '.join(looked)}).\n")
+    if failed:
+        raise failed[0] if len(failed) == 1 else ExceptionGroup(_still_up(failed), failed)
+
+
+def _taken_down(cluster: Cluster) -> Exception | None:
+    """Take one cluster down; a failure is no reason to leave the others up."""
+    try:
+        cluster.down()
+    except (ClusterError, ExceptionGroup) as error:
+        return error
+    shown = receipt_lines(cluster) or [f"{cluster.name} is down; 0 left."]
+    sys.stdout.write("".join(f"{line}\n" for line in shown))
+    return None
+
+
+def _still_up(failed: Sequence[Exception]) -> str:
+    return f"{len(failed)} clusters could not be taken down"
 
 
 def _agreed(clusters: Sequence[Cluster]) -> bool:

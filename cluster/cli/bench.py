@@ -23,7 +23,7 @@ from cluster.cli.show import receipt_lines, show_newest, show_plan, show_run
 from cluster.cli.waiting import Waiting
 from cluster.clusters import TIMEOUT, Cluster, launch_spec, plan_spec
 from cluster.errors import JobError, SpecError
-from cluster.model import ClusterSpec, Value
+from cluster.model import ClusterSpec, Plan, Value
 from cluster.runs import make_root
 from cluster.runs import root as runs_root
 from cluster.starting import check_bench
@@ -31,6 +31,8 @@ from cluster.units import Sizes, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from cluster.providers import Provider
 
 
 ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
@@ -73,10 +75,8 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
         return
     make_root(runs_root(how.runs))
     live = Live(stderr=how.json)
-    for line in planned[1].lines if planned[1].costs else ():
-        live.console.print(line, soft_wrap=True)
-    with Waiting(live.console) as waiting:
-        cluster = launch_spec(spec, waiting, planned)
+    cluster = _launch(spec, planned, live)
+    stood_before = "launch" not in cluster.phases
     try:
         with live:
             run = cluster.bench(
@@ -93,13 +93,30 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
         if isinstance(error, KeyboardInterrupt):
             sys.stderr.write("Interrupted: the ranks are stopped.\n")
         raise
+    except SpecError:
+        if not stood_before:  # as if it had never been asked for
+            how = msgspec.structs.replace(how, keep=False)
+        raise
     finally:
-        if cluster.has_job and _stays(cluster, how):
-            _warn(cluster)
-        else:
-            cluster.down()
-            for line in receipt_lines(cluster):
-                live.console.print(line, soft_wrap=True)
+        _leave(cluster, how, live)
+
+
+def _launch(spec: ClusterSpec, planned: tuple[Provider, Plan], live: Live) -> Cluster:
+    """Launch, and say first what will cost money."""
+    for line in planned[1].lines if planned[1].costs else ():
+        live.console.print(line, soft_wrap=True)
+    with Waiting(live.console) as waiting:
+        return launch_spec(spec, waiting, planned)
+
+
+def _leave(cluster: Cluster, how: How, live: Live) -> None:
+    """Take it down, and say what it was and cost; or say what it goes on costing."""
+    if _stays(cluster, how):
+        _warn(cluster)
+        return
+    cluster.down()
+    for line in receipt_lines(cluster):
+        live.console.print(line, soft_wrap=True)
 
 
 def _warn(cluster: Cluster) -> None:
@@ -115,9 +132,10 @@ def _warn(cluster: Cluster) -> None:
 
 
 def _stays(cluster: Cluster, how: How) -> bool:
-    if how.detach:
-        return True
-    return not cluster.costs if how.keep is None else how.keep
+    """Tell whether a cluster is left up: also to see, and mend, why its hosts are not ready."""
+    if how.keep is not None:
+        return how.keep
+    return not cluster.costs or (how.detach and cluster.has_job)
 
 
 class BenchGroup(TyperGroup):

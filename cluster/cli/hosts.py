@@ -196,6 +196,7 @@ def _block(machine: Machine) -> str:
         "User": access.user,
         "Port": str(access.port or ""),
         "IdentityFile": access.key,
+        "IdentitiesOnly": "yes" if access.key else "",
         "UserKnownHostsFile": access.known_hosts,
         "HostKeyAlias": access.alias,
     }

@@ -103,7 +103,7 @@ class Provider(Plugin):
         if not issubclass(self.Options, EnvironmentOptions):
             return None
         options = msgspec.convert(spec.options, self.Options, strict=False)
-        return Environment(source=options.source, mpi=options.mpi)
+        return Environment(source=options.source, mpi=options.mpi, image=options.image)
 
     @abstractmethod
     def plan(self, spec: ClusterSpec) -> Plan:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from moto.ec2.models import ec2_backends
 
-from tests.fakes.aws import images, strangers, things
+from tests.fakes.aws import images, speed, strangers, things
 from tests.fakes.aws.faults import Faults
 from tests.fakes.aws.hosts import Hosts, missing
 from tests.fakes.aws.permissions import ACCOUNT, ADMIN, Permissions
@@ -95,7 +95,7 @@ class Cloud:
             self.settings = settings or Settings()
             self.faults = Faults()
             self.permissions = Permissions()
-            self.log.clear()
+            self.log = []  # a call that hangs still writes into its own
             self.gaps.clear()
             strangers.put(self)
 
@@ -152,6 +152,8 @@ class Cloud:
             wanted = self.settings.default_vpc
             if wanted is not None and name not in wanted:
                 self._regions[name].remove_default_vpc()
+            else:
+                self._regions[name].open_default_vpc()
             images.put(self._regions[name].backend)
         return self._regions[name]
 
@@ -183,6 +185,7 @@ class Cloud:
             self.hosts.peer()
 
 
+speed.use()
 os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"  # 1301 old ones, of which none is used
 
 

@@ -83,8 +83,8 @@ class Hosts:
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
         self._numbers = itertools.count()
-        self._network = Network()
         self._folder = Path(tempfile.mkdtemp(prefix="test-cloud-"))
+        self._network = Network(self._folder)
         self._hosts: dict[str, Host] = {}
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hosts")
         (self._folder / "root").write_text(str(ROOT))
@@ -175,8 +175,13 @@ class Hosts:
     def _obey(self) -> None:
         hosts = [host for host in self._hosts.values() if host.running]
         with self._cloud.lock:
-            rules = _rules([(host.instance, f"h{host.number}") for host in hosts])
+            connected = frozenset(h.instance.id for h in hosts if self._connected(h.instance))
+            rules = _rules([(h.instance, f"h{h.number}") for h in hosts], connected)
         self._network.obey(rules)
+
+    def _connected(self, instance: Any) -> bool:
+        region = self._cloud.region(instance.ec2_backend.region_name)
+        return region.connected(instance.nics[0].subnet)
 
 
 def _argv(folder: Path, host: Host) -> list[str]:
@@ -214,7 +219,7 @@ def _place(host: Host) -> Place:
     )
 
 
-def _rules(members: Sequence[tuple[Any, str]]) -> Rules:
+def _rules(members: Sequence[tuple[Any, str]], connected: frozenset[str]) -> Rules:
     """Say in the words of iptables what the security groups of hosts say."""
     groups: dict[str, Any] = {}
     within: dict[str, list[str]] = {}
@@ -223,7 +228,9 @@ def _rules(members: Sequence[tuple[Any, str]]) -> Rules:
             groups[group.id] = group
             within.setdefault(group.id, []).append(f"{instance.private_ip}/32")
     return Rules(
-        public=tuple((i.public_ip, i.private_ip) for i, _ in members if i.public_ip),
+        public=tuple(
+            (i.public_ip, i.private_ip) for i, _ in members if i.public_ip and i.id in connected
+        ),
         groups=tuple(
             (id_, tuple(w for rule in group.ingress_rules for w in _words(rule, within)))
             for id_, group in groups.items()
