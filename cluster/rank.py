@@ -19,7 +19,7 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from cluster.benchmark import convert
-from cluster.model import Definition, Measurement, Progress, Scalar
+from cluster.model import NOTES, Definition, Measurement, Progress, Scalar
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm, Intracomm
@@ -67,6 +67,7 @@ class Rank:
         self.comm = comm
         self.number = comm.Get_rank()
         self.size = comm.Get_size()
+        self._folder = folder
         self._progress: IO[bytes] | None = None
         if self.number == 0:
             self._progress = (folder / "progress.jsonl").open("ab", buffering=0)
@@ -108,6 +109,17 @@ class Rank:
         """
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
+
+    def note(self, line: str) -> None:
+        """Add to the run what a reader of its numbers must know; only rank 0's word counts.
+
+        Args:
+            line: without a newline.
+
+        """
+        if self.number == 0:
+            with (self._folder / NOTES).open("a") as file:
+                file.write(line + "\n")
 
     def progress(self, done: float, total: int, what: str) -> None:
         """Tell how far the job is; only rank 0's word counts, at most ten times a second.
