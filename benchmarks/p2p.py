@@ -11,13 +11,13 @@ from statistics import median
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.analysis.summarize import ENOUGH_VALUES, is_precise
 from cluster.benchmark import Benchmark, check_pair
 from cluster.errors import SpecError
 from cluster.kernels import Choice, address, either, in_c, load
-from cluster.model import Definition, Value
+from cluster.model import Definition
 from cluster.payload import WrongDataError, aligned, check, inverse, pattern
 from cluster.rank import main
+from cluster.sampling import Counts, Repetitions, samples
 from cluster.units import Sizes, format_size, format_value
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ TAG_DATA = 100
 TAG_ACK = 101
 LARGE = 8192  # bytes; above it OSU does fewer iterations
 WINDOW = 64  # messages
-MOST = 20_000  # values, if precision does not come earlier
 RING = 1 << 14  # bytes of small messages that are kept until they are checked
 AT_ONCE = 1 << 20  # bytes that windows exchange, about, before their times are looked at
 MOST_AT_ONCE = 64  # windows
@@ -102,46 +101,23 @@ BIDIRECTIONAL = Definition(
 )
 
 
-class P2PParams(Value, frozen=True, kw_only=True):
+class P2PParams(Repetitions, frozen=True, kw_only=True):
     """The parameters of `p2p`.
 
     Args:
         metrics: What to take, of those above.
         sizes: Such as 8:64MiB (powers of two) or 8,65536.
-        iterations: Values per size. [default: as OSU]
-        warm_up: Repetitions before. [default: as OSU]
         window: Messages in flight. [default: 64]
         pair: The two ranks that exchange messages.
-        until_precise: Stop when the median is known to 2.5%.
-        max_iterations: Where that gives up. [default: 20000]
         kernel: What runs the timed loops: c, python, or auto: C where there is a compiler.
 
     """
 
     metrics: tuple[str, ...] = ("latency", "bandwidth")
     sizes: Sizes = Sizes.parse("8:4MiB")
-    iterations: int | None = None
-    warm_up: int | None = None
     window: int | None = None
     pair: tuple[int, int] = (0, 1)
-    until_precise: bool = False
-    max_iterations: int | None = None
     kernel: Choice = "auto"
-
-
-class Counts(Value, frozen=True, kw_only=True):
-    """How often something is done.
-
-    Args:
-        warm_up: repetitions that are not timed.
-        values: repetitions that are; the most, if the end is found by precision.
-        adaptive: whether it is.
-
-    """
-
-    warm_up: int
-    values: int
-    adaptive: bool
 
 
 class P2P(Benchmark[P2PParams]):
@@ -153,14 +129,8 @@ class P2P(Benchmark[P2PParams]):
     def check(self, params: P2PParams, ranks: int) -> None:
         """Refuse unknown metrics, empty work, and ranks that do not exist."""
         self.selected(params)
-        for field in ("iterations", "window", "max_iterations"):
-            count = getattr(params, field)
-            if count is not None and count < 1:
-                flag = field.replace("_", "-")
-                raise SpecError(f"--{flag} is {count}; it must be at least 1.")
-        _refuse_what_has_no_effect(params)
-        if params.warm_up is not None and params.warm_up < 0:
-            raise SpecError(f"--warm-up is {params.warm_up}; it must be at least 0.")
+        params.check()
+        _check_window(params)
         if not params.sizes:
             raise SpecError("There are no sizes.", remedy="Give some: --sizes 8:64MiB")
         check_pair(params.pair, ranks)
@@ -185,15 +155,12 @@ class P2P(Benchmark[P2PParams]):
         rank.meet()
 
 
-def _refuse_what_has_no_effect(params: P2PParams) -> None:
-    if params.until_precise and params.iterations is not None:
-        raise SpecError(
-            "--iterations fixes what --until-precise would find.",
-            remedy="Leave one out, or say --max-iterations.",
-        )
-    if params.max_iterations is not None and not params.until_precise:
-        raise SpecError("--max-iterations means nothing without --until-precise.")
-    if params.window is not None and not {"bandwidth", "bidirectional"} & set(params.metrics):
+def _check_window(params: P2PParams) -> None:
+    if params.window is None:
+        return
+    if params.window < 1:
+        raise SpecError(f"--window is {params.window}; it must be at least 1.")
+    if not {"bandwidth", "bidirectional"} & set(params.metrics):
         raise SpecError("--window means nothing without the metrics bandwidth or bidirectional.")
 
 
@@ -305,20 +272,8 @@ class Exchange:
         moved = self.data.moved(definition, size)
         most = self._at_once(definition, messages, moved)
         values = self.rank.begin(self.loops.defined(definition), {"size": size}, size=moved)
-        done = -counts.warm_up
-        checkpoint = ENOUGH_VALUES if counts.adaptive else counts.values
-        while done < counts.values:
-            n = min(most, min(checkpoint, counts.values) - done if done >= 0 else -done)
-            seconds = repeat(n)
-            done += n
-            if done <= 0:
-                continue
-            values += seconds
+        for done, seconds in samples(repeat, counts, most, self.data.comm, values):
             self._tell(definition, size, seconds, tell, done / counts.values)
-            if done == checkpoint and counts.adaptive:
-                if self._agree(values):
-                    break
-                checkpoint += max(1, checkpoint // 10)
         self.rank.end()
         self._say(definition, size, values)
 
@@ -330,13 +285,7 @@ class Exchange:
             warm_up, values = (100, 10_000) if small else (10, 1_000)
         else:
             warm_up, values = (10, 100) if small else (2, 20)
-        own = self.params
-        if own.until_precise:
-            values = own.max_iterations or MOST
-        elif own.iterations is not None:
-            values = own.iterations
-        warm_up = warm_up if own.warm_up is None else own.warm_up
-        return Counts(warm_up=warm_up, values=values, adaptive=own.until_precise)
+        return self.params.counts(warm_up, values)
 
     def _at_once(self, definition: Definition, messages: Messages, moved: int) -> int:
         """Give how many repetitions are done before their times are looked at; the same on both."""
@@ -345,11 +294,6 @@ class Exchange:
         if definition is LATENCY:
             return messages.places
         return max(1, min(MOST_AT_ONCE, AT_ONCE // moved))
-
-    def _agree(self, values: list[float]) -> bool:
-        """Stop when every rank that takes values has enough; outside the timed region."""
-        enough = not values or is_precise(values)
-        return bool(self.data.comm.allreduce(int(enough)) == self.data.comm.Get_size())
 
     def _tell(
         self,

@@ -54,9 +54,13 @@ class Run(Value, frozen=True, kw_only=True):
             One summary per metric, point and series.
 
         """
+        from cluster.analysis.rates import with_rates  # noqa: PLC0415 - only for summaries
         from cluster.analysis.summarize import summarize  # noqa: PLC0415 - it imports NumPy
 
-        return summarize(self.measurements, self.record.definitions.values(), _route(self.record))
+        definitions = self.record.definitions.values()
+        return summarize(
+            with_rates(self.measurements, definitions), definitions, _route(self.record)
+        )
 
 
 class Taking(msgspec.Struct, frozen=True, kw_only=True):

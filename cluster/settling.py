@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cluster.jobs import Job
+    from cluster.model import Definition
     from cluster.onhost import Wrote
     from cluster.runs import Run
 
@@ -191,12 +192,17 @@ def _add_missing(job: Job, folder: Path) -> None:
 
 
 def _keep_measured(folder: Path) -> None:
-    """Keep one definition of each metric that was measured: that of how it was."""
+    """Keep one definition of each metric that was measured, and its rates: that of how it was."""
     run = runs.read(folder)
     known = run.record.definitions
     used = {m.definition for m in run.measurements}
     measured = {known[which].metric for which in used & set(known)}
-    kept = {k: of for k, of in known.items() if k in used or of.metric not in measured}
+
+    def stays(definition: Definition) -> bool:
+        taken = definition.rate_of or definition.id
+        return taken in used or taken not in known or known[taken].metric not in measured
+
+    kept = {key: definition for key, definition in known.items() if stays(definition)}
     if kept != known:
         runs.write(folder, msgspec.structs.replace(run.record, definitions=kept))
 
