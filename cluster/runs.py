@@ -88,7 +88,11 @@ def _route(record: Record) -> Route:
     if len(hosts) == 1:
         return Route()
     links = {machine.address: machine.link for machine in machines if machine.address in hosts}
-    return Route(links=tuple(links.values()), sender=pair[0] if pair else None)
+    return Route(
+        links=tuple(links.values()),
+        sender=pair[0] if pair else None,
+        ranks=layout.size if pair is None else len(pair),
+    )
 
 
 def _taking(record: Record) -> Taking:
