@@ -19,7 +19,7 @@ MOST_RANKS = 100_000
 
 Scalar = int | float | str
 Status = Literal["planned", "running", "done", "failed", "interrupted"]
-Aggregation = Literal["each rank", "one rank", "slowest rank"]
+Aggregation = Literal["each rank", "one rank", "slowest rank", "mean of ranks", "all ranks"]
 Flow = Literal["", "one way", "both ways"]
 
 HEADERS = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
@@ -277,7 +277,8 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
         clock: that is read.
         synchronisation: of the ranks before a value is taken.
         warm_up: what is done before the first value.
-        aggregation: how the ranks' values become one series.
+        aggregation: how the ranks' values become one series; foreign tools print one value for
+            the `mean of ranks`, or for `all ranks` together.
         flow: which directions of a link the bytes of a value take at once; `one way` and
             `both ways` have a bound by its bandwidth, and nothing (as for a latency) has none.
 

@@ -1,0 +1,165 @@
+"""A log to results: every line is offered to the parsers whose words are in the log."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from cluster import plugins
+from cluster.errors import ParseError
+from cluster.foreign import Parsed, Reading, Unread
+from cluster.logtext import LONGEST, Document, Lines, pieces
+from cluster.parsers import Parser
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+EXAMPLES = 5  # lines that nobody understood, kept to be shown
+HEAD = 1 << 16  # characters of a document that show what it is
+SHOWN = 200  # characters of such a line
+_FENCE = re.compile(r"[ \t]*(?:```|~~~)")
+
+
+def read(chunks: Iterable[bytes], format_: str = "") -> Reading:
+    """Read a log.
+
+    Args:
+        chunks: its bytes, in portions of any size.
+        format_: the name of the parser to use; those that recognise it, if empty.
+
+    Returns:
+        What it says; its memory does not grow with the log, but for JSON documents and values.
+
+    Raises:
+        SpecError: there is no such parser.
+        ParseError: nothing in it was understood.
+
+    """
+    reader = _Reader(format_)
+    for piece in pieces(chunks):
+        if isinstance(piece, Document):
+            reader.document(piece)
+        else:
+            reader.lines(piece)
+    return reader.reading()
+
+
+class _Reader:
+    """Offers lines to parsers, the one that took the last line first."""
+
+    def __init__(self, format_: str) -> None:
+        self._forced = format_
+        self._idle = [plugins.load(Parser, n) for n in ((format_,) if format_ else _names())]
+        self._active: list[Parser] = []
+        if format_:
+            self._active, self._idle = self._idle, []
+        self._results: list[Parsed] = []
+        self._lines = self._unread = 0
+        self._examples: list[Unread] = []
+        self._last = ""  # line that was taken
+
+    def lines(self, piece: Lines) -> None:
+        """Read some lines."""
+        self._wake(piece.text)
+        lines = piece.text.split("\n")
+        end = lines.pop()
+        fenced = "```" in piece.text or "~~~" in piece.text
+        for number, line in enumerate(lines, piece.first):
+            if fenced and _FENCE.match(line):
+                self._part(piece.text)
+            elif not self._offer(line, number) and line and not line.isspace():
+                self._miss(number, line)
+        if end.strip():
+            self._cut(end, piece.first + len(lines))
+
+    def document(self, piece: Document) -> None:
+        """Read a JSON document; one that nobody knows may be lines after all."""
+        self._wake(piece.text[:HEAD])
+        for parser in self._active:
+            if parser.take_document(piece.text, piece.first):
+                self._lines += piece.text.count("\n") or 1
+                return
+        self.lines(Lines(first=piece.first, text=piece.text))
+
+    def reading(self) -> Reading:
+        """Give what was read."""
+        self._collect()
+        if not self._results:
+            raise self._nothing()
+        return Reading(
+            results=tuple(sorted(self._results, key=lambda result: result.first)),
+            lines=self._lines,
+            unread=self._unread,
+            examples=tuple(self._examples),
+        )
+
+    def _wake(self, text: str) -> None:
+        awake = [parser for parser in self._idle if parser.recognises(text)]
+        if awake:
+            self._idle = [parser for parser in self._idle if parser not in awake]
+            self._active += awake
+
+    def _offer(self, line: str, number: int) -> bool:
+        if len(line) > LONGEST:
+            return False
+        active = self._active
+        for at, parser in enumerate(active):
+            if parser.take(line, number):
+                if at:  # it likely takes the next one, too
+                    active.insert(0, active.pop(at))
+                self._last = line
+                self._lines += 1
+                return True
+        return False
+
+    def _cut(self, line: str, number: int) -> None:
+        """Read a last line without an end: its last number may be cut.
+
+        Pasted text often lacks only the newline. It is taken if the line before it had as many
+        columns, and as many decimals in the last of them.
+        """
+        if line[-1:].isdigit() or line[-1:] == ".":
+            same = len(line.split()) == len(self._last.split())
+            if not (same and _decimals(line) == _decimals(self._last)):
+                self._miss(number, line)
+                return
+        if not self._offer(line, number):
+            self._miss(number, line)
+
+    def _miss(self, number: int, line: str) -> None:
+        self._lines += 1
+        self._unread += 1
+        if len(self._examples) < EXAMPLES:
+            self._examples.append(Unread(line=number, text=line.strip()[:SHOWN]))
+
+    def _part(self, text: str) -> None:
+        """Begin anew: what stands between the fences of a document is a log of its own."""
+        self._collect()
+        self._active = [type(parser)() for parser in self._active]
+        self._wake(text)
+
+    def _collect(self) -> None:
+        for parser in self._active:
+            self._results += parser.results()
+
+    def _nothing(self) -> ParseError:
+        first = self._examples[0] if self._examples else None
+        known = ", ".join(_names())
+        if first is None:
+            return ParseError("The log is empty.", remedy=f"Formats: {known}")
+        named = f"as {self._forced} " if self._forced else ""
+        return ParseError(
+            f"Nothing in {self._lines} line(s) could be read {named}(line {first.line} is the "
+            "first of them).",
+            line=first.text,
+            remedy=f"Name its format: --format NAME, of {known}",
+        )
+
+
+def _names() -> tuple[str, ...]:
+    return plugins.names(Parser)
+
+
+def _decimals(line: str) -> int:
+    _, point, decimals = line.rstrip().rpartition(" ")[2].partition(".")
+    return len(decimals) if point else -1
