@@ -162,12 +162,15 @@ def _returned(text: str) -> str:
 def _unlabelled(text: str) -> str:
     head = text.split("\n", SAMPLE)[:SAMPLE]
     head = [line for line in head if line.strip()]
+    if _is_numbered(head):
+        text = _NUMBERED.sub("", text)
+        head = [_NUMBERED.sub("", line) for line in head]
     for habit in _HABITS:
         having = sum(habit.match(line) is not None for line in head)
         if having * 2 > len(head):
             text = habit.sub("", text)
             head = [habit.sub("", line) for line in head]
-    return _NUMBERED.sub("", text) if _is_numbered(head) else text
+    return text
 
 
 def _is_numbered(head: list[str]) -> bool:

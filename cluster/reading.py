@@ -10,6 +10,7 @@ from cluster.errors import ParseError
 from cluster.foreign import Parsed, Reading, Unread
 from cluster.logtext import LONGEST, Document, Lines, pieces
 from cluster.parsers import Parser
+from cluster.parsers import number as parsed_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 EXAMPLES = 5  # lines that nobody understood, kept to be shown
 HEAD = 1 << 16  # characters of a document that show what it is
 SHOWN = 200  # characters of such a line
-_FENCE = re.compile(r"[ \t]*(?:```|~~~)")
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
 def read(chunks: Iterable[bytes], format_: str = "") -> Reading:
@@ -53,24 +54,24 @@ class _Reader:
         self._active: list[Parser] = []
         if format_:
             self._active, self._idle = self._idle, []
+        marks = sorted((mark for parser in self._idle for mark in parser.marks), reverse=True)
+        self._marks = re.compile("|".join(re.escape(mark) for mark in marks))
         self._results: list[Parsed] = []
         self._lines = self._unread = 0
         self._examples: list[Unread] = []
         self._last = ""  # line that was taken
 
     def lines(self, piece: Lines) -> None:
-        """Read some lines."""
-        self._wake(piece.text)
-        lines = piece.text.split("\n")
-        end = lines.pop()
-        fenced = "```" in piece.text or "~~~" in piece.text
-        for number, line in enumerate(lines, piece.first):
-            if fenced and _FENCE.match(line):
-                self._part(piece.text)
-            elif not self._offer(line, number) and line and not line.isspace():
-                self._miss(number, line)
+        """Read some lines; what stands between the fences of a document is a log of its own."""
+        text, newline, end = piece.text.rpartition("\n")
+        at, number = 0, piece.first
+        for fence in _FENCE.finditer(text) if "```" in text or "~~~" in text else ():
+            number += self._some(text[at : fence.start()], number)
+            self._begin_anew()
+            at = fence.start()
+        number += self._some(text[at:] + newline, number)
         if end.strip():
-            self._cut(end, piece.first + len(lines))
+            self._cut(end, number)
 
     def document(self, piece: Document) -> None:
         """Read a JSON document; one that nobody knows may be lines after all."""
@@ -93,11 +94,31 @@ class _Reader:
             examples=tuple(self._examples),
         )
 
-    def _wake(self, text: str) -> None:
-        awake = [parser for parser in self._idle if parser.recognises(text)]
-        if awake:
-            self._idle = [parser for parser in self._idle if parser not in awake]
-            self._active += awake
+    def _some(self, text: str, first: int) -> int:
+        """Offer lines to the parsers that are awake; what they miss may wake others."""
+        if not self._active:
+            self._wake(text)
+        rest = text
+        for parser in self._active:
+            rest, taken = parser.skim(rest, first)
+            self._lines += taken
+        numbered = enumerate(rest.split("\n"), first)
+        missed = [(n, line) for n, line in numbered if line and not self._offer(line, n)]
+        while missed and self._wake("\n".join(line for _, line in missed)):
+            missed = [(n, line) for n, line in missed if not self._offer(line, n)]
+        for number, line in missed:
+            if not line.isspace() and not _FENCE.match(line):
+                self._miss(number, line)
+        return text.count("\n")
+
+    def _wake(self, text: str) -> bool:
+        if not self._idle:
+            return False
+        found = "\n".join(set(self._marks.findall(text)))
+        awake = [parser for parser in self._idle if any(mark in found for mark in parser.marks)]
+        self._idle = [parser for parser in self._idle if parser not in awake]
+        self._active += awake
+        return bool(awake)
 
     def _offer(self, line: str, number: int) -> bool:
         if len(line) > LONGEST:
@@ -115,15 +136,15 @@ class _Reader:
     def _cut(self, line: str, number: int) -> None:
         """Read a last line without an end: its last number may be cut.
 
-        Pasted text often lacks only the newline. It is taken if the line before it had as many
+        Pasted text often lacks only the newline. It is taken if the line before it had such
         columns, and as many decimals in the last of them.
         """
-        if line[-1:].isdigit() or line[-1:] == ".":
-            same = len(line.split()) == len(self._last.split())
-            if not (same and _decimals(line) == _decimals(self._last)):
-                self._miss(number, line)
-                return
-        if not self._offer(line, number):
+        ends_whole = not (line[-1:].isdigit() or line[-1:] == ".")
+        shape = _shape(line)
+        # Rows of whole numbers alone say nothing: the header of a matrix looks like them.
+        if ends_whole or (shape == _shape(self._last) and set(shape) != {"whole"}):
+            self._some(line, number)
+        else:
             self._miss(number, line)
 
     def _miss(self, number: int, line: str) -> None:
@@ -132,11 +153,12 @@ class _Reader:
         if len(self._examples) < EXAMPLES:
             self._examples.append(Unread(line=number, text=line.strip()[:SHOWN]))
 
-    def _part(self, text: str) -> None:
-        """Begin anew: what stands between the fences of a document is a log of its own."""
+    def _begin_anew(self) -> None:
         self._collect()
-        self._active = [type(parser)() for parser in self._active]
-        self._wake(text)
+        self._idle = [type(parser)() for parser in (*self._idle, *self._active)]
+        self._active = []
+        if self._forced:
+            self._active, self._idle = self._idle, []
 
     def _collect(self) -> None:
         for parser in self._active:
@@ -160,6 +182,14 @@ def _names() -> tuple[str, ...]:
     return plugins.names(Parser)
 
 
-def _decimals(line: str) -> int:
-    _, point, decimals = line.rstrip().rpartition(" ")[2].partition(".")
-    return len(decimals) if point else -1
+def _shape(line: str) -> list[str]:
+    """Give what kind each column is, and how many decimals the last has."""
+    cells = line.split()
+    kinds = [_kind(cell) for cell in cells]
+    return [*kinds[:-1], kinds[-1] + "d" * len(cells[-1].partition(".")[2])] if cells else []
+
+
+def _kind(cell: str) -> str:
+    if parsed_number(cell) is None:
+        return "word"
+    return "decimal" if "." in cell else "whole"

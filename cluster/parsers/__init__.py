@@ -37,22 +37,10 @@ class Parser(Plugin):
     folder: ClassVar[str] = "cluster.parsers"
 
     marks: ClassVar[tuple[str, ...]]
-    """Words of which at least one is in every log of this format."""
+    """Words of which at least one is in every log of this format: it is recognised by them."""
 
     definitions: ClassVar[tuple[Definition, ...]]
     """Of all metrics that it can read: unit, direction, and what exactly the tool measured."""
-
-    def recognises(self, text: str) -> bool:
-        """Tell whether a text may be of this format: quickly, for it is asked of each megabyte.
-
-        Args:
-            text: a part of a log; its own lines are offered to `take` from there on.
-
-        Returns:
-            Whether one of `marks` is in it.
-
-        """
-        return any(mark in text for mark in self.marks)
 
     @abstractmethod
     def take(self, line: str, number: int) -> bool:
@@ -66,6 +54,20 @@ class Parser(Plugin):
             Whether it was understood.
 
         """
+
+    def skim(self, text: str, number: int) -> tuple[str, int]:
+        """Take many lines at once, where logs are too large to look at each by itself.
+
+        Args:
+            text: of many lines.
+            number: of the first of them in the log, from 1.
+
+        Returns:
+            The text, in which each line that was taken is empty now, and how many these are.
+
+        """
+        del number
+        return text, 0
 
     def take_document(self, text: str, number: int) -> bool:
         """Read a JSON document, if it is one of ours.
