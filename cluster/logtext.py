@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 LONGEST = 8192  # characters of a line that a parser is shown; a line of no tool is longer
 PORTION = 1 << 20  # characters handled at once; binary data without a newline is cut there
+UTF8 = "utf-8-sig"
 SAMPLE = 64  # lines at the head of a portion that show what stands before each line
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\^_])")
@@ -113,13 +114,33 @@ def decoded(chunks: Iterable[bytes]) -> Iterator[str]:
         yield decoder.decode(b"", final=True)
 
 
+def as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Give a log in UTF-16 as one in UTF-8, and any other as it is.
+
+    Args:
+        chunks: its bytes.
+
+    Yields:
+        Bytes.
+
+    """
+    encoding = ""
+    decoder = None
+    for chunk in chunks:
+        if not encoding:
+            encoding = _encoding(chunk)
+            if encoding != UTF8:
+                decoder = codecs.getincrementaldecoder(encoding)("replace")
+        yield decoder.decode(chunk).encode() if decoder else chunk
+
+
 def _encoding(head: bytes) -> str:
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
     even, odd = head[:256:2], head[1:256:2]
     if odd and odd.count(0) > len(odd) // 2 and not even.count(0):
         return "utf-16-le"
-    return "utf-8-sig"
+    return UTF8
 
 
 def _portions(texts: Iterable[str]) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from cluster import plugins
@@ -50,12 +51,12 @@ class _Reader:
 
     def __init__(self, format_: str) -> None:
         self._forced = format_
-        self._idle = [plugins.load(Parser, n) for n in ((format_,) if format_ else _names())]
+        names = (format_,) if format_ else _names()
+        self._idle = [_parser(name)() for name in names]
         self._active: list[Parser] = []
         if format_:
             self._active, self._idle = self._idle, []
-        marks = sorted((mark for parser in self._idle for mark in parser.marks), reverse=True)
-        self._marks = re.compile("|".join(re.escape(mark) for mark in marks))
+        self._marks = _marks(names)
         self._results: list[Parsed] = []
         self._lines = self._unread = 0
         self._examples: list[Unread] = []
@@ -176,6 +177,18 @@ class _Reader:
             line=first.text,
             remedy=f"Name its format: --format NAME, of {known}",
         )
+
+
+@cache
+def _parser(name: str) -> type[Parser]:
+    """Import a parser once: thousands of files may be read one after another."""
+    return plugins.find(Parser, name)
+
+
+@cache
+def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
+    marks = sorted({mark for name in names for mark in _parser(name).marks}, reverse=True)
+    return re.compile("|".join(re.escape(mark) for mark in marks))
 
 
 def _names() -> tuple[str, ...]:

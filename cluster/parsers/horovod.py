@@ -1,7 +1,8 @@
 """Horovod's synthetic benchmarks, for PyTorch, TensorFlow and MXNet.
 
-A line of an iteration is of one GPU (or CPU); some versions print that of all there, without saying
-so, which the last line tells. That is of all together. What stands behind +- is 1.96 standard deviations.
+A line of an iteration is of one GPU (or CPU). Some versions print that of all there, without saying
+so: the last lines, of one and of all, tell which it is. What stands behind +- is 1.96 standard
+deviations.
 """
 
 from __future__ import annotations

@@ -194,7 +194,6 @@ class _Test:
             sheet.fail(
                 "there is no report of the whole test: it was stopped, or the log is cut off"
             )
-        sheet.note("its MBytes are 2**20 bytes, its Mbits 1e6 bits")
         return sheet.parsed()
 
     def _definition(self) -> Definition:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from cluster.foreign import Parsed
     from cluster.model import Scalar
 
+ONLY_SENT = "there is only the sender's figure: some of its bytes may not have arrived"
+
 _iperf = partial(
     Definition,
     benchmark="iperf3",
@@ -197,14 +199,9 @@ class _Text:
                 sheet.add(RECEIVED if role == "receiver" else SENT, total, params)
         if sheet.empty and self.is_begun:
             sheet.fail("there are no totals: it was stopped, or the log is cut off")
-        _judge(sheet, {role for role, _ in self._totals})
+        if self._totals and "receiver" not in {role for role, _ in self._totals}:
+            sheet.note(ONLY_SENT)
         return sheet.parsed()
-
-
-def _judge(sheet: Sheet, roles: set[str]) -> None:
-    if "receiver" not in roles and roles:
-        sheet.note("there is only the sender's figure: some of its bytes may not have arrived")
-    sheet.note("its MBytes are 2**20 bytes, its Mbits 1e6 bits")
 
 
 class _Sum(msgspec.Struct):
@@ -316,5 +313,5 @@ class _Document(msgspec.Struct):
             sheet.add(JITTER, udp.jitter_ms / 1e3, params)
         if udp is not None and udp.lost_percent is not None:
             sheet.add(LOST, udp.lost_percent, params)
-        if self.end is not None:
-            _judge(sheet, {"receiver"} if received is not None else {"sender"})
+        if received is None and end.sum_sent is not None:
+            sheet.note(ONLY_SENT)

@@ -1,7 +1,8 @@
 """Lines of any training program that say how much it did per second.
 
-`Images/sec: 100702.49`, `Throughput: 1965.668 images/s`, `train_throughput : 6638.0`,
-`Throughput Average (sentences/sec) = 52.31`. Whether that is of one process or of all, the line does not say.
+Such as `Images/sec: 100702.49`, `Throughput: 1965.668 images/s`, `train_throughput : 6638.0` and
+`Throughput Average (sentences/sec) = 52.31`. Whether that is of one process or of all, the line
+does not say.
 """
 
 from __future__ import annotations
