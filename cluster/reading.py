@@ -76,12 +76,15 @@ class _Reader:
 
     def document(self, piece: Document) -> None:
         """Read a JSON document; one that nobody knows may be lines after all."""
-        self._wake(piece.text[:HEAD])
-        for parser in self._active:
-            if parser.take_document(piece.text, piece.first):
-                self._lines += piece.text.count("\n") or 1
-                return
-        self.lines(Lines(first=piece.first, text=piece.text))
+        if self._take_document(piece) or (
+            self._wake(piece.text[:HEAD]) and self._take_document(piece)
+        ):
+            self._lines += piece.text.count("\n") or 1
+        else:
+            self.lines(Lines(first=piece.first, text=piece.text))
+
+    def _take_document(self, piece: Document) -> bool:
+        return any(parser.take_document(piece.text, piece.first) for parser in self._active)
 
     def reading(self) -> Reading:
         """Give what was read."""
@@ -124,11 +127,10 @@ class _Reader:
     def _offer(self, line: str, number: int) -> bool:
         if len(line) > LONGEST:
             return False
-        active = self._active
-        for at, parser in enumerate(active):
+        for at, parser in enumerate(self._active):
             if parser.take(line, number):
                 if at:  # it likely takes the next one, too
-                    active.insert(0, active.pop(at))
+                    self._active.insert(0, self._active.pop(at))
                 self._last = line
                 self._lines += 1
                 return True

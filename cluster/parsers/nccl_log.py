@@ -14,14 +14,14 @@ from cluster.foreign import NcclEdge, NcclLog, NcclRank, NcclTree, Setting
 from cluster.parsers import Parser, Sheet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from cluster.foreign import Parsed
     from cluster.model import Definition
 
 INFO = "NCCL INFO "
 MOST = 200  # warnings that are kept
-MOST_SEEN = 10_000  # messages that are remembered, for they come again
+MOST_SEEN = 100_000  # messages that are remembered, for they come again
 
 _EDGE = re.compile(
     r"\w+ (\d{1,4})(?:/\d+)? : (\d{1,7})(?:\[\w+\])?(?: -> (\d{1,7})(?:\[\w+\])?)?"
@@ -54,13 +54,8 @@ _SERIOUS = re.compile(
 )
 
 
-# Nearly all lines of a large log are such links; a line that is torn does not fit.
-_LINKS = re.compile(
-    r"\n(?:\[[^\]\n]*\] )?(?:\S+ \[\w*\] )?NCCL INFO "
-    r"\w+ (\d{1,4})(?:/\d+)? : (\d{1,7})(?:\[\w+\])? -> (\d{1,7})(?:\[\w+\])?(?: \[\w+\])? "
-    r"via ((?:P2P|SHM|NET)/[\w/()]+)[ \t]*(?=\n)"
-)
-PARTS = 5  # of what splitting at them yields: the text before, and four groups
+_MESSAGE = re.compile(f"{INFO}(.*)")
+COMM = "comm 0x"  # messages whose prefix, with the host, matters
 
 
 class NcclDebug(Parser):
@@ -75,7 +70,7 @@ class NcclDebug(Parser):
         self._edges: dict[tuple[str, str | None, str], int] = {}  # to a bit per channel
         self._vias: set[str] = set()  # that were found to be whole
         self._rings: dict[int, tuple[int, ...]] = {}
-        self._seen: set[str] = set()  # messages of trees
+        self._seen: set[str] = set()  # messages that were read
         self._trees: dict[tuple[str, str], tuple[str, str]] = {}
         self._size = 0  # of the largest communicator
         self._ranks: dict[int, NcclRank] = {}  # of it
@@ -88,16 +83,11 @@ class NcclDebug(Parser):
         self._interfaces: dict[str, None] = {}
         self._settings: dict[str, str] = {}
         self._warnings: dict[str, None] = {}
-        self._words: dict[str, Callable[[str, str], None]] = {
+        self._words: dict[str, Callable[[str], None]] = {
             "Channel": self._link,
             "Ring": self._link,
             "Coll": self._link,
             "Trees": self._tree,
-            "comm": self._comm,
-            "ncclCommInitRank": self._comm,
-            "ncclCommInitAll": self._comm,
-            "ncclCommInitRankConfig": self._comm,
-            "ncclCommSplit": self._comm,
             "Using": self._using,
             "Connected": self._connect,
         }
@@ -107,29 +97,33 @@ class NcclDebug(Parser):
         at = line.find(INFO)
         if at < 0:
             return self._other(line, number)
-        if not self._first:
-            self._first = number
+        self._first = self._first or number
         message = line[at + len(INFO) :]
-        handler = self._words.get(message.partition(" ")[0])
-        if handler is not None:
-            handler(message, line[:at])
-        else:
-            self._rare(message)
+        if COMM in message:
+            self._comm(message, line[:at])
+        self._new((message,))
         return True
 
     def skim(self, text: str, number: int) -> tuple[str, int]:
-        """Take the links, unless one names a transport that does not exist."""
-        parts = _LINKS.split(text)
-        links = set(
-            zip(parts[1::PARTS], parts[2::PARTS], parts[3::PARTS], parts[4::PARTS], strict=True)
-        )
-        if not all(_VIA.fullmatch(via) for via in {link[-1] for link in links}):
-            return text, 0
-        for channel, source, target, via in links:
-            self._edge(channel, (source, target, via))
-        if links and not self._first:
-            self._first = number
-        return "\n".join(parts[::PARTS]), len(parts) // PARTS
+        """Take what NCCL says of no one rank: ranks and communicators repeat it, read it once."""
+        lines = text.split("\n")
+        rest = ["" if INFO in line and COMM not in line else line for line in lines]
+        taken = rest.count("") - lines.count("")
+        if taken:
+            self._first = self._first or number + next(
+                at for at, (old, new) in enumerate(zip(lines, rest, strict=True)) if old != new
+            )
+            self._new(dict.fromkeys(_MESSAGE.findall(text)))
+        return "\n".join(rest), taken
+
+    def _new(self, messages: Iterable[str]) -> None:
+        """Read the messages that have not come before."""
+        for message in [message for message in messages if message not in self._seen]:
+            handler = self._words.get(message[: message.find(" ")], self._rare)
+            handler(message)
+            self._seen.add(message)
+        if len(self._seen) > MOST_SEEN:
+            self._seen.clear()  # they would only be read again
 
     def _other(self, line: str, number: int) -> bool:
         version, warning, oldest = (
@@ -151,7 +145,7 @@ class NcclDebug(Parser):
         self._first = self._first or number
         return True
 
-    def _link(self, message: str, _: str) -> None:
+    def _link(self, message: str) -> None:
         """Read what carries a channel from one rank to another, or the order of its ring."""
         match = _EDGE.match(message)
         if match is None:
@@ -164,9 +158,7 @@ class NcclDebug(Parser):
                 self._tear(message)
                 return
             self._vias.add(via)
-        self._edge(channel, (source, target, via))
-
-    def _edge(self, channel: str, key: tuple[str, str | None, str]) -> None:
+        key = (source, target, via)
         self._edges[key] = self._edges.get(key, 0) | 1 << int(channel)
 
     def _tear(self, message: str) -> None:
@@ -184,11 +176,7 @@ class NcclDebug(Parser):
         elif "->" not in message or " via" in message or message.rstrip().endswith("->"):
             self._tear(message)  # else it is a line of the search for graphs
 
-    def _tree(self, message: str, _: str) -> None:
-        if message in self._seen:
-            return  # another communicator of the same ranks
-        if len(self._seen) < MOST_SEEN:
-            self._seen.add(message)
+    def _tree(self, message: str) -> None:
         for channel, left, rank, right in _TREE.findall(message):
             self._trees[channel, rank] = (left, right)
 
@@ -216,12 +204,12 @@ class NcclDebug(Parser):
             bus=match[5] or old.bus,
         )
 
-    def _using(self, message: str, _: str) -> None:
+    def _using(self, message: str) -> None:
         network, name = message.partition("etwork ")[1:]
         if network:
             self._networks[name.strip()] = None
 
-    def _connect(self, message: str, _: str) -> None:
+    def _connect(self, message: str) -> None:
         self._connected |= message.startswith(("Connected all rings", "Connected all trees"))
 
     def _rare(self, message: str) -> None:
