@@ -48,6 +48,7 @@ TOP1 = _row(metric="top1", unit="fraction", what="top-1 accuracy, of 1")
 TOP5 = _row(metric="top5", unit="fraction", what="top-5 accuracy, of 1")
 
 _RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*$")
+_COLUMN = re.compile(r"processing rate|throughput(?! is)\b|scaling efficiency|expected results")
 _COMMENT = re.compile(r"\s*<!--\s*(.*?)\s*-->\s*$")
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _RATE = re.compile(r"~?\s*(\d[\d.,]*)\s*(?:images?|img)/s(?:ec)?\b", re.IGNORECASE)
@@ -71,6 +72,7 @@ class Tables(Parser):
         self._sheets: list[Sheet] = []
         self._heading = ""
         self._columns: list[str] = []
+        self._is_new = False  # the header was the last line
 
     def take(self, line: str, number_: int) -> bool:
         """Read a heading, a header or a row."""
@@ -84,20 +86,17 @@ class Tables(Parser):
             if not comment and line.strip():
                 self._columns = []
             return False
-        if _RULE.match(line.strip()):
-            return bool(self._columns)
-        if not self._columns:
-            return self._header(cells, number_)
-        return self._row(cells, commented=comment is not None)
-
-    def _header(self, cells: list[str], number_: int) -> bool:
         names = [cell.lower() for cell in cells]
-        known = ("processing rate", "throughput", "scaling efficiency", "expected results")
-        if not any(name.startswith(known) for name in names):
-            return False
-        self._columns = names
-        self._sheets.append(Sheet("tables", number_, self._heading or "table"))
-        return True
+        if any(map(_COLUMN.match, names)):
+            self._columns, self._is_new = names, True
+            self._sheets.append(Sheet("tables", number_, self._heading or "table"))
+            return True
+        if _RULE.match(line.strip()):
+            if not self._is_new:  # the line before was the header of another table
+                self._columns = []
+            return self._is_new
+        self._is_new = False
+        return bool(self._columns) and self._row(cells, commented=comment is not None)
 
     def _row(self, cells: list[str], *, commented: bool) -> bool:
         """Read a row; ragged ones have fewer cells, and their last are missing."""

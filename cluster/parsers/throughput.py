@@ -50,7 +50,7 @@ _END = r"(?![\w.,])"
 
 # word, then number: `Images/sec: 1.0`, `Throughput Average (sentences/sec) = 52.31`
 _BEFORE = re.compile(
-    rf"\s*(?:\S{{1,40}} ){{0,6}}?(?:throughput[\w -]{{0,40}}\()?"
+    rf"\s*(?:\S{{1,40}} ){{0,6}}?(?:\S{{0,40}}?throughput[\w -]{{0,40}}\()?"
     rf"(?P<word>{_WORD})/s(?:ec(?:ond)?)?\)?\s*[:=]\s*{_NUMBER}{_END}",
     re.IGNORECASE,
 )
