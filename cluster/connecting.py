@@ -231,11 +231,15 @@ def _not_let_in(error: AuthFailure, where: str, identity: Identity) -> Unreachab
     )
 
 
+def _why(error: Exception) -> str:
+    if str(error) == NEVER_BEGAN:
+        return f"it does not begin to speak SSH within {CONNECT_TIMEOUT:g} s"
+    return (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
+
+
 def _translated(error: Exception, where: str, state: str) -> Unreachable:
     """Say what a failed attempt to connect means."""
-    if str(error) == NEVER_BEGAN:
-        error = TimeoutError(f"it does not begin to speak SSH within {CONNECT_TIMEOUT:g} s")
-    why = (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
+    why = _why(error)
     match error:
         case socket.gaierror():
             return Unreachable(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.analysis.rates import factor
 from cluster.model import HEADERS, Definition, Link, Summary, Value
 from cluster.units import format_point
 
@@ -30,14 +31,16 @@ class Route(Value, frozen=True, kw_only=True):
         sender: the rank that only sends, if each rank has times of its own: its time ends when its
             buffer is free again, with the last megabytes still in the kernel's, so no link bounds
             it.
+        ranks: that take part.
 
     """
 
     links: tuple[Link | None, ...] = ()
     sender: int | None = None
+    ranks: int = 1
 
 
-def goodput(link: Link) -> float:
+def goodput(link: Link, flows: int = 1) -> float:
     """Give the most data that TCP over IPv4 can bring through a link in one direction.
 
     Each packet of MTU bytes carries MTU - E - 52 bytes of data (IPv4 20, TCP 20, its timestamps
@@ -46,26 +49,29 @@ def goodput(link: Link) -> float:
 
     Args:
         link: the link.
+        flows: connections at once, each of which may have a limit of its own.
 
     Returns:
         Bytes per second.
 
     """
-    return link.rate * (link.mtu - link.encapsulation - HEADERS) / (link.mtu + FRAME)
+    rate = link.rate if link.flow is None else min(link.rate, flows * link.flow)
+    return rate * (link.mtu - link.encapsulation - HEADERS) / (link.mtu + FRAME)
 
 
-def bound(definition: Definition, links: Iterable[Link | None]) -> float | None:
+def bound(definition: Definition, links: Iterable[Link | None], flows: int = 1) -> float | None:
     """Give the highest rate that links allow a metric: that of the slowest of them.
 
     Args:
         definition: of the metric; bytes that flow both ways have both directions of a link.
         links: of the hosts that take part.
+        flows: connections at once in each direction.
 
     Returns:
         Bytes per second; none if no bandwidth bounds the metric, or a link is not known.
 
     """
-    known = [None if link is None else goodput(link) for link in links]
+    known = [None if link is None else goodput(link, flows) for link in links]
     rates = [rate for rate in known if rate is not None]
     if not definition.flow or not rates or len(rates) < len(known):
         return None
@@ -85,9 +91,14 @@ def judged(summary: Summary, definition: Definition, size: int, route: Route) ->
         The summary; as it was, if there is no bound.
 
     """
-    rate = bound(definition, route.links)
+    flows = summary.params.get("streams", 1)
+    rate = bound(definition, route.links, flows if isinstance(flows, int) else 1)
     if rate is None or (route.sender is not None and summary.params.get("rank") == route.sender):
         return summary
+    if definition.factor:
+        rate /= _crossing(definition, route)
+    if definition.rate == "bus":
+        rate *= factor(definition.factor, route.ranks)
     if summary.unit == "B/s":
         return msgspec.structs.replace(summary, bound=rate, share=summary.median / rate)
     if not size:
@@ -95,6 +106,19 @@ def judged(summary: Summary, definition: Definition, size: int, route: Route) ->
     shortest = size / rate
     share = shortest / summary.median if summary.median > 0 else math.inf
     return msgspec.structs.replace(summary, bound=shortest, share=share)
+
+
+def _crossing(definition: Definition, route: Route) -> float:
+    """Give the share of a collective's size that must pass a host's link, in one direction.
+
+    The ranks of a host can share what comes to it, or sum up before it goes: for N hosts it is the
+    factor of N participants (a lower bound for any algorithm whose switches do not sum: E. Chan et
+    al., "Collective communication: theory, practice, and experience", CCPE 19, 2007). In an
+    alltoall each rank needs its own.
+    """
+    hosts = len(route.links)
+    each = route.ranks / hosts if definition.flow == "between ranks" else 1.0
+    return factor(definition.factor, hosts) * each
 
 
 def doubts(summaries: Iterable[Summary]) -> Iterator[str]:
