@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from cluster import journal, mesh, plugins, runs
+from cluster import hostkeys, journal, mesh, plugins, runs
 from cluster.benchmark import convert
+from cluster.cloud.keys import KNOWN
+from cluster.cloud.money import dollars
 from cluster.environment import check_tools, examine, install
 from cluster.errors import ClusterError, JobError, ProvisionError, SpecError, Timeout, tail
 from cluster.fanout import connect_all, on_each
@@ -27,6 +29,8 @@ from cluster.model import (
     Layout,
     Machine,
     Plan,
+    Price,
+    Receipt,
     Status,
     check_name,
 )
@@ -56,7 +60,7 @@ if TYPE_CHECKING:
 
     Tell = Callable[[str, str], None]
 
-CONNECT_WITHIN = 60.0  # seconds for all hosts to be reachable
+LAUNCH_PHASES = ("launch", "create", "running", "ssh")
 ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before
 TIMEOUT = 600.0  # seconds that a job may take if nothing else is said
 
@@ -75,7 +79,7 @@ def nothing(host: str, state: str) -> None:
     """Hear of a host, and do nothing."""
 
 
-def launch(
+def launch(  # noqa: PLR0913 - one parameter per field
     name: str,
     *,
     provider: str = "local",
@@ -84,6 +88,9 @@ def launch(
     placement: bool = False,
     instance: str | None = None,
     zone: str | None = None,
+    image: str | None = None,
+    spot: bool = False,
+    ttl: float | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Cluster:
     """Launch a cluster; it stays until `.down()`, or until the end of a `with` block.
@@ -98,6 +105,9 @@ def launch(
         placement: ask for machines close to one another (a placement group).
         instance: the provider's machine type.
         zone: the provider's zone.
+        image: what the machines start from; the provider's choice if not given.
+        spot: ask for spare machines, which may be taken away at any moment.
+        ttl: seconds after which the machines end by themselves; the provider's choice if not given.
         options: the provider's own options.
 
     Returns:
@@ -118,6 +128,9 @@ def launch(
             placement=placement,
             instance=instance,
             zone=zone,
+            image=image,
+            spot=spot,
+            ttl=ttl,
             options=given,
         )
     )
@@ -142,12 +155,15 @@ def default_hosts(provider: str, options: Mapping[str, str]) -> int:
     return chosen.default_hosts(dict(options))
 
 
-def launch_spec(spec: ClusterSpec, tell: Tell = nothing) -> Cluster:
+def launch_spec(
+    spec: ClusterSpec, tell: Tell = nothing, planned: tuple[Provider, Plan] | None = None
+) -> Cluster:
     """Launch the cluster that a spec describes.
 
     Args:
         spec: what is asked.
         tell: called with a machine and the state that it got to.
+        planned: what `plan_spec` gave, if it was asked before.
 
     Returns:
         The cluster.
@@ -158,34 +174,66 @@ def launch_spec(spec: ClusterSpec, tell: Tell = nothing) -> Cluster:
 
     """
     began = time.monotonic()
-    provider, plan = plan_spec(spec)
+    provider, plan = planned or plan_spec(spec)
     book = journal.of(spec.name)
+    resuming = False
     if book.entries():
+        if book.is_launching():
+            raise book.busy()
         known = attach(spec.name)
         if known.can_serve(spec):
             return known
-        _replace(known)
-    book.append(journal.Intended(spec=spec, at=time.time()))
-    try:
-        with book.launching():
-            with book.held():
-                machines = provider.create(spec, book)
-                book.append(journal.Created(machines=machines, costs=plan.costs))
-            cluster = Cluster(spec, book)
-            _connect(cluster, provider, tell)
-            book.append(journal.Launched())
-    except (ClusterError, ExceptionGroup, KeyboardInterrupt):
-        with suppress(SpecError):  # another process may have taken it down already
-            attach(spec.name).down(reachable=False)
-        raise
-    cluster.phases["launch"] = time.monotonic() - began
+        resuming = provider.resumes and known.is_unfinished(spec)
+        if not resuming:
+            _replace(known)
+    with book.launching(journal.Intended(spec=spec, at=time.time()), resuming=resuming):
+        cluster = _make(spec, provider, plan, book, tell)
+    cluster.note_launch(time.monotonic() - began)
     return cluster
+
+
+def _make(
+    spec: ClusterSpec, provider: Provider, plan: Plan, book: journal.Journal, tell: Tell
+) -> Cluster:
+    """Make the machines, and wait until they answer; if that fails, nothing is left."""
+    try:
+        with book.held():
+            machines = provider.create(spec, book)
+            expires = time.time() + plan.ttl if plan.ttl else None
+            book.append(
+                journal.Created(
+                    machines=machines, costs=plan.costs, price=plan.price, expires=expires
+                )
+            )
+        cluster = Cluster(spec, book)
+        _connect(cluster, provider, tell)
+        book.append(journal.Launched())
+    except (ClusterError, ExceptionGroup, KeyboardInterrupt) as error:
+        with suppress(SpecError):  # another process may have taken it down already
+            failed = attach(spec.name)
+            failed.down(reachable=False)
+            _add_cost(error, failed)
+        raise
+    return cluster
+
+
+def _add_cost(error: BaseException, cluster: Cluster) -> None:
+    """Say what a launch cost that came to nothing."""
+    receipt = cluster.receipt()
+    if isinstance(error, ClusterError) and receipt and receipt.dollars is not None:
+        existed = f"{receipt.hosts} machine(s) existed for {receipt.seconds:.0f} s"
+        error.means = f"{error.means}\n{existed}: ${receipt.dollars:.2f}.".strip()
 
 
 def _connect(cluster: Cluster, provider: Provider, tell: Tell) -> None:
     """Wait until every machine answers; of one that does not, show what it said."""
+    began = time.monotonic()
     try:
-        connect_all(cluster.shells(), CONNECT_WITHIN, tell)
+        connect_all(cluster.shells(), provider.ready_within, tell)
+        if provider.rotates_host_keys:
+            cluster.rotate_host_keys()
+        if cluster.costs:
+            cluster.note_connected(time.monotonic() - began)
     except Timeout as error:
         said = [provider.console(m) for m in cluster.machines if error.what.startswith(m.name)]
         means = "\n".join([error.means, *(tail(text) for text in said if text)])
@@ -256,8 +304,13 @@ class Cluster(Hosts):
         self._journal = book
         self.facts: tuple[Facts, ...] = ()
         self.costs = False
+        self.price: Price | None = None
+        self.expires: float | None = None
         self.phases: dict[str, float] = {}
         self._launched = False
+        self._since: float | None = None  # when machines that cost money were asked for
+        self._gone_at: float | None = None
+        self._looked_for = ""
         self._environment: Environment | None = None
         self._jobs: list[JobRecord] = []
         self._settled: set[str] = set()
@@ -291,8 +344,11 @@ class Cluster(Hosts):
         match entry:
             case journal.Intended():
                 self.at = entry.at
+            case journal.Ordered():
+                self._since = self._since or entry.at
             case journal.Created():
                 self.machines, self.costs = entry.machines, entry.costs
+                self.price, self.expires = entry.price, entry.expires
             case journal.Launched():
                 self._launched = True
             case journal.Examined():
@@ -320,6 +376,101 @@ class Cluster(Hosts):
             self.close()
             return False
         return True
+
+    def is_unfinished(self, spec: ClusterSpec) -> bool:
+        """Tell whether this is a launch of a spec that was interrupted, and could go on.
+
+        Args:
+            spec: what is asked.
+
+        Returns:
+            Whether nobody is at it any more, and it was not over.
+
+        """
+        return spec == self.spec and not self._launched
+
+    def note_launch(self, seconds: float) -> None:
+        """Keep how long our own launch took, and each of its phases.
+
+        Args:
+            seconds: in all.
+
+        """
+        timed = [e for e in self._journal.entries() if isinstance(e, journal.Timed)]
+        self.phases = {"launch": seconds, **{entry.phase: entry.seconds for entry in timed}}
+
+    def note_connected(self, seconds: float) -> None:
+        """Keep how long it took until every machine answered.
+
+        Args:
+            seconds: since they were there.
+
+        """
+        self._journal.append(journal.Timed(phase="ssh", seconds=seconds))
+
+    def rotate_host_keys(self) -> None:
+        """Give each machine a host key that nobody else has.
+
+        Raises:
+            ClusterError: it could not be done on one host.
+            ExceptionGroup: on several.
+
+        """
+        hosts = {machine.name: machine for machine in self.machines}
+        hostkeys.rotate(self.shells(), hosts, self._journal.folder / KNOWN)
+
+    @property
+    def looked_for(self) -> str:
+        """What of it is looked for, and where."""
+        return self._looked_for or plugins.load(Provider, self.spec.provider).looked_for(self.name)
+
+    def stop(self) -> None:
+        """Switch the machines off; results come home first.
+
+        Raises:
+            ClusterError: they cannot be, or were not.
+
+        """
+        with self._journal.held():
+            self._read_journal()
+            provider = plugins.load(Provider, self.spec.provider)
+            self._end_jobs("The cluster was stopped.")
+            self.close()
+            provider.stop(self.name, self.machines)
+
+    def start(self, tell: Tell = nothing) -> None:
+        """Switch the machines on again, and wait until they answer.
+
+        Args:
+            tell: called with a machine and the state that it got to.
+
+        Raises:
+            ClusterError: they cannot be, or were not.
+
+        """
+        with self._journal.held():
+            provider = plugins.load(Provider, self.spec.provider)
+            self.note_machines(provider.start(self.name, self.machines))
+        connect_all(self.shells(), provider.ready_within, tell)
+
+    def receipt(self) -> Receipt | None:
+        """Tell what the machines cost so far.
+
+        Returns:
+            The receipt; none if they cost nothing.
+
+        """
+        if self._since is None or not self.machines:
+            return None
+        seconds = (self._gone_at or time.time()) - self._since
+        price, hosts = self.price, len(self.machines)
+        return Receipt(
+            hosts=hosts,
+            seconds=seconds,
+            price=price,
+            dollars=None if price is None else dollars(price, hosts, seconds),
+            final=self._gone_at is not None,
+        )
 
     def install(self, programs: tuple[str, ...] = (), tell: Tell = nothing) -> None:
         """Install what benchmarks need on every host; where it is there already, do nothing.
@@ -371,7 +522,11 @@ class Cluster(Hosts):
 
         """
         self.machines = tuple(machines)
-        self._journal.append(journal.Created(machines=self.machines, costs=self.costs))
+        self._journal.append(
+            journal.Created(
+                machines=self.machines, costs=self.costs, price=self.price, expires=self.expires
+            )
+        )
 
     def _join(self) -> None:
         """Let the hosts reach one another, if ranks are to be on several."""
@@ -457,7 +612,7 @@ class Cluster(Hosts):
 
         """
         chosen, checked = check_bench(self.spec, benchmark, params, timeout)
-        self.phases = {phase: s for phase, s in self.phases.items() if phase == "launch"}
+        self.phases = {phase: s for phase, s in self.phases.items() if phase in LAUNCH_PHASES}
         heard = listener or Listener()
         self.install(chosen.programs, heard.preparing)
         self._examine(chosen.programs)
@@ -583,9 +738,25 @@ class Cluster(Hosts):
             if reachable:
                 self._leave_hosts(reason)
             self.close()
+            began = time.monotonic()
+            self._looked_for = self.looked_for
             self._destroy()
+            self._gone_at = time.time()
+            self._note_phase("teardown", began)
             self._journal.forget()
+        self._write_receipt()
         self._jobs.clear()
+
+    def _write_receipt(self) -> None:
+        """Write into the newest run what all of it cost in the end."""
+        receipt = self.receipt()
+        if receipt is None or not self._jobs:
+            return
+        folder = Path(self._jobs[-1].run)
+        with suppress(ClusterError):  # somebody may have removed it
+            record = runs.record(folder)
+            phases = {**record.phases, "teardown": self.phases["teardown"]}
+            runs.write(folder, msgspec.structs.replace(record, phases=phases, receipt=receipt))
 
     def _leave_hosts(self, reason: str) -> None:
         """End what runs there, and leave nothing on hosts that stay.
@@ -663,6 +834,10 @@ class Cluster(Hosts):
     def _close(self, job: Job, ending: Ending, *, stop: bool = False) -> Run:
         """Bring a job's files home and close its run."""
         run = settle(job, ending, self.phases, stop=stop)
+        if receipt := self.receipt():
+            record = msgspec.structs.replace(run.record, receipt=receipt)
+            runs.write(run.folder, record)
+            run = msgspec.structs.replace(run, record=record)
         self._mark_settled(job)
         return run
 

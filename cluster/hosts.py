@@ -190,4 +190,5 @@ def ssh_words(access: Access) -> list[str]:
     # An agent with many keys would use up the tries that the host allows.
     key = ["-i", access.key, "-o", "IdentitiesOnly=yes"] if access.key else []
     known = ["-o", f"UserKnownHostsFile={access.known_hosts}"] if access.known_hosts else []
-    return [*user, *port, *key, *known, access.host]
+    alias = ["-o", f"HostKeyAlias={access.alias}"] if access.alias else []
+    return [*user, *port, *key, *known, *alias, access.host]

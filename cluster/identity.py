@@ -52,7 +52,7 @@ class Verifier(paramiko.MissingHostKeyPolicy):
         self._files = _known_hosts_files(connection, access, target=target)
         self._pinned = access.known_hosts if access.pin else ""
         self._accepted = accepted
-        alias = connection.ssh_config.get("hostkeyalias")
+        alias = (target and access.alias) or connection.ssh_config.get("hostkeyalias")
         self._name = alias or openssh.entry(connection.host, connection.port)
         # What is known without a port is true for every port, as for OpenSSH.
         self._names = [self._name] if alias else [self._name, connection.host]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.errors import JobError, ShellError, SpecError
+from cluster.errors import JobError, ShellError, SpecError, Unreachable
 from cluster.fanout import on_each
 from cluster.onhost import (
     VARIABLE_NAMES,
@@ -181,6 +181,7 @@ class Job:
 
         Raises:
             JobError: it was lost: the session or the host is gone.
+            Unreachable: its host is out of reach; the job may go on there.
 
         """
         end: list[Ended | Lost] = []
@@ -192,7 +193,10 @@ class Job:
             elif not isinstance(event, Running):
                 end.append(event)
 
-        done = self._agent("watch", on_line=hear)
+        try:
+            done = self._agent("watch", on_line=hear)
+        except Unreachable as error:
+            raise self._out_of_reach(error) from error
         if not end:
             raise JobError(
                 f"The job {self.record.session} could not be watched.", stderr=done.stderr
@@ -311,6 +315,17 @@ class Job:
 
     def _words(self, verb: str, folder: str) -> list[str]:
         return [f"{self._machine.bin}/python3", "-P", "-m", "cluster.onhost", verb, folder]
+
+    def _out_of_reach(self, error: Unreachable) -> Unreachable:
+        session = self.record.session
+        return Unreachable(
+            f"{self._machine.name}, which leads the job {session}, is out of reach: {error.what}",
+            state=error.state,
+            passing=error.passing,
+            means="The job goes on if only the way there is broken, and ends if the host is gone.",
+            remedy=f"Look again: cluster wait {session} && cluster fetch {session}\n"
+            f"To give it up: cluster down {session}",
+        )
 
     def _lost(self, reason: str) -> JobError:
         return JobError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +18,13 @@ import msgspec
 
 from cluster import lines
 from cluster.errors import ClusterError, ParseError, SpecError
-from cluster.model import ClusterSpec, Facts, JobRecord, Machine, Value
+from cluster.model import ClusterSpec, Facts, JobRecord, Machine, Price, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+PLACES = "places.jsonl"
 
 
 class Intended(Value, frozen=True, kw_only=True, tag="intended"):
@@ -31,11 +34,60 @@ class Intended(Value, frozen=True, kw_only=True, tag="intended"):
     at: float
 
 
+class Ordered(Value, frozen=True, kw_only=True, tag="ordered"):
+    """A call that makes something is about to be sent.
+
+    Args:
+        provider: that it goes to.
+        region: of the provider.
+        kind: of thing, such as `instances`.
+        token: by which the provider knows a call again, or the name of the thing.
+        at: when, in seconds since the epoch.
+
+    """
+
+    provider: str
+    region: str
+    kind: str
+    token: str
+    at: float
+
+
+class Answered(Value, frozen=True, kw_only=True, tag="answered"):
+    """The reply to such a call came.
+
+    Args:
+        token: of the call.
+        ids: of what was made; none if it was refused.
+
+    """
+
+    token: str
+    ids: tuple[str, ...] = ()
+
+
 class Created(Value, frozen=True, kw_only=True, tag="created"):
-    """The machines were made."""
+    """The machines were made.
+
+    Args:
+        machines: them.
+        costs: whether they cost money while they exist.
+        price: of one of them, where that is known.
+        expires: when they end by themselves, in seconds since the epoch.
+
+    """
 
     machines: tuple[Machine, ...]
     costs: bool = False
+    price: Price | None = None
+    expires: float | None = None
+
+
+class Timed(Value, frozen=True, kw_only=True, tag="timed"):
+    """A phase of the launch took so many seconds."""
+
+    phase: str
+    seconds: float
 
 
 class Launched(Value, frozen=True, kw_only=True, tag="launched"):
@@ -60,7 +112,20 @@ class Settled(Value, frozen=True, kw_only=True, tag="settled"):
     run: str
 
 
-Entry = Intended | Created | Launched | Examined | Started | Settled
+Entry = Intended | Ordered | Answered | Created | Timed | Launched | Examined | Started | Settled
+
+
+class Place(Value, frozen=True, kw_only=True):
+    """Where something was made once, and may still be.
+
+    Args:
+        provider: that made it.
+        region: of the provider.
+
+    """
+
+    provider: str
+    region: str
 
 
 class Journal(Value, frozen=True, kw_only=True):
@@ -90,10 +155,18 @@ class Journal(Value, frozen=True, kw_only=True):
             ClusterError: it cannot be written.
 
         """
-        try:
+        with self._writing():
             if isinstance(entry, Intended):
-                self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._open()
             lines.append(self.path, msgspec.json.encode(entry) + b"\n", sync=True)
+
+    def _open(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except FileNotFoundError as error:
             raise self._gone() from error
         except OSError as error:
@@ -152,11 +225,37 @@ class Journal(Value, frozen=True, kw_only=True):
             os.close(handle)
 
     @contextmanager
-    def launching(self) -> Iterator[None]:
-        """Show other processes that somebody is at it, as long as we live."""
-        with (self.folder / "launching").open("wb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+    def launching(self, intended: Intended, *, resuming: bool = False) -> Iterator[None]:
+        """Open the journal, and show other processes that somebody is at it, as long as we live.
+
+        Args:
+            intended: what is about to be made.
+            resuming: the journal is there, and a launch goes on that was interrupted.
+
+        Raises:
+            SpecError: another process has opened it before us.
+            ClusterError: it cannot be written.
+
+        """
+        with self._writing():
+            self._open()
+        with ExitStack() as until_launched:
+            with self.held():
+                if self.is_launching() or (self.entries() and not resuming):
+                    raise self.busy()
+                file = until_launched.enter_context((self.folder / "launching").open("wb"))
+                fcntl.flock(file, fcntl.LOCK_EX)
+                if not resuming:
+                    self.append(intended)
             yield
+
+    def busy(self) -> SpecError:
+        """Make the error for a second launch at the same time."""
+        return SpecError(
+            f"Another process is launching the cluster {self.name!r} right now.",
+            means="It is left alone, and nothing was started.",
+            remedy=f"Choose another --name, or wait until it is up: cluster hosts {self.name}",
+        )
 
     def is_launching(self) -> bool:
         """Tell whether a process is about to launch it."""
@@ -212,6 +311,37 @@ def names() -> tuple[str, ...]:
     """List the clusters that have a journal, the one launched last first."""
     found = [path.parent.name for path in root().glob("*/journal.jsonl") if path.is_file()]
     return tuple(sorted(found, key=_launched, reverse=True))
+
+
+def note_place(provider: str, region: str) -> None:
+    """Remember for good that something is about to be made somewhere.
+
+    Args:
+        provider: that makes it.
+        region: of the provider.
+
+    """
+    if region not in places(provider):
+        entry = Place(provider=provider, region=region)
+        lines.append(root() / PLACES, msgspec.json.encode(entry) + b"\n", sync=True)
+
+
+def places(provider: str) -> tuple[str, ...]:
+    """Give the regions in which a provider ever made anything for us, also for clusters long gone.
+
+    Args:
+        provider: its name.
+
+    Returns:
+        The regions.
+
+    """
+    try:
+        text = (root() / PLACES).read_bytes()
+    except OSError:
+        return ()
+    known = [msgspec.json.decode(line, type=Place) for line in lines.whole(text)]
+    return tuple(dict.fromkeys(place.region for place in known if place.provider == provider))
 
 
 def _launched(name: str) -> float:

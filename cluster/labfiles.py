@@ -20,21 +20,8 @@ BURST = 0.001  # seconds of the rate that may pass at once
 QUEUE = 0.020  # seconds of the rate that may wait
 SMALLEST_QUEUE = 200_000  # bytes
 
-# One file for all hosts and the switch; $1 is the cluster, $2 the number. Whoever starts it holds
-# the other end of its standard input: should that process die, nothing stays half made.
-INIT = r"""#!/bin/sh
-set -eu
-echo "$2 made"
-cd "${0%/*}"
-if [ "$2" = switch ]; then exec sleep infinity < /dev/null > /dev/null 2>&1; fi
-cd "hosts/$2"
-trap 'echo "$2 failed"' EXIT
-exec 2> log
-cat > /dev/null
-[ -e ../../linked ]
-echo "$1-$2" > /proc/sys/kernel/hostname
-ip -batch links
-tc -batch shape
+# What makes the root file system of a host, from the layers in the folder where it is run.
+MOUNTS = r"""
 mount -t overlay overlay -o "lowerdir=$(cat ../../root),upperdir=upper,workdir=work" root
 cd root
 mount -t proc proc proc
@@ -49,7 +36,23 @@ pivot_root . run/old
 cd /
 umount -l run/old
 rmdir run/old
-/usr/sbin/sshd -t -f /etc/ssh/cluster_config
+"""
+
+# One file for all hosts and the switch; $1 is the cluster, $2 the number. Whoever starts it holds
+# the other end of its standard input: should that process die, nothing stays half made.
+INIT = rf"""#!/bin/sh
+set -eu
+echo "$2 made"
+cd "${{0%/*}}"
+if [ "$2" = switch ]; then exec sleep infinity < /dev/null > /dev/null 2>&1; fi
+cd "hosts/$2"
+trap 'echo "$2 failed"' EXIT
+exec 2> log
+cat > /dev/null
+[ -e ../../linked ]
+echo "$1-$2" > /proc/sys/kernel/hostname
+ip -batch links
+tc -batch shape{MOUNTS}/usr/sbin/sshd -t -f /etc/ssh/cluster_config
 trap - EXIT
 echo "$2 up"
 exec /usr/sbin/sshd -D -e -f /etc/ssh/cluster_config < /dev/null > /var/log/cluster-sshd.log 2>&1

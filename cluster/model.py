@@ -16,6 +16,7 @@ from cluster.errors import SpecError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,29}")
 MOST_RANKS = 100_000
+SHORTEST_TTL, LONGEST_TTL = 60.0, 30 * 24 * 3600.0  # seconds
 
 Scalar = int | float | str
 Status = Literal["planned", "running", "done", "failed", "interrupted"]
@@ -40,6 +41,10 @@ class ClusterSpec(Value, frozen=True, kw_only=True):
         placement: ask for machines close to one another (a placement group).
         instance: the provider's machine type.
         zone: the provider's zone.
+        image: what the machines start from; the provider's choice for the instance, if not given.
+        spot: ask for spare machines, which are cheaper, and may be taken away at any moment.
+        ttl: seconds after which the machines end by themselves; the provider's choice, if not
+            given.
         options: the provider's own options, as text; the provider checks them.
 
     Raises:
@@ -54,6 +59,9 @@ class ClusterSpec(Value, frozen=True, kw_only=True):
     placement: bool = False
     instance: str | None = None
     zone: str | None = None
+    image: str | None = None
+    spot: bool = False
+    ttl: float | None = None
     options: dict[str, str] = {}
 
     def __post_init__(self) -> None:
@@ -61,6 +69,11 @@ class ClusterSpec(Value, frozen=True, kw_only=True):
         check_name(self.name)
         check_count("hosts", self.hosts)
         check_count("ranks_per_host", self.ranks_per_host)
+        if self.ttl is not None and not SHORTEST_TTL <= self.ttl <= LONGEST_TTL:
+            raise SpecError(
+                f"--ttl is {self.ttl:g} s; it must be between a minute and 30 days.",
+                remedy="Say how long the machines may live: --ttl 2h",
+            )
 
 
 def check_name(name: str) -> str:
@@ -114,6 +127,7 @@ class Access(Value, frozen=True, kw_only=True):
         port: of its sshd; that of the user's own settings, if 0.
         key: file of the private key; the user's own keys and agent, if empty.
         known_hosts: file of the host keys to trust; the user's own, if empty.
+        alias: the name under which its key is in there; its address, if empty.
         pin: a key that is not known yet is accepted once, and written into `known_hosts`.
 
     """
@@ -123,6 +137,7 @@ class Access(Value, frozen=True, kw_only=True):
     port: int = 0
     key: str = ""
     known_hosts: str = ""
+    alias: str = ""
     pin: bool = False
 
 
@@ -133,6 +148,8 @@ class Link(Value, frozen=True, kw_only=True):
         rate: bytes per second in each direction, on the line: everything counts.
         mtu: of the interface of the line: bytes of a packet without its Ethernet frame.
         encapsulation: bytes of each packet that an overlay takes for itself; VXLAN over IPv4: 50.
+        flow: bytes per second in each direction of any one connection, where that has a limit of
+            its own.
         source: who says so, such as `lab, tbf on both ends`.
 
     Raises:
@@ -143,6 +160,7 @@ class Link(Value, frozen=True, kw_only=True):
     rate: float
     mtu: int = 1500
     encapsulation: int = 0
+    flow: float | None = None
     source: str
 
     def __post_init__(self) -> None:
@@ -198,6 +216,22 @@ class Environment(Value, frozen=True, kw_only=True):
     mpi: str = ""
     image: str = ""
     programs: tuple[str, ...] = ("tmux",)
+
+
+class EnvironmentOptions(Value, frozen=True, kw_only=True):
+    """What is installed on machines.
+
+    Args:
+        source: of what is installed: `index` (the hosts' own package index), `controller` (wheels
+            from here), or `auto`: from here, and where they cannot be had here, the index.
+        mpi: prefix of a prepared MPI on the hosts, such as /opt/amazon/openmpi.
+        image: of a container that the ranks run in, with docker or podman.
+
+    """
+
+    source: Literal["auto", "index", "controller"] = "auto"
+    mpi: str = ""
+    image: str = ""
 
 
 class Layout(Value, frozen=True, kw_only=True):
@@ -471,6 +505,40 @@ class JobRecord(Value, frozen=True, kw_only=True):
     at: float
 
 
+class Price(Value, frozen=True, kw_only=True):
+    """What one host costs while it exists.
+
+    Args:
+        hourly: US dollars for an hour of one host; storage, addresses and traffic come on top.
+        at: the day that the price is of, such as `2026-11-01`.
+        source: who says so.
+
+    """
+
+    hourly: float
+    at: str
+    source: str
+
+
+class Receipt(Value, frozen=True, kw_only=True):
+    """What machines cost, from the call that made them until they were gone, or until now.
+
+    Args:
+        hosts: how many.
+        seconds: that they existed; a bill counts from a little later.
+        price: of one, where that is known.
+        dollars: in all, where that is known.
+        final: they are gone.
+
+    """
+
+    hosts: int
+    seconds: float
+    price: Price | None = None
+    dollars: float | None = None
+    final: bool = False
+
+
 class Record(Value, frozen=True, kw_only=True):
     """What `run.json` holds.
 
@@ -489,6 +557,7 @@ class Record(Value, frozen=True, kw_only=True):
         environment: facts of each host.
         notes: what a reader of the numbers must know.
         phases: seconds spent in each phase.
+        receipt: what the machines cost, if they cost anything.
         exit_status: of the job, once it ended.
         reason: why it is not `done`.
         software: version of `cluster`.
@@ -509,6 +578,7 @@ class Record(Value, frozen=True, kw_only=True):
     environment: tuple[Facts, ...] = ()
     notes: tuple[str, ...] = ()
     phases: dict[str, float] = {}
+    receipt: Receipt | None = None
     exit_status: int | None = None
     reason: str = ""
     software: str = ""
@@ -520,11 +590,40 @@ class Plan(Value, frozen=True, kw_only=True):
     Args:
         lines: for a person to read.
         costs: whether it costs money while it runs.
+        price: of one host, where that is known.
+        ttl: seconds after which the machines end by themselves, if they do.
 
     """
 
     lines: tuple[str, ...]
     costs: bool = False
+    price: Price | None = None
+    ttl: float | None = None
+
+
+class Sighting(Value, frozen=True, kw_only=True):
+    """A cluster that exists at a provider, whoever launched it where.
+
+    Args:
+        name: of the cluster.
+        region: of the provider.
+        host: the machine that launched it.
+        addresses: of its machines, by which others reach them.
+        states: of its machines, as the provider calls them.
+        since: when it was launched, in seconds since the epoch; 0, if nobody knows.
+        expires: when it ends by itself, in seconds since the epoch.
+        price: of one machine, where that is known.
+
+    """
+
+    name: str
+    region: str
+    host: str = ""
+    addresses: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    since: float = 0.0
+    expires: float = 0.0
+    price: Price | None = None
 
 
 class Resource(Value, frozen=True, kw_only=True):

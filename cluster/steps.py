@@ -142,7 +142,11 @@ add() {
   fi
 }
 """
-ADD = "command -v {program} || {{ add {program}; command -v {program}; }}\n"
+ADD = """\
+command -v {program} || add {program} || :
+command -v {program} || {{ echo {without}; exit 1; }}
+"""
+WITHOUT = "{program} is missing, and could not be installed. Type there: sudo {install} {program}"
 
 # What was installed must load; threads of a library would only cost time.
 OWN = """\
@@ -317,9 +321,14 @@ def left(wanted: Sequence[Step], look: Look) -> list[Todo]:
             todo.append(Todo(step=step, before=before, after=after))
         before = after
     if look.missing:
-        script = INSTALL + "".join(ADD.format(program=shlex.quote(p)) for p in look.missing)
+        script = INSTALL + "".join(_adding(program, look) for program in look.missing)
         todo.append(Todo(step=Step(name="programs", script=script), before=before, after=before))
     return todo
+
+
+def _adding(program: str, look: Look) -> str:
+    without = WITHOUT.format(program=program, install=look.install_words)
+    return ADD.format(program=shlex.quote(program), without=shlex.quote(without))
 
 
 def steps(environment: Environment, look: Look, own: tuple[str, bytes]) -> tuple[Step, ...]:

@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cluster.onhost import facts
+from tests.fakes.fixtures import _aws_hosts_server, _aws_server, aws, aws_hosts, possible_hosts
+
+__all__ = ["_aws_hosts_server", "_aws_server", "aws", "aws_hosts", "possible_hosts"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

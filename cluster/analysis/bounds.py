@@ -37,7 +37,7 @@ class Route(Value, frozen=True, kw_only=True):
     sender: int | None = None
 
 
-def goodput(link: Link) -> float:
+def goodput(link: Link, flows: int = 1) -> float:
     """Give the most data that TCP over IPv4 can bring through a link in one direction.
 
     Each packet of MTU bytes carries MTU - E - 52 bytes of data (IPv4 20, TCP 20, its timestamps
@@ -46,26 +46,29 @@ def goodput(link: Link) -> float:
 
     Args:
         link: the link.
+        flows: connections at once, each of which may have a limit of its own.
 
     Returns:
         Bytes per second.
 
     """
-    return link.rate * (link.mtu - link.encapsulation - HEADERS) / (link.mtu + FRAME)
+    rate = link.rate if link.flow is None else min(link.rate, flows * link.flow)
+    return rate * (link.mtu - link.encapsulation - HEADERS) / (link.mtu + FRAME)
 
 
-def bound(definition: Definition, links: Iterable[Link | None]) -> float | None:
+def bound(definition: Definition, links: Iterable[Link | None], flows: int = 1) -> float | None:
     """Give the highest rate that links allow a metric: that of the slowest of them.
 
     Args:
         definition: of the metric; bytes that flow both ways have both directions of a link.
         links: of the hosts that take part.
+        flows: connections at once in each direction.
 
     Returns:
         Bytes per second; none if no bandwidth bounds the metric, or a link is not known.
 
     """
-    known = [None if link is None else goodput(link) for link in links]
+    known = [None if link is None else goodput(link, flows) for link in links]
     rates = [rate for rate in known if rate is not None]
     if not definition.flow or not rates or len(rates) < len(known):
         return None
@@ -85,7 +88,8 @@ def judged(summary: Summary, definition: Definition, size: int, route: Route) ->
         The summary; as it was, if there is no bound.
 
     """
-    rate = bound(definition, route.links)
+    flows = summary.params.get("streams", 1)
+    rate = bound(definition, route.links, flows if isinstance(flows, int) else 1)
     if rate is None or (route.sender is not None and summary.params.get("rank") == route.sender):
         return summary
     if summary.unit == "B/s":

@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
 from cluster.errors import SpecError
-from cluster.model import Environment, Value
+from cluster.model import Environment, EnvironmentOptions, Value
 from cluster.plugins import Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cluster.journal import Journal
-    from cluster.model import ClusterSpec, Machine, Plan, Resource
+    from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting
 
 
 class NoOptions(Value, frozen=True, kw_only=True):
     """A provider without options of its own."""
 
 
-class EnvironmentOptions(Value, frozen=True, kw_only=True):
-    """What is installed on machines.
-
-    Args:
-        source: of what is installed: `index` (the hosts' own package index), `controller` (wheels
-            from here), or `auto`: from here, and where they cannot be had here, the index.
-        mpi: prefix of a prepared MPI on the hosts, such as /opt/amazon/openmpi.
-        image: of a container that the ranks run in, with docker or podman.
-
-    """
-
-    source: Literal["auto", "index", "controller"] = "auto"
-    mpi: str = ""
-    image: str = ""
+ONLY_CLOUDS = {
+    "image": "nothing is made there that could start from one",
+    "spot": "its machines are nobody's spare ones",
+    "ttl": "its machines cost nothing, and stay until they are taken down",
+}
 
 
 def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
@@ -58,7 +49,12 @@ def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
 
 
 class Provider(Plugin):
-    """Makes machines and takes them away again."""
+    """Makes machines and takes them away again.
+
+    Args:
+        regions: where to look for what exists, besides where the journals say that something is.
+
+    """
 
     folder: ClassVar[str] = "cluster.providers"
 
@@ -67,6 +63,19 @@ class Provider(Plugin):
 
     makes_machines: ClassVar[bool] = True
     """Whether `destroy` takes the machines away with all that is on them."""
+
+    resumes: ClassVar[bool] = False
+    """Whether `create` goes on where a launch of the same spec was interrupted."""
+
+    rotates_host_keys: ClassVar[bool] = False
+    """Whether the host keys that machines come with were seen by others, and are changed."""
+
+    ready_within: ClassVar[float] = 60.0
+    """Seconds after their creation within which all machines must be reachable."""
+
+    def __init__(self, regions: tuple[str, ...] = ()) -> None:
+        """Keep where to look."""
+        self.regions = regions
 
     def default_hosts(self, options: dict[str, str]) -> int:
         """Tell how many machines are meant if nobody says: two, that they can talk.
@@ -159,6 +168,72 @@ class Provider(Plugin):
 
         """
         return ()
+
+    def live(self) -> tuple[Sighting, ...]:
+        """Tell of every cluster of ours that exists, also of those launched from elsewhere.
+
+        Returns:
+            Them; none, where nothing is made that another machine could see.
+
+        """
+        return ()
+
+    def all_regions(self) -> tuple[str, ...]:
+        """Name every region that there is.
+
+        Returns:
+            Them; none, where there are no regions.
+
+        """
+        return ()
+
+    def stop(self, name: str, machines: tuple[Machine, ...]) -> None:
+        """Switch machines off.
+
+        Args:
+            name: of the cluster.
+            machines: of it.
+
+        Raises:
+            SpecError: they cannot be switched off.
+
+        """
+        raise self._no_switch(name)
+
+    def start(self, name: str, machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
+        """Switch machines on again, which may get other addresses.
+
+        Args:
+            name: of the cluster.
+            machines: of it.
+
+        Returns:
+            The machines as they are now.
+
+        Raises:
+            SpecError: they cannot be switched on.
+
+        """
+        raise self._no_switch(name)
+
+    def _no_switch(self, name: str) -> SpecError:
+        return SpecError(
+            f"The machines of {name} cannot be switched off and on: the provider "
+            f"{self.name!r} has no such switch.",
+            remedy=f"Take it down instead: cluster down {name}",
+        )
+
+    def looked_for(self, name: str) -> str:
+        """Say what `find` looks for, and where, for whoever wonders what "0 left" means.
+
+        Args:
+            name: of the cluster.
+
+        Returns:
+            Such as `instances, volumes in us-east-1`; empty where it is all on this machine.
+
+        """
+        return ""
 
     def console(self, machine: Machine) -> str:
         """Give what a machine said while it came up, for whoever wonders why it does not answer.

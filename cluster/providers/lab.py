@@ -26,8 +26,17 @@ import msgspec
 from cluster import journal
 from cluster.errors import ProvisionError, SpecError, Timeout, tail
 from cluster.labfiles import INIT, SSHD_CONFIG, VXLAN, Upper, links, private, shape, text_of
-from cluster.model import Access, ClusterSpec, Link, Machine, Plan, Resource, Value
-from cluster.providers import EnvironmentOptions, Provider, refuse
+from cluster.model import (
+    Access,
+    ClusterSpec,
+    EnvironmentOptions,
+    Link,
+    Machine,
+    Plan,
+    Resource,
+    Value,
+)
+from cluster.providers import ONLY_CLOUDS, Provider, refuse
 from cluster.units import format_rate, parse_rate
 
 if TYPE_CHECKING:
@@ -36,6 +45,7 @@ if TYPE_CHECKING:
 Verb = Literal["slow", "cut", "heal", "kill"]
 
 REFUSED = {
+    **ONLY_CLOUDS,
     "placement": "its hosts are all on this machine",
     "instance": "its hosts are what this machine is",
     "zone": "its hosts are all on this machine",

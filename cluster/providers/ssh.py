@@ -8,13 +8,23 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import msgspec
 
 from cluster.errors import SpecError
-from cluster.model import Access, ClusterSpec, Environment, Machine, Plan, Resource, Value
-from cluster.providers import EnvironmentOptions, Provider, refuse
+from cluster.model import (
+    Access,
+    ClusterSpec,
+    Environment,
+    EnvironmentOptions,
+    Machine,
+    Plan,
+    Resource,
+    Value,
+)
+from cluster.providers import ONLY_CLOUDS, Provider, refuse
 
 if TYPE_CHECKING:
     from cluster.journal import Journal
 
 REFUSED = {
+    **ONLY_CLOUDS,
     "placement": "your machines stay where they are",
     "instance": "your machines are what they are",
     "zone": "your machines are where they are",

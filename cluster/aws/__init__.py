@@ -1,0 +1,1 @@
+"""Amazon EC2: what the provider `aws` is made of."""

@@ -1,0 +1,449 @@
+"""Making machines: each intent is on disk before its call, and every call may come twice."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from cluster import journal
+from cluster.aws.offer import AwsOptions, Offer, Site, taken
+from cluster.aws.request import interfaces, machine, name, request, tagged
+from cluster.aws.shapes import (
+    Gateway,
+    Instance,
+    KeyPair,
+    PlacementGroup,
+    Reservation,
+    RouteTable,
+    SecurityGroup,
+    Subnet,
+    Tagged,
+    Vpc,
+)
+from cluster.aws.sweeping import Sweep, console, instances, launch_filter
+from cluster.cloud import boot, keys, marks, shortage
+from cluster.cloud.failures import PASSING, UNLISTED, Failure, persist
+from cluster.cloud.marks import Mark  # noqa: TC001 - msgspec reads annotations
+from cluster.errors import Capacity, ProvisionError, Timeout, tail
+from cluster.model import ClusterSpec, Machine, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from cluster.aws.api import Region
+
+PROVIDER = "aws"
+FILE = "aws.json"
+CIDR = "10.0.0.0/16"  # of a network of our own
+POLL = 1.0  # seconds
+NEXT_ZONE = ("capacity", "unsupported")  # kinds of failures that another zone may not have
+ENDED = ("shutting-down", "terminated", "stopping", "stopped")
+INSTANCES = "instances"
+N = TypeVar("N", bound=Tagged)
+
+
+class Intent(Value, frozen=True, kw_only=True):
+    """Everything that a launch asks for; the same file, the same calls.
+
+    Args:
+        mark: that everything will carry.
+        offer: what was decided.
+
+    """
+
+    mark: Mark
+    offer: Offer
+
+
+def intend(
+    region: Region, spec: ClusterSpec, book: journal.Journal, offer: Callable[[], Offer]
+) -> Intent:
+    """Write down what is about to be made; a launch that was begun before goes on.
+
+    Args:
+        region: where.
+        spec: what is asked.
+        book: of the cluster.
+        offer: gives what was decided.
+
+    Returns:
+        The intent, on disk.
+
+    """
+    path = book.folder / FILE
+    if path.exists():
+        return msgspec.json.decode(path.read_bytes(), type=Intent)
+    decided = offer()
+    mark = marks.new(spec.name, region.owner, region.now() + decided.ttl)
+    intent = Intent(mark=mark, offer=decided)
+    keys.save(path, msgspec.json.encode(intent))
+    journal.note_place(PROVIDER, region.name)
+    return intent
+
+
+class Making:
+    """One launch.
+
+    Args:
+        region: where.
+        spec: what is asked.
+        options: of it.
+        book: of the cluster.
+        intent: what was decided.
+
+    """
+
+    def __init__(
+        self,
+        region: Region,
+        spec: ClusterSpec,
+        options: AwsOptions,
+        book: journal.Journal,
+        intent: Intent,
+    ) -> None:
+        """Begin with nothing made."""
+        self._region = region
+        self._spec = spec
+        self._options = options
+        self._book = book
+        self._mark, self._offer = intent.mark, intent.offer
+
+    def make(self) -> tuple[Machine, ...]:
+        """Make the machines, all or none.
+
+        Returns:
+            Them, all of which run.
+
+        Raises:
+            Failure: Amazon refused.
+            ProvisionError: they did not come up.
+
+        """
+        login = keys.pair(self._book.folder / keys.LOGIN)
+        first = keys.pair(self._book.folder / keys.FIRST)
+        vpc = self._offer.vpc or self._vpc()
+        group = self._security_group(vpc)
+        self._open(group)
+        if self._spec.placement:
+            self._placement_group()
+        self._key_pair(login.public)
+        data = boot.user_data(first, self._offer.ttl)
+        ids = self._run(vpc, group, data)
+        found = self._wait(frozenset(ids))
+        known = self._book.folder / keys.KNOWN
+        keys.know(known, [(one.instance_id, first.public) for one in found])
+        link = self._offer.link
+        return tuple(
+            machine(name(self._spec, number), one, self._options, known, link)
+            for number, one in enumerate(found)
+        )
+
+    # What machines need.
+
+    def _security_group(self, vpc: str) -> str:
+        """Make the group: its name is the lock that keeps two launches of one name apart."""
+
+        def find() -> tuple[SecurityGroup, ...]:
+            return self._find(
+                "describe_security_groups", "SecurityGroups", SecurityGroup, "group-name"
+            )
+
+        made = self._named(
+            "security-group",
+            lambda: self._region.call(
+                "create_security_group",
+                GroupName=self._mark.label,
+                Description=f"cluster {self._mark.name}",
+                VpcId=vpc,
+                **self._tagged("security-group"),
+            ),
+            find,
+        )
+        return made.group_id
+
+    def _open(self, group: str) -> None:
+        """Let in SSH from the caller, and everything from the group itself; nothing else."""
+        inside = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
+        ssh = {
+            "IpProtocol": "tcp",
+            "FromPort": 22,
+            "ToPort": 22,
+            "IpRanges": [{"CidrIp": self._offer.allow, "Description": "whoever launched it"}],
+        }
+        self._order("security-group-rules", group)
+        self._unless_there(
+            "authorize_security_group_ingress", GroupId=group, IpPermissions=[ssh, inside]
+        )
+        if self._offer.interfaces:  # EFA passes only what a rule names by the group
+            self._unless_there(
+                "authorize_security_group_egress", GroupId=group, IpPermissions=[inside]
+            )
+
+    def _placement_group(self) -> None:
+        self._named(
+            "placement-group",
+            lambda: self._region.call(
+                "create_placement_group",
+                GroupName=self._mark.label,
+                Strategy="cluster",
+                **self._tagged("placement-group"),
+            ),
+            lambda: self._find(
+                "describe_placement_groups", "PlacementGroups", PlacementGroup, "group-name"
+            ),
+        )
+
+    def _key_pair(self, public: str) -> None:
+        self._named(
+            "key-pair",
+            lambda: self._region.call(
+                "import_key_pair",
+                KeyName=self._mark.label,
+                PublicKeyMaterial=public.encode(),
+                **self._tagged("key-pair"),
+            ),
+            lambda: self._find("describe_key_pairs", "KeyPairs", KeyPair, "key-name"),
+        )
+
+    def _vpc(self) -> str:
+        """Make a network of our own, with a way to the internet."""
+        vpc = self._own("vpc", "create_vpc", "describe_vpcs", "Vpcs", Vpc, CidrBlock=CIDR).vpc_id
+        gateway = self._own(
+            "internet-gateway",
+            "create_internet_gateway",
+            "describe_internet_gateways",
+            "InternetGateways",
+            Gateway,
+        ).internet_gateway_id
+        self._unless_there("attach_internet_gateway", InternetGatewayId=gateway, VpcId=vpc)
+        [table, *_] = self._region.all(
+            "describe_route_tables",
+            "RouteTables",
+            RouteTable,
+            Filters=[{"Name": "vpc-id", "Values": [vpc]}],
+        )
+        self._unless_there(
+            "create_route",
+            RouteTableId=table.route_table_id,
+            DestinationCidrBlock="0.0.0.0/0",
+            GatewayId=gateway,
+        )
+        return vpc
+
+    def _subnet(self, vpc: str, site: Site) -> str:
+        number = self._offer.sites.index(site)
+        return (
+            site.subnet
+            or self._own(
+                "subnet",
+                "create_subnet",
+                "describe_subnets",
+                "Subnets",
+                Subnet,
+                where={"availability-zone": site.zone},
+                VpcId=vpc,
+                CidrBlock=f"10.0.{16 * number}.0/20",
+                AvailabilityZone=site.zone,
+            ).subnet_id
+        )
+
+    # Machines.
+
+    def _run(self, vpc: str, group: str, data: str) -> tuple[str, ...]:
+        """Ask zone after zone; give the ids of the machines."""
+        sites = self._left()
+        for site in sites:
+            subnet = self._subnet(vpc, site)
+            ids: tuple[str, ...] = ()
+            try:
+                ids = self._run_in(site, subnet, group, data)
+            except Failure as failure:
+                if failure.kind == "capacity":
+                    shortage.note(site.zone, self._spec.instance or "")
+                if failure.kind not in NEXT_ZONE or site == sites[-1]:
+                    raise
+            if len(ids) == self._spec.hosts:
+                return ids
+            if ids:
+                self._give_back(site, len(ids))
+        raise Capacity(
+            f"{sites[-1].zone} gave fewer than {self._spec.hosts} machines.",
+            means="A part is of no use; it was given back. Nothing is left.",
+            remedy="Try another zone: --option zones=a,b, or fewer --hosts, or later.",
+        )
+
+    def _left(self) -> tuple[Site, ...]:
+        """Give the zones that are still to be asked: a launch that goes on begins with the last."""
+        orders = {e.token for e in self._book.entries() if isinstance(e, journal.Ordered)}
+        sites = self._offer.sites
+        asked = [number for number, site in enumerate(sites) if self._token(site) in orders]
+        return sites[max(asked, default=0) :]
+
+    def _token(self, site: Site) -> str:
+        return f"{self._mark.launch}-{site.zone}"
+
+    def _run_in(self, site: Site, subnet: str, group: str, data: str) -> tuple[str, ...]:
+        token = self._token(site)
+        self._order(INSTANCES, token)
+        began = time.monotonic()
+        ids: tuple[str, ...] = ()
+        try:
+            answer = self._region.call(
+                "run_instances",
+                **request(self._spec, self._options, self._offer, self._mark),
+                ClientToken=token,
+                UserData=data,
+                NetworkInterfaces=interfaces(self._options, self._offer, subnet, group),
+            )
+            ids = tuple(one.instance_id for one in msgspec.convert(answer, Reservation).instances)
+        except Failure as failure:
+            if failure.kind in PASSING:
+                raise  # nobody knows whether it was done
+            self._book.append(journal.Answered(token=token))
+            raise
+        self._book.append(journal.Answered(token=token, ids=ids))
+        self._book.append(journal.Timed(phase="create", seconds=time.monotonic() - began))
+        return ids
+
+    def _give_back(self, site: Site, count: int) -> None:
+        """Take away a part before anything else is tried."""
+        del count
+        shortage.note(site.zone, self._spec.instance or "")
+        Sweep(self._region, launch_filter(self._mark)).end_instances()
+
+    def _wait(self, ids: frozenset[str]) -> list[Instance]:
+        """Wait until all run and have their addresses, asking for all of them in one call."""
+        began = time.monotonic()
+        while True:
+            listed = instances(self._region, launch_filter(self._mark))
+            found = sorted(
+                (one for one in listed if one.instance_id in ids),
+                key=lambda one: one.ami_launch_index,
+            )
+            self._check_alive(found)
+            late = [one for one in found if not self._is_ready(one)]
+            seconds = time.monotonic() - began
+            if len(found) == len(ids) and not late:
+                self._book.append(journal.Timed(phase="running", seconds=seconds))
+                return found
+            if seconds > self._options.wait:
+                raise self._late(found, late, seconds)
+            time.sleep(POLL)
+
+    def _is_ready(self, one: Instance) -> bool:
+        public = one.public_ip_address or not self._options.public
+        return one.state.name == "running" and bool(one.private_ip_address and public)
+
+    def _check_alive(self, found: Iterable[Instance]) -> None:
+        for one in found:
+            if one.state.name in ENDED:
+                why = one.state_reason.message or one.state.name
+                error = Capacity if "Capacity" in one.state_reason.code else ProvisionError
+                raise error(
+                    f"{self._called(one)} ended right after its start: {why}",
+                    means=f"Amazon's code for it: {one.state_reason.code or 'none'}. "
+                    "Nothing is left.",
+                    remedy="Try another zone: --option zones=a,b, or another --image.",
+                )
+
+    def _late(self, found: list[Instance], late: list[Instance], seconds: float) -> Timeout:
+        if not late:
+            return Timeout(
+                f"Amazon lists {len(found)} of {self._spec.hosts} machines that it gave "
+                f"{seconds:.0f} s ago.",
+                means="Nothing is left.",
+                remedy="Try again, or see https://health.aws.amazon.com",
+            )
+        slowest = late[0]
+        state = slowest.state.name if slowest.state.name != "running" else "running, no address"
+        said = tail(console(self._region, slowest.instance_id))
+        return Timeout(
+            f"{self._called(slowest)} is not ready after {seconds:.0f} s: {state} "
+            f"({len(late)} of {self._spec.hosts} are late).",
+            means=f"Its console:\n{said}" if said else "Its console is empty.",
+            remedy="Wait longer: --option wait=600; or try another zone: --option zones=a,b",
+        )
+
+    def _called(self, one: Instance) -> str:
+        return f"{name(self._spec, one.ami_launch_index)} ({one.instance_id})"
+
+    # How each thing is asked for.
+
+    def _order(self, kind: str, token: str) -> None:
+        """Write down what the next call makes."""
+        self._book.append(
+            journal.Ordered(
+                provider=PROVIDER,
+                region=self._region.name,
+                kind=kind,
+                token=token,
+                at=time.time(),
+            )
+        )
+
+    def _tagged(self, *kinds: str) -> dict[str, Any]:
+        return {"TagSpecifications": tagged(self._mark, *kinds)}
+
+    def _named(
+        self, kind: str, create: Callable[[], object], find: Callable[[], tuple[N, ...]]
+    ) -> N:
+        """Make something with a name; if the name is taken, it may be by our own lost call."""
+        self._order(kind, self._mark.label)
+        try:
+            create()
+        except Failure as failure:
+            if failure.kind != "exists":
+                raise
+        found = persist(lambda: _only(find()), kinds=UNLISTED)
+        if found.tags.get(marks.LAUNCH) != self._mark.launch:
+            raise taken(self._spec.name, self._region.name)
+        return found
+
+    def _own(
+        self,
+        kind: str,
+        create: str,
+        describe: str,
+        key: str,
+        of: type[N],
+        *,
+        where: dict[str, str] | None = None,
+        **params: str,
+    ) -> N:
+        """Make something without a name, once: what our own lost call made is found by its mark."""
+        self._order(kind, self._mark.label)
+        filters = [{"Name": f"tag:{marks.LAUNCH}", "Values": [self._mark.launch]}]
+        filters += [{"Name": name, "Values": [value]} for name, value in (where or {}).items()]
+
+        def attempt() -> N:
+            if found := self._region.all(describe, key, of, Filters=filters):
+                return found[0]
+            self._region.once(create, **params, **self._tagged(kind))
+            return persist(
+                lambda: _only(self._region.all(describe, key, of, Filters=filters)), kinds=UNLISTED
+            )
+
+        return persist(attempt)
+
+    def _find(self, operation: str, key: str, of: type[N], field: str) -> tuple[N, ...]:
+        filters = [{"Name": field, "Values": [self._mark.label]}]
+        return self._region.all(operation, key, of, Filters=filters)
+
+    def _unless_there(self, operation: str, **params: Any) -> None:  # noqa: ANN401
+        """Call; that it is there already, by a reply that was lost, is as good."""
+        try:
+            self._region.call(operation, **params)
+        except Failure as failure:
+            if failure.kind != "exists":
+                raise
+
+
+def _only(found: tuple[N, ...]) -> N:
+    """Give what was just made; Amazon may not list it yet."""
+    if not found:
+        raise Failure(
+            "missing", operation="Describe", code="", message="What was just made is not listed."
+        )
+    return found[0]

@@ -1,0 +1,238 @@
+"""What Amazon's answers say, as far as we read them; fields that are not here are passed over."""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003 - msgspec reads annotations
+
+import msgspec
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
+    """A part of an answer; names are Amazon's, in our spelling."""
+
+
+class Tag(Shape, frozen=True, kw_only=True):
+    """A tag."""
+
+    key: str
+    value: str
+
+
+class Tagged(Shape, frozen=True, kw_only=True):
+    """Something with tags."""
+
+    raw_tags: tuple[Tag, ...] = msgspec.field(name="Tags", default=())
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The tags, by key."""
+        return {tag.key: tag.value for tag in self.raw_tags}
+
+
+class State(Shape, frozen=True, kw_only=True):
+    """How far an instance is."""
+
+    name: str
+
+
+class Reason(Shape, frozen=True, kw_only=True):
+    """Why an instance is in its state."""
+
+    code: str = ""
+    message: str = ""
+
+
+class Place(Shape, frozen=True, kw_only=True):
+    """Where an instance is."""
+
+    availability_zone: str = ""
+    group_name: str = ""
+
+
+class CpuOptions(Shape, frozen=True, kw_only=True):
+    """The processors of an instance."""
+
+    core_count: int = 0
+    threads_per_core: int = 0
+
+
+class Instance(Tagged, frozen=True, kw_only=True):
+    """An instance; right after its creation, most of it may be missing."""
+
+    instance_id: str
+    instance_type: str = ""
+    state: State = State(name="pending")
+    state_reason: Reason = Reason()
+    private_ip_address: str = ""
+    public_ip_address: str = ""
+    ami_launch_index: int = 0
+    launch_time: datetime | None = None
+    placement: Place = Place()
+    cpu_options: CpuOptions = CpuOptions()
+    instance_lifecycle: str = ""
+
+
+class Reservation(Shape, frozen=True, kw_only=True):
+    """The instances of one call."""
+
+    instances: tuple[Instance, ...] = ()
+
+
+class NetworkCard(Shape, frozen=True, kw_only=True):
+    """A network card; rates are 1e9 bit/s."""
+
+    network_card_index: int = 0
+    baseline_bandwidth_in_gbps: float | None = None
+    peak_bandwidth_in_gbps: float | None = None
+
+
+class Efa(Shape, frozen=True, kw_only=True):
+    """What a type has of the Elastic Fabric Adapter."""
+
+    maximum_efa_interfaces: int = 1
+
+
+class NetworkInfo(Shape, frozen=True, kw_only=True):
+    """What a type has of networks."""
+
+    network_performance: str = ""
+    network_cards: tuple[NetworkCard, ...] = ()
+    efa_supported: bool = False
+    efa_info: Efa = Efa()
+
+
+class CpuInfo(Shape, frozen=True, kw_only=True):
+    """The processors of a type."""
+
+    default_v_cpus: int
+    default_cores: int = 0
+    valid_threads_per_core: tuple[int, ...] = ()
+
+
+class PlacementInfo(Shape, frozen=True, kw_only=True):
+    """The ways in which instances of a type can be placed."""
+
+    supported_strategies: tuple[str, ...] = ()
+
+
+class ProcessorInfo(Shape, frozen=True, kw_only=True):
+    """The architectures of a type."""
+
+    supported_architectures: tuple[str, ...] = ()
+
+
+class InstanceType(Shape, frozen=True, kw_only=True):
+    """An instance type."""
+
+    instance_type: str
+    v_cpu_info: CpuInfo
+    network_info: NetworkInfo = NetworkInfo()
+    placement_group_info: PlacementInfo = PlacementInfo()
+    processor_info: ProcessorInfo = ProcessorInfo()
+    gpu_info: msgspec.Raw | dict[str, object] | None = None
+    supported_usage_classes: tuple[str, ...] = ()
+
+
+class Offering(Shape, frozen=True, kw_only=True):
+    """A type that a zone has."""
+
+    instance_type: str
+    location: str
+
+
+class Disk(Shape, frozen=True, kw_only=True):
+    """What an image says of a disk; sizes are GiB."""
+
+    volume_size: int = 0
+
+
+class Mapping(Shape, frozen=True, kw_only=True):
+    """A disk of an image."""
+
+    device_name: str = ""
+    ebs: Disk = Disk()
+
+
+class Image(Shape, frozen=True, kw_only=True):
+    """A machine image."""
+
+    image_id: str
+    name: str = ""
+    architecture: str = ""
+    state: str = "available"
+    root_device_name: str = "/dev/sda1"
+    block_device_mappings: tuple[Mapping, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """GiB of its root disk."""
+        sizes = {one.device_name: one.ebs.volume_size for one in self.block_device_mappings}
+        return sizes.get(self.root_device_name, 0)
+
+
+class Vpc(Tagged, frozen=True, kw_only=True):
+    """A virtual network."""
+
+    vpc_id: str
+    is_default: bool = False
+
+
+class Subnet(Tagged, frozen=True, kw_only=True):
+    """A part of a virtual network, in one zone."""
+
+    subnet_id: str
+    vpc_id: str
+    availability_zone: str
+    available_ip_address_count: int = 0
+    cidr_block: str = ""
+
+
+class SecurityGroup(Tagged, frozen=True, kw_only=True):
+    """A firewall."""
+
+    group_id: str
+    group_name: str
+    vpc_id: str = ""
+
+
+class PlacementGroup(Tagged, frozen=True, kw_only=True):
+    """Instances that are to be close together."""
+
+    group_name: str
+    group_id: str = ""
+    state: str = ""
+
+
+class KeyPair(Tagged, frozen=True, kw_only=True):
+    """The public half of a key to log in with."""
+
+    key_pair_id: str
+    key_name: str
+
+
+class SpotPrice(Shape, frozen=True, kw_only=True):
+    """What a spare instance cost from a moment on."""
+
+    availability_zone: str
+    spot_price: str
+    timestamp: datetime
+
+
+class Quota(Shape, frozen=True, kw_only=True):
+    """A limit of the account."""
+
+    quota_code: str
+    quota_name: str = ""
+    value: float
+
+
+class Gateway(Tagged, frozen=True, kw_only=True):
+    """The way of a virtual network to the internet."""
+
+    internet_gateway_id: str
+
+
+class RouteTable(Tagged, frozen=True, kw_only=True):
+    """Where a virtual network sends packets."""
+
+    route_table_id: str

@@ -1,0 +1,1 @@
+"""What every cloud needs, whichever it is: nothing here knows one by its name."""

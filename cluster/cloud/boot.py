@@ -1,0 +1,66 @@
+"""What a new host does as it comes up, as cloud-init reads it (cloudinit.readthedocs.io).
+
+JSON is YAML, so nothing needs a YAML writer, and nothing has to be quoted twice.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from cluster.cloud.keys import Pair
+
+EVERY_BOOT = "/var/lib/cloud/scripts/per-boot/cluster-ttl"
+
+
+class File(msgspec.Struct, frozen=True, kw_only=True):
+    """A file that cloud-init writes at the first boot."""
+
+    path: str
+    permissions: str
+    content: str
+
+
+class CloudConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """The parts of a cloud-config that we use.
+
+    Args:
+        ssh_deletekeys: host keys that came with the image go: other hosts have them, too.
+        ssh_genkeytypes: host keys to make there; none, because one is given.
+        ssh_keys: the host key that we know the host by at first.
+        write_files: files.
+
+    """
+
+    ssh_deletekeys: bool = True
+    ssh_genkeytypes: tuple[str, ...] = ()
+    ssh_keys: dict[str, str]
+    write_files: tuple[File, ...]
+
+
+def user_data(host_key: Pair, ttl: float) -> str:
+    """Give what a host is told: which host key it has, and when it ends whatever happens here.
+
+    The span counts from each boot, so that no clock has to be right.
+
+    Args:
+        host_key: the same for all hosts of a launch; each gets its own as soon as we are connected,
+            because others on the host can read what it was told.
+        ttl: seconds from its boot to its end.
+
+    Returns:
+        A cloud-config.
+
+    """
+    minutes = max(1, math.ceil(ttl / 60))
+    end = File(
+        path=EVERY_BOOT, permissions="0755", content=f"#!/bin/sh\nexec shutdown -P +{minutes}\n"
+    )
+    config = CloudConfig(
+        ssh_keys={"ed25519_private": host_key.private, "ed25519_public": host_key.public},
+        write_files=(end,),
+    )
+    return "#cloud-config\n" + msgspec.json.encode(config).decode() + "\n"

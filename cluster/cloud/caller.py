@@ -1,0 +1,52 @@
+"""Which address we have as a cloud sees us: the only one that SSH is opened to."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import urllib.error
+import urllib.request
+
+from cluster.errors import SpecError
+
+ASKED = "https://checkip.amazonaws.com"  # answers with the caller's address, and nothing else
+SECONDS = 5.0
+LONGEST = 64  # bytes of an address, and then some
+
+
+def allowed(given: str) -> str:
+    """Give the addresses that may reach the hosts by SSH.
+
+    Args:
+        given: a network, such as `192.0.2.0/24`, or an address; ours alone, if empty.
+
+    Returns:
+        The network.
+
+    Raises:
+        SpecError: it is not one, or nobody told us our own address.
+
+    """
+    if not given:
+        return f"{_own()}/32"
+    try:
+        return str(ipaddress.IPv4Network(given))
+    except ValueError as error:
+        raise SpecError(
+            f"--option allow={given} is not a network: {error}.",
+            remedy="Write an address or a network: --option allow=192.0.2.0/24",
+        ) from error
+
+
+def _own() -> str:
+    url = os.environ.get("CLUSTER_CHECKIP", ASKED)
+    try:
+        with urllib.request.urlopen(url, timeout=SECONDS) as answer:  # noqa: S310 - http or https
+            return str(ipaddress.IPv4Address(answer.read(LONGEST).decode().strip()))
+    except (OSError, ValueError) as error:
+        why = error.reason if isinstance(error, urllib.error.URLError) else error
+        raise SpecError(
+            f"{url} did not tell our own address: {why}.",
+            means="SSH is opened to that address only, and to nobody else.",
+            remedy="Say which may come in: --option allow=ADDRESS/32",
+        ) from error

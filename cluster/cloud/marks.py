@@ -1,0 +1,129 @@
+"""What everything that we make in a cloud carries, so that it is found again from any machine."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import secrets
+import time
+from datetime import UTC, datetime
+
+from cluster.model import Value
+
+CLUSTER, OWNER, LAUNCH, EXPIRES, HOST = (
+    "cluster",
+    "cluster-owner",
+    "cluster-launch",
+    "cluster-expires",
+    "cluster-host",
+)
+
+
+class Mark(Value, frozen=True, kw_only=True):
+    """Whose it is, and until when.
+
+    Args:
+        name: of the cluster.
+        owner: who pays for it, as the cloud calls them.
+        launch: one launch of it: a new one for each.
+        expires: when it ends, in seconds since the epoch.
+        host: the machine that launched it.
+
+    """
+
+    name: str
+    owner: str
+    launch: str
+    expires: float
+    host: str = ""
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """The same as tags."""
+        return {
+            CLUSTER: self.name,
+            OWNER: self.owner,
+            LAUNCH: self.launch,
+            EXPIRES: timestamp(self.expires),
+            HOST: self.host,
+        }
+
+    @property
+    def label(self) -> str:
+        """A name for things that need one: the same for every launch by this owner.
+
+        So two launches at once cannot both have it.
+        """
+        whose = hashlib.blake2s(self.owner.encode(), digest_size=4).hexdigest()
+        return f"cluster-{self.name}-{whose}"
+
+
+def new(name: str, owner: str, expires: float) -> Mark:
+    """Make the mark of a new launch.
+
+    Args:
+        name: of the cluster.
+        owner: who pays for it.
+        expires: when it ends, in seconds since the epoch.
+
+    Returns:
+        The mark.
+
+    """
+    return Mark(
+        name=name,
+        owner=owner,
+        launch=secrets.token_hex(8),
+        expires=float(round(expires)),
+        host=platform.node(),
+    )
+
+
+def read(tags: dict[str, str]) -> Mark | None:
+    """Read the mark of something that exists.
+
+    Args:
+        tags: that it carries.
+
+    Returns:
+        The mark; none if it is not ours.
+
+    """
+    if not tags.keys() >= {CLUSTER, OWNER, LAUNCH}:
+        return None
+    return Mark(
+        name=tags[CLUSTER],
+        owner=tags[OWNER],
+        launch=tags[LAUNCH],
+        expires=moment(tags.get(EXPIRES, "")),
+        host=tags.get(HOST, ""),
+    )
+
+
+def timestamp(at: float) -> str:
+    """Give a moment as people and programs both read it (ISO 8601, UTC).
+
+    Args:
+        at: seconds since the epoch.
+
+    Returns:
+        Such as `2026-11-21T16:00:00Z`.
+
+    """
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+
+
+def moment(text: str) -> float:
+    """Read what `timestamp` gave.
+
+    Args:
+        text: such as `2026-11-21T16:00:00Z`.
+
+    Returns:
+        Seconds since the epoch; 0, which is long ago, if it is not one.
+
+    """
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return 0.0

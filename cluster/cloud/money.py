@@ -1,0 +1,49 @@
+"""What machines cost, as a person reads it; pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.units import format_seconds
+
+if TYPE_CHECKING:
+    from cluster.model import Price
+
+HOUR = 3600.0  # seconds
+
+
+def dollars(price: Price, hosts: int, seconds: float) -> float:
+    """Give what hosts cost in a time.
+
+    Args:
+        price: of one host.
+        hosts: how many.
+        seconds: how long.
+
+    Returns:
+        US dollars.
+
+    """
+    return price.hourly * hosts * seconds / HOUR
+
+
+def expected(price: Price | None, hosts: int, ttl: float) -> str:
+    """Say what hosts will cost, at most.
+
+    Args:
+        price: of one host, if it is known.
+        hosts: how many.
+        ttl: seconds until they end by themselves.
+
+    Returns:
+        A line.
+
+    """
+    if price is None:
+        return "price: unknown"
+    hourly, most = dollars(price, hosts, HOUR), dollars(price, hosts, ttl)
+    return (
+        f"price: {hosts} x ${price.hourly:.4g} = ${hourly:.4g} an hour, at most ${most:.2f} in "
+        f"{format_seconds(ttl)} ({price.source}, {price.at}; disks, addresses and traffic not "
+        "counted)"
+    )

@@ -1,0 +1,74 @@
+"""Zones that had no room a moment ago: asking them again at once wastes time and calls."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster import journal, lines
+from cluster.model import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+FILE = "shortages.jsonl"
+REMEMBERED = 180.0  # seconds; as Karpenter does (pkg/cache/cache.go, UnavailableOfferingsTTL)
+
+
+class Shortage(Value, frozen=True, kw_only=True):
+    """A zone had no room for a type.
+
+    Args:
+        zone: of the provider.
+        instance: the type.
+        at: when, in seconds since the epoch.
+
+    """
+
+    zone: str
+    instance: str
+    at: float
+
+
+def note(zone: str, instance: str) -> None:
+    """Remember that a zone has no room now.
+
+    Args:
+        zone: of the provider.
+        instance: the type.
+
+    """
+    path = _path()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    entry = Shortage(zone=zone, instance=instance, at=time.time())
+    lines.append(path, msgspec.json.encode(entry) + b"\n")
+
+
+def zones(instance: str) -> frozenset[str]:
+    """Give the zones that had no room in the last three minutes.
+
+    Args:
+        instance: the type.
+
+    Returns:
+        Their names.
+
+    """
+    since = time.time() - REMEMBERED
+    return frozenset(s.zone for s in _all() if s.instance == instance and s.at > since)
+
+
+def _all() -> Iterator[Shortage]:
+    try:
+        text = _path().read_bytes()
+    except OSError:
+        return
+    for line in lines.whole(text):
+        yield msgspec.json.decode(line, type=Shortage)
+
+
+def _path() -> Path:
+    return journal.root() / FILE

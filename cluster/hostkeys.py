@@ -1,0 +1,120 @@
+"""Host keys that somebody else may have read are changed as soon as we are connected.
+
+A machine's first key is known to us because it was told to it as it was made; whoever can read what
+it was told can have it. Each makes a new one, tells us through the connection that the first one
+vouches for, and uses it only once we know it: at no moment can we be locked out, or be deceived.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from cluster.cloud import keys
+from cluster.errors import ClusterError, ShellError
+from cluster.fanout import connect_all, on_each
+from cluster.jobs import COMMAND_TIMEOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from cluster.model import Machine
+    from cluster.shells import Shell
+
+WITHIN = 30.0  # seconds for every sshd to show its new key
+PAUSE = 0.2  # seconds between two attempts
+
+AS_ROOT = 'if [ "$(id -u)" = 0 ]; then exec sh -c "$1"; else exec sudo -n sh -c "$1"; fi'
+
+# The sshd that listens is the topmost one above us, whatever started it; its settings name its key.
+FIND = r"""
+set -eu
+umask 077
+pid=$$ sshd=
+while [ "$pid" -gt 0 ]; do
+  case $(cat "/proc/$pid/comm") in sshd*) sshd=$pid ;; esac
+  pid=$(sed 's/.*) //' "/proc/$pid/stat" | cut -d ' ' -f 2)
+done
+[ -n "$sshd" ] || { echo "This did not come through an sshd." >&2; exit 1; }
+settings=$(tr '\0' ' ' < "/proc/$sshd/cmdline" | sed -n 's/.* -f *\([^ ]*\).*/-f \1/p')
+for key in $(/usr/sbin/sshd -T $settings | sed -n 's/^hostkey //p'); do
+  [ -s "$key" ] || continue
+  case $(ssh-keygen -y -f "$key") in ssh-ed25519*) break ;; esac
+done
+"""
+MAKE = (
+    FIND
+    + r"""
+if [ ! -e "$key.ours" ]; then
+  [ -s "$key.new" ] || ssh-keygen -q -t ed25519 -N '' -C '' -f "$key.new"
+  key=$key.new
+fi
+ssh-keygen -y -f "$key" | cut -d ' ' -f 1,2
+"""
+)
+USE = (
+    FIND
+    + r"""
+if [ ! -e "$key.ours" ]; then
+  mv "$key.new.pub" "$key.pub"
+  mv "$key.new" "$key"
+  touch "$key.ours"
+fi
+kill -HUP "$sshd"
+"""
+)
+
+
+def rotate(shells: Mapping[str, Shell], machines: Mapping[str, Machine], known: Path) -> None:
+    """Give each machine a host key that nobody else has, and pin it.
+
+    Args:
+        shells: to the machines, connected, by their names.
+        machines: them, by name.
+        known: the file of the host keys that we trust.
+
+    Raises:
+        ClusterError: it could not be done on one host.
+        ExceptionGroup: on several.
+
+    """
+    made = on_each(shells, lambda _, shell: _as_root(shell, MAKE).strip())
+    new = [(_alias(machines[name]), public) for name, public in made.items()]
+    before = [tuple(line.split(" ", 1)) for line in known.read_text().splitlines()]
+    keys.know(known, [*((alias, public) for alias, public in before), *new])
+    on_each(shells, lambda _, shell: _as_root(shell, USE))
+    keys.know(known, new)
+    _reconnect(shells)
+
+
+def _alias(machine: Machine) -> str:
+    access = machine.access
+    return (access and (access.alias or access.host)) or machine.address
+
+
+def _as_root(shell: Shell, script: str) -> str:
+    done = shell.run(["sh", "-c", AS_ROOT, "sh", script], timeout=COMMAND_TIMEOUT)
+    if done.status != 0:
+        raise ShellError(
+            "The host key could not be changed.",
+            means=f"Others may know it. The host says: {done.stderr.strip()}",
+            remedy="It needs sudo without a password there, and OpenSSH's sshd.",
+        )
+    return done.stdout
+
+
+def _reconnect(shells: Mapping[str, Shell]) -> None:
+    """Connect anew, with nothing but the new keys known; an sshd takes a moment to change."""
+    deadline = time.monotonic() + WITHIN
+    for shell in shells.values():
+        shell.close()
+    while True:
+        try:
+            connect_all(shells, WITHIN)
+        except (ClusterError, ExceptionGroup):
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(PAUSE)
+        else:
+            return

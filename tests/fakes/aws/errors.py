@@ -1,0 +1,43 @@
+"""Refusals, in the words and with the HTTP status of Amazon, and how each protocol writes them."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+
+from moto.core.exceptions import ServiceException
+
+STATUS = {  # all others are 400
+    "AuthFailure": 401,
+    "AccessDenied": 403,
+    "UnauthorizedOperation": 403,
+    "DryRunOperation": 412,
+    "InsufficientInstanceCapacity": 500,
+    "InternalError": 500,
+    "InsufficientCapacity": 500,
+    "EmulatorGap": 501,
+    "RequestLimitExceeded": 503,
+    "ServiceUnavailable": 503,
+    "Unavailable": 503,
+}
+
+
+class GapError(Exception):
+    """The test cloud does not know what was asked."""
+
+
+def refused(code: str, message: str) -> ServiceException:
+    """Give what is raised to refuse a call."""
+    return ServiceException(code, message)
+
+
+def written(protocol: str, code: str, message: str) -> tuple[str, str]:
+    """Give the media type and the body of an error."""
+    if protocol == "json":
+        return "application/x-amz-json-1.1", json.dumps({"__type": code, "message": message})
+    error = f"<Error><Code>{escape(code)}</Code><Message>{escape(message)}</Message></Error>"
+    if protocol == "query":
+        body = f"<ErrorResponse>{error}<RequestId>test-cloud</RequestId></ErrorResponse>"
+    else:
+        body = f"<Response><Errors>{error}</Errors><RequestID>test-cloud</RequestID></Response>"
+    return "text/xml", body

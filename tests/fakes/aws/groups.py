@@ -1,0 +1,88 @@
+"""Placement groups, of which moto has none."""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import Any
+
+from moto.core.responses import ActionResult, EmptyResult
+
+from tests.fakes.aws.calls import Calls
+from tests.fakes.aws.errors import GapError, refused
+from tests.fakes.aws.region import PlacementGroup
+
+STRATEGIES = {"cluster", "spread", "partition"}
+
+
+class GroupCalls(Calls):
+    """The calls of EC2 about placement groups."""
+
+    def create_placement_group(self) -> ActionResult:
+        self.need("GroupName", "Strategy")
+        name, strategy = self.params["GroupName"], self.params["Strategy"]
+        if strategy not in STRATEGIES:
+            raise refused("InvalidParameterValue", f"Invalid placement strategy: '{strategy}'")
+        tags = self.tags("placement-group")
+        self.error_on_dryrun()
+        if name in self.here.groups:
+            raise refused(
+                "InvalidPlacementGroup.Duplicate", f"The Placement Group '{name}' already exists."
+            )
+        self.here.made += 1
+        group = PlacementGroup(self.ec2_backend, self.here.made, name, strategy)
+        group.add_tags(tags)
+        self.here.groups[name] = group
+        return ActionResult({"PlacementGroup": group})
+
+    def describe_placement_groups(self) -> ActionResult:
+        groups = list(self.here.groups.values())
+        for name in self.params.get("GroupNames", []):
+            if name not in self.here.groups:
+                raise refused(
+                    "InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown."
+                )
+        for id_ in self.params.get("GroupIds", []):
+            if id_ not in {group.id for group in groups}:
+                raise refused(
+                    "InvalidPlacementGroupId.NotFound", f"The Placement Group '{id_}' is unknown."
+                )
+        wanted = self.params.get("GroupNames"), self.params.get("GroupIds")
+        found = [
+            group
+            for group in groups
+            if (wanted[0] is None or group.group_name in wanted[0])
+            and (wanted[1] is None or group.id in wanted[1])
+            and all(_passes(group, f) for f in self.params.get("Filters", []))
+        ]
+        return ActionResult({"PlacementGroups": found})
+
+    def delete_placement_group(self) -> ActionResult:
+        self.need("GroupName")
+        name = self.params["GroupName"]
+        self.error_on_dryrun()
+        if name not in self.here.groups:
+            raise refused(
+                "InvalidPlacementGroup.Unknown", f"The Placement Group '{name}' is unknown."
+            )
+        if any(life.instance.placement.group_name == name for life in self.here.alive()):
+            raise refused(
+                "InvalidPlacementGroup.InUse",
+                f"The placement group '{name}' is in use and may not be deleted.",
+            )
+        group = self.here.groups.pop(name)
+        self.ec2_backend.tags.pop(group.id, None)
+        return EmptyResult()
+
+
+def _passes(group: PlacementGroup, wanted: dict[str, Any]) -> bool:
+    name, patterns = wanted["Name"], wanted.get("Values", [])
+    tags = {tag["key"]: tag["value"] for tag in group.get_tags()}
+    if name.startswith("tag:"):
+        values = [tags[name[4:]]] if name[4:] in tags else []
+    elif name == "tag-key":
+        values = list(tags)
+    elif name in ("group-name", "strategy", "state", "group-id"):
+        values = [getattr(group, name.replace("-", "_"))]
+    else:
+        raise GapError(f"the filter {name} of placement groups")
+    return any(fnmatch.fnmatchcase(value, pattern) for value in values for pattern in patterns)

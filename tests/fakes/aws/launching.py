@@ -1,0 +1,120 @@
+"""RunInstances: everything that Amazon checks and moto does not."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from moto.core.responses import ActionResult
+from moto.ec2.models.elastic_network_interfaces import Attachment, NetworkInterface
+
+from tests.fakes.aws.checks import Checks
+from tests.fakes.aws.errors import refused
+from tests.fakes.aws.region import Token
+
+USER_DATA = 16 * 1024  # bytes, before base64
+NOT_COMPARED = {"ClientToken", "DryRun"}
+
+
+class CardInterface(NetworkInterface):
+    """A network interface on a network card: moto knows one card only."""
+
+    card = 0
+
+    @property
+    def attachment(self) -> Attachment | None:
+        attached = super().attachment
+        if attached:
+            attached.network_card_index = self.card
+        return attached
+
+
+class LaunchCalls(Checks):
+    """Launches."""
+
+    def run_instances(self) -> ActionResult:
+        self.need("MinCount", "MaxCount", "ImageId", "InstanceType")
+        asked = {key: value for key, value in self.params.items() if key not in NOT_COMPARED}
+        asked = copy.deepcopy(asked)
+        if before := self._before(asked):
+            return ActionResult(before)
+        kind = self._check_kind()
+        self._check_image(kind)
+        self._check_keys()
+        self._check_user_data()
+        nics = self._check_interfaces(kind)
+        self._check_processors(kind)
+        zone = self._place(kind, nics)
+        self._check_group(kind, zone)
+        self.error_on_dryrun()
+        count = self._count(kind, zone, len(nics) or 1)
+        reservation = self._launch(count, nics)
+        if token := self.params.get("ClientToken"):
+            self.here.tokens[token] = Token(asked, reservation)
+        return ActionResult(reservation)
+
+    def _before(self, asked: dict[str, Any]) -> Any:
+        """Give what the same token made before."""
+        token = self.here.tokens.get(self.params.get("ClientToken", ""))
+        if token is None:
+            return None
+        if token.params != asked:
+            raise refused(
+                "IdempotentParameterMismatch",
+                "Arguments on this idempotent request are inconsistent with arguments used in "
+                "previous request(s).",
+            )
+        return token.reservation
+
+    def _launch(self, count: int, nics: list[dict[str, Any]]) -> Any:
+        """Let moto make them, and mend what it drops."""
+        cards = [(nic.get("DeviceIndex", 0), nic) for nic in copy.deepcopy(nics)]
+        for number, nic in enumerate(nics):
+            nic["DeviceIndex"] = number  # moto keeps one interface for each index
+        self.params["MinCount"] = count
+        self.params["BlockDeviceMappings"] = self._volumes()
+        market = self.params.pop("InstanceMarketOptions", {})
+        result: Any = super().run_instances()
+        reservation = result.result
+        for instance in reservation.instances:
+            self._mend(instance, cards, spot=market.get("MarketType") == "spot")
+        self.here.launched([self.here.live(i) for i in reservation.instances])
+        return reservation
+
+    def _volumes(self) -> list[dict[str, Any]]:
+        """Give the volumes that are asked for; of the root's, the image says the rest."""
+        image = self.ec2_backend.amis[self.params["ImageId"]]
+        asked = {volume["DeviceName"]: volume for volume in copy.deepcopy(self._asked_volumes())}
+        for volume in image.block_device_mappings:
+            own = asked.setdefault(volume["DeviceName"], {"DeviceName": volume["DeviceName"]})
+            own["Ebs"] = {**volume["Ebs"], **own.get("Ebs", {})}
+        return list(asked.values())
+
+    def _asked_volumes(self) -> list[dict[str, Any]]:
+        volumes: list[dict[str, Any]] = self.params.get("BlockDeviceMappings", [])
+        return volumes
+
+    def _mend(self, instance: Any, cards: list[tuple[int, dict[str, Any]]], *, spot: bool) -> None:
+        kinds = self.ec2_backend.describe_instance_types([instance.instance_type])
+        info = kinds[0]["VCpuInfo"]
+        instance.cpu_options = {
+            "CoreCount": info["DefaultCores"],
+            "ThreadsPerCore": info["DefaultThreadsPerCore"],
+            **self.params.get("CpuOptions", {}),
+        }
+        instance.lifecycle = "spot" if spot else None
+        instance.spot_instance_request_id = f"sir-{instance.id[-8:]}" if spot else None
+        instance.placement.group_name = self.params["Placement"].get("GroupName", "")
+        for nic, (index, asked) in zip(instance.nics.values(), cards, strict=False):
+            nic.__class__ = CardInterface
+            nic.device_index = index
+            nic.card = asked.get("NetworkCardIndex", 0)
+            nic.interface_type = asked.get("InterfaceType", "interface")
+        tags = self.tags("network-interface")
+        for nic in instance.nics.values():
+            nic.delete_on_termination = True
+            nic.add_tags(tags)
+            if nic.public_ip:
+                nic.public_ip = self.here.public_address()
+        if not instance.security_groups:
+            instance.security_groups = list(instance.nics[0].group_set)

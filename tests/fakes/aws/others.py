@@ -1,0 +1,55 @@
+"""The small services: who am I, and which image is the newest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.core.responses import ActionResult
+
+from tests.fakes.aws import images
+from tests.fakes.aws.errors import refused
+from tests.fakes.aws.permissions import ACCOUNT
+from tests.fakes.aws.service import Service
+
+
+class Sts(Service):
+    """Who the caller is."""
+
+    name = "sts"
+    protocol = "query"
+
+    def get_caller_identity(self) -> ActionResult:
+        name = self.cloud.permissions.name(self.user)
+        arn = f"arn:aws:iam::{ACCOUNT}:user/{name}"
+        return ActionResult({"Account": ACCOUNT, "Arn": arn, "UserId": f"AIDA{self.user[4:]}"})
+
+
+class Ssm(Service):
+    """The public parameters that name images."""
+
+    name = "ssm"
+
+    def get_parameter(self) -> ActionResult:
+        self.need("Name")
+        name = self.params["Name"]
+        if name not in images.ALIASES:
+            raise refused("ParameterNotFound", "")
+        return ActionResult({"Parameter": _parameter(name)})
+
+    def get_parameters(self) -> ActionResult:
+        self.need("Names")
+        known = [name for name in self.params["Names"] if name in images.ALIASES]
+        strange = [name for name in self.params["Names"] if name not in images.ALIASES]
+        found = [_parameter(name) for name in known]
+        return ActionResult({"Parameters": found, "InvalidParameters": strange})
+
+
+def _parameter(name: str) -> dict[str, Any]:
+    return {
+        "Name": name,
+        "Type": "String",
+        "Value": images.ALIASES[name],
+        "Version": 42,
+        "DataType": "aws:ec2:image",
+        "ARN": f"arn:aws:ssm:us-east-1::parameter{name}",
+    }
