@@ -6,6 +6,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from cluster import plugins
 from cluster.errors import ParseError
 from cluster.foreign import Parsed, Reading, Unread
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 EXAMPLES = 5  # lines that nobody understood, kept to be shown
 HEAD = 1 << 16  # characters of a document that show what it is
 SHOWN = 200  # characters of such a line
+_BARE = re.compile(r"\s*(?:\d|\[ *(?:\d|SUM))")  # how rows of numbers begin
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
@@ -61,6 +64,8 @@ class _Reader:
         self._lines = self._unread = 0
         self._examples: list[Unread] = []
         self._last = ""  # line that was taken
+        self._owner = ""  # of the table that is open
+        self._mixed: set[str] = set()  # parsers whose rows came between those of others
 
     def lines(self, piece: Lines) -> None:
         """Read some lines; what stands between the fences of a document is a log of its own."""
@@ -133,8 +138,17 @@ class _Reader:
                     self._active.insert(0, self._active.pop(at))
                 self._last = line
                 self._lines += 1
+                if parser.has_rows:
+                    self._own(parser.name, line)
                 return True
         return False
+
+    def _own(self, name: str, line: str) -> None:
+        """Notice a bare row of one table behind a line of another: it may be anybody's."""
+        if name != self._owner:
+            if self._owner and _BARE.match(line):
+                self._mixed |= {name, self._owner}
+            self._owner = name
 
     def _cut(self, line: str, number: int) -> None:
         """Read a last line without an end: its last number may be cut.
@@ -165,7 +179,10 @@ class _Reader:
 
     def _collect(self) -> None:
         for parser in self._active:
-            self._results += parser.results()
+            found = parser.results()
+            self._results += map(_unusable, found) if parser.name in self._mixed else found
+        self._owner = ""
+        self._mixed = set()
 
     def _nothing(self) -> ParseError:
         first = self._examples[0] if self._examples else None
@@ -179,6 +196,16 @@ class _Reader:
             line=first.text,
             remedy=f"Name its format: --format NAME, of {known}",
         )
+
+
+def _unusable(result: Parsed) -> Parsed:
+    why = (
+        "its rows are mixed with those of another program: nobody can tell whose they are, so none "
+        "of them is used"
+    )
+    return structs.replace(
+        result, measurements=(), definitions=(), detail=None, failures=(*result.failures, why)
+    )
 
 
 @cache

@@ -90,6 +90,7 @@ class Iperf3(Parser):
         *("iperf3", "iperf 3.", "Connecting to host", "Accepted connection from", "sum_received"),
         *("test_start", '"intervals"', "receiver"),
     )
+    has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (RECEIVED, SENT, INTERVAL, LOST, JITTER)
 
     def __init__(self) -> None:

@@ -67,6 +67,7 @@ class NvBandwidth(Parser):
     """nvbandwidth: a matrix per test; rates in GB/s of 1e9 bytes, latencies in ns."""
 
     marks: ClassVar[tuple[str, ...]] = ("nvbandwidth", "memcpy CE", "memcpy SM", "_memcpy_")
+    has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (BANDWIDTH, SUM, LATENCY)
 
     def __init__(self) -> None:
