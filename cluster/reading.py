@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 EXAMPLES = 5  # lines that nobody understood, kept to be shown
 HEAD = 1 << 16  # characters of a document that show what it is
 SHOWN = 200  # characters of such a line
-_BARE = re.compile(r"\s*(?:\d|\[ *(?:\d|SUM))")  # how rows of numbers begin
+_BARE = re.compile(r"\s*\d[\d.]*(?:\s|$)")  # how rows of numbers begin
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 

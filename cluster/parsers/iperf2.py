@@ -92,7 +92,6 @@ class Iperf2(Parser):
         "Server listening on ",
         ",0.0",
     )
-    has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (SENT, RECEIVED, RATE, LOST, JITTER)
 
     def __init__(self) -> None:

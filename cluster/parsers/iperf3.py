@@ -75,8 +75,8 @@ _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
 _ROLE = re.compile(r"\b(sender|receiver)\s*$")
 _HEAD = re.compile(r"\s*(?:Connecting to host|Accepted connection from|Reverse mode,|iperf 3\.)")
 _KNOWN = re.compile(
-    r"\s*(?:- -|-{10,}|\[ *ID\]|\[ *\d+\](?:\[[TR]X-[CS]\])? +local |Server listening|iperf Done|"
-    r"Test Complete|"
+    r"\s*(?:- -|-{10,}|\[ *ID\]|\[ *\d+\](?:\[[TR]X-[CS]\])? +local .* connected to |"
+    r"Server listening on \d|iperf Done|Test Complete|"
     r"CPU Utilization|Control connection MSS|Time:|Cookie:|TCP MSS|Starting Test|snd_tcp|rcv_tcp|"
     r"Linux \S+ \d|Cookie)"
 )
@@ -90,7 +90,6 @@ class Iperf3(Parser):
         *("iperf3", "iperf 3.", "Connecting to host", "Accepted connection from", "sum_received"),
         *("test_start", '"intervals"', "receiver"),
     )
-    has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (RECEIVED, SENT, INTERVAL, LOST, JITTER)
 
     def __init__(self) -> None:
