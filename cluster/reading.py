@@ -59,7 +59,6 @@ class _Reader:
         self._active: list[Parser] = []
         if format_:
             self._active, self._idle = self._idle, []
-        self._marks = _marks(names)
         self._results: list[Parsed] = []
         self._lines = self._unread = 0
         self._examples: list[Unread] = []
@@ -113,7 +112,7 @@ class _Reader:
             self._lines += taken
         numbered = enumerate(rest.split("\n"), first)
         missed = [(n, line) for n, line in numbered if line and not self._offer(line, n)]
-        while missed and self._wake("\n".join(line for _, line in missed)):
+        while missed and self._active and self._wake("\n".join(line for _, line in missed)):
             missed = [(n, line) for n, line in missed if not self._offer(line, n)]
         for number, line in missed:
             if not line.isspace() and not _FENCE.match(line):
@@ -121,10 +120,7 @@ class _Reader:
         return text.count("\n")
 
     def _wake(self, text: str) -> bool:
-        if not self._idle:
-            return False
-        found = "\n".join(set(self._marks.findall(text)))
-        awake = [parser for parser in self._idle if any(mark in found for mark in parser.marks)]
+        awake = [p for p in self._idle if any(mark in text for mark in p.marks)]
         self._idle = [parser for parser in self._idle if parser not in awake]
         self._active += awake
         return bool(awake)
@@ -212,12 +208,6 @@ def _unusable(result: Parsed) -> Parsed:
 def _parser(name: str) -> type[Parser]:
     """Import a parser once: thousands of files may be read one after another."""
     return plugins.find(Parser, name)
-
-
-@cache
-def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
-    marks = sorted({mark for name in names for mark in _parser(name).marks}, reverse=True)
-    return re.compile("|".join(re.escape(mark) for mark in marks))
 
 
 def _names() -> tuple[str, ...]:
