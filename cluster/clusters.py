@@ -23,6 +23,7 @@ from cluster.hosts import Hosts
 from cluster.jobs import Job
 from cluster.model import (
     ClusterSpec,
+    Condition,
     Environment,
     Facts,
     JobRecord,
@@ -590,6 +591,8 @@ class Cluster(Hosts):
         timeout: float = TIMEOUT,
         detach: bool = False,
         listener: Listener | None = None,
+        variables: Mapping[str, str] | None = None,
+        condition: str = "",
         **params: object,
     ) -> Run:
         """Run a benchmark and bring its results home.
@@ -600,6 +603,8 @@ class Cluster(Hosts):
             timeout: seconds that the job may take.
             detach: return as soon as the job runs; `wait` and `fetch` do the rest.
             listener: hears how it goes.
+            variables: for the environment of every rank.
+            condition: a name for what is special about it, to compare by.
             params: of the benchmark.
 
         Returns:
@@ -618,7 +623,8 @@ class Cluster(Hosts):
         self._examine(chosen.programs)
         self._join()
         self._end_previous()
-        ready = prepare(self, chosen, checked, runs_root(runs), timeout)
+        how = Condition(name=condition, variables=dict(variables or {}))
+        ready = prepare(self, chosen, checked, runs_root(runs), timeout, how)
         job = self._job(ready.job)
         ending = Ending(status="interrupted", reason="Ctrl-C was pressed.")
         try:

@@ -382,6 +382,35 @@ class Measurement(Value, frozen=True, kw_only=True):
         return (self.definition, self.rank, *sorted(self.params.items()))
 
 
+class Shape(Value, frozen=True, kw_only=True):
+    """What a series of values says beyond its median.
+
+    Args:
+        minimum: of the values.
+        p25: the first quartile.
+        p75: the third.
+        maximum: of the values.
+        outliers: how many values are more than three quartile ranges beyond a quartile; they are
+            counted, and left in.
+        drift: how much the median of the second half is above that of the first, as a part of it;
+            none if it cannot be told.
+        drifts: that is 3 % or more, and the 95 % intervals of the two medians do not meet.
+        modes: the values that the series gathers around, if there are several.
+        tail: how many times slower than the median the slowest hundredth is, at least.
+
+    """
+
+    minimum: float
+    p25: float
+    p75: float
+    maximum: float
+    outliers: int
+    drift: float | None
+    drifts: bool
+    modes: tuple[float, ...]
+    tail: float
+
+
 class Summary(Value, frozen=True, kw_only=True):
     """What a series of values says.
 
@@ -401,6 +430,8 @@ class Summary(Value, frozen=True, kw_only=True):
         bound: the best that the link between the hosts allows, where that is known: the highest
             rate, or the shortest time.
         share: of the bound that the median reaches; above 1 it is faster than possible.
+        definition: the id of the metric's definition; empty if there is none.
+        shape: of the series, where the values are known.
 
     """
 
@@ -418,6 +449,8 @@ class Summary(Value, frozen=True, kw_only=True):
     complete: bool = True
     bound: float | None = None
     share: float | None = None
+    definition: str = ""
+    shape: Shape | None = None
 
 
 class Interface(Value, frozen=True, kw_only=True):
@@ -498,6 +531,19 @@ class Facts(Value, frozen=True, kw_only=True):
     programs: dict[str, str] = {}
 
 
+class Condition(Value, frozen=True, kw_only=True):
+    """What is special about a run, beside its benchmark's parameters.
+
+    Args:
+        name: to compare by; empty if it is no part of an experiment.
+        variables: for the environment of every rank.
+
+    """
+
+    name: str = ""
+    variables: dict[str, str] = {}
+
+
 class JobRecord(Value, frozen=True, kw_only=True):
     """A job that was started, as another process needs to find it again.
 
@@ -573,6 +619,9 @@ class Record(Value, frozen=True, kw_only=True):
         exit_status: of the job, once it ended.
         reason: why it is not `done`.
         software: version of `cluster`.
+        variables: environment variables that were asked for, for every rank.
+        condition: of an experiment with several, such as `mca:btl_tcp_links=4`; empty if it was
+            none.
 
     """
 
@@ -594,6 +643,8 @@ class Record(Value, frozen=True, kw_only=True):
     exit_status: int | None = None
     reason: str = ""
     software: str = ""
+    variables: dict[str, str] = {}
+    condition: str = ""
 
 
 class Plan(Value, frozen=True, kw_only=True):

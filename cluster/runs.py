@@ -327,6 +327,23 @@ def find(where: Path, which: str) -> Path:
     )
 
 
+def all_of(where: Path, which: str) -> list[Path]:
+    """Find the runs that a name means: all of a cluster, or the one that `find` gives.
+
+    Args:
+        where: all runs are.
+        which: of them.
+
+    Returns:
+        Their folders, the oldest first.
+
+    Raises:
+        SpecError: there is none.
+
+    """
+    return [f for f in folders(where) if f.parent.name == which] or [find(where, which)]
+
+
 def _unwritable(path: Path, error: OSError) -> ClusterError:
     return ClusterError(
         f"The run folder cannot be written: {path}: {error.strerror}.",

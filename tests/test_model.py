@@ -154,7 +154,10 @@ def test_what_is_not_asked_for() -> None:
             },
         ),
         (Measurement, {"bytes": 0, "complete": True}),
-        (model.Summary, {"complete": True, "bound": None, "share": None}),
+        (
+            model.Summary,
+            {"complete": True, "bound": None, "share": None, "definition": "", "shape": None},
+        ),
         (model.Plan, {"costs": False}),
         (model.Output, {"stdout": "", "ranks": ()}),
         (Machine, {"access": None, "link": None}),
