@@ -23,7 +23,7 @@ def _aws_server() -> Iterator[Cloud]:
 @pytest.fixture(scope="session")
 def _aws_hosts_server() -> Iterator[Cloud]:
     from tests.fakes.aws import Cloud  # noqa: PLC0415
-    from tests.fakes.aws.hosts import missing  # noqa: PLC0415
+    from tests.fakes.hosts import missing  # noqa: PLC0415
 
     if why := missing():
         pytest.skip(why)

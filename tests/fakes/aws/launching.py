@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from moto.core.responses import ActionResult
 from moto.ec2.models.elastic_network_interfaces import Attachment, NetworkInterface
 
-from tests.fakes.aws import userdata
+from tests.fakes import userdata
 from tests.fakes.aws.calls import Calls
 from tests.fakes.aws.errors import refused
 from tests.fakes.aws.region import Life, Token

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.fakes.aws.values import Call, Fault
+    from tests.fakes.values import Call, Fault
 
 
 class Faults:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from cluster.model import Value
-from tests.fakes.aws.errors import GapError
+from tests.fakes.gaps import GapError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -135,12 +135,12 @@ class Network:
         _need(call(inside, _tables(rules)))
 
 
-def links(place: Place) -> str:
+def links(place: Place, mtu: int) -> str:
     """Give what ip is told inside a host."""
     return (
         "link set dev lo up\n"
         f"addr add {place.private}/{place.prefix} dev eth0\n"
-        "link set dev eth0 up\n"
+        f"link set dev eth0 mtu {mtu} up\n"
         f"route add default via {place.gateway}\n"
     )
 
