@@ -154,6 +154,13 @@ class Hosts:
     def console(self, instance_id: str) -> str:
         return text_of(self._folder / "hosts" / instance_id / "console")
 
+    def host_key(self, instance_id: str) -> str:
+        """Give the public key of a host that is up; empty, if it is not."""
+        if "END SSH HOST KEY KEYS" not in self.console(instance_id):
+            return ""
+        folder = self._folder / "hosts" / instance_id / "upper/etc/ssh"
+        return text_of(folder / "ssh_host_ed25519_key.pub")
+
     def boot(self, wanted: Sequence[Wanted]) -> None:
         """Let hosts come up, new ones and such as were stopped."""
         made = [

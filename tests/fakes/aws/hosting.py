@@ -63,4 +63,4 @@ def _words(rule: Any, within: dict[str, list[str]]) -> Iterator[str]:
     if rule.ip_protocol in ("tcp", "udp"):
         what += f" --dport {rule.from_port}:{rule.to_port}"
     for address in sources:
-        yield f"-s {address}{what}"
+        yield f"-s {address}{what} -j ACCEPT"
