@@ -62,6 +62,8 @@ class Calls(InstanceCalls):
             )
         if method.collection in OPERATIONS and verb in ("get", "wait"):
             return self._operation()
+        if method.collection in OPERATIONS and verb == "list":
+            return self._operations()
         if verb in READ.get(method.collection, ()):
             return self._read(verb)
         if method.id not in self.BEHAVIOURS:
@@ -104,6 +106,11 @@ class Calls(InstanceCalls):
         if operation is None or operation.scope != self.scope:
             raise missing(name)
         return operation.shown()
+
+    def _operations(self) -> dict[str, Any]:
+        wanted = self.asked.query.get("filter", "")
+        found = [one.shown() for one in self.cloud.operations.of(self.scope)]
+        return {"items": [one for one in found if passes(wanted, one)]}
 
     def _read(self, verb: str) -> dict[str, Any]:
         if verb == "get":

@@ -104,6 +104,10 @@ class Operations:
     def get(self, name: str) -> Operation | None:
         return self._all.get(name)
 
+    def of(self, scope: str) -> list[Operation]:
+        """Give those of a zone, of a region, or of neither."""
+        return [one for one in self._all.values() if one.scope == scope]
+
     def tick(self, now: float) -> None:
         """Let those be done that are due."""
         for one in list(self._all.values()):
