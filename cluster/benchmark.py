@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar, get_origin
+from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -198,7 +198,25 @@ def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> Pa
     try:
         return msgspec.convert(values, kind, strict=False, dec_hook=decode)
     except msgspec.ValidationError as error:
-        raise SpecError(f"A {noun} is wrong: {error}") from error
+        raise _wrong(values, kind, noun) or SpecError(
+            f"One {noun} is missing or wrong: {error}"
+        ) from error
+
+
+def _wrong(values: Mapping[str, object], kind: type[Value], noun: str) -> SpecError | None:
+    """Name the first value that its field does not take, and what it does take."""
+    for field in msgspec.structs.fields(kind):
+        try:
+            if field.name in values:
+                msgspec.convert(values[field.name], field.type, strict=False, dec_hook=decode)
+        except msgspec.ValidationError as error:
+            choices = get_args(field.type) if get_origin(field.type) is Literal else ()
+            return SpecError(
+                f"{field.name}={values[field.name]!r} is not a valid {noun}.",
+                means="" if choices else f"{error}.",
+                remedy=f"There are: {', '.join(filter(None, choices))}" if choices else "",
+            )
+    return None
 
 
 def _listed(value: object) -> object:

@@ -23,6 +23,7 @@ from cluster.hosts import Hosts
 from cluster.jobs import Job
 from cluster.model import (
     ClusterSpec,
+    Environment,
     Facts,
     JobRecord,
     Layout,
@@ -154,12 +155,15 @@ def default_hosts(provider: str, options: Mapping[str, str]) -> int:
     return chosen.default_hosts(dict(options))
 
 
-def launch_spec(spec: ClusterSpec, tell: Tell = nothing) -> Cluster:
+def launch_spec(
+    spec: ClusterSpec, tell: Tell = nothing, planned: tuple[Provider, Plan] | None = None
+) -> Cluster:
     """Launch the cluster that a spec describes.
 
     Args:
         spec: what is asked.
         tell: called with a machine and the state that it got to.
+        planned: what `plan_spec` gave, if it was asked before.
 
     Returns:
         The cluster.
@@ -170,36 +174,46 @@ def launch_spec(spec: ClusterSpec, tell: Tell = nothing) -> Cluster:
 
     """
     began = time.monotonic()
-    provider, plan = plan_spec(spec)
+    provider, plan = planned or plan_spec(spec)
     book = journal.of(spec.name)
+    resuming = False
     if book.entries():
+        if book.is_launching():
+            raise book.busy()
         known = attach(spec.name)
         if known.can_serve(spec):
             return known
-        if not (provider.resumes and known.is_unfinished(spec)):
+        resuming = provider.resumes and known.is_unfinished(spec)
+        if not resuming:
             _replace(known)
-    if not book.entries():
-        book.append(journal.Intended(spec=spec, at=time.time()))
+    with book.launching(journal.Intended(spec=spec, at=time.time()), resuming=resuming):
+        cluster = _make(spec, provider, plan, book, tell)
+    cluster.note_launch(time.monotonic() - began)
+    return cluster
+
+
+def _make(
+    spec: ClusterSpec, provider: Provider, plan: Plan, book: journal.Journal, tell: Tell
+) -> Cluster:
+    """Make the machines, and wait until they answer; if that fails, nothing is left."""
     try:
-        with book.launching():
-            with book.held():
-                machines = provider.create(spec, book)
-                expires = time.time() + plan.ttl if plan.ttl else None
-                book.append(
-                    journal.Created(
-                        machines=machines, costs=plan.costs, price=plan.price, expires=expires
-                    )
+        with book.held():
+            machines = provider.create(spec, book)
+            expires = time.time() + plan.ttl if plan.ttl else None
+            book.append(
+                journal.Created(
+                    machines=machines, costs=plan.costs, price=plan.price, expires=expires
                 )
-            cluster = Cluster(spec, book)
-            _connect(cluster, provider, tell)
-            book.append(journal.Launched())
+            )
+        cluster = Cluster(spec, book)
+        _connect(cluster, provider, tell)
+        book.append(journal.Launched())
     except (ClusterError, ExceptionGroup, KeyboardInterrupt) as error:
         with suppress(SpecError):  # another process may have taken it down already
             failed = attach(spec.name)
             failed.down(reachable=False)
             _add_cost(error, failed)
         raise
-    cluster.note_launch(time.monotonic() - began)
     return cluster
 
 
@@ -244,12 +258,6 @@ def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:
 
 
 def _replace(cluster: Cluster) -> None:
-    if cluster.is_being_launched():
-        raise SpecError(
-            f"Another process launches a cluster {cluster.name!r} right now.",
-            means="It is left as it is.",
-            remedy=f"Choose another --name, or take it down: cluster down {cluster.name}",
-        )
     if cluster.costs:
         raise SpecError(
             f"There is a cluster {cluster.name!r} already, and it costs money.",
@@ -301,7 +309,8 @@ class Cluster(Hosts):
         self._launched = False
         self._since: float | None = None  # when machines that cost money were asked for
         self._gone_at: float | None = None
-        self._variables: dict[str, str] = {}
+        self._looked_for = ""
+        self._environment: Environment | None = None
         self._jobs: list[JobRecord] = []
         self._settled: set[str] = set()
         self._read_journal()
@@ -377,11 +386,7 @@ class Cluster(Hosts):
             Whether nobody is at it any more, and it was not over.
 
         """
-        return spec == self.spec and not self._launched and not self.is_being_launched()
-
-    def is_being_launched(self) -> bool:
-        """Tell whether a process is about to launch it, where that costs money."""
-        return self._since is not None and self._journal.is_launching()
+        return spec == self.spec and not self._launched
 
     def note_launch(self, seconds: float) -> None:
         """Keep how long our own launch took, and each of its phases.
@@ -412,6 +417,40 @@ class Cluster(Hosts):
         """
         hosts = {machine.name: machine for machine in self.machines}
         hostkeys.rotate(self.shells(), hosts, self._journal.folder / KNOWN)
+
+    @property
+    def looked_for(self) -> str:
+        """What of it is looked for, and where."""
+        return self._looked_for or plugins.load(Provider, self.spec.provider).looked_for(self.name)
+
+    def stop(self) -> None:
+        """Switch the machines off; results come home first.
+
+        Raises:
+            ClusterError: they cannot be, or were not.
+
+        """
+        with self._journal.held():
+            self._read_journal()
+            provider = plugins.load(Provider, self.spec.provider)
+            self._end_jobs("The cluster was stopped.")
+            self.close()
+            provider.stop(self.name, self.machines)
+
+    def start(self, tell: Tell = nothing) -> None:
+        """Switch the machines on again, and wait until they answer.
+
+        Args:
+            tell: called with a machine and the state that it got to.
+
+        Raises:
+            ClusterError: they cannot be, or were not.
+
+        """
+        with self._journal.held():
+            provider = plugins.load(Provider, self.spec.provider)
+            self.note_machines(provider.start(self.name, self.machines))
+        connect_all(self.shells(), provider.ready_within, tell)
 
     def receipt(self) -> Receipt | None:
         """Tell what the machines cost so far.
@@ -451,7 +490,7 @@ class Cluster(Hosts):
         began = time.monotonic()
         hosts = {machine.name: machine for machine in self.machines}
         install(self.shells(), hosts, wanted, self._journal.folder / "logs", tell)
-        self._variables = variables(wanted)
+        self._environment = wanted
         self._note_phase("install", began)
 
     def _examine(self, programs: Sequence[str]) -> None:
@@ -506,7 +545,7 @@ class Cluster(Hosts):
                 user=fact.user,
                 folder=posixpath.join(fact.home, machine.folder),
                 path=posixpath.join(fact.home, machine.bin),
-                variables=self._variables,
+                variables=self.variables,
             )
             for machine, fact in zip(self.machines, self.facts, strict=True)
         }
@@ -530,7 +569,12 @@ class Cluster(Hosts):
     @property
     def variables(self) -> dict[str, str]:
         """What the environment wants in that of every rank."""
-        return self._variables
+        return variables(self._environment) if self._environment else {}
+
+    @property
+    def image(self) -> str:
+        """The container image that ranks run in, if any."""
+        return self._environment.image if self._environment else ""
 
     @property
     def has_job(self) -> bool:
@@ -691,10 +735,10 @@ class Cluster(Hosts):
         with self._journal.held():
             self._read_journal()
             if reachable:
-                self._end_jobs(reason)
-                self._leave_hosts()
+                self._leave_hosts(reason)
             self.close()
             began = time.monotonic()
+            self._looked_for = self.looked_for
             self._destroy()
             self._gone_at = time.time()
             self._note_phase("teardown", began)
@@ -713,10 +757,16 @@ class Cluster(Hosts):
             phases = {**record.phases, "teardown": self.phases["teardown"]}
             runs.write(folder, msgspec.structs.replace(record, phases=phases, receipt=receipt))
 
-    def _leave_hosts(self) -> None:
-        """Leave nothing on hosts that stay."""
+    def _leave_hosts(self, reason: str) -> None:
+        """End what runs there, and leave nothing on hosts that stay.
+
+        Those that we made are about to go, whether they answer or not.
+        """
         if plugins.load(Provider, self.spec.provider).makes_machines:
+            with suppress(ClusterError, ExceptionGroup):
+                self._end_jobs(reason)
             return
+        self._end_jobs(reason)
         folders = {machine.name: machine.folder for machine in self.machines}
 
         def leave(name: str, shell: Shell) -> None:
@@ -743,7 +793,8 @@ class Cluster(Hosts):
                     ending = Ending(status="interrupted", reason=reason)
                     self._close(self._job(record), ending, stop=True)
         if self._jobs:
-            self._job(self._jobs[-1]).end_session()
+            with suppress(SpecError):  # a host that has lost its tmux has no session to end
+                self._job(self._jobs[-1]).end_session()
 
     def _end_previous(self) -> None:
         """Make room for a new job under this name; refuse before a folder is made."""

@@ -27,6 +27,8 @@ CONNECT_TIMEOUT = 10.0  # seconds for one step of one attempt
 KEEPALIVE = 4  # seconds of silence, after which the other end is asked for a sign of life
 SILENCE = 13  # seconds without any sign of life, after which a connection is given up
 CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")  # need no second pass for a MAC
+# paramiko waits for both ends to agree on keys, and when the time is up it goes on and says this.
+NEVER_BEGAN = "No existing session"
 
 # What goes wrong is raised; without this, paramiko would print it as well.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -229,9 +231,15 @@ def _not_let_in(error: AuthFailure, where: str, identity: Identity) -> Unreachab
     )
 
 
+def _why(error: Exception) -> str:
+    if str(error) == NEVER_BEGAN:
+        return f"it does not begin to speak SSH within {CONNECT_TIMEOUT:g} s"
+    return (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
+
+
 def _translated(error: Exception, where: str, state: str) -> Unreachable:
     """Say what a failed attempt to connect means."""
-    why = (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
+    why = _why(error)
     match error:
         case socket.gaierror():
             return Unreachable(

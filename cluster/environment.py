@@ -17,7 +17,7 @@ import msgspec
 from cluster import steps, wheels
 from cluster.errors import ClusterError, ShellError, SpecError, tail
 from cluster.fanout import on_each
-from cluster.jobs import COMMAND_TIMEOUT
+from cluster.jobs import COMMAND_TIMEOUT, without_tmux
 from cluster.model import Facts
 
 if TYPE_CHECKING:
@@ -72,11 +72,7 @@ def check_tools(facts: tuple[Facts, ...], programs: Sequence[str] = ()) -> None:
     """
     for fact in facts:
         if fact.tmux is None:
-            raise SpecError(
-                f"tmux is missing on {fact.host}.",
-                means="Jobs run in tmux sessions, so that they outlive the connection.",
-                remedy="Install it: sudo apt-get install tmux",
-            )
+            raise without_tmux(fact.host)
         if fact.mpi is None:
             raise SpecError(
                 f"mpirun is missing on {fact.host}.",
@@ -230,7 +226,8 @@ class Host:
         """Ask the host what it is and what was done there, and find what is left to do."""
         self._begin("look")
         environment, machine = self._common.environment, self._machine
-        words = [machine.folder, self._common.token, machine.name, environment.mpi]
+        words = [machine.folder, self._common.token, machine.name]
+        words += [environment.mpi, environment.image]
         self._run(steps.LOOK, [*words, *environment.programs], COMMAND_TIMEOUT)
         look = steps.read(self._said)
         return look, steps.left(steps.steps(environment, look, self._common.own), look)
@@ -267,6 +264,19 @@ class Host:
                 f"There is no {mpi}/bin/mpirun on {name}.",
                 means="The option mpi names the prefix of an MPI that is on every host.",
                 remedy="Correct it, or leave it out: then Open MPI is installed.",
+            )
+        if self._common.environment.image and not look.engine:
+            means = "The option image names a container that the ranks are to run in."
+            for engine in look.engineless:
+                raise ShellError(
+                    f"{name} can run no container: {engine} is there, but does not work.",
+                    means=means,
+                    remedy=f"See there why: {engine} info",
+                )
+            raise ShellError(
+                f"{name} can run no container: it has neither docker nor podman.",
+                means=means,
+                remedy=f"{install} podman. Or leave the option image out.",
             )
 
     def _push(self, left: list[Todo], look: Look) -> None:

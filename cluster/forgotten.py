@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import time
+from typing import TYPE_CHECKING
 
 from cluster import journal, plugins
 from cluster.clusters import attach
 from cluster.errors import ClusterError, ProvisionError, SpecError
 from cluster.model import Resource, Value
 from cluster.providers import Provider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.model import Sighting
 
 
 class Orphan(Value, frozen=True, kw_only=True):
@@ -19,6 +26,7 @@ class Orphan(Value, frozen=True, kw_only=True):
         provider: where it is.
         why: it is thought forgotten.
         resources: what exists of it.
+        regions: that were looked in, besides those of the journals.
 
     """
 
@@ -26,10 +34,15 @@ class Orphan(Value, frozen=True, kw_only=True):
     provider: str
     why: str
     resources: tuple[Resource, ...]
+    regions: tuple[str, ...] = ()
 
 
-def forgotten() -> tuple[Orphan, ...]:
-    """Look for launches that nobody finished, and for what no journal knows of.
+def forgotten(regions: Sequence[str] = (), *, everywhere: bool = False) -> tuple[Orphan, ...]:
+    """Look for what nobody finished, what has expired, and what no journal knows of.
+
+    Args:
+        regions: of clouds to look in, besides those of the journals.
+        everywhere: look in every region that there is.
 
     Returns:
         What was found; a cluster that is being launched right now is not among it.
@@ -37,7 +50,7 @@ def forgotten() -> tuple[Orphan, ...]:
     """
     known = journal.names()
     half = [orphan for name in known if (orphan := _half_made(name)) is not None]
-    return (*half, *_unknown(set(known)))
+    return (*half, *_unknown(set(known), tuple(regions), everywhere=everywhere))
 
 
 def remove(orphan: Orphan) -> None:
@@ -52,23 +65,56 @@ def remove(orphan: Orphan) -> None:
     """
     if orphan.name in journal.names():
         attach(orphan.name).down(reachable=False)
-        return
-    provider = plugins.load(Provider, orphan.provider)
-    provider.destroy(orphan.name)
-    if left := provider.find(orphan.name):
+    else:
+        _destroy(plugins.find(Provider, orphan.provider)(orphan.regions), orphan.name)
+
+
+def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
+    """Take away a cluster that no journal here knows of, found by what its machines carry.
+
+    Args:
+        name: of the cluster.
+        regions: of clouds to look in.
+
+    Returns:
+        What was looked for, and where; none if there is no such cluster, and no region was named.
+
+    Raises:
+        ProvisionError: something of it is left.
+
+    """
+    looked = []
+    for kind in plugins.names(Provider):
+        with contextlib.suppress(SpecError):  # one that cannot work here made nothing here
+            provider = plugins.find(Provider, kind)(tuple(regions))
+            what = provider.looked_for(name)
+            # Where a region is named, something may still appear there: `destroy` waits for it.
+            if (regions and what) or provider.find(name):
+                _destroy(provider, name)
+                looked.append(what)
+    return tuple(looked)
+
+
+def _destroy(provider: Provider, name: str) -> None:
+    provider.destroy(name)
+    if left := provider.find(name):
         raise ProvisionError(
-            f"{len(left)} thing(s) of {orphan.name} still exist.", remedy="Try again: cluster gc -y"
+            f"{len(left)} thing(s) of {name} still exist.", remedy="Try again: cluster gc -y"
         )
 
 
 def _half_made(name: str) -> Orphan | None:
-    """Tell of a launch whose process died before it was over."""
+    """Tell of a launch whose process died before it was over, and of one that has expired."""
     book = journal.of(name)
     try:
         entries = book.entries()
     except ClusterError:
         return None  # of another version: not for us to judge
-    if book.is_launching() or any(isinstance(entry, journal.Launched) for entry in entries):
+    expired = any(
+        isinstance(e, journal.Created) and e.expires and e.expires < time.time() for e in entries
+    )
+    launched = any(isinstance(entry, journal.Launched) for entry in entries)
+    if book.is_launching() or (launched and not expired):
         return None
     specs = [entry.spec for entry in entries if isinstance(entry, journal.Intended)]
     if not specs:
@@ -77,24 +123,40 @@ def _half_made(name: str) -> Orphan | None:
     return Orphan(
         name=name,
         provider=specs[-1].provider,
-        why="its launch was never finished",
+        why="its time to live is over" if expired else "its launch was never finished",
         resources=provider.find(name),
     )
 
 
-def _unknown(known: set[str]) -> tuple[Orphan, ...]:
+def _unknown(known: set[str], regions: tuple[str, ...], *, everywhere: bool) -> tuple[Orphan, ...]:
     found = []
     for kind in plugins.names(Provider):
         with contextlib.suppress(SpecError):  # one that cannot work here made nothing here
             provider = plugins.load(Provider, kind)
-            found += [
-                Orphan(
-                    name=name,
-                    provider=kind,
-                    why="no journal knows of it",
-                    resources=provider.find(name),
-                )
-                for name in provider.names()
-                if name not in known
-            ]
+            where = provider.all_regions() if everywhere else regions
+            provider = plugins.find(Provider, kind)(where) if where else provider
+            found += [o for o in _of(provider) if o.name not in known]
     return tuple(found)
+
+
+def _of(provider: Provider) -> Iterator[Orphan]:
+    """Give all that a provider has of ours."""
+    live = provider.live()
+    seen = {one.name: one for one in live}
+    for name in dict.fromkeys([*seen, *provider.names()]):
+        regions = tuple(one.region for one in live if one.name == name)
+        here = type(provider)(regions)
+        yield Orphan(
+            name=name,
+            provider=provider.name,
+            why=_why(seen.get(name)),
+            resources=here.find(name),
+            regions=regions,
+        )
+
+
+def _why(seen: Sighting | None) -> str:
+    if seen is None or not seen.host:
+        return "no journal knows of it"
+    ended = "; its time to live is over" if seen.expires < time.time() else ""
+    return f"no journal here knows of it; it was launched on {seen.host}{ended}"

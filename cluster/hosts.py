@@ -185,12 +185,10 @@ def ssh_words(access: Access) -> list[str]:
         Options, then the host; unquoted.
 
     """
-    options = (
-        ("-l", access.user),
-        ("-p", str(access.port or "")),
-        ("-i", access.key),
-        ("-o", f"UserKnownHostsFile={access.known_hosts}" if access.known_hosts else ""),
-        ("-o", f"HostKeyAlias={access.alias}" if access.alias else ""),
-    )
-    given = [word for flag, value in options if value for word in (flag, value)]
-    return [*given, access.host]
+    user = ["-l", access.user] if access.user else []
+    port = ["-p", str(access.port)] if access.port else []
+    # An agent with many keys would use up the tries that the host allows.
+    key = ["-i", access.key, "-o", "IdentitiesOnly=yes"] if access.key else []
+    known = ["-o", f"UserKnownHostsFile={access.known_hosts}"] if access.known_hosts else []
+    alias = ["-o", f"HostKeyAlias={access.alias}"] if access.alias else []
+    return [*user, *port, *key, *known, *alias, access.host]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.errors import JobError, ShellError
+from cluster.errors import JobError, ShellError, SpecError, Unreachable
 from cluster.fanout import on_each
 from cluster.onhost import (
     VARIABLE_NAMES,
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 MARK = "@cluster"  # the tmux option that says that a session is ours
 COMMAND_TIMEOUT = 60.0  # seconds for a command that is over in a moment
+NOT_FOUND = 127  # the exit status of a program that is not there
 
 SCRIPT = """\
 #!/bin/bash
@@ -96,6 +97,23 @@ def script(
         command=shlex.join(argv),
         # The tmux server may have been started with other values, long ago.
         forget=" ".join([*VARIABLE_NAMES, *(f"${{!{prefix}@}}" for prefix in VARIABLE_PREFIXES)]),
+    )
+
+
+def without_tmux(host: str) -> SpecError:
+    """Make the error for a host that has no tmux.
+
+    Args:
+        host: its name.
+
+    Returns:
+        The error, with the command that mends it.
+
+    """
+    return SpecError(
+        f"tmux is missing on {host}.",
+        means="Jobs run in tmux sessions, so that they outlive the connection.",
+        remedy="Install it: sudo apt-get install tmux",
     )
 
 
@@ -163,6 +181,7 @@ class Job:
 
         Raises:
             JobError: it was lost: the session or the host is gone.
+            Unreachable: its host is out of reach; the job may go on there.
 
         """
         end: list[Ended | Lost] = []
@@ -174,7 +193,10 @@ class Job:
             elif not isinstance(event, Running):
                 end.append(event)
 
-        done = self._agent("watch", on_line=hear)
+        try:
+            done = self._agent("watch", on_line=hear)
+        except Unreachable as error:
+            raise self._out_of_reach(error) from error
         if not end:
             raise JobError(
                 f"The job {self.record.session} could not be watched.", stderr=done.stderr
@@ -268,11 +290,17 @@ class Job:
         return (text or "").strip()
 
     def _tmux(self, *words: str) -> str | None:
-        done = self._shell.run(["tmux", *words], timeout=COMMAND_TIMEOUT)
+        done = self._run_tmux(words)
         return done.stdout if done.status == 0 else None
 
-    def _must_tmux(self, *words: str) -> None:
+    def _run_tmux(self, words: Sequence[str]) -> Completed:
         done = self._shell.run(["tmux", *words], timeout=COMMAND_TIMEOUT)
+        if done.status == NOT_FOUND:
+            raise without_tmux(self._machine.name)
+        return done
+
+    def _must_tmux(self, *words: str) -> None:
+        done = self._run_tmux(words)
         if done.status != 0:
             raise ShellError(
                 f"The tmux session {self.record.session} could not be started on "
@@ -287,6 +315,17 @@ class Job:
 
     def _words(self, verb: str, folder: str) -> list[str]:
         return [f"{self._machine.bin}/python3", "-P", "-m", "cluster.onhost", verb, folder]
+
+    def _out_of_reach(self, error: Unreachable) -> Unreachable:
+        session = self.record.session
+        return Unreachable(
+            f"{self._machine.name}, which leads the job {session}, is out of reach: {error.what}",
+            state=error.state,
+            passing=error.passing,
+            means="The job goes on if only the way there is broken, and ends if the host is gone.",
+            remedy=f"Look again: cluster wait {session} && cluster fetch {session}\n"
+            f"To give it up: cluster down {session}",
+        )
 
     def _lost(self, reason: str) -> JobError:
         return JobError(

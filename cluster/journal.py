@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -155,10 +155,18 @@ class Journal(Value, frozen=True, kw_only=True):
             ClusterError: it cannot be written.
 
         """
-        try:
+        with self._writing():
             if isinstance(entry, Intended):
-                self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._open()
             lines.append(self.path, msgspec.json.encode(entry) + b"\n", sync=True)
+
+    def _open(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except FileNotFoundError as error:
             raise self._gone() from error
         except OSError as error:
@@ -217,11 +225,37 @@ class Journal(Value, frozen=True, kw_only=True):
             os.close(handle)
 
     @contextmanager
-    def launching(self) -> Iterator[None]:
-        """Show other processes that somebody is at it, as long as we live."""
-        with (self.folder / "launching").open("wb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+    def launching(self, intended: Intended, *, resuming: bool = False) -> Iterator[None]:
+        """Open the journal, and show other processes that somebody is at it, as long as we live.
+
+        Args:
+            intended: what is about to be made.
+            resuming: the journal is there, and a launch goes on that was interrupted.
+
+        Raises:
+            SpecError: another process has opened it before us.
+            ClusterError: it cannot be written.
+
+        """
+        with self._writing():
+            self._open()
+        with ExitStack() as until_launched:
+            with self.held():
+                if self.is_launching() or (self.entries() and not resuming):
+                    raise self.busy()
+                file = until_launched.enter_context((self.folder / "launching").open("wb"))
+                fcntl.flock(file, fcntl.LOCK_EX)
+                if not resuming:
+                    self.append(intended)
             yield
+
+    def busy(self) -> SpecError:
+        """Make the error for a second launch at the same time."""
+        return SpecError(
+            f"Another process is launching the cluster {self.name!r} right now.",
+            means="It is left alone, and nothing was started.",
+            remedy=f"Choose another --name, or wait until it is up: cluster hosts {self.name}",
+        )
 
     def is_launching(self) -> bool:
         """Tell whether a process is about to launch it."""

@@ -103,7 +103,7 @@ Host *
   UpdateHostKeys no
   BatchMode yes
   ConnectTimeout 5
-  ServerAliveInterval 4
+  ServerAliveInterval 6
   ServerAliveCountMax 2
 """
 

@@ -209,12 +209,14 @@ class Environment(Value, frozen=True, kw_only=True):
             the `controller`, which downloads them once; `auto` is the latter, else the former.
         mpi: prefix of a prepared MPI on the hosts, such as `/opt/amazon/openmpi`; if it is empty,
             Open MPI is installed with the libraries.
+        image: of a container that the ranks run in; none, if it is empty.
         programs: beyond Python; each one's name is also that of its package.
 
     """
 
     source: Literal["auto", "index", "controller"] = "auto"
     mpi: str = ""
+    image: str = ""
     programs: tuple[str, ...] = ("tmux",)
 
 
@@ -225,11 +227,13 @@ class EnvironmentOptions(Value, frozen=True, kw_only=True):
         source: of what is installed: `index` (the hosts' own package index), `controller` (wheels
             from here), or `auto`: from here, and where they cannot be had here, the index.
         mpi: prefix of a prepared MPI on the hosts, such as /opt/amazon/openmpi.
+        image: of a container that the ranks run in, with docker or podman.
 
     """
 
     source: Literal["auto", "index", "controller"] = "auto"
     mpi: str = ""
+    image: str = ""
 
 
 class Layout(Value, frozen=True, kw_only=True):
@@ -596,6 +600,31 @@ class Plan(Value, frozen=True, kw_only=True):
     costs: bool = False
     price: Price | None = None
     ttl: float | None = None
+
+
+class Sighting(Value, frozen=True, kw_only=True):
+    """A cluster that exists at a provider, whoever launched it where.
+
+    Args:
+        name: of the cluster.
+        region: of the provider.
+        host: the machine that launched it.
+        addresses: of its machines, by which others reach them.
+        states: of its machines, as the provider calls them.
+        since: when it was launched, in seconds since the epoch; 0, if nobody knows.
+        expires: when it ends by itself, in seconds since the epoch.
+        price: of one machine, where that is known.
+
+    """
+
+    name: str
+    region: str
+    host: str = ""
+    addresses: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    since: float = 0.0
+    expires: float = 0.0
+    price: Price | None = None
 
 
 class Resource(Value, frozen=True, kw_only=True):

@@ -63,6 +63,7 @@ RANK_MARKS = (b"PMIX_RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")  # every ra
 HALT_GRACE = 3.0  # seconds for them alone: less than whoever asks waits
 TIMED_OUT = 124  # as coreutils' timeout says it
 HOST_LOST = 113  # EHOSTUNREACH
+NOTICE = "[cluster] "  # begins a line that is ours, among those of the ranks
 REASON = "reason"  # the file that says more than an exit status
 BY_SIGNAL = 128  # how a shell says that a signal ended a process
 FOLLOWED = ("stdout", "stderr", "progress.jsonl")
@@ -397,7 +398,7 @@ def _tell_lost(lost: dict[str, str]) -> None:
     """Say at once who is gone: to end the rest in good order takes a while."""
     reason = "; ".join(f"{name} does not answer any more ({why})" for name, why in lost.items())
     Path(REASON).write_text(reason)
-    sys.stderr.write(f"[cluster] {reason}\n")
+    sys.stderr.write(f"{NOTICE}{reason}\n")
     sys.stderr.flush()
 
 

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE = "peers.json"
+# We must notice before mpirun does, whose connections are more patient (`mesh.CONFIG`): it would
+# end the ranks before they have written their values.
+SIGNS_OF_LIFE = ("-o", "ServerAliveInterval=4", "-o", "ServerAliveCountMax=2")
 
 
 class Peer(Value, frozen=True, kw_only=True):
@@ -104,7 +107,7 @@ class Peers:
 
     def _ssh(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            ["ssh", "-F", self._party.ssh_config, *words],  # noqa: S607 - as mpirun finds it
+            ["ssh", "-F", self._party.ssh_config, *SIGNS_OF_LIFE, *words],  # noqa: S607 - as mpirun finds it
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

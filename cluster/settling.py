@@ -16,7 +16,7 @@ from cluster import plugins, runs
 from cluster.benchmark import Benchmark, measurements
 from cluster.errors import JobError, ParseError, ShellError, SpecError
 from cluster.model import Output, Progress, Status, Value
-from cluster.onhost import BY_SIGNAL, REASON, TIMED_OUT
+from cluster.onhost import BY_SIGNAL, NOTICE, REASON, TIMED_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -208,6 +208,9 @@ class Hearer:
     def output(self, line: str) -> None:
         """Hear a line that the ranks printed."""
 
+    def notice(self, line: str) -> None:
+        """Hear what we say of the job ourselves, such as that a host is lost."""
+
     def progress(self, progress: Progress) -> None:
         """Hear how far the job is."""
 
@@ -228,14 +231,20 @@ class Hearing:
 
     def __call__(self, event: Wrote) -> None:
         """Sort one event."""
-        if event.file == "progress.jsonl":
-            for line in event.text.splitlines():
-                self._hearer.progress(msgspec.json.decode(line, type=Progress))
-        elif event.file == "stdout":
-            for line in event.text.splitlines():
-                self._hearer.output(line)
-        elif event.file.startswith("measurements.") and self._folder is not None:
-            runs.append(self._folder, measurements(event.text))
+        if event.file.startswith("measurements."):
+            if self._folder is not None:
+                runs.append(self._folder, measurements(event.text))
+            return
+        hear = {"stdout": self._hearer.output, "stderr": self._complaint}
+        for line in event.text.splitlines():
+            hear.get(event.file, self._progress)(line)
+
+    def _complaint(self, line: str) -> None:
+        if line.startswith(NOTICE):
+            self._hearer.notice(line)
+
+    def _progress(self, line: str) -> None:
+        self._hearer.progress(msgspec.json.decode(line, type=Progress))
 
 
 @contextmanager

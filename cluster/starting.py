@@ -11,6 +11,7 @@ import msgspec
 
 from cluster import plugins, runs
 from cluster.benchmark import Benchmark, convert, encode
+from cluster.containers import PROGRAM as IN_IMAGE
 from cluster.errors import SpecError
 from cluster.jobs import script
 from cluster.model import ClusterSpec, Facts, JobRecord, Layout, Machine, Record, Value
@@ -37,6 +38,11 @@ class Launched(Protocol):
     @property
     def variables(self) -> dict[str, str]:
         """What the environment wants in that of every rank."""
+        ...
+
+    @property
+    def image(self) -> str:
+        """The container image that ranks run in, if any."""
         ...
 
     @property
@@ -114,7 +120,7 @@ def prepare(
     starter = plugins.load(Starter, chosen.starter)
     home = cluster.facts[0].home  # a machine's paths may be relative to it
     bin_ = posixpath.join(home, machine.bin)
-    argv = starter.argv(_found(chosen.program(params), bin_), cluster.layout)
+    argv = starter.argv(_found(chosen.program(params), bin_, cluster.image), cluster.layout)
     folder = runs.create(where, session, chosen.name, at)
     record = _planned(cluster, chosen, params, argv, folder.name, at)
     runs.write(folder, record)
@@ -134,8 +140,13 @@ def prepare(
     )
 
 
-def _found(program: list[str], folder: str) -> list[str]:
-    """Name the environment's Python by its path: an MPI may put its own folder in front of PATH."""
+def _found(program: list[str], folder: str, image: str) -> list[str]:
+    """Name the environment's Python by its path: an MPI may put its own folder in front of PATH.
+
+    An image has a Python of its own.
+    """
+    if image:
+        return [posixpath.join(folder, IN_IMAGE), *program]
     word, *rest = program
     return [posixpath.join(folder, word) if word == "python3" else word, *rest]
 
@@ -171,16 +182,18 @@ def _planned(
         argv=tuple(sys.argv),
         definitions={definition.id: definition for definition in chosen.selected(params)},
         environment=cluster.facts,
-        notes=(*_notes(cluster.layout), *chosen.notes(params, cluster.facts)),
+        notes=(*_notes(cluster), *chosen.notes(params, cluster.facts)),
         phases=dict(cluster.phases),
         software=__version__,
     )
 
 
-def _notes(layout: Layout) -> tuple[str, ...]:
+def _notes(cluster: Launched) -> tuple[str, ...]:
+    inside = (f"Ranks ran in the container image {cluster.image}.",) if cluster.image else ()
+    layout = cluster.layout
     if not layout.oversubscribed:
-        return ()
+        return inside
     ranks = max(layout.slots.values()) * layout.sharing
     what = f"{ranks} ranks share {layout.cores} usable core(s)"
     means = "a waiting rank gives its core away (mpi_yield_when_idle), and that is in every time"
-    return (f"{what}: {means}.",)
+    return (*inside, f"{what}: {means}.")

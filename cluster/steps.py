@@ -10,7 +10,7 @@ import shlex
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from cluster import wheels
+from cluster import containers, wheels
 from cluster.model import Environment, Value
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ VERBS = {"apk": "add", "pacman": "-S"}  # of package managers; all others say "i
 
 # The environment's own Python comes first: one that works is kept, whatever comes later.
 LOOK = f"""\
-folder=$1 token=$2 name=$3 mpi=$4
-shift 4
+folder=$1 token=$2 name=$3 mpi=$4 image=$5
+shift 5
 unset PYTHONPATH PYTHONHOME
 PATH="$PATH:{PLACES}"
 mkdir -p -- "$folder" && cd -- "$folder" || exit
@@ -69,6 +69,11 @@ for manager in apt-get dnf apk pacman zypper; do
   command -v $manager > /dev/null && echo "manager $manager" && break
 done
 [ -z "$mpi" ] || [ -x "$mpi/bin/mpirun" ] || echo "without mpi"
+for engine in podman docker; do
+  [ -n "$image" ] && command -v $engine > /dev/null || continue
+  $engine info > /dev/null 2>&1 && echo "engine $engine" && break
+  echo "engineless $engine"
+done
 exit 0
 """
 
@@ -137,7 +142,11 @@ add() {
   fi
 }
 """
-ADD = "command -v {program} || {{ add {program}; command -v {program}; }}\n"
+ADD = """\
+command -v {program} || add {program} || :
+command -v {program} || {{ echo {without}; exit 1; }}
+"""
+WITHOUT = "{program} is missing, and could not be installed. Type there: sudo {install} {program}"
 
 # What was installed must load; threads of a library would only cost time.
 OWN = """\
@@ -165,6 +174,8 @@ class Look(Value, frozen=True, kw_only=True):
         may_install: somebody may become root here to install programs.
         manager: of packages.
         has_mpi: the prepared MPI, if any is asked for, is there.
+        engine: that runs containers, if one is asked for and works.
+        engineless: those that are there and do not work.
 
     """
 
@@ -177,6 +188,8 @@ class Look(Value, frozen=True, kw_only=True):
     may_install: bool
     manager: str
     has_mpi: bool
+    engine: str
+    engineless: tuple[str, ...]
 
     @property
     def install_words(self) -> str:
@@ -215,6 +228,8 @@ def read(said: Sequence[str]) -> Look:
         may_install="may" in last,
         manager=last.get("manager", "apt-get"),
         has_mpi="without" not in last,
+        engine=last.get("engine", ""),
+        engineless=every("engineless"),
     )
 
 
@@ -306,9 +321,14 @@ def left(wanted: Sequence[Step], look: Look) -> list[Todo]:
             todo.append(Todo(step=step, before=before, after=after))
         before = after
     if look.missing:
-        script = INSTALL + "".join(ADD.format(program=shlex.quote(p)) for p in look.missing)
+        script = INSTALL + "".join(_adding(program, look) for program in look.missing)
         todo.append(Todo(step=Step(name="programs", script=script), before=before, after=before))
     return todo
+
+
+def _adding(program: str, look: Look) -> str:
+    without = WITHOUT.format(program=program, install=look.install_words)
+    return ADD.format(program=shlex.quote(program), without=shlex.quote(without))
 
 
 def steps(environment: Environment, look: Look, own: tuple[str, bytes]) -> tuple[Step, ...]:
@@ -323,7 +343,7 @@ def steps(environment: Environment, look: Look, own: tuple[str, bytes]) -> tuple
         The steps.
 
     """
-    mpi = environment.mpi
+    mpi, image = environment.mpi, environment.image
     return (
         _libraries(look.python, wheels.libraries(mpi)),
         *((_prepared(mpi),) if mpi else ()),
@@ -332,6 +352,7 @@ def steps(environment: Environment, look: Look, own: tuple[str, bytes]) -> tuple
             script=OWN.format(setting=f"LD_LIBRARY_PATH={_folders(mpi)} " if mpi else ""),
             files=(own,),
         ),
+        *((Step(name="image", script=containers.step(look.engine, image)),) if image else ()),
     )
 
 

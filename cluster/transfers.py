@@ -205,10 +205,7 @@ def _extract(inlet: Inlet, member: tarfile.TarInfo, to: Path) -> list[tuple[Path
     """Write one member; gives the mode that a new folder has to get in the end."""
     target = _inside(member.name, to)
     if member.isdir():
-        if target.is_dir():
-            return []
-        target.mkdir(parents=True)
-        return [(target, member.mode & 0o777)]
+        return [(target, member.mode & 0o777)] if _made(target) else []
     target.parent.mkdir(parents=True, exist_ok=True)
     if member.islnk():  # another name of a file that came before
         with _inside(member.linkname, to).open("rb") as file:
@@ -218,6 +215,17 @@ def _extract(inlet: Inlet, member: tarfile.TarInfo, to: Path) -> list[tuple[Path
     else:
         raise tarfile.TarError(f"{member.name} is neither a file nor a folder")
     return []
+
+
+def _made(folder: Path) -> bool:
+    """Make a folder; tell whether it is new: another host's files may come here meanwhile."""
+    try:
+        folder.mkdir(parents=True)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise
+        return False
+    return True
 
 
 def _inside(name: str, to: Path) -> Path:

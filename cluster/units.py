@@ -31,7 +31,9 @@ BYTES = {
     "TiB": 2**40,
 }
 BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 LARGEST = 2**40
+_SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|m|min|h|d)")
 _RATE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([kmg]?bit)")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
@@ -210,6 +212,25 @@ def format_rate(rate: float) -> str:
     bits = rate * 8
     unit = next((unit for unit in ("gbit", "mbit", "kbit") if bits >= BITS[unit]), "bit")
     return f"{bits / BITS[unit]:.12g}{unit}"
+
+
+def parse_seconds(text: str) -> float:
+    """Read a span as a person writes it.
+
+    Args:
+        text: such as `2h`, `90min`, `1.5h`, `45s` or `2d`.
+
+    Returns:
+        Seconds.
+
+    Raises:
+        SpecError: it is not a span.
+
+    """
+    match = _SPAN.fullmatch(text.strip().lower())
+    if match is None:
+        raise SpecError(f"{text!r} is not a span of time.", remedy="Write 90min, 2h or 1d.")
+    return float(match[1]) * SECONDS[match[2]]
 
 
 def format_seconds(seconds: float) -> str:

@@ -23,6 +23,9 @@ def launch_mpi_test(  # noqa: PLR0913 - one parameter per flag
     provider: flags.Provider = None,
     placement: flags.Placement = 0,
     zone: flags.Zone = None,
+    image: flags.Image = None,
+    spot: flags.Spot = False,
+    ttl: flags.Ttl = None,
     data_mb: Annotated[
         int,
         typer.Option("--data-mb", metavar="N", help="Message size, 1 MB = 1e6 B."),
@@ -34,6 +37,7 @@ def launch_mpi_test(  # noqa: PLR0913 - one parameter per flag
     option: flags.Option = None,
     keep: flags.Keep = None,
     detach: flags.Detach = False,
+    plan: flags.PlanOnly = False,
     timeout: flags.Timeout = TIMEOUT,
     runs: flags.Runs = None,
     json: flags.Json = False,
@@ -50,10 +54,13 @@ def launch_mpi_test(  # noqa: PLR0913 - one parameter per flag
         placement=placement,
         instance=instance or (INSTANCE if chosen == "aws" else None),
         zone=zone,
+        image=image,
+        spot=spot,
+        ttl=ttl,
         option=option,
     )
     params = {"metrics": ["oneway_time"], "sizes": [data_mb * MB], "iterations": iterations}
-    how = bench.How(runs=runs, timeout=timeout, keep=keep, detach=detach, json=json)
+    how = bench.How(runs=runs, timeout=timeout, keep=keep, detach=detach, plan=plan, json=json)
     bench.measure(spec, "p2p", params, how)
 
 

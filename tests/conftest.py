@@ -24,9 +24,10 @@ from tests.fakes.fixtures import (
     aws_hosts,
     gcp,
     gcp_hosts,
+    possible_hosts,
 )
 
-__all__ = ["_aws_hosts_server", "_aws_server", "aws", "aws_hosts"]
+__all__ = ["_aws_hosts_server", "_aws_server", "aws", "aws_hosts", "possible_hosts"]
 __all__ += ["_gcp_hosts_server", "_gcp_server", "gcp", "gcp_hosts"]
 
 if TYPE_CHECKING:

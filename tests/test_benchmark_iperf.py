@@ -16,7 +16,8 @@ import pytest
 import cluster
 from cluster.benchmark import convert
 from cluster.benchmarks.iperf import FORWARD, REVERSE, Iperf, IperfParams, Trial, received
-from cluster.errors import ClusterError, ParseError
+from cluster.errors import ClusterError, JobError, ParseError
+from cluster.model import Layout
 from cluster.onhost import facts
 from tests.conftest import command, runs_folder, until
 from tests.test_bad_luck import Background
@@ -205,7 +206,7 @@ def test_any_two_ranks_may_be_the_pair_and_their_lines_are_for_people() -> None:
 @pytest.mark.usefixtures("iperf3")
 def test_the_address_of_the_server_is_the_one_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of 127.0.0.0/8 is this host; the second address is the server's."""
-    monkeypatch.setenv("CLUSTER_ADDRESSES", "127.0.0.2,127.0.0.3")
+    monkeypatch.setattr(Layout, "places", ("127.0.0.2", "127.0.0.3"))
     with cluster.launch("said", hosts=2) as c:
         run = c.bench("iperf", metrics="forward", seconds=1, omit=0, iterations=1)
 
@@ -216,10 +217,13 @@ def test_the_address_of_the_server_is_the_one_said(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.usefixtures("iperf3")
 def test_a_server_that_cannot_be_fails_the_run_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CLUSTER_ADDRESSES", "127.0.0.1,203.0.113.1")
-    done = command("bench", "iperf", "--no-keep", status=1)
+    monkeypatch.setattr(Layout, "places", ("127.0.0.1", "203.0.113.1"))
+    with (
+        cluster.launch("nowhere", hosts=2) as c,
+        pytest.raises(JobError, match=r"203\.0\.113\.1 is not an address of"),
+    ):
+        c.bench("iperf")
 
-    assert "203.0.113.1 is not an address of" in done.stderr
     assert mine() == []
 
 

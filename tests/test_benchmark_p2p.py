@@ -62,6 +62,7 @@ def test_a_difference_is_found_wherever_it_is() -> None:
         ({"iterations": 0}, "--iterations is 0"),
         ({"max_iterations": 0}, "--max-iterations is 0"),
         ({"pair": (-1, 0)}, "--pair -1,0 is not two of 2"),
+        ({"iterations": "many"}, "iterations='many' is not a valid parameter.\nExpected `int"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(options: dict[str, object], said: str) -> None:

@@ -15,7 +15,10 @@ import libtmux
 import msgspec
 import pytest
 
+from cluster.cli import app
+from cluster.errors import ProvisionError
 from cluster.model import Definition
+from cluster.providers.local import Local
 from cluster.reports import Report
 from tests.conftest import COMMAND, answer, command, run, runs_folder, sessions, until
 
@@ -322,7 +325,7 @@ def test_shell_completion(words: str, suggestions: set[str]) -> None:
         (["bench", "p2p", "--sizes", "x"], "'x' is not a size"),
         (["bench", "p2p", "--pair", "0,0"], "--pair 0,0 is not two of 2 rank(s)"),
         (["bench", "p2p", "--pair", "0,2"], "--pair 0,2 is not two of 2 rank(s)"),
-        (["bench", "p2p", "--pair", "0"], "A parameter is wrong"),
+        (["bench", "p2p", "--pair", "0"], "pair=['0'] is not a valid parameter"),
         (["bench", "p2p", "--window", "0"], "--window is 0"),
         (["bench", "p2p", "--warm-up", "-1"], "--warm-up is -1"),
         (["bench", "p2p", "--provider", "moon"], "There is no provider 'moon'."),
@@ -449,3 +452,23 @@ def test_a_journal_of_another_version_hides_no_other_cluster(tools: None) -> Non
         "p2p": "done",
         "other": "unreadable",
     }
+
+
+def test_down_goes_on_past_a_cluster_that_cannot_be_taken_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever types `--all` wants nothing left up but what cannot be helped."""
+    for name in ("good", "bad"):
+        command("up", name)
+    destroy = Local.destroy
+
+    def fail(self: Local, name: str) -> None:
+        if name == "bad":
+            raise ProvisionError("bad is stuck.")
+        destroy(self, name)
+
+    monkeypatch.setattr(Local, "destroy", fail)
+    with pytest.raises(ProvisionError, match=r"bad is stuck\."):
+        app.down(every=True, yes=True)
+
+    assert [row["name"] for row in answer("ls")] == ["bad"]

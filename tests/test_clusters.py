@@ -245,3 +245,13 @@ def test_a_cluster_that_costs_money_is_not_replaced() -> None:
     with pytest.raises(cluster.SpecError, match="it costs money"):
         cluster.launch("dear", hosts=2)
     assert journal.names() == ("dear",)
+
+
+def test_a_word_that_an_option_does_not_take_is_refused_with_those_that_it_does() -> None:
+    with pytest.raises(cluster.SpecError) as refused:
+        cluster.launch("other", provider="lab", options={"source": "disk"})
+
+    assert str(refused.value).splitlines() == [
+        "source='disk' is not a valid option of the provider 'lab'.",
+        "There are: auto, index, controller",
+    ]

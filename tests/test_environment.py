@@ -77,7 +77,6 @@ def test_a_host_becomes_ready_and_is_left_alone_then(lab: Lab) -> None:
         "look",
         "push",
         "libraries",
-        "programs",
         "cluster",
         "ready",
     ]

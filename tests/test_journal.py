@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from cluster import journal
-from cluster.errors import ClusterError, ParseError
+from cluster.errors import ClusterError, ParseError, SpecError
 from cluster.journal import Created, Examined, Intended, Settled, Started
 from cluster.model import ClusterSpec, JobRecord, Machine
 
@@ -257,3 +257,17 @@ def test_a_state_folder_that_cannot_be_read(state: Path) -> None:
 
     with pytest.raises(ClusterError, match="CLUSTER_STATE=DIR"):
         journal.of("mine").entries()
+
+
+def test_of_two_launches_at_once_one_is_refused() -> None:
+    """Whoever opened the journal goes on, and can be seen to; then it may be taken down."""
+    book = journal.of("mine")
+    with book.launching(INTENDED):
+        assert book.is_launching()
+        with (
+            pytest.raises(SpecError, match="Another process is launching the cluster 'mine'"),
+            book.launching(INTENDED),
+        ):
+            raise AssertionError("it was let in")
+    assert not book.is_launching()
+    assert book.entries() == (INTENDED,)

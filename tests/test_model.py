@@ -123,6 +123,9 @@ def test_what_is_not_asked_for() -> None:
         "placement": False,
         "instance": None,
         "zone": None,
+        "image": None,
+        "spot": False,
+        "ttl": None,
         "options": {},
     }
 

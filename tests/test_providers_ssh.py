@@ -59,8 +59,8 @@ def test_an_inventory_file(home: Path) -> None:
         (["--option", "inventory=nothing"], "The inventory nothing cannot be read"),
         (["--option", "hosts=h1", "--hosts", "2"], "--hosts is 2, but 1 are named"),
         (["--option", "hosts=h1", "--placement"], "your machines stay where they are"),
-        (["--option", "hosts=h1", "--option", "trust=blindly"], "is wrong"),
-        (["--option", "host=h1"], "There are: source, mpi, hosts, inventory, trust, bin"),
+        (["--option", "hosts=h1", "--option", "trust=blindly"], "There are: known, first-use"),
+        (["--option", "host=h1"], "There are: source, mpi, image, hosts, inventory, trust, bin"),
     ],
 )
 def test_refusals(words: list[str], said: str) -> None:
@@ -147,7 +147,7 @@ def test_hosts_as_a_table_as_json_and_for_ssh(mine: str, sshd: Sshd, home: Path)
 def test_a_host_that_is_gone_is_named_and_the_others_results_survive(
     sshd: Sshd, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cluster.clusters.CONNECT_WITHIN", 2.5)
+    monkeypatch.setattr("cluster.providers.Provider.ready_within", 2.5)
     hosts = f"{befriend(sshd, home)},nobody@127.0.0.1:1"
     options = {"hosts": hosts, "trust": "first-use"}
     with pytest.raises(cluster.Timeout) as failed:

@@ -7,8 +7,9 @@ import pytest
 from cluster import runs
 from cluster.errors import JobError
 from cluster.model import ClusterSpec, Record
+from cluster.onhost import Wrote
 from cluster.runs import Run
-from cluster.settling import Ending, conclude, ending_of, succeeded
+from cluster.settling import Ending, Hearer, Hearing, conclude, ending_of, succeeded
 from tests.conftest import runs_folder
 
 
@@ -67,3 +68,25 @@ def test_only_a_run_that_is_done_succeeded(status: str, said: str) -> None:
         succeeded(Run(folder=folder, record=known, measurements=()))
     assert (failed.value.stdout, failed.value.stderr) == ("out", "err")
     assert str(folder) in failed.value.remedy
+
+
+def test_what_is_ours_among_the_ranks_complaints_is_told() -> None:
+    """At once, and apart from what they print."""
+    heard: list[tuple[str, str]] = []
+
+    class Keeps(Hearer):
+        def output(self, line: str) -> None:
+            heard.append(("output", line))
+
+        def notice(self, line: str) -> None:
+            heard.append(("notice", line))
+
+    hearing = Hearing(Keeps(), None)
+    hearing(Wrote(file="stderr", text="a warning\n[cluster] 1.mpi.x is gone\n"))
+    hearing(Wrote(file="stdout", text="[cluster] a rank may print this\n"))
+    hearing(Wrote(file="measurements.0.jsonl", text="{}\n"))
+
+    assert heard == [
+        ("notice", "[cluster] 1.mpi.x is gone"),
+        ("output", "[cluster] a rank may print this"),
+    ]

@@ -173,7 +173,7 @@ def test_included_settings_are_honoured(sshd: Sshd, dot_ssh: Path) -> None:
 @pytest.mark.parametrize("line", ["Port here", "Host", "Match exec"])
 def test_settings_that_cannot_be_read(sshd: Sshd, dot_ssh: Path, line: str) -> None:
     settings(dot_ssh, "Host friend", line)
-    with pytest.raises(Unreachable, match="~/.ssh/config cannot be read") as unread:
+    with pytest.raises(Unreachable, match=r"~/\.ssh/config cannot be read") as unread:
         shell_to("friend", sshd).run(["true"])
 
     assert "ssh -G friend" in unread.value.remedy

@@ -94,5 +94,7 @@ def test_across_hosts_only_the_clusters_networks_and_keys_are_used() -> None:
         assert env[name] == "ssh -F /f/ssh/config"
     for name in ("OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include"):
         assert env[name] == "10.0.0.0/24,10.1.0.0/24"
+    for name in ("OMPI_MCA_oob_tcp_keepalive_time", "PRTE_MCA_oob_tcp_keepalive_time"):
+        assert int(env[name]) < 15  # seconds, of the 300 that nothing would mean
     for name in ("PRTE_MCA_prte_if_include", "PMIX_MCA_ptl_tcp_if_include"):
         assert env[name] == "10.0.0.0/24,10.1.0.0/24"

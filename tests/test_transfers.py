@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import tarfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -108,6 +110,29 @@ def test_an_archive_that_is_cut_off(tmp_path: Path, left: int) -> None:
 
     assert (tmp_path / "file").read_text() == "old"
     assert [path.name for path in tmp_path.glob(".*")] == []
+
+
+def test_two_hosts_may_write_into_one_folder_at_once(tmp_path: Path) -> None:
+    """As when the files of a job come home: each makes the folders that are not there yet."""
+    names = [f"{number}/{number}" for number in range(300)]
+    sent = packed(*(member(name, tarfile.DIRTYPE) for name in names), member("file"), data=b"x")
+    start = threading.Barrier(8)
+
+    def come(_: int) -> None:
+        start.wait()
+        transfers.unpack(inlet(sent), tmp_path / "home")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(come, range(8)))
+    assert [path for path in names if not (tmp_path / "home" / path).is_dir()] == []
+
+
+def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
+    (tmp_path / "it").write_text("a file")
+    with pytest.raises(FileExistsError):
+        transfers.unpack(inlet(packed(member("it", tarfile.DIRTYPE))), tmp_path)
+
+    assert (tmp_path / "it").read_text() == "a file"
 
 
 def test_a_folder_into_which_nothing_may_be_written(tmp_path: Path) -> None:

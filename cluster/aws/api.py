@@ -126,10 +126,11 @@ class Region:
 
         """
         from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - with boto3
+        from botocore.parsers import ResponseParserError  # noqa: PLC0415
 
         try:
             answer: Mapping[str, Any] = getattr(self._client(service), operation)(**params)
-        except (BotoCoreError, ClientError) as error:
+        except (BotoCoreError, ClientError, ResponseParserError) as error:
             raise _failure(operation, error) from error
         self._note_clock(answer)
         return answer
@@ -207,6 +208,7 @@ class Region:
 def _failure(operation: str, error: Exception) -> Failure:
     """Tell a failure's kind; boto3's own errors have no code, so their class is taken for it."""
     from botocore import exceptions  # noqa: PLC0415 - with boto3
+    from botocore.parsers import ResponseParserError  # noqa: PLC0415
 
     name = "".join(part.capitalize() for part in operation.split("_"))
     if isinstance(error, exceptions.ClientError):
@@ -220,7 +222,7 @@ def _failure(operation: str, error: Exception) -> Failure:
             message=str(said.get("Message", "")),
             request=str(answer.get("ResponseMetadata", {}).get("RequestId", "")),
         )
-    lost = (exceptions.HTTPClientError, exceptions.ResponseParserError)
+    lost = (exceptions.HTTPClientError, ResponseParserError)
     locked = (
         exceptions.NoCredentialsError,
         exceptions.PartialCredentialsError,

@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 from cluster import journal
-from cluster.aws import quotas
+from cluster.aws import permissions, quotas
 from cluster.aws.api import default_region
 from cluster.aws.prices import price
 from cluster.aws.shapes import Image, InstanceType, Offering, SecurityGroup, Subnet, Vpc
-from cluster.cloud import caller, shortage
+from cluster.cloud import caller, marks, shortage
 from cluster.cloud.failures import Failure
 from cluster.cloud.money import expected
 from cluster.errors import SpecError
@@ -175,7 +175,7 @@ def decide(region: Region, spec: ClusterSpec, options: AwsOptions) -> Offer:
         f"ends by itself {format_seconds(ttl)} after its start (--ttl)",
         expected(cost, spec.hosts, ttl),
     )
-    return Offer(
+    offer = Offer(
         region=region.name,
         vpc=vpc,
         sites=sites,
@@ -190,6 +190,9 @@ def decide(region: Region, spec: ClusterSpec, options: AwsOptions) -> Offer:
         price=cost,
         lines=lines,
     )
+    mark = marks.new(spec.name, region.owner, region.now() + ttl)
+    permissions.check(region, spec, options, offer, mark)
+    return offer
 
 
 def link_of(kind: InstanceType, *, grouped: bool) -> Link | None:

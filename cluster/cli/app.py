@@ -9,16 +9,27 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from cluster import journal, plugins, runs
 from cluster.cli import doctor, flags, gc, hosts, lab
 from cluster.cli.bench import BenchGroup
 from cluster.cli.live import Live
-from cluster.cli.show import print_json, shortened, show_newest, show_run, table
+from cluster.cli.show import (
+    print_json,
+    receipt_lines,
+    shortened,
+    show_newest,
+    show_run,
+    table,
+)
+from cluster.cloud.money import dollars
 from cluster.clusters import Cluster, Listener, attach
-from cluster.errors import ClusterError, JobError, ParseError, SpecError
-from cluster.model import Machine, Value
+from cluster.errors import ClusterError, JobError, ParseError, ShellError, SpecError
+from cluster.forgotten import take_down
+from cluster.model import Machine, Sighting, Value, check_name
+from cluster.providers import Provider
 from cluster.reports import Report
 from cluster.units import format_seconds
 from cluster.version import __version__
@@ -62,6 +73,9 @@ class ClusterRow(Value, frozen=True, kw_only=True):
     age: float
     status: str
     run: str | None
+    region: str = ""
+    dollars: float | None = None
+    expires: float | None = None
 
 
 class RunRow(Value, frozen=True, kw_only=True):
@@ -97,22 +111,74 @@ def options(
 
 
 @app.command()
-def ls(json: flags.Json = False) -> None:
+def ls(region: flags.Regions = None, json: flags.Json = False) -> None:
     """List the clusters that exist.
 
     Example: cluster ls
     """
-    rows = [_cluster_row(name) for name in journal.names()]
+    rows = _with_clouds([_cluster_row(name) for name in journal.names()], region or ())
     if json:
         print_json(rows)
         return
+    costly = any(row.expires for row in rows)
     table(
-        ("name", "provider", "hosts", "age", "status", "newest run"),
-        [
-            (r.name, r.provider, str(r.hosts), format_seconds(r.age), r.status, _short(r.run))
-            for r in rows
+        ("name", "provider", "hosts", "age", "status", "newest run", "cost", "ends in")[
+            : None if costly else 6
         ],
+        [_cells(row)[: None if costly else 6] for row in rows],
         empty="There are no clusters.",
+    )
+
+
+def _cells(row: ClusterRow) -> tuple[str, ...]:
+    left = "-" if row.expires is None else format_seconds(max(0.0, row.expires - time.time()))
+    return (
+        row.name,
+        row.provider,
+        str(row.hosts),
+        format_seconds(row.age),
+        row.status,
+        _short(row.run),
+        "-" if row.dollars is None else f"${row.dollars:.2f}",
+        left,
+    )
+
+
+def _with_clouds(rows: list[ClusterRow], regions: Sequence[str]) -> list[ClusterRow]:
+    """Ask the clouds for clusters of ours that another machine launched, and for what is off."""
+    known = {row.name: row for row in rows}
+    for kind in plugins.names(Provider):
+        try:
+            live = plugins.find(Provider, kind)(tuple(regions)).live()
+        except ClusterError as error:  # those that are known are listed all the same
+            sys.stderr.write(f"{kind} was not asked: {error}\n")
+            continue
+        for one in live:
+            row = known.get(one.name)
+            if row is None:
+                known[one.name] = _live_row(kind, one)
+            elif set(one.states) - {"running"}:
+                known[one.name] = msgspec.structs.replace(row, status=_states(one))
+    return list(known.values())
+
+
+def _states(live: Sighting) -> str:
+    return "/".join(sorted(set(live.states))) or "no machines"
+
+
+def _live_row(kind: str, live: Sighting) -> ClusterRow:
+    age = max(0.0, time.time() - live.since) if live.since else 0.0
+    return ClusterRow(
+        name=live.name,
+        provider=kind,
+        hosts=len(live.states),
+        addresses=live.addresses,
+        age=age,
+        status=f"{_states(live)}, of {live.host or 'another machine'}",
+        run=None,
+        region=live.region,
+        dollars=None if live.price is None else dollars(live.price, len(live.states), age),
+        expires=live.expires or None,
     )
 
 
@@ -128,6 +194,7 @@ def _cluster_row(name: str) -> ClusterRow:
             name=name, provider="?", hosts=0, addresses=(), age=0.0, status="unreadable", run=None
         )
     status, _, run = _state(cluster)
+    receipt = cluster.receipt()
     return ClusterRow(
         name=name,
         provider=cluster.spec.provider,
@@ -136,6 +203,8 @@ def _cluster_row(name: str) -> ClusterRow:
         age=time.time() - cluster.at,
         status=status,
         run=run,
+        dollars=receipt.dollars if receipt else None,
+        expires=cluster.expires,
     )
 
 
@@ -151,6 +220,8 @@ def _state(cluster: Cluster) -> tuple[str, int | None, str | None]:
         code = cluster.exit_status()
     except JobError:
         return "lost", None, record.run
+    except ShellError:  # it may still run there, and the other clusters are listed all the same
+        return "out of reach", None, record.run
     if status in ("planned", "running") and code is not None:
         return "ended, to be fetched", code, record.run
     return status, code, record.run
@@ -245,6 +316,11 @@ class _Lines(Listener):
         """Print it now."""
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
+
+    def notice(self, line: str) -> None:
+        """Print it now, apart from theirs."""
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 @app.command()
@@ -349,8 +425,11 @@ def down(
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All clusters.")] = False,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+    region: flags.Regions = None,
 ) -> None:
     """Take clusters down; results come home first.
+
+    A cluster that was launched from another machine is found by its tags, in --region.
 
     Example: cluster down mpi_test
     """
@@ -361,14 +440,33 @@ def down(
     clusters = [attach(name) for name in chosen if name in known]
     if every and clusters and not yes and not _agreed(clusters):
         raise SpecError("Nothing was taken down.", remedy="To do it without a question: -y")
-    for cluster in clusters:
-        cluster.down()
-        sys.stdout.write(f"{cluster.name} is down; 0 left.\n")
+    failed = [error for cluster in clusters if (error := _taken_down(cluster))]
     if not clusters:
         sys.stdout.write("There are no clusters; 0 left.\n" if every else "")
     for name in chosen:
-        if name not in known:
+        if name in known:
+            continue
+        looked = take_down(check_name(name), region or ())
+        if not looked:
             attach(name)  # says so, once the others are down
+        sys.stdout.write(f"{name} is down; 0 left (looked for {'; '.join(looked)}).\n")
+    if failed:
+        raise failed[0] if len(failed) == 1 else ExceptionGroup(_still_up(failed), failed)
+
+
+def _taken_down(cluster: Cluster) -> Exception | None:
+    """Take one cluster down; a failure is no reason to leave the others up."""
+    try:
+        cluster.down()
+    except (ClusterError, ExceptionGroup) as error:
+        return error
+    shown = receipt_lines(cluster) or [f"{cluster.name} is down; 0 left."]
+    sys.stdout.write("".join(f"{line}\n" for line in shown))
+    return None
+
+
+def _still_up(failed: Sequence[Exception]) -> str:
+    return f"{len(failed)} clusters could not be taken down"
 
 
 def _agreed(clusters: Sequence[Cluster]) -> bool:

@@ -19,11 +19,11 @@ from cluster import plugins
 from cluster.benchmark import Benchmark
 from cluster.cli import flags
 from cluster.cli.live import Live
-from cluster.cli.show import show_newest, show_run
+from cluster.cli.show import receipt_lines, show_newest, show_plan, show_run
 from cluster.cli.waiting import Waiting
 from cluster.clusters import TIMEOUT, Cluster, launch_spec, plan_spec
 from cluster.errors import JobError, SpecError
-from cluster.model import ClusterSpec, Value
+from cluster.model import ClusterSpec, Plan, Value
 from cluster.runs import make_root
 from cluster.runs import root as runs_root
 from cluster.starting import check_bench
@@ -31,6 +31,8 @@ from cluster.units import Sizes, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from cluster.providers import Provider
 
 
 ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
@@ -43,6 +45,7 @@ class How(Value, frozen=True, kw_only=True):
     timeout: float = TIMEOUT
     keep: bool | None = None
     detach: bool = False
+    plan: bool = False
     json: bool = False
 
 
@@ -66,11 +69,14 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
             remedy=f"Leave one out; after --detach: cluster down {spec.name}",
         )
     check_bench(spec, benchmark, params, how.timeout)
-    plan_spec(spec)
+    planned = plan_spec(spec)
+    if how.plan:
+        show_plan(planned[1], as_json=how.json)
+        return
     make_root(runs_root(how.runs))
     live = Live(stderr=how.json)
-    with Waiting(live.console) as waiting:
-        cluster = launch_spec(spec, waiting)
+    cluster = _launch(spec, planned, live)
+    stood_before = "launch" not in cluster.phases
     try:
         with live:
             run = cluster.bench(
@@ -87,15 +93,49 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
         if isinstance(error, KeyboardInterrupt):
             sys.stderr.write("Interrupted: the ranks are stopped.\n")
         raise
+    except SpecError:
+        if not stood_before:  # as if it had never been asked for
+            how = msgspec.structs.replace(how, keep=False)
+        raise
     finally:
-        if not (cluster.has_job and _stays(cluster, how)):
-            cluster.down()
+        _leave(cluster, how, live)
+
+
+def _launch(spec: ClusterSpec, planned: tuple[Provider, Plan], live: Live) -> Cluster:
+    """Launch, and say first what will cost money."""
+    for line in planned[1].lines if planned[1].costs else ():
+        live.console.print(line, soft_wrap=True)
+    with Waiting(live.console) as waiting:
+        return launch_spec(spec, waiting, planned)
+
+
+def _leave(cluster: Cluster, how: How, live: Live) -> None:
+    """Take it down, and say what it was and cost; or say what it goes on costing."""
+    if _stays(cluster, how):
+        _warn(cluster)
+        return
+    cluster.down()
+    for line in receipt_lines(cluster):
+        live.console.print(line, soft_wrap=True)
+
+
+def _warn(cluster: Cluster) -> None:
+    """Say that something goes on costing money, and how to end that."""
+    if cluster.costs:
+        hourly = (
+            f"${cluster.price.hourly * len(cluster.machines):.4g}" if cluster.price else "money"
+        )
+        sys.stderr.write(
+            f"{cluster.name} stays up, and costs {hourly} an hour. "
+            f"To end that: cluster down {cluster.name}\n"
+        )
 
 
 def _stays(cluster: Cluster, how: How) -> bool:
-    if how.detach:
-        return True
-    return not cluster.costs if how.keep is None else how.keep
+    """Tell whether a cluster is left up: also to see, and mend, why its hosts are not ready."""
+    if how.keep is not None:
+        return how.keep
+    return not cluster.costs or (how.detach and cluster.has_job)
 
 
 class BenchGroup(TyperGroup):
@@ -155,10 +195,14 @@ def _shared(name: str) -> dict[str, tuple[Any, object]]:
         "placement": (flags.Placement, 0),
         "instance": (flags.Instance, None),
         "zone": (flags.Zone, None),
+        "image": (flags.Image, None),
+        "spot": (flags.Spot, False),
+        "ttl": (flags.Ttl, None),
         "option": (flags.Option, None),
         "keep": (flags.Keep, None),
         "detach": (flags.Detach, False),
         "timeout": (flags.Timeout, TIMEOUT),
+        "plan": (flags.PlanOnly, False),
         "runs": (flags.Runs, None),
         "json": (flags.Json, False),
     }

@@ -11,6 +11,7 @@ from cluster.clusters import default_hosts
 from cluster.errors import SpecError
 from cluster.model import ClusterSpec
 from cluster.providers import Provider as ProviderPlugin
+from cluster.units import parse_seconds
 
 
 def _providers() -> list[str]:
@@ -27,6 +28,10 @@ def _zero_or_one(value: str | int) -> int:  # a default comes here too, as it is
     return int(value)
 
 
+def _span(value: str | float) -> float:
+    return parse_seconds(value) if isinstance(value, str) else value
+
+
 Name = Annotated[str, typer.Option("--name", help="Name of the cluster.", autocompletion=_clusters)]
 Provider = Annotated[
     str | None,
@@ -38,6 +43,29 @@ RunLocal = Annotated[
 ]
 Instance = Annotated[str | None, typer.Option("--instance", help="The provider's machine type.")]
 Zone = Annotated[str | None, typer.Option("--zone", help="The provider's zone.")]
+Image = Annotated[
+    str | None,
+    typer.Option("--image", help="What the machines start from.  [default: the provider's choice]"),
+]
+Spot = Annotated[
+    bool, typer.Option("--spot", help="Spare machines: cheaper, and may be taken away.")
+]
+Ttl = Annotated[
+    float | None,
+    typer.Option(
+        "--ttl",
+        metavar="SPAN",
+        parser=_span,
+        help="Machines end by themselves after that, such as 90min.  [default: 2h in a cloud]",
+    ),
+]
+PlanOnly = Annotated[
+    bool, typer.Option("--plan", help="Show what would be made and its price; make nothing.")
+]
+Regions = Annotated[
+    list[str] | None,
+    typer.Option("--region", metavar="REGION", help="Look there, too; repeatable."),
+]
 Placement = Annotated[
     int,
     typer.Option(
@@ -105,7 +133,7 @@ def chosen(provider: str | None, *, run_local: bool, default: str) -> str:
     return "local" if run_local else provider or default
 
 
-def spec(
+def spec(  # noqa: PLR0913 - one parameter per flag
     *,
     name: str,
     provider: str,
@@ -114,6 +142,9 @@ def spec(
     placement: int = 0,
     instance: str | None = None,
     zone: str | None = None,
+    image: str | None = None,
+    spot: bool = False,
+    ttl: float | None = None,
     option: list[str] | None = None,
 ) -> ClusterSpec:
     """Make a spec of the flags.
@@ -126,6 +157,9 @@ def spec(
         placement: --placement
         instance: --instance
         zone: --zone
+        image: --image
+        spot: --spot
+        ttl: --ttl, in seconds
         option: every --option
 
     Returns:
@@ -144,6 +178,9 @@ def spec(
         placement=bool(placement),
         instance=instance,
         zone=zone,
+        image=image,
+        spot=spot,
+        ttl=ttl,
         options=options,
     )
 

@@ -15,17 +15,21 @@ from cluster.forgotten import Orphan, forgotten, remove
 
 def gc(
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Remove what is found.")] = False,
+    region: flags.Regions = None,
+    all_regions: Annotated[
+        bool, typer.Option("--all-regions", help="Look in every region of every cloud.")
+    ] = False,
     json: flags.Json = False,
 ) -> None:
     """Find what was forgotten; -y removes it.
 
     Example: cluster gc -y
     """
-    found = forgotten()
+    found = forgotten(region or (), everywhere=all_regions)
     if not json:
         _show(found)
     errors = [error for orphan in found if yes and (error := _removed(orphan))]
-    left = forgotten() if yes else found
+    left = forgotten(region or (), everywhere=all_regions) if yes else found
     if json:
         print_json(left)
     elif yes:

@@ -11,9 +11,9 @@ import typer
 from rich.console import Console
 
 from cluster.cli import flags
-from cluster.cli.show import print_json, table
+from cluster.cli.show import print_json, show_plan, table
 from cluster.cli.waiting import Waiting
-from cluster.clusters import attach, launch_spec
+from cluster.clusters import attach, launch_spec, plan_spec
 from cluster.errors import ClusterError
 from cluster.fanout import results
 from cluster.hosts import Hosts
@@ -53,7 +53,11 @@ def up(  # noqa: PLR0913, PLR0917 - one parameter per flag
     placement: flags.Placement = 0,
     instance: flags.Instance = None,
     zone: flags.Zone = None,
+    image: flags.Image = None,
+    spot: flags.Spot = False,
+    ttl: flags.Ttl = None,
     option: flags.Option = None,
+    plan: flags.PlanOnly = False,
     install: Annotated[
         bool, typer.Option("--install", help="Install now what benchmarks need.")
     ] = False,
@@ -71,12 +75,78 @@ def up(  # noqa: PLR0913, PLR0917 - one parameter per flag
         placement=placement,
         instance=instance,
         zone=zone,
+        image=image,
+        spot=spot,
+        ttl=ttl,
         option=option,
     )
+    planned = plan_spec(spec)
+    if plan:
+        show_plan(planned[1], as_json=json)
+        return
+    if planned[1].costs:
+        sys.stderr.write("".join(f"{line}\n" for line in planned[1].lines))
     with Waiting(Console(stderr=True, highlight=False)) as waiting:
-        cluster = launch_spec(spec, waiting)
+        cluster = launch_spec(spec, waiting, planned)
         if install:
             cluster.install(tell=waiting)
+    _show(cluster, as_json=json)
+
+
+@commands.command("plan")
+def plan_(  # noqa: PLR0913, PLR0917 - one parameter per flag
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="Name of the cluster.")
+    ] = "mpi_test",
+    provider: flags.Provider = "aws",
+    hosts: flags.Hosts = None,
+    placement: flags.Placement = 0,
+    instance: flags.Instance = None,
+    zone: flags.Zone = None,
+    image: flags.Image = None,
+    spot: flags.Spot = False,
+    ttl: flags.Ttl = None,
+    option: flags.Option = None,
+    json: flags.Json = False,
+) -> None:
+    """Show what would be made and its price; nothing is made.
+
+    Example: cluster plan --instance c5.18xlarge --placement
+    """
+    spec = flags.spec(
+        name=name,
+        provider=provider or "aws",
+        hosts=hosts,
+        placement=placement,
+        instance=instance,
+        zone=zone,
+        image=image,
+        spot=spot,
+        ttl=ttl,
+        option=option,
+    )
+    show_plan(plan_spec(spec)[1], as_json=json)
+
+
+@commands.command()
+def stop(name: flags.ClusterName) -> None:
+    """Switch the machines of a cluster off; their disks stay, and cost a little.
+
+    Example: cluster stop mine
+    """
+    attach(name).stop()
+    sys.stdout.write(f"{name} is stopped. On again: cluster start {name}\n")
+
+
+@commands.command("start")
+def start_(name: flags.ClusterName, json: flags.Json = False) -> None:
+    """Switch the machines of a stopped cluster on.
+
+    Example: cluster start mine
+    """
+    cluster = attach(name)
+    with Waiting(Console(stderr=True, highlight=False)) as waiting:
+        cluster.start(waiting)
     _show(cluster, as_json=json)
 
 
@@ -126,6 +196,7 @@ def _block(machine: Machine) -> str:
         "User": access.user,
         "Port": str(access.port or ""),
         "IdentityFile": access.key,
+        "IdentitiesOnly": "yes" if access.key else "",
         "UserKnownHostsFile": access.known_hosts,
         "HostKeyAlias": access.alias,
     }

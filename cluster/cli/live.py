@@ -99,6 +99,10 @@ class Live(Listener):
         else:
             self._last = [*self._last[-1:], line]
 
+    def notice(self, line: str) -> None:
+        """Show it now, whatever the ranks print."""
+        self._show(line)
+
     def progress(self, progress: Progress) -> None:
         """Move the bar, or print a line."""
         if self._bar is not None:

@@ -12,10 +12,11 @@ from rich.table import Table
 
 from cluster import plugins
 from cluster.analysis.bounds import doubts
-from cluster.model import Status, Summary, Value
+from cluster.model import Plan, Status, Summary, Value
 from cluster.reports import Report
 from cluster.reports.terminal import plain_text
 from cluster.runs import read
+from cluster.units import format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,6 +103,44 @@ def shortened(path: Path) -> Path:
     """
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def show_plan(plan: Plan, *, as_json: bool) -> None:
+    """Show what a provider would do.
+
+    Args:
+        plan: of it.
+        as_json: as one JSON object.
+
+    """
+    if as_json:
+        print_json(plan)
+    else:
+        sys.stdout.write("".join(f"{line}\n" for line in plan.lines))
+
+
+def receipt_lines(cluster: Cluster) -> list[str]:
+    """Say what a cluster took and cost, and that nothing is left of it.
+
+    Args:
+        cluster: one that is down.
+
+    Returns:
+        Lines; none for one that cost nothing.
+
+    """
+    receipt = cluster.receipt()
+    if receipt is None:
+        return []
+    phases = ", ".join(f"{phase} {seconds:.1f} s" for phase, seconds in cluster.phases.items())
+    existed = f"{receipt.hosts} machine(s) for {format_seconds(receipt.seconds)}"
+    if receipt.price is None or receipt.dollars is None:
+        cost = f"{existed}, price unknown"
+    else:
+        hourly = f"${receipt.price.hourly:.4g} an hour each, {receipt.price.at}"
+        cost = f"${receipt.dollars:.2f} for {existed} ({hourly})"
+    left = f"{cluster.name} is down; 0 left (looked for {cluster.looked_for})."
+    return [f"Receipt: {phases}", f"Cost: {cost}", left]
 
 
 def print_json(value: object) -> None:

@@ -57,7 +57,7 @@ def persist(
     call: Callable[[], T],
     *,
     kinds: frozenset[Kind] = PASSING,
-    within: float = PATIENCE,
+    within: float | None = None,
     longest: float = LONGEST_PAUSE,
 ) -> T:
     """Call until it gets through; the call must be one that does no harm when it comes twice.
@@ -68,7 +68,7 @@ def persist(
     Args:
         call: what to do.
         kinds: of failures that pass.
-        within: seconds after which the last failure is raised.
+        within: seconds after which the last failure is raised; `PATIENCE`, if not given.
         longest: seconds between two attempts, at most.
 
     Returns:
@@ -78,7 +78,7 @@ def persist(
         Failure: of another kind, or it did not pass in time.
 
     """
-    deadline = time.monotonic() + within
+    deadline = time.monotonic() + (PATIENCE if within is None else within)
     pause = FIRST_PAUSE
     while True:
         try:

@@ -15,11 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cluster.journal import Journal
-    from cluster.model import ClusterSpec, Machine, Plan, Resource
+    from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting
 
 
 class NoOptions(Value, frozen=True, kw_only=True):
     """A provider without options of its own."""
+
+
+ONLY_CLOUDS = {
+    "image": "nothing is made there that could start from one",
+    "spot": "its machines are nobody's spare ones",
+    "ttl": "its machines cost nothing, and stay until they are taken down",
+}
 
 
 def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
@@ -96,7 +103,7 @@ class Provider(Plugin):
         if not issubclass(self.Options, EnvironmentOptions):
             return None
         options = msgspec.convert(spec.options, self.Options, strict=False)
-        return Environment(source=options.source, mpi=options.mpi)
+        return Environment(source=options.source, mpi=options.mpi, image=options.image)
 
     @abstractmethod
     def plan(self, spec: ClusterSpec) -> Plan:
@@ -161,6 +168,60 @@ class Provider(Plugin):
 
         """
         return ()
+
+    def live(self) -> tuple[Sighting, ...]:
+        """Tell of every cluster of ours that exists, also of those launched from elsewhere.
+
+        Returns:
+            Them; none, where nothing is made that another machine could see.
+
+        """
+        return ()
+
+    def all_regions(self) -> tuple[str, ...]:
+        """Name every region that there is.
+
+        Returns:
+            Them; none, where there are no regions.
+
+        """
+        return ()
+
+    def stop(self, name: str, machines: tuple[Machine, ...]) -> None:
+        """Switch machines off.
+
+        Args:
+            name: of the cluster.
+            machines: of it.
+
+        Raises:
+            SpecError: they cannot be switched off.
+
+        """
+        raise self._no_switch(name)
+
+    def start(self, name: str, machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
+        """Switch machines on again, which may get other addresses.
+
+        Args:
+            name: of the cluster.
+            machines: of it.
+
+        Returns:
+            The machines as they are now.
+
+        Raises:
+            SpecError: they cannot be switched on.
+
+        """
+        raise self._no_switch(name)
+
+    def _no_switch(self, name: str) -> SpecError:
+        return SpecError(
+            f"The machines of {name} cannot be switched off and on: the provider "
+            f"{self.name!r} has no such switch.",
+            remedy=f"Take it down instead: cluster down {name}",
+        )
 
     def looked_for(self, name: str) -> str:
         """Say what `find` looks for, and where, for whoever wonders what "0 left" means.

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import msgspec
 
 from cluster import journal
-from cluster.aws import api
+from cluster.aws import api, power
 from cluster.aws.codes import told
+from cluster.aws.living import living, regions
 from cluster.aws.making import INSTANCES, PROVIDER, Intent, Making, intend
-from cluster.aws.offer import AwsOptions, Offer, decide, region_of
+from cluster.aws.offer import TTL, AwsOptions, Offer, decide, region_of
+from cluster.aws.request import machine
 from cluster.aws.sweeping import (
     LOOKED_FOR,
     Expected,
@@ -23,15 +26,17 @@ from cluster.aws.sweeping import (
     launch_filter,
 )
 from cluster.cloud.failures import Failure
-from cluster.cloud.marks import read
+from cluster.cloud.keys import KNOWN
 from cluster.errors import ClusterError
-from cluster.model import ClusterSpec, Machine, Plan, Resource, Value
+from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting, Value
 from cluster.providers import Provider
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from cluster.aws.api import Region
+
+T = TypeVar("T")
 
 
 class Aws(Provider):
@@ -69,25 +74,61 @@ class Aws(Provider):
     def find(self, name: str) -> tuple[Resource, ...]:
         """Ask Amazon, in every region where it may be."""
         with _telling("It may still exist."):
-            found = [
-                one
-                for place in self._places(name)
-                for one in Sweep(self._region(place), self._filters(name, place)).found()
-            ]
-        return tuple(found)
+            found = self._in_each(
+                self._places(name),
+                lambda region: Sweep(region, cluster_filter(name, region.owner)).found(),
+            )
+        return tuple(one for there in found for one in there)
 
     def destroy(self, name: str) -> None:
         """Take away what carries our mark, in every region where it may be."""
         book = journal.of(name)
         with _telling("It may still exist."):
-            for place in self._places(name):
-                sweep = Sweep(self._region(place), self._filters(name, place))
-                sweep.end(_expected(book))
+            expected = _expected(book)
+            self._in_each(
+                self._places(name),
+                lambda region: Sweep(region, cluster_filter(name, region.owner)).end(expected),
+            )
 
-    def names(self) -> tuple[str, ...]:
-        """Ask Amazon, wherever we ever made anything, which clusters of ours exist."""
+    def live(self) -> tuple[Sighting, ...]:
+        """Ask Amazon, wherever we ever made anything, which clusters of ours there are."""
         with _telling("Clusters may exist that are not shown."):
-            return tuple(sorted({name for place in self._everywhere() for name in self._in(place)}))
+            found = self._in_each(self._everywhere(), living)
+        return tuple(one for there in found for one in there)
+
+    def all_regions(self) -> tuple[str, ...]:
+        """Ask Amazon which regions this account has."""
+        if not self._everywhere():
+            return ()
+        with _telling("Nothing was looked for."):
+            return regions(self._region(self._everywhere()[0]))
+
+    def stop(self, name: str, machines: tuple[Machine, ...]) -> None:
+        """Stop the instances; their disks stay, and cost a little."""
+        with _telling("They go on."):
+            [place] = self._places(name)
+            region = self._region(place)
+            power.stop(region, cluster_filter(name, region.owner), _ids(machines))
+
+    def start(self, name: str, machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
+        """Start the instances; their time to live begins anew."""
+        spec = _spec(name)
+        options = _options(spec)
+        with _telling("They are as they were."):
+            [place] = self._places(name)
+            region = self._region(place)
+            found = power.start(
+                region,
+                cluster_filter(name, region.owner),
+                _ids(machines),
+                public=options.public,
+                ttl=spec.ttl or TTL,
+            )
+        known = journal.of(name).folder / KNOWN
+        return tuple(
+            machine(was.name, one, options, known, was.link)
+            for was, one in zip(machines, found, strict=True)
+        )
 
     def looked_for(self, name: str) -> str:
         """Say what is looked for, and where."""
@@ -131,14 +172,11 @@ class Aws(Provider):
         own = self.regions or (api.default_region(),)
         return tuple(dict.fromkeys(one for one in (*own, *journal.places(PROVIDER)) if one))
 
-    def _filters(self, name: str, place: str) -> list[dict[str, object]]:
-        return cluster_filter(name, self._region(place).owner)
-
-    def _in(self, place: str) -> set[str]:
-        """Give the names of our clusters in a region."""
-        region = self._region(place)
-        found = Sweep(region, cluster_filter("", region.owner)).tags()
-        return {mark.name for tags in found if (mark := read(tags))}
+    def _in_each(self, places: tuple[str, ...], do: Callable[[Region], T]) -> list[T]:
+        """Do something in each region, in all at once."""
+        regions = [self._region(place) for place in places]
+        with ThreadPoolExecutor(max_workers=max(1, len(regions))) as pool:
+            return list(pool.map(do, regions))
 
 
 def _options(spec: ClusterSpec) -> AwsOptions:
@@ -158,6 +196,15 @@ def _expected(book: journal.Journal) -> Expected:
         listed=max((order.at for order in orders), default=0.0) + late(),
         until=max(unanswered) + late() if unanswered else 0.0,
     )
+
+
+def _ids(machines: tuple[Machine, ...]) -> tuple[str, ...]:
+    return tuple(machine.id for machine in machines)
+
+
+def _spec(name: str) -> ClusterSpec:
+    entries = journal.of(name).entries()
+    return next(entry.spec for entry in reversed(entries) if isinstance(entry, journal.Intended))
 
 
 @contextmanager

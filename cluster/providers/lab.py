@@ -36,7 +36,7 @@ from cluster.model import (
     Resource,
     Value,
 )
-from cluster.providers import Provider, refuse
+from cluster.providers import ONLY_CLOUDS, Provider, refuse
 from cluster.units import format_rate, parse_rate
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 Verb = Literal["slow", "cut", "heal", "kill"]
 
 REFUSED = {
+    **ONLY_CLOUDS,
     "placement": "its hosts are all on this machine",
     "instance": "its hosts are what this machine is",
     "zone": "its hosts are all on this machine",

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.model import ClusterSpec, Machine, Plan, Resource
-from cluster.providers import Provider, refuse
+from cluster.providers import ONLY_CLOUDS, Provider, refuse
 
 if TYPE_CHECKING:
     from cluster.journal import Journal
 
 REFUSED = {
+    **ONLY_CLOUDS,
     "placement": "this machine cannot be moved closer to itself",
     "instance": "this machine is the type that it is",
     "zone": "this machine is where it is",

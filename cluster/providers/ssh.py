@@ -18,12 +18,13 @@ from cluster.model import (
     Resource,
     Value,
 )
-from cluster.providers import Provider, refuse
+from cluster.providers import ONLY_CLOUDS, Provider, refuse
 
 if TYPE_CHECKING:
     from cluster.journal import Journal
 
 REFUSED = {
+    **ONLY_CLOUDS,
     "placement": "your machines stay where they are",
     "instance": "your machines are what they are",
     "zone": "your machines are where they are",

@@ -20,6 +20,9 @@ INCLUDES = (
     "PRTE_MCA_prte_if_include",
     "PMIX_MCA_ptl_tcp_if_include",
 )
+# Seconds of silence, then between tries, and how many: 300, 20 and 9 if nothing is said. Daemons
+# whose first host is gone then end their ranks soon, and not before the first host has said why.
+KEEPALIVE = {"time": "6", "intvl": "3", "probes": "3"}
 
 
 class Mpirun(Starter):
@@ -55,6 +58,9 @@ class Mpirun(Starter):
             agent, networks = f"ssh -F {layout.ssh_config}", ",".join(layout.networks)
             variables |= dict.fromkeys(AGENTS, agent)
             variables |= dict.fromkeys(INCLUDES, networks)
+            for name, value in KEEPALIVE.items():
+                names = (f"{version}_MCA_oob_tcp_keepalive_{name}" for version in ("OMPI", "PRTE"))
+                variables |= dict.fromkeys(names, value)
         return variables
 
 

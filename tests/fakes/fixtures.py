@@ -22,12 +22,18 @@ def _aws_server() -> Iterator[Cloud]:
 
 
 @pytest.fixture(scope="session")
-def _aws_hosts_server() -> Iterator[Cloud]:
-    from tests.fakes.aws import Cloud  # noqa: PLC0415
+def possible_hosts() -> None:
+    """Skip, with the reason, where no hosts can be made."""
     from tests.fakes.hosts import missing  # noqa: PLC0415
 
     if why := missing():
         pytest.skip(why)
+
+
+@pytest.fixture(scope="session")
+def _aws_hosts_server(possible_hosts: None) -> Iterator[Cloud]:
+    from tests.fakes.aws import Cloud  # noqa: PLC0415
+
     with Cloud(hosts=True) as cloud:
         yield cloud
 

@@ -48,6 +48,9 @@ sh {STATE}/early 3<&- || echo "cc: WARNING bootcmd failed: $?"
     : > {STATE}/done
     sh {STATE}/late || echo "cc: WARNING runcmd failed: $?"
   fi
+  for script in /var/lib/cloud/scripts/per-boot/*; do
+    [ ! -x "$script" ] || "$script" || echo "cc: WARNING $script failed: $?"
+  done
   echo "Cloud-init finished"
 }} 3<&- &
 trap 'echo "reboot: Power down"; exit 0' TERM

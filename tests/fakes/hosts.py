@@ -116,8 +116,8 @@ class Hosts:
     def __init__(self, cloud: Owner) -> None:
         self._cloud = cloud
         self._numbers = itertools.count()
-        self._network = Network()
         self._folder = Path(tempfile.mkdtemp(prefix="test-cloud-"))
+        self._network = Network(self._folder)
         self._hosts: dict[str, Host] = {}
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hosts")
         (self._folder / "root").write_text(str(ROOT))

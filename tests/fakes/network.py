@@ -18,6 +18,7 @@ PREFIX = 22  # of the public addresses of one cloud
 ROOMS = 64  # clouds at once on this machine
 MTU = 9001  # bytes, as within a VPC
 ALONE = 32  # bits of a network with one address
+UNTIL_ALONE = 'cat; rm -rf -- "$0"'
 PATIENCE = 30.0  # seconds
 
 
@@ -56,10 +57,13 @@ class Rules(Value, frozen=True, kw_only=True):
 
 
 class Network:
-    """A router, and the link from here to it; its name tells whose addresses are whose."""
+    """A router, and the link from here to it; its name tells whose addresses are whose.
 
-    def __init__(self) -> None:
-        self._router = started(["unshare", "--net", "cat"])
+    Should this process be killed, the router removes the cloud's folder before it goes.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._router = started(["unshare", "--net", "sh", "-c", UNTIL_ALONE, str(folder)])
         self.pid = self._router.pid
         wait_for_namespace(self.pid)
         self._room = self._take_room()
@@ -113,7 +117,8 @@ class Network:
             lines += [
                 f"link add {device} mtu {MTU} type veth {peer}",
                 f"link set dev {device} up",
-                f"route add {place.private}/32 dev {device}",
+                # A host that had this address may be gone, and its link not quite yet.
+                f"route replace {place.private}/32 dev {device}",
             ]
         batch("\n".join(lines) + "\n", self.pid)
         self._set({f"neigh/h{place.number}/proxy_delay": 0 for place in places})

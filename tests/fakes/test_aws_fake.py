@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
@@ -203,3 +204,137 @@ def test_a_region_without_a_default_vpc(aws: Cloud, ec2: Any) -> None:
     assert with_none.describe_vpcs()["Vpcs"] == []
     assert refusal(launch, ec2=with_none)[0] == "VPCIdNotSpecified"
     assert ec2.describe_vpcs()["Vpcs"] != []
+
+
+def client_of(environment: dict[str, str]) -> Any:
+    return boto3.client(
+        "ec2",
+        config=ONCE,
+        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
+    )
+
+
+def test_a_user_may_do_what_the_policy_says_and_nothing_else(aws: Cloud, ec2: Any) -> None:
+    ours = {"StringEquals": {"aws:RequestTag/cluster": "c5"}}
+    theirs = {"StringEquals": {"aws:ResourceTag/cluster": "c5"}}
+    allow = {"Effect": "Allow", "Resource": "*"}
+    policy = {
+        "Version": "2012-10-17",
+        "Statement": [
+            {**allow, "Action": "ec2:Describe*"},
+            {**allow, "Action": ["ec2:CreatePlacementGroup", "ec2:CreateTags"], "Condition": ours},
+            {**allow, "Action": "ec2:DeletePlacementGroup", "Condition": theirs},
+        ],
+    }
+    user = client_of(aws.user("somebody", policy))
+    tags = [{"ResourceType": "placement-group", "Tags": [{"Key": "cluster", "Value": "c5"}]}]
+    group = {"GroupName": "g", "Strategy": "cluster"}
+
+    assert refusal(user.create_placement_group, **group) == ("UnauthorizedOperation", 403)
+    dry = refusal(user.create_placement_group, **group, TagSpecifications=tags, DryRun=True)
+    assert dry == ("DryRunOperation", 412)
+    user.create_placement_group(**group, TagSpecifications=tags)
+    code, _ = refusal(user.delete_placement_group, GroupName="c5")
+    assert code == "UnauthorizedOperation"
+    user.delete_placement_group(GroupName="g")
+    assert user.describe_vpcs()["Vpcs"]
+    assert refusal(user.delete_key_pair, KeyName="c5")[0] == "UnauthorizedOperation"
+    assert refusal(client_of({**aws.environ, "AWS_ACCESS_KEY_ID": "A" * 20}).describe_vpcs) == (
+        "AuthFailure",
+        401,
+    )
+
+
+def test_a_dry_run_never_changes_anything(aws: Cloud, ec2: Any) -> None:
+    before = aws.things()
+    group = next(t.id for t in before if t.kind == "security-group" and t.tags)
+
+    for call, asked in (
+        (ec2.create_key_pair, {"KeyName": "n"}),
+        (ec2.create_vpc, {"CidrBlock": "10.0.0.0/16"}),
+        (ec2.delete_key_pair, {"KeyName": "c5"}),
+        (ec2.create_tags, {"Resources": [group], "Tags": [{"Key": "a", "Value": "b"}]}),
+        (ec2.run_instances, {"MinCount": 1, "MaxCount": 1, "ImageId": image()}),
+    ):
+        asked.setdefault("InstanceType", "c5.large") if "ImageId" in asked else None
+        assert refusal(call, **asked, DryRun=True) == ("DryRunOperation", 412)
+
+    assert aws.things() == before
+
+
+def test_volumes_follow_the_image_and_go_with_the_instance(aws: Cloud, ec2: Any) -> None:
+    disk = [{"DeviceName": "/dev/sda1", "Ebs": {"Encrypted": True, "VolumeSize": 20}}]
+    tags = [{"ResourceType": "volume", "Tags": [{"Key": "cluster", "Value": "c"}]}]
+    mine = [{"Name": "tag:cluster", "Values": ["c"]}]
+
+    ids = launch(ec2, BlockDeviceMappings=disk, TagSpecifications=tags)
+
+    (volume,) = ec2.describe_volumes(Filters=mine)["Volumes"]
+    assert (volume["Encrypted"], volume["Size"], volume["VolumeType"]) == (True, 20, "gp3")
+    ec2.terminate_instances(InstanceIds=ids)
+    assert ec2.describe_volumes(Filters=mine)["Volumes"] == []
+
+
+def test_a_young_instance_has_no_addresses_and_none_is_public_unless_asked(
+    aws: Cloud, ec2: Any
+) -> None:
+    aws.set(incomplete=0.3)
+    nic = [{"DeviceIndex": 0, "AssociatePublicIpAddress": False}]
+    ids = launch(ec2, NetworkInterfaces=nic)
+    shown = [{"Name": "instance-id", "Values": ids}]
+
+    def first() -> dict[str, Any]:
+        found = ec2.describe_instances(Filters=shown)["Reservations"]
+        return dict(found[0]["Instances"][0])
+
+    assert "PrivateIpAddress" not in first()
+    until(lambda: "PrivateIpAddress" in first(), "it has an address")
+    assert "PublicIpAddress" not in first()
+
+
+def test_throttled_and_capacity_have_the_status_that_amazon_gives_them(
+    aws: Cloud, ec2: Any
+) -> None:
+    aws.fail(Fault(action="DescribeVpcs", code="RequestLimitExceeded", skip=1, times=2))
+
+    assert ec2.describe_vpcs()["Vpcs"]
+    assert refusal(ec2.describe_vpcs) == ("RequestLimitExceeded", 503)
+    assert refusal(ec2.describe_vpcs) == ("RequestLimitExceeded", 503)
+    assert ec2.describe_vpcs()["Vpcs"]
+    assert {call.user for call in aws.calls()} == {"admin"}
+
+
+def test_prices_and_quotas_are_told(aws: Cloud) -> None:
+    aws.set(vcpus=64)
+    filters = {"instanceType": "c5.18xlarge", "regionCode": "us-east-1", "operatingSystem": "Linux"}
+
+    found = boto3.client("pricing").get_products(
+        ServiceCode="AmazonEC2",
+        Filters=[{"Type": "TERM_MATCH", "Field": f, "Value": v} for f, v in filters.items()],
+    )["PriceList"]
+    quota = boto3.client("service-quotas").get_service_quota(
+        ServiceCode="ec2", QuotaCode="L-1216C47A"
+    )
+
+    (product,) = [json.loads(text) for text in found]
+    (term,) = product["terms"]["OnDemand"].values()
+    (dimension,) = term["priceDimensions"].values()
+    assert dimension["pricePerUnit"] == {"USD": "3.0600000000"}
+    assert quota["Quota"]["Value"] == 64
+
+
+def test_the_insides_of_moto_that_are_changed_are_there() -> None:
+    """What is set on moto's own classes would otherwise be set in vain after an update."""
+    from moto.ec2.models.instances import Instance  # noqa: PLC0415
+    from moto.ec2.models.route_tables import RouteTable  # noqa: PLC0415
+    from moto.ec2.responses import EC2Response  # noqa: PLC0415
+
+    from tests.fakes.aws.ec2 import Ec2  # noqa: PLC0415
+
+    assert "_state" in Instance.instance_state.fget.__code__.co_names
+    assert "_associations" in RouteTable.associations.fget.__code__.co_names
+    stricter = {name for cls in Ec2.__mro__ for name in vars(cls) if cls.__module__[:5] == "tests"}
+    assert {"run_instances", "delete_subnet", "describe_instances"} <= stricter & set(
+        dir(EC2Response)
+    )

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
 import yaml
 
-from tests.conftest import run, until
+from tests.conftest import ROOT, processes, run, until
+from tests.fakes.aws.images import UBUNTU
 from tests.fakes.test_aws_fake import ONCE, image, refusal, states
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tests.fakes.aws import Cloud
 
+IMAGE = UBUNTU["24.04", "amd64"].id
 BEGIN, END = "-----BEGIN SSH HOST KEY KEYS-----\n", "-----END SSH HOST KEY KEYS-----"
 
 
@@ -27,6 +30,10 @@ def ec2(aws_hosts: Cloud) -> Iterator[Any]:
     client = boto3.client("ec2", config=ONCE)
     yield client
     client.close()
+
+
+def words_of(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
 
 
 class Machines:
@@ -208,3 +215,30 @@ def test_private_addresses_are_reached_over_a_vpn(machines: Machines) -> None:
     private = machines.shown(ids)[0]["PrivateIpAddress"]
     said = machines.ssh(private, "hostname", key)
     assert said.stdout == f"ip-{private.replace('.', '-')}\n"
+
+
+def test_by_hand_it_tells_what_to_export_and_leaves_nothing_even_when_killed(
+    possible_hosts: None,
+) -> None:
+    words = [sys.executable, "-m", "tests.fakes.aws", "--hosts"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=ROOT) as server:
+        assert server.stdout
+        said = dict(server.stdout.readline()[7:].strip().split("=", 1) for _ in range(8))
+        client = boto3.client(
+            "ec2",
+            endpoint_url=said["AWS_ENDPOINT_URL"],
+            region_name=said["AWS_DEFAULT_REGION"],
+            aws_access_key_id=said["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=said["AWS_SECRET_ACCESS_KEY"],
+        )
+        made = client.run_instances(MinCount=2, MaxCount=2, ImageId=IMAGE, InstanceType="c5.large")[
+            "Instances"
+        ]
+        ids = [instance["InstanceId"] for instance in made]
+        until(lambda: all(processes(i) for i in ids), "the hosts are there")
+        folders = [word for word in words_of(processes(ids[0])[0]) if "test-cloud-" in word]
+
+        server.kill()
+
+    until(lambda: not any(processes(i) for i in ids), "the hosts are gone")
+    until(lambda: not Path(folders[0]).parent.exists(), "their files are gone")

@@ -17,7 +17,7 @@ class Fault(Value, frozen=True, kw_only=True):
         action: such as `RunInstances`; `*` is any, `mutating` any that changes something.
         code: of the error that is answered; the call is executed, if empty.
         message: of that error.
-        status: HTTP status of that error.
+        status: HTTP status of that error; what the cloud gives it, if 0.
         delay: seconds until the reply.
         drop: the connection ends without a reply, `before` or `after` the call is executed.
         kill: the process that calls is killed with SIGKILL, `before` the call is executed, or
@@ -33,7 +33,7 @@ class Fault(Value, frozen=True, kw_only=True):
     action: str
     code: str = ""
     message: str = "This error was asked for by a test."
-    status: int = 400
+    status: int = 0
     delay: float = 0.0
     drop: Moment = ""
     kill: Moment = ""
@@ -50,7 +50,7 @@ class Call(Value, frozen=True, kw_only=True):
         service: such as `ec2`.
         action: such as `RunInstances`.
         region: where.
-        user: whose key signed it.
+        user: who signed it.
         mutating: it changes something (a DryRun does not).
         params: what was asked.
         status: HTTP status of the answer; 0, if it was not executed or not answered yet.

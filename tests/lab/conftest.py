@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,9 +20,9 @@ __all__ = ["alone"]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from cluster.clusters import Cluster
+    from cluster.shells import Shell
 
 
 @pytest.fixture(scope="session")
@@ -58,6 +59,32 @@ def own(possible: None) -> Iterator[None]:
     for name in Lab().names():
         Lab().destroy(name)
     assert Lab().names() == ()
+
+
+def on(cluster: Cluster, number: int) -> Shell:
+    """Give the shell to one host."""
+    return cluster.shells()[f"{number}.mpi.{cluster.name}"]
+
+
+def must(cluster: Cluster, number: int, script: str) -> str:
+    """Run a script on one host, as root, and give what it printed."""
+    done = on(cluster, number).run(["sh", "-c", script], timeout=PATIENCE)
+    assert done.status == 0, done
+    return done.stdout
+
+
+def first_process(cluster: Cluster, number: int) -> int:
+    """Give the id, here, of a host's first process: its sshd."""
+    found = {resource.kind: resource.id for resource in Lab().find(cluster.name)}
+    holder = found[f"host {number}"].split()[-1]
+    return int(Path(f"/proc/{holder}/task/{holder}/children").read_text().split()[0])
+
+
+def ranks_of(cluster: Cluster, program: str) -> dict[str, str]:
+    """Give the processes on each host that run a program; hosts without any are left out."""
+    look = f"cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -Fx {program} || :"
+    found = cluster.run(["sh", "-c", look], timeout=PATIENCE)
+    return {name: done.stdout for name, done in found.items() if done.stdout}
 
 
 def namespaces() -> int:

@@ -24,7 +24,7 @@ LAUNCHING = {  # the function that is about to be called
     "connecting": "cluster.connecting:_called",
 }
 RUNNING = {
-    "installing": "cluster.environment:Host._bring_wheels",
+    "installing": "cluster.environment:Host._push",
     "joining": "cluster.mesh:_write_files",
     "a job is in the journal": "cluster.jobs:Job.start",
     "the job runs": "cluster.jobs:Job.watch",

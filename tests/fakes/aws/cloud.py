@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from moto.ec2.models import ec2_backends
 
-from tests.fakes.aws import hosting, images, strangers, things
+from tests.fakes.aws import hosting, images, speed, strangers, things
 from tests.fakes.aws.permissions import ACCOUNT, ADMIN, Permissions
 from tests.fakes.aws.region import Region
 from tests.fakes.aws.server import Server
@@ -98,7 +98,7 @@ class Cloud:
             self.settings = settings or Settings()
             self.faults = Faults()
             self.permissions = Permissions()
-            self.log.clear()
+            self.log = []  # a call that hangs still writes into its own
             self.gaps.clear()
             strangers.put(self)
 
@@ -155,6 +155,8 @@ class Cloud:
             wanted = self.settings.default_vpc
             if wanted is not None and name not in wanted:
                 self._regions[name].remove_default_vpc()
+            else:
+                self._regions[name].open_default_vpc()
             images.put(self._regions[name].backend)
         return self._regions[name]
 
@@ -174,7 +176,12 @@ class Cloud:
     def rules(self, devices: Mapping[str, str]) -> Rules:
         """Tell who may reach whom, of instances that have a device each."""
         lives = [life for region in self._regions.values() for life in region.lives.values()]
-        return hosting.rules({life.instance.id: life.instance for life in lives}, devices)
+        instances = {life.instance.id: life.instance for life in lives}
+        return hosting.rules(instances, devices, self._connected)
+
+    def _connected(self, instance: Any) -> bool:
+        region = self.region(instance.ec2_backend.region_name)
+        return region.connected(instance.nics[0].subnet)
 
     def console(self, instance_id: str) -> str:
         """Give what an instance's host said."""
@@ -191,6 +198,7 @@ class Cloud:
             self.hosts.peer()
 
 
+speed.use()
 os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"  # 1301 old ones, of which none is used
 
 

@@ -10,7 +10,7 @@ from tests.fakes.hosts import Wanted
 from tests.fakes.network import Rules
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 def wanted(instance: Any) -> Wanted:
@@ -28,12 +28,22 @@ def wanted(instance: Any) -> Wanted:
     )
 
 
-def rules(instances: Mapping[str, Any], devices: Mapping[str, str]) -> Rules:
-    """Say who may reach whom, of the instances that have a device."""
-    return _rules([(instances[id_], device) for id_, device in devices.items() if id_ in instances])
+def rules(
+    instances: Mapping[str, Any], devices: Mapping[str, str], connected: Callable[[Any], bool]
+) -> Rules:
+    """Say who may reach whom, of the instances that have a device.
+
+    Args:
+        instances: all, by id.
+        devices: of some of them.
+        connected: tells whether an instance has a way to the internet.
+
+    """
+    members = [(instances[id_], device) for id_, device in devices.items() if id_ in instances]
+    return _rules(members, frozenset(i.id for i, _ in members if connected(i)))
 
 
-def _rules(members: Sequence[tuple[Any, str]]) -> Rules:
+def _rules(members: Sequence[tuple[Any, str]], connected: frozenset[str]) -> Rules:
     """Say in the words of iptables what the security groups of hosts say."""
     groups: dict[str, Any] = {}
     within: dict[str, list[str]] = {}
@@ -42,7 +52,9 @@ def _rules(members: Sequence[tuple[Any, str]]) -> Rules:
             groups[group.id] = group
             within.setdefault(group.id, []).append(f"{instance.private_ip}/32")
     return Rules(
-        public=tuple((i.public_ip, i.private_ip) for i, _ in members if i.public_ip),
+        public=tuple(
+            (i.public_ip, i.private_ip) for i, _ in members if i.public_ip and i.id in connected
+        ),
         groups=tuple(
             (id_, tuple(w for rule in group.ingress_rules for w in _words(rule, within)))
             for id_, group in groups.items()

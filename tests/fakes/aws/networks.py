@@ -78,6 +78,11 @@ class NetworkCalls(Calls):
         self.here.rules_changed()
         return result
 
+    def create_route(self) -> ActionResult:
+        result = self._moto("create_route")
+        self.here.rules_changed()
+        return result
+
     def authorize_security_group_ingress(self) -> ActionResult:
         result = self._moto("authorize_security_group_ingress")
         self.here.rules_changed()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from tests.fakes.aws.cloud import Cloud
 
+ANYWHERE = "0.0.0.0/0"
 NEVER = float("inf")
 CODES = {
     "pending": 0,
@@ -113,6 +114,26 @@ class Region:
         for table in [key for key, t in backend.route_tables.items() if t.vpc_id == vpc]:
             del backend.route_tables[table]
         del backend.vpcs[vpc]
+
+    def open_default_vpc(self) -> None:
+        """Give the default VPC its way to the internet, which moto forgets."""
+        backend = self.backend
+        vpc = backend.default_vpc.id
+        gateway = backend.create_internet_gateway()
+        backend.attach_internet_gateway(gateway.id, vpc)
+        table = next(t for t in backend.route_tables.values() if t.vpc_id == vpc)
+        backend.create_route(table.id, ANYWHERE, gateway_id=gateway.id)
+
+    def connected(self, subnet: Any) -> bool:
+        """Tell whether a subnet has a way to and from the internet."""
+        tables = [t for t in self.backend.route_tables.values() if t.vpc_id == subnet.vpc_id]
+        own = [t for t in tables if subnet.id in t._associations.values()]
+        main = [t for t in tables if t.main_association_id is not None]
+        return any(
+            route.destination_cidr_block == ANYWHERE and route.gateway is not None
+            for table in (own or main)
+            for route in table.routes
+        )
 
     def live(self, instance: Any) -> Life:
         """Begin the life of an instance that was just launched."""

@@ -84,14 +84,15 @@ class Server:
     def _answer(self, service: Service, peer: int) -> Reply | None:
         cloud = self._cloud
         with cloud.lock:
-            call = _call(len(cloud.log), service)
-            cloud.log.append(call)
+            log = cloud.log
+            call = _call(len(log), service)
+            log.append(call)
             fault = cloud.faults.of(call)
         harm = fault or Fault(action="*")
         if harm.kill == "before":
             kill(peer)
         if harm.kill == "before" or harm.drop == "before":
-            return self._ended(call, None, lost=True)
+            return self._ended(log, call, None, lost=True)
         with cloud.lock:
             if harm.code:
                 reply = service.error(harm.code, harm.message, harm.status)
@@ -102,14 +103,14 @@ class Server:
         time.sleep(harm.delay)
         if harm.kill == "after":
             kill(peer)
-        return self._ended(call, reply, lost="after" in (harm.drop, harm.kill))
+        return self._ended(log, call, reply, lost="after" in (harm.drop, harm.kill))
 
-    def _ended(self, call: Call, reply: Reply | None, *, lost: bool) -> Reply | None:
+    def _ended(
+        self, log: list[Call], call: Call, reply: Reply | None, *, lost: bool
+    ) -> Reply | None:
         status, code = (reply.status, reply.code) if reply else (0, "")
         with self._cloud.lock:
-            self._cloud.log[call.number] = msgspec.structs.replace(
-                call, status=status, code=code, lost=lost
-            )
+            log[call.number] = msgspec.structs.replace(call, status=status, code=code, lost=lost)
         return None if lost else reply
 
 
@@ -119,7 +120,7 @@ def _call(number: int, service: Service) -> Call:
         service=service.name,
         action=service.action,
         region=service.region,
-        user=service.user,
+        user=service.cloud.permissions.name(service.user),
         mutating=known.mutating(service.name, service.action, service.asked),
         params=service.asked,
     )

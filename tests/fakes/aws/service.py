@@ -21,6 +21,19 @@ if TYPE_CHECKING:
 
     from tests.fakes.aws.cloud import Cloud
 
+WOULD = "Request would have succeeded, but DryRun flag is set."
+CHECKED = {  # these look further than at permissions, and do not forget that it is a DryRun
+    "CreatePlacementGroup",
+    "DeletePlacementGroup",
+    "DeleteSecurityGroup",
+    "DeleteSubnet",
+    "DeleteVpc",
+    "RunInstances",
+    "StartInstances",
+    "StopInstances",
+    "TerminateInstances",
+}
+
 
 class Reply(Value, frozen=True, kw_only=True):
     """What goes back to the caller."""
@@ -54,6 +67,7 @@ class Service(BaseResponse):
 
     @property
     def user(self) -> str:
+        """The access key that signed the call."""
         return str(self.access_key)
 
     def error(self, code: str, message: str, status: int = 0) -> Reply:
@@ -83,6 +97,8 @@ class Service(BaseResponse):
         unknown = known.unknown(self.name, self.action, self.asked)
         if unknown:
             raise GapError(f"{self.action}: {unknown}")
+        if self.params.get("DryRun") and self.action not in CHECKED:
+            raise refused("DryRunOperation", WOULD)
 
     def _done(self, result: Any) -> Reply:
         if isinstance(result, ActionResult):

@@ -59,12 +59,10 @@ class Fault(values.Fault, frozen=True, kw_only=True):
     """What goes wrong with a call.
 
     Args:
-        status: HTTP status of the error; what Google gives it, if 0.
         operation: the call is taken, and the error comes with the operation that it began.
         made: so many instances are made all the same, and stay.
 
     """
 
-    status: int = 0
     operation: bool = False
     made: int = 0

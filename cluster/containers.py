@@ -1,0 +1,55 @@
+"""Ranks in a container: what makes an image ready on a host, and what runs a command in it."""
+
+from __future__ import annotations
+
+import shlex
+
+PROGRAM = "in-image"  # in the environment's bin: runs its words in the image
+NEEDS = "Python 3.11 or newer with mpi4py, msgspec and NumPy"
+
+# What ranks write must be ours: podman maps a container's root to whoever calls it.
+USERS = {"podman": "", "docker": '--user "$(id -u):$(id -g)" '}
+
+# Ranks share this host's network, processes and memory: what is measured is not the container's
+# own network, and MPI finds the ranks beside it. What mpirun told them goes along.
+WRAPPER = """\
+#!/bin/sh
+set -- {image} "$@"
+for name in $(env | sed -nE 's/^((OMPI|PMIX|PRTE|PMI|CLUSTER)_[A-Za-z0-9_]*)=.*/\\1/p'); do
+  set -- -e "$name" "$@"
+done
+here=$(cd -- "${{0%/*}}/../.." && pwd)
+exec {engine} run --rm --network host --ipc host --pid host {user}-v /tmp:/tmp \\
+  -v "$here:$here" -w "$PWD" -e PYTHONPATH="$here/env/image" "$@"
+"""
+STEP = """\
+packages=$(env/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+rm -rf env/image && mkdir env/image && cp -R "$packages/cluster" env/image
+{engine} image inspect {image} > /dev/null 2>&1 || {engine} pull -q {image}
+printf '%s' {wrapper} > env/bin/{program}
+chmod 755 env/bin/{program}
+env/bin/{program} python3 -P -c '
+import mpi4py, msgspec, numpy, sys
+sys.exit(sys.version_info < (3, 11))' || {{ echo {lacks}; exit 1; }}
+"""
+
+
+def step(engine: str, image: str) -> str:
+    """Give the script that brings an image to a host and looks whether ranks can run in it.
+
+    Args:
+        engine: `docker` or `podman`; empty where the host has none, for a hash that none has.
+        image: its name, as the engine knows it.
+
+    Returns:
+        POSIX sh, run in the machine's folder.
+
+    """
+    word = shlex.quote(image)
+    return STEP.format(
+        engine=engine,
+        image=word,
+        wrapper=shlex.quote(WRAPPER.format(engine=engine, image=word, user=USERS.get(engine, ""))),
+        program=PROGRAM,
+        lacks=shlex.quote(f"The image {image} has no {NEEDS}."),
+    )

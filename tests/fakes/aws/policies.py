@@ -1,0 +1,99 @@
+"""IAM policy documents, judged as Amazon does, as far as policies for EC2 need it."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from typing import TYPE_CHECKING, Any
+
+from cluster.model import Value
+from tests.fakes.gaps import GapError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+OPERATOR = re.compile(r"(?:(ForAllValues|ForAnyValue):)?(\w+?)(IfExists)?")
+
+
+class Demand(Value, frozen=True, kw_only=True):
+    """One permission that a call needs.
+
+    Args:
+        action: such as `ec2:RunInstances`.
+        resource: its ARN, or `*`.
+        context: the condition keys, in lower case; a key may have several values.
+
+    """
+
+    action: str
+    resource: str
+    context: dict[str, tuple[str, ...]]
+
+
+def allows(policy: Mapping[str, Any], demand: Demand) -> bool:
+    """Judge whether a policy document grants a permission.
+
+    Args:
+        policy: the document.
+        demand: the permission.
+
+    Returns:
+        A statement allows it, and none denies it.
+
+    """
+    statements = _listed(policy["Statement"])
+    fitting = [statement for statement in statements if _fits(statement, demand)]
+    effects = {statement["Effect"] for statement in fitting}
+    return effects == {"Allow"}
+
+
+def _fits(statement: Mapping[str, Any], demand: Demand) -> bool:
+    known = {"Sid", "Effect", "Action", "Resource", "Condition"}
+    if strange := set(statement) - known:
+        raise GapError(f"{', '.join(sorted(strange))} in a policy")
+    actions = [action.lower() for action in _listed(statement["Action"])]
+    return (
+        _any_like(demand.action.lower(), actions)
+        and _any_like(demand.resource, _listed(statement["Resource"]))
+        and all(
+            _holds(operator, key, _listed(values), demand.context)
+            for operator, keys in statement.get("Condition", {}).items()
+            for key, values in keys.items()
+        )
+    )
+
+
+def _holds(
+    operator: str, key: str, values: list[str], context: Mapping[str, tuple[str, ...]]
+) -> bool:
+    match = OPERATOR.fullmatch(operator)
+    if match is None:
+        raise GapError(f"the condition operator {operator}")
+    quantity, kind, if_exists = match.groups()
+    has = context.get(key.lower())
+    if kind == "Null":
+        return (has is None) == (str(values[0]).lower() == "true")
+    if has is None:
+        return bool(if_exists) or quantity == "ForAllValues" or "Not" in kind
+    judged = [_compares(kind, one, values) for one in has]
+    return all(judged) if quantity == "ForAllValues" else any(judged)
+
+
+def _compares(kind: str, value: str, values: list[str]) -> bool:
+    if kind in ("StringEquals", "Bool"):
+        return value in map(str, values)
+    if kind == "StringNotEquals":
+        return value not in values
+    if kind in ("StringLike", "ArnLike"):
+        return _any_like(value, values)
+    if kind == "StringNotLike":
+        return not _any_like(value, values)
+    raise GapError(f"the condition operator {kind}")
+
+
+def _any_like(value: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(value, pattern.replace("[", "[[]")) for pattern in patterns)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,222 @@
+"""Hosts that are not as they should be: each is named, and the others are not held up."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cluster
+from cluster import connecting, journal
+from cluster.errors import ClusterError
+from cluster.model import Completed
+from tests.conftest import COMMAND, answer, command
+from tests.lab.conftest import first_process, must, on
+
+if TYPE_CHECKING:
+    from cluster.clusters import Cluster
+
+pytestmark = pytest.mark.usefixtures("own")
+HUP = "; kill -HUP 1"  # sshd begins anew, in the same process
+MASK_TMUX = "rm /usr/bin/tmux"
+OLD_PYTHON = """
+for python in $(ls /usr/bin/python3* /usr/local/bin/python3* 2> /dev/null); do rm "$python"; done
+printf '%s\\n' '#!/bin/sh' 'echo Python 3.6.8' '[ "$1" = --version ]' > /usr/bin/python3
+chmod 755 /usr/bin/python3
+"""
+
+
+def full(c: Cluster, number: int, size: str) -> None:
+    """Let one host have little room for our folder."""
+    folder = c.machines[number].folder
+    must(c, number, f"mkdir -p {folder} && mount -t tmpfs -o size={size} tmpfs {folder}")
+
+
+def ended(c: Cluster) -> dict[str, str]:
+    """Run a command on all hosts; gives what each printed, or why it could not."""
+    return {
+        name: end.stdout if isinstance(end, Completed) else str(end)
+        for name, end in c.try_run(["hostname"]).items()
+    }
+
+
+def test_each_host_is_out_of_reach_in_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All at once, each with its reason; those that come back are as good as before."""
+    monkeypatch.setattr(connecting, "CONNECT_TIMEOUT", 3.0)
+    c = cluster.launch("ways", provider="lab", hosts=8)
+    must(c, 1, "sed -i 's/^Port .*/Port 2222/' /etc/ssh/cluster_config" + HUP)
+    must(c, 2, "ssh-keygen -q -t ed25519 -N '' -f /k && mv /k /etc/ssh/cluster_host_key" + HUP)
+    must(c, 3, "echo > /etc/ssh/cluster_authorized_keys")
+    command("lab", "ways", "cut", "4")
+    command("lab", "ways", "kill", "5")
+    os.kill(first_process(c, 6), signal.SIGSTOP)
+    c.close()
+    began = time.monotonic()
+    said = ended(c)
+
+    assert time.monotonic() - began < 20
+    assert said["0.mpi.ways"] == "ways-0\n"
+    assert said["7.mpi.ways"] == "ways-7\n"
+    assert "refuses the connection" in said["1.mpi.ways"]
+    assert "may still be booting" in said["1.mpi.ways"]
+    assert "has changed" in said["2.mpi.ways"]
+    assert "ssh-keygen -R" in said["2.mpi.ways"]
+    assert "does not let us in" in said["3.mpi.ways"]
+    assert "ssh -v root@" in said["3.mpi.ways"]
+    assert "does not answer within 3 s" in said["4.mpi.ways"]
+    assert "the host is down" in said["5.mpi.ways"]
+    assert "does not begin to speak SSH within 3 s" in said["6.mpi.ways"]
+    assert all(name in said[name] for name in said if name[0] not in "07")
+
+    command("lab", "ways", "heal", "4")
+    os.kill(first_process(c, 6), signal.SIGCONT)
+    said = ended(c)
+    assert (said["4.mpi.ways"], said["6.mpi.ways"]) == ("ways-4\n", "ways-6\n")
+    assert command("down", "ways").stdout == "ways is down; 0 left.\n"
+
+
+def test_one_of_eight_that_is_dead_is_named_and_takes_nothing_of_the_others() -> None:
+    command("up", "eight", "--provider", "lab", "--hosts", "8")
+    assert command("lab", "eight", "kill", "3").stdout == "3.mpi.eight is dead now.\n"
+    began = time.monotonic()
+    done = command("run", "eight", "--json", "--", "hostname", status=1)
+
+    assert time.monotonic() - began < 30
+    rows = json.loads(done.stdout)
+    assert [row["stdout"] for row in rows if not row["error"]] == [
+        f"eight-{number}\n" for number in (0, 1, 2, 4, 5, 6, 7)
+    ]
+    assert [row["host"] for row in rows if row["error"]] == ["3.mpi.eight"]
+    assert done.stderr.startswith("Error: 3.mpi.eight: ")
+    assert [f"{n}.mpi.eight" for n in range(8) if f"{n}.mpi" in done.stderr] == ["3.mpi.eight"]
+    assert "eight-3" in command("hosts", "eight").stdout
+    command("lab", "eight", "heal", "3", status=2)
+
+
+def test_one_of_eight_where_a_command_fails() -> None:
+    """The exit status is that of the first that failed; no host is held up."""
+    command("up", "eight", "--provider", "lab", "--hosts", "8")
+    done = command(
+        "run", "eight", "--", "sh", "-c", "[ $(hostname) != eight-5 ] || exit 3", status=3
+    )
+
+    assert done.stderr == "5.mpi.eight: exit status 3\n"
+    rows = answer_of("run", "eight", "--json", "--", "sh", "-c", "hostname; [ ! -e /x ]")
+    assert [row["status"] for row in rows] == [0] * 8
+
+
+def answer_of(*words: str) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = json.loads(command(*words).stdout)
+    return rows
+
+
+def test_hosts_on_which_nothing_can_be_installed_are_named_each_with_its_remedy() -> None:
+    """A disk that is full, a Python that is too old, no tmux; the other host becomes ready."""
+    c = cluster.launch("sick", provider="lab", hosts=4)
+    must(c, 1, MASK_TMUX)
+    must(c, 2, OLD_PYTHON)
+    full(c, 3, "1m")
+    words = ("bench", "p2p", "--name=sick", "--provider=lab", "--hosts=4", "--sizes=8")
+    said = command(*words, "--metrics=latency", status=1).stderr
+
+    assert "Error: 3 of 4 hosts failed.\n" in said
+    assert "1.mpi.sick: the step 'programs' failed: exit status 1.\n" in said
+    assert "tmux is missing, and could not be installed. Type there: sudo apt-get" in said
+    assert "2.mpi.sick has no Python 3.11 or newer.\nThere is python3 3.6.8.\n" in said
+    assert "sudo apt-get install python3.11" in said
+    assert "3.mpi.sick: the step 'push' failed: the disk there is full." in said
+    assert "150 MB are needed" in said
+    assert "Open MPI" in must(c, 0, f"{c.machines[0].bin}/mpirun --version")
+    logs = [Path(line.split(": ")[1]) for line in said.splitlines() if "All of it: " in line]
+    assert ["tmux is missing" in log.read_text() for log in logs] == [True]
+
+    must(c, 3, f"umount {c.machines[3].folder}")
+    must(c, 2, "rm /usr/bin/python3")
+    said = command(*words, "--metrics=latency", status=1).stderr
+    assert "2.mpi.sick has no Python 3.11" in said
+    assert "no python3 on its PATH" in said
+
+
+def test_a_disk_that_is_full_takes_no_file_half(tmp_path: Path) -> None:
+    """The other host has it whole; once there is room, the same command does it."""
+    c = cluster.launch("tight", provider="lab", hosts=2)
+    full(c, 1, "1m")
+    (tmp_path / "file").write_bytes(b"x" * 3_000_000)
+    place = f"{c.machines[0].folder}/file"
+    put = ("put", "tight", str(tmp_path / "file"), place)
+    said = command(*put, status=1).stderr
+
+    assert said.startswith(f"Error: 1.mpi.tight: {place} could not be written: ")
+    assert "No space left on device" in said
+    assert must(c, 0, f"wc -c < {place}") == "3000000\n"
+    assert must(c, 1, f"ls -A {c.machines[1].folder}") == ""
+    must(c, 1, f"mount -o remount,size=9m {c.machines[1].folder}")
+    command(*put)
+    assert must(c, 1, f"wc -c < {place}") == "3000000\n"
+
+
+def test_two_launches_of_one_name_at_once() -> None:
+    """One gets it, and the other is told so and harms nothing."""
+    both = [
+        subprocess.Popen(
+            [COMMAND, "up", "same", "--provider", "lab", "--hosts", str(hosts)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for hosts in (2, 3)
+    ]
+    said = [process.communicate(timeout=60) for process in both]
+    codes = [process.returncode for process in both]
+
+    assert 0 in codes
+    if 2 in codes:  # else they came one after the other
+        assert "is launching the cluster 'same' right now" in said[codes.index(2)][1]
+    assert len(command("run", "same", "--", "hostname").stdout.splitlines()) in (2, 3)
+    assert answer("gc") == []
+
+
+def test_a_second_launch_of_a_name_serves_or_replaces() -> None:
+    """The same spec finds the same hosts; another one makes new ones."""
+    first = cluster.launch("again", provider="lab", hosts=2)
+    must(first, 0, "touch /mark")
+
+    assert must(cluster.launch("again", provider="lab", hosts=2), 0, "ls /mark") == "/mark\n"
+    other = cluster.launch("again", provider="lab", hosts=2, options={"rate": "1gbit"})
+    assert on(other, 0).run(["ls", "/mark"]).status != 0
+
+
+@pytest.mark.parametrize("name", ["a b", "../x", "", "ö", "a.b", "a\nb", "a;b", "x" * 31])
+def test_odd_names_are_refused(name: str) -> None:
+    done = command("up", "--provider", "lab", "--", name, status=2)
+
+    assert "cannot be the name of a cluster" in done.stderr
+    assert "at most 29 letters, digits, '_' or '-'" in done.stderr
+    assert journal.names() == ()
+
+
+def test_the_oddest_name_that_is_good() -> None:
+    name = "9_-Z" + "a" * 26
+    command("up", name, "--provider", "lab", "--option", "rate=1gbit", "--option", "overlay=vxlan")
+
+    said = command("run", name, "--", "hostname").stdout.splitlines()
+    assert sorted(said) == [f"{n}.mpi.{name}: {name}-{n}" for n in (0, 1)]
+    assert command("lab", name, "slow", "1").stdout.startswith(f"1.mpi.{name} is slow now")
+
+
+def test_a_host_that_never_comes_up_is_named_and_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its sshd refuses its settings; what it said about that is shown."""
+    monkeypatch.setattr("cluster.providers.lab.SSHD_CONFIG", "Port nowhere\n")
+    with pytest.raises(ClusterError, match=r"Host \d of the lab never did not come up") as failed:
+        cluster.launch("never", provider="lab")
+
+    assert "cluster_config line 1: Badly formatted port number" in str(failed.value)
+    assert journal.names() == ()

@@ -1,0 +1,220 @@
+"""Jobs across real hosts that go wrong: who is lost is named, values come home, nothing runs on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cluster
+from cluster import connecting, journal, runs
+from cluster.clusters import Listener, attach
+from cluster.errors import JobError, Unreachable
+from tests.conftest import answer, command, runs_folder, until
+from tests.lab.conftest import must, ranks_of
+from tests.test_bad_luck import Background
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cluster.clusters import Cluster
+    from cluster.runs import Run
+
+NOTICED_WITHIN = 30.0  # seconds; 15 are promised, and this machine may be busy
+HANG = ("bench", "faulty", "--how=hang", "--provider=lab", "--name=shared", "--option=rate=1gbit")
+
+
+class Once(Listener):
+    """Does something as soon as a line of the ranks was heard, and keeps what is noticed."""
+
+    def __init__(self, line: str, do: Callable[[], object]) -> None:
+        self.line, self.do = line, do
+        self.did_at = self.noticed_at = 0.0
+        self.noticed = ""
+
+    def output(self, line: str) -> None:
+        """Do it, once."""
+        if self.line in line and not self.did_at:
+            self.did_at = time.monotonic()
+            threading.Thread(target=self.do).start()
+
+    def notice(self, line: str) -> None:
+        """Keep what and when."""
+        self.noticed, self.noticed_at = line, time.monotonic()
+
+
+def newest() -> Run:
+    return runs.read(runs.find(runs_folder(), "latest"))
+
+
+def values() -> dict[int, tuple[float, ...]]:
+    return {measured.rank: measured.values for measured in newest().measurements}
+
+
+def is_gone(c: Cluster) -> None:
+    until(lambda: not ranks_of(c, "faulty.py"), "no rank is left on any host")
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give up a host that is gone sooner than a person would."""
+    monkeypatch.setattr(connecting, "CONNECT_TIMEOUT", 3.0)
+
+
+@pytest.fixture
+def hanging(lab: Cluster, faulty: None) -> Iterator[Background]:
+    """A job whose two ranks hang, each on its host, and the command that waits for it."""
+    background = Background(*HANG)
+    background.wait_for("ready")
+    until(lambda: command("logs", lab.name).stdout.count("ready") == 2, "both ranks are ready")
+    yield background
+    if background.process.poll() is None:
+        background.process.kill()
+    background.process.communicate()
+    command("lab", lab.name, "heal", "1")
+    attach(lab.name)._end_jobs("The test is over.")
+
+
+@pytest.mark.usefixtures("own", "faulty", "impatient")
+def test_one_of_eight_that_dies_is_named_and_the_values_of_the_others_come_home() -> None:
+    c = cluster.launch("eight", provider="lab", hosts=8)
+    heard = Once("ready 1", lambda: command("lab", "eight", "kill", "5"))
+    with pytest.raises(JobError, match=r"5\.mpi\.eight does not answer any more") as failed:
+        c.bench("faulty", how="hang", timeout=60, listener=heard)
+
+    assert heard.noticed.startswith("[cluster] 5.mpi.eight does not answer any more (")
+    assert heard.noticed_at - heard.did_at < NOTICED_WITHIN
+    assert [n for n in range(8) if f"{n}.mpi.eight" in str(failed.value)] == [5]
+    assert values().keys() <= {0, 1, 2, 3, 4, 6, 7}
+    assert set(values().values()) == {(1.0, 2.0, 3.0)}
+    alive = {name: shell for name, shell in c.shells().items() if name != "5.mpi.eight"}
+    look = ["sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -cFx faulty.py || :"]
+    until(lambda: all(s.run(look).stdout == "0\n" for s in alive.values()), "no rank is left")
+
+    began = time.monotonic()
+    assert command("down", "eight").stdout == "eight is down; 0 left.\n"
+    assert time.monotonic() - began < NOTICED_WITHIN
+
+
+def test_a_link_that_is_cut_ends_the_job_in_time(hanging: Background, lab: Cluster) -> None:
+    """The command says at once who is lost, and ends with what the other host has measured."""
+    command("lab", lab.name, "cut", "1")
+    began = time.monotonic()
+    hanging.wait_for("[cluster] 1.mpi.shared does not answer any more")
+    assert time.monotonic() - began < NOTICED_WITHIN
+    status, said = hanging.end()
+
+    assert status == 1
+    assert "The job shared failed: 1.mpi.shared does not answer any more" in said
+    assert "0.mpi.shared" not in said
+    assert values() == {0: (1.0, 2.0, 3.0)}
+    assert command("lab", lab.name, "heal", "1").stdout.startswith("1.mpi.shared is as it was made")
+    is_gone(lab)
+
+
+def test_a_link_that_is_cut_and_healed_costs_a_job_nothing(lab: Cluster) -> None:
+    def cut_and_heal() -> None:
+        command("lab", lab.name, "cut", "1")
+        threading.Event().wait(3)  # what happens to the network takes its time
+        command("lab", lab.name, "heal", "1")
+
+    heard = Once("Process", cut_and_heal)
+    run = lab.bench(
+        "p2p", metrics=["oneway_time"], sizes="1MB", iterations=400, timeout=60, listener=heard
+    )
+
+    assert (run.status, heard.noticed) == ("done", "")
+    assert {summary.n for summary in run.summary()} == {400}
+    assert max(max(m.values) for m in run.measurements) > 2.0
+
+
+@pytest.mark.usefixtures("own", "faulty", "impatient")
+def test_the_first_host_is_out_of_reach_and_comes_back_or_dies() -> None:
+    """It is named, with what to type; the ranks of the others do not run on without it."""
+    c = cluster.launch("first", provider="lab")
+    heard = Once("ready 1", lambda: command("lab", "first", "cut", "0"))
+    with pytest.raises(Unreachable, match=r"0\.mpi\.first, which leads the job first") as lost:
+        c.bench("faulty", how="hang", timeout=60, listener=heard)
+
+    assert time.monotonic() - heard.did_at < NOTICED_WITHIN
+    assert "cluster wait first && cluster fetch first" in lost.value.remedy
+    until(lambda: "faulty.py" not in must(c, 1, "cat /proc/[0-9]*/cmdline | tr '\\0' '\\n'"), "end")
+    command("lab", "first", "heal", "0")
+    command("wait", "first", status=None)
+    assert command("fetch", "first", status=1).stderr
+    assert newest().status == "failed"
+    assert "1.mpi.first does not answer any more" in newest().record.reason
+
+    command("lab", "first", "kill", "0")
+    assert answer("ls")[0]["status"] == "failed"
+    c.down()
+    assert journal.names() == ()
+
+
+@pytest.mark.usefixtures("own", "faulty", "impatient")
+def test_a_host_that_dies_before_or_after_the_job() -> None:
+    c = cluster.launch("dying", provider="lab")
+    c.bench("faulty", detach=True)
+    assert attach("dying").wait() == 0
+    command("lab", "dying", "kill", "1")
+    with pytest.raises(JobError, match=r"1\.mpi\.dying: root@.* does not answer"):
+        attach("dying").fetch()
+
+    assert values() == {0: (1.0, 2.0, 3.0)}
+    with pytest.raises(cluster.ShellError, match=r"1\.mpi\.dying: .* does not answer within"):
+        c.bench("faulty")
+
+
+@pytest.mark.usefixtures("faulty")
+def test_the_job_outlives_its_launcher(lab: Cluster) -> None:
+    """After SIGKILL, other processes see it, follow it, wait for it and bring its values home."""
+    words = ("bench", "p2p", "--provider=lab", "--name=shared", "--option=rate=1gbit")
+    launcher = Background(*words, "--metrics=oneway_time", "--sizes=10MB", "--iters=60")
+    launcher.wait_for("Process")
+    launcher.process.kill()
+    launcher.process.communicate()
+
+    assert answer("status", lab.name)["status"] in ("running", "ended, to be fetched")
+    followed = command("logs", "-f", lab.name).stdout
+    assert followed.count("Process 1 transferred 10 MB") >= 60
+    assert "cluster fetch shared" in command("wait", lab.name).stdout
+    shown = answer("fetch", lab.name)
+    assert (shown["status"], [s["n"] for s in shown["summaries"]]) == ("done", [60, 60])
+    assert answer("status", lab.name)["status"] == "done"
+
+
+def test_ctrl_c_stops_the_ranks_on_every_host(hanging: Background, lab: Cluster) -> None:
+    assert ranks_of(lab, "faulty.py").keys() == {"0.mpi.shared", "1.mpi.shared"}
+    os.killpg(hanging.process.pid, signal.SIGINT)
+    status, said = hanging.end()
+
+    assert status == 130
+    assert "the ranks are stopped" in said
+    assert ranks_of(lab, "faulty.py") == {}
+    assert newest().record.reason == "Ctrl-C was pressed."
+    assert values() == {0: (1.0, 2.0, 3.0), 1: (1.0, 2.0, 3.0)}
+
+
+def test_a_session_that_is_killed_there_is_noticed(hanging: Background, lab: Cluster) -> None:
+    began = time.monotonic()
+    must(lab, 0, "tmux kill-session -t =shared")
+    status, said = hanging.end()
+
+    assert time.monotonic() - began < NOTICED_WITHIN
+    assert status == 1
+    assert "The job shared" in said
+    is_gone(lab)
+
+
+@pytest.mark.usefixtures("faulty")
+@pytest.mark.parametrize(("how", "said"), [("raise", "rank 1 had enough"), ("kill", "SIGKILL")])
+def test_a_rank_that_fails_on_another_host(lab: Cluster, how: str, said: str) -> None:
+    done = command(*(f"--how={how}" if word == "--how=hang" else word for word in HANG), status=1)
+
+    assert said in done.stderr
+    assert "all ranks were stopped" in done.stderr
+    is_gone(lab)

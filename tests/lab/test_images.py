@@ -1,0 +1,96 @@
+"""Ranks in a container; the engine is a strict fake, because none runs containers everywhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cluster
+from tests.conftest import command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+# It knows the words that we use and no others, and runs with nothing but what it was given.
+ENGINE = """\
+#!/usr/bin/python3
+import os, sys
+verb, *words = sys.argv[1:]
+image, folder, known = "bench/worker:1", "/root/.cluster-boxed", {"HOME": "/root"}
+if verb == "info":
+    sys.exit(0)
+if verb == "image" and words == ["inspect", image]:
+    sys.exit(not os.path.exists("/pulled"))
+if verb == "pull" and words == ["-q", image]:
+    sys.exit(open("/pulled", "x").close())
+if verb != "run":
+    sys.exit(f"what is {verb}?")
+while (word := words.pop(0)) != image:
+    value = "" if word == "--rm" else words.pop(0)
+    if word in ("--network", "--ipc", "--pid"):
+        assert value == "host"
+    elif word == "-v":
+        assert value in ("/tmp:/tmp", f"{folder}:{folder}"), value
+    elif word == "-w":
+        os.chdir(value)
+    elif word == "-e":
+        name, _, text = value.partition("=")
+        known[name] = text or os.environ[name]
+    else:
+        assert word == "--rm", word
+known["PATH"] = f"{folder}/env/bin:/usr/bin:/bin"
+open("/ran", "a").write(f"{words[0]} {known['PYTHONPATH']}\\n")
+os.execvpe(words[0], [words[0], *words[1:]], known)
+"""
+
+
+@pytest.fixture
+def boxed(own: None, home: Path) -> Iterator[cluster.Cluster]:
+    """Give a lab whose ranks are to run in an image."""
+    (home / "podman").write_text(ENGINE)
+    (home / "podman").chmod(0o755)
+    with cluster.launch("boxed", provider="lab", options={"image": "bench/worker:1"}) as made:
+        yield made
+
+
+def test_ranks_run_in_a_container(boxed: cluster.Cluster, home: Path) -> None:
+    """The image is fetched once, and what mpirun tells ranks reaches them."""
+    boxed.put(home / "podman", "/usr/local/bin/podman")
+    run = boxed.bench("p2p", metrics=["latency"], sizes="8", iterations=10)
+    boxed.bench("p2p", metrics=["latency"], sizes="8", iterations=10)
+
+    assert run.summary()[0].n == 10
+    assert "Ranks ran in the container image bench/worker:1." in run.record.notes
+    ran = boxed.run(["cat", "/ran"])["1.mpi.boxed"].stdout.splitlines()
+    assert ran == ["python3 /root/.cluster-boxed/env/image"] * 3  # one look, two runs
+
+
+def test_an_image_without_what_ranks_need_is_refused(boxed: cluster.Cluster, home: Path) -> None:
+    (home / "podman").write_text(ENGINE.replace("{folder}/env/bin:", ""))
+    boxed.put(home / "podman", "/usr/local/bin/podman")
+    with pytest.raises(ExceptionGroup) as failed:
+        boxed.bench("p2p")
+
+    assert "The image bench/worker:1 has no Python 3.11 or newer" in str(failed.value.exceptions[0])
+
+
+def test_an_engine_that_does_not_work_is_named(boxed: cluster.Cluster) -> None:
+    boxed.run(["sh", "-c", "ln -s /bin/false /usr/local/bin/podman; rm -f /usr/bin/docker"])
+    with pytest.raises(ExceptionGroup) as failed:
+        boxed.bench("p2p")
+
+    assert "can run no container: podman is there, but does not work." in str(
+        failed.value.exceptions[0]
+    )
+
+
+def test_no_engine_is_said_with_what_to_type(boxed: cluster.Cluster) -> None:
+    gone = "rm -f /usr/bin/podman /usr/bin/docker /usr/local/bin/docker"
+    boxed.run(["sh", "-c", gone])
+    words = ("bench", "p2p", "--provider=lab", "--name=boxed", "--option=image=bench/worker:1")
+    said = command(*words, "--json", status=1)
+
+    assert "0.mpi.boxed can run no container: it has neither docker nor podman." in said.stderr
+    assert "sudo apt-get install podman" in said.stderr

@@ -1,0 +1,89 @@
+"""Jobs on several real hosts, and the ways by which people get there."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cluster
+from cluster import runs
+from tests.conftest import answer, command, launcher, run, runs_folder
+from tests.lab.conftest import must
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cluster.clusters import Cluster
+
+SHARED = ("--provider=lab", "--name=shared", "--option=rate=1gbit")
+
+
+@pytest.mark.usefixtures("own")
+def test_the_founding_launcher_on_four_hosts() -> None:
+    """The lines of old, and a rank on each host."""
+    words = ("--provider", "lab", "--option", "rate=1gbit", "--num-machines", "4")
+    said = launcher(*words, "--data-mb=2", "--iters=12").stdout
+    newest = runs.read(runs.find(runs_folder(), "latest"))
+
+    assert "Job ready for connection, to connect to most recent task, run the following:\n" in said
+    assert "Task internal IPs\n198.18." in said
+    assert "Process 1 transferred 2 MB in " in said
+    assert newest.status == "done"
+    assert {fact.host for fact in newest.record.environment} == {f"mpi_test-{n}" for n in range(4)}
+    assert command("down", "mpi_test").stdout == "mpi_test is down; 0 left.\n"
+
+
+@pytest.mark.usefixtures("own", "faulty")
+def test_two_ranks_on_each_host() -> None:
+    done = answer("bench", "faulty", "--name=two", "--provider=lab", "--ranks-per-host=2")
+    hosts = {m.rank: m.host for m in runs.read(runs.find(runs_folder(), done["run"])).measurements}
+
+    assert hosts == {0: "two-0", 1: "two-0", 2: "two-1", 3: "two-1"}
+    command("down", "two")
+
+
+@pytest.mark.usefixtures("faulty")
+def test_the_exit_status_of_a_job_comes_home(lab: Cluster) -> None:
+    command("bench", "faulty", *SHARED, "--how=raise", "--detach")
+    waited = command("wait", lab.name, status=1)
+
+    assert "exit status 1" in waited.stdout
+    assert answer("status", lab.name)["exit_status"] == 1
+    assert "rank 1 had enough" in command("fetch", lab.name, status=1).stderr
+    command("bench", "faulty", *SHARED, "--detach")
+    command("wait", lab.name)
+    command("fetch", lab.name)
+    assert answer("status", lab.name)["exit_status"] == 0
+
+
+@pytest.mark.usefixtures("faulty")
+def test_ssh_gets_there_by_the_printed_settings_and_commands(lab: Cluster, home: Path) -> None:
+    """OpenSSH's own client, with nothing in ~/.ssh."""
+    command("bench", "faulty", *SHARED)
+    (home / "conf").write_text(command("hosts", lab.name, "--ssh-config").stdout)
+    for number in (0, 1):
+        done = run("ssh", "-F", str(home / "conf"), f"{number}.mpi.shared", "hostname")
+        assert (done.stdout, done.stderr) == (f"shared-{number}\n", "")
+
+    for fragment in ("1.mpi.shared", lab.machines[1].address, "shared-1"):
+        printed = command("connect", "--print", fragment).stdout.strip()
+        assert run("sh", "-c", f"{printed} hostname").stdout == "shared-1\n"
+    to_job = command("connect", "--print", lab.name).stdout
+    assert "tmux attach-session -t =shared" in to_job
+    assert must(lab, 0, "tmux list-sessions -F '#{session_name}'") == "shared\n"
+
+
+@pytest.mark.usefixtures("own")
+def test_the_open_mpi_of_the_distribution() -> None:
+    """Version 4: its mpirun starts the ranks, and mpi4py uses its library."""
+    if shutil.which("mpirun.openmpi") is None:
+        pytest.skip("no mpirun of the distribution: apt-get install openmpi-bin")
+    with cluster.launch("debian", provider="lab", options={"mpi": "/usr"}) as c:
+        result = c.bench("p2p", metrics=["latency"], sizes="8", iterations=20)
+        facts = c.facts
+
+    assert result.status == "done"
+    assert all(" 4." in str(fact.mpi) for fact in facts)
+    assert not any("openmpi" in fact.libraries for fact in facts)

@@ -1,0 +1,173 @@
+"""Amazon with a real host behind each instance: from the founding command to nothing left."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster import journal
+from cluster.cloud import keys
+from tests.conftest import COMMAND, ROOT, answer, command, launcher, runs_folder, until
+from tests.fakes.aws import Fault
+
+if TYPE_CHECKING:
+    from tests.fakes.aws import Cloud
+
+pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.timeout(300)]
+UP = ("up", "c5", "--provider", "aws", "--instance", "c5.18xlarge", "--placement")
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Amazon be consistent after a second: the test cloud is."""
+    monkeypatch.setenv("CLUSTER_LATE", "1")
+
+
+def record() -> Any:
+    [path] = runs_folder().glob("*/*/run.json")
+    return json.loads(path.read_text())
+
+
+def test_the_founding_command(aws_hosts: Cloud) -> None:
+    before = aws_hosts.things()
+    said = launcher(
+        "--name=c5", "--placement=1", "--instance=c5.18xlarge", "--iters=5", "--data-mb=10"
+    ).stdout
+
+    assert "make 2 x c5.18xlarge in us-east-1a" in said
+    assert "cluster connect c5" in said
+    assert "transferred 10 MB in" in said
+    assert "of bound" in said
+    assert "Receipt: launch" in said
+    assert "c5 is down; 0 left (looked for instances" in said
+    assert aws_hosts.things() == before
+    assert answer("ls") == []
+
+    run = record()
+    assert {"create", "running", "ssh", "install", "run", "fetch", "teardown"} <= set(run["phases"])
+    assert run["receipt"]["final"]
+    assert run["receipt"]["dollars"] > 0
+    assert run["machines"][0]["link"]["flow"] == 10e9 / 8
+
+
+def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(aws_hosts: Cloud) -> None:
+    before = aws_hosts.things()
+    command(*UP)
+    first = keys.pair(journal.root() / "c5" / keys.FIRST).public
+    known = (journal.root() / "c5" / keys.KNOWN).read_text()
+    assert first not in known
+    assert len(set(known.split()[2::3])) == 2  # each has a key of its own
+
+    command("run", "c5", "--", "true")
+    made = len(aws_hosts.calls("RunInstances"))
+    command(*UP)  # it is there already
+    assert (
+        len([c for c in aws_hosts.calls("RunInstances")[made:] if not c.params.get("DryRun")]) == 0
+    )
+
+    command("stop", "c5")
+    assert answer("ls")[0]["status"] == "stopped"
+    command("start", "c5")
+    command("run", "c5", "--", "true")
+    words = command("connect", "--print", "c5").stdout
+    assert "StrictHostKeyChecking" not in words
+    assert "HostKeyAlias=i-" in words
+
+    assert "0 left" in command("down", "c5").stdout
+    assert aws_hosts.things() == before
+
+
+def test_a_stopped_machine_is_armed_again_when_it_starts(aws_hosts: Cloud) -> None:
+    aws_hosts.set(minute=10.0)
+    command(*UP, "--ttl", "60s")
+    command("stop", "c5")
+    command("start", "c5")
+    ids = [machine["id"] for machine in answer("hosts", "c5")]
+    until(lambda: not any(aws_hosts.running(id_) for id_ in ids), "the hosts are gone")
+
+
+def test_machines_end_by_themselves_when_nobody_is_there_any_more(aws_hosts: Cloud) -> None:
+    aws_hosts.set(minute=4.0)
+    command(*UP, "--ttl", "60s")
+    ids = [machine["id"] for machine in answer("hosts", "c5")]
+    until(lambda: not any(aws_hosts.running(id_) for id_ in ids), "the hosts are gone")
+    until(
+        lambda: (
+            not any(
+                thing.kind == "instance" and thing.id in ids
+                for thing in aws_hosts.things(theirs=False)
+            )
+        ),
+        "the instances are gone",
+    )
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize(
+    "action",
+    [
+        "CreateSecurityGroup",
+        "AuthorizeSecurityGroupIngress",
+        "CreatePlacementGroup",
+        "ImportKeyPair",
+        "RunInstances",
+    ],
+)
+@pytest.mark.parametrize("way", ["down", "gc", "gc without a journal"])
+def test_a_launch_that_is_killed_leaves_nothing(
+    aws: Cloud, action: str, moment: Any, way: str
+) -> None:
+    """Nothing of it is listed any more, whoever looks, and nothing of others is touched."""
+    before = aws.things()
+    aws.fail(Fault(action=action, kill=moment, times=1, skip=_asked_before(action)))
+    done = subprocess.run([COMMAND, *UP], capture_output=True, check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    aws.mend()
+    if way == "down":
+        command("down", "c5")
+    else:
+        if way != "gc":
+            journal.of("c5").forget()
+        command("gc", "-y")
+
+    assert aws.things() == before
+
+
+def _asked_before(action: str) -> int:
+    """Each of these was asked about once, with DryRun."""
+    return 0 if action.startswith("Authorize") else 1
+
+
+def test_a_launch_that_was_killed_goes_on(aws_hosts: Cloud) -> None:
+    aws_hosts.fail(Fault(action="RunInstances", kill="after", times=1, skip=1))
+    done = subprocess.run([COMMAND, *UP], capture_output=True, check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    aws_hosts.mend()
+    command(*UP)
+
+    [cluster] = answer("ls")
+    assert cluster["hosts"] == 2
+    ours = aws_hosts.things(theirs=False)
+    assert len([one for one in ours if one.kind == "instance"]) == 2
+    command("down", "c5")
+
+
+def test_the_policy_of_the_docs_is_enough(
+    aws_hosts: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With enforcement on: from the launch to the end, and no other cluster can be touched."""
+    command(*(word if word != "c5" else "other" for word in UP))
+    others = aws_hosts.things()
+    policy = json.loads((ROOT / "docs" / "aws-policy.json").read_text())
+    for name, value in aws_hosts.user("newcomer", policy).items():
+        monkeypatch.setenv(name, value)
+    command(*UP)
+    command("stop", "c5")
+    command("start", "c5")
+    command("down", "c5")
+
+    assert aws_hosts.things() == others
