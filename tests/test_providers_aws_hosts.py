@@ -16,10 +16,10 @@ from cluster.model import ClusterSpec
 from cluster.providers import Provider
 from tests.conftest import COMMAND, ROOT, answer, command, launcher, runs_folder, until
 from tests.fakes.aws import Fault
-from tests.fakes.aws.values import Moment
 
 if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
+    from tests.fakes.aws.values import Moment
 
 pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.timeout(300)]
 UP = ("up", "c5", "--provider", "aws", "--instance", "c5.18xlarge", "--placement")
