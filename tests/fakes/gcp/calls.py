@@ -196,7 +196,10 @@ class Calls(InstanceCalls):
         metrics = ["CPUS", "INSTANCES", "IN_USE_ADDRESSES", "AFFINITY_GROUPS", "SSD_TOTAL_GB"]
         metrics += ["PREEMPTIBLE_CPUS", "N2_CPUS", "C2_CPUS", "C3_CPUS", "A2_CPUS", "T2A_CPUS"]
         gpus = sorted(QUOTA_OF_GPU.values())
-        metrics += [*gpus, *(f"PREEMPTIBLE_{one}" for one in gpus)]
+        metrics += [
+            *(one for one in gpus if one != "NVIDIA_H100_GPUS"),
+            *(f"PREEMPTIBLE_{one}" for one in gpus),
+        ]
         return {
             "name": name,
             "status": "UP",
