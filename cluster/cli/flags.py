@@ -50,6 +50,12 @@ Image = Annotated[
 Spot = Annotated[
     bool, typer.Option("--spot", help="Spare machines: cheaper, and may be taken away.")
 ]
+Accelerator = Annotated[
+    str | None,
+    typer.Option(
+        "--accelerator", metavar="KIND:N", help="Accelerators of each machine, such as t4:1."
+    ),
+]
 Ttl = Annotated[
     float | None,
     typer.Option(
@@ -144,6 +150,7 @@ def spec(  # noqa: PLR0913 - one parameter per flag
     zone: str | None = None,
     image: str | None = None,
     spot: bool = False,
+    accelerator: str | None = None,
     ttl: float | None = None,
     option: list[str] | None = None,
 ) -> ClusterSpec:
@@ -159,6 +166,7 @@ def spec(  # noqa: PLR0913 - one parameter per flag
         zone: --zone
         image: --image
         spot: --spot
+        accelerator: --accelerator
         ttl: --ttl, in seconds
         option: every --option
 
@@ -180,6 +188,7 @@ def spec(  # noqa: PLR0913 - one parameter per flag
         zone=zone,
         image=image,
         spot=spot,
+        accelerator=accelerator,
         ttl=ttl,
         options=options,
     )

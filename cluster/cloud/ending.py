@@ -43,7 +43,7 @@ def until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -> None:
             raise ProvisionError(
                 f"{len(left)} thing(s) still exist in {where}: "
                 + ", ".join(f"{one.kind} {one.id}" for one in left),
-                means="The cloud was asked to take them away, again and again.",
+                means="They were to go, and the cloud was asked again and again.",
                 remedy="Try again: cluster gc -y",
             )
         time.sleep(pause)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cluster import journal
-from cluster.cloud import keys, marks, shortage
+from cluster.cloud import ending, keys, marks, shortage
 from cluster.cloud.failures import PASSING, UNLISTED, Failure, persist
 from cluster.cloud.marks import Mark  # noqa: TC001 - msgspec reads annotations
-from cluster.errors import Capacity, ProvisionError, Timeout, tail
+from cluster.errors import ProvisionError, Timeout, tail
 from cluster.gcp.hostkeys import HostKeys
 from cluster.gcp.naming import Whose, described, label, read, request_id
 from cluster.gcp.offer import GcpOptions, Offer, taken
@@ -71,6 +71,18 @@ def intend(
     keys.save(path, msgspec.json.encode(intent))
     journal.note_place(PROVIDER, project.name)
     return intent
+
+
+def forget(book: journal.Journal) -> None:
+    """Let no launch go on with this intent: what it made is about to be taken away.
+
+    Google would answer its calls with what they did before, which is not there any more.
+
+    Args:
+        book: of the cluster.
+
+    """
+    (book.folder / FILE).unlink(missing_ok=True)
 
 
 class Making:
@@ -264,7 +276,9 @@ class Making:
             if len(found) == self._spec.hosts and not late:
                 self._book.append(journal.Timed(phase="running", seconds=seconds))
                 return found
-            if seconds > self._options.wait:
+            if len(found) < self._spec.hosts and seconds > ending.late():
+                raise self._too_few(zone, f"lists {len(found)} of {self._spec.hosts} machines")
+            if late and seconds > self._options.wait:
                 raise self._late(zone, found, late, seconds)
             time.sleep(POLL)
 
@@ -292,14 +306,7 @@ class Making:
 
     def _late(
         self, zone: str, found: tuple[Instance, ...], late: list[Instance], seconds: float
-    ) -> ProvisionError:
-        if not late:
-            return Capacity(
-                f"Google lists {len(found)} of {self._spec.hosts} machines in {zone} that it gave "
-                f"{seconds:.0f} s ago.",
-                means="Nothing is left.",
-                remedy="Try another zone: --option zones=a,b, or see https://status.cloud.google.com",
-            )
+    ) -> Timeout:
         said = tail(console(self._project, zone, late[0].name))
         return Timeout(
             f"{self._named_one(late[0], found)} is not ready after {seconds:.0f} s: "

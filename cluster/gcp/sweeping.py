@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cluster.cloud.ending import late, until_gone
-from cluster.cloud.failures import Failure
+from cluster.cloud.failures import Failure, passing_over
 from cluster.gcp import api
 from cluster.gcp.naming import read
 from cluster.gcp.shapes import Instance, Operation, Thing
 from cluster.model import Resource, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from cluster.cloud.failures import Kind
     from cluster.cloud.marks import Mark
     from cluster.gcp.api import Project
     from cluster.gcp.naming import Whose
 
 INSTANCE = "instance"
-AT_ONCE = 16  # calls in flight
+AT_ONCE = 10  # calls in flight: as many connections as the client keeps
 LOOK_AGAIN = 1.0  # seconds after which it is asked what became of a deletion
 LOOKED_FOR = "instances, disks, placement policies, firewall rules, networks"
 
@@ -287,18 +284,3 @@ def console(project: Project, zone: str, instance: str) -> str:
         said = project.call("instances", "get_serial_port_output", zone=zone, instance=instance)
         return str(said.get("contents", ""))
     return ""
-
-
-@contextmanager
-def passing_over(*kinds: Kind) -> Iterator[None]:
-    """Pass over failures of some kinds.
-
-    Args:
-        kinds: which.
-
-    """
-    try:
-        yield
-    except Failure as failure:
-        if failure.kind not in kinds:
-            raise

@@ -16,11 +16,12 @@ from cluster.gcp import api
 from cluster.gcp.accelerators import chosen
 from cluster.gcp.api import Project
 from cluster.gcp.codes import told
-from cluster.gcp.making import INSTANCES, PROVIDER, Intent, Making, intend
+from cluster.gcp.living import PLACE, living
+from cluster.gcp.making import INSTANCES, PROVIDER, Intent, Making, forget, intend
 from cluster.gcp.naming import Whose
 from cluster.gcp.offer import GcpOptions, Offer, decide, project_of
 from cluster.gcp.sweeping import LOOKED_FOR, Expected, Order, Sweep, console
-from cluster.model import ClusterSpec, Machine, Plan, Resource, Value
+from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting, Value
 from cluster.providers import Provider
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ class Gcp(Provider):
     ready_within: ClassVar[float] = 300.0
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
-        """Ask nobody yet; all regions of a project are looked through in one question."""
-        super().__init__(regions)
+        """Ask nobody yet; one question reaches all regions of a project, so only projects count."""
+        super().__init__(tuple(one for one in regions if one.startswith(PLACE)))
         self._projects: dict[tuple[str, str], Project] = {}
         self._offers: dict[bytes, Offer] = {}
 
@@ -55,6 +56,7 @@ class Gcp(Provider):
             try:
                 return Making(project, spec, options, journal, intent).make()
             except (Failure, ClusterError, KeyboardInterrupt):
+                forget(journal)
                 _end(project, journal, intent)
                 raise
 
@@ -65,21 +67,22 @@ class Gcp(Provider):
 
     def destroy(self, name: str) -> None:
         """Take away what carries our mark, in every project where it may be."""
-        expected = _expected(journal.of(name))
+        book = journal.of(name)
+        forget(book)
+        expected = _expected(book)
         with _telling("It may still exist."):
             for sweep in self._sweeps(name):
                 sweep.end(expected)
 
-    def names(self) -> tuple[str, ...]:
-        """Ask Google, wherever we ever made anything, which clusters of ours exist."""
+    def live(self) -> tuple[Sighting, ...]:
+        """Ask Google, wherever we ever made anything, which clusters of ours there are."""
         with _telling("Clusters may exist that are not shown."):
-            sweeps = [Sweep(project, Whose(owner=project.owner)) for project in self._everywhere()]
-            return tuple(sorted({mark.name for sweep in sweeps for mark in sweep.marks()}))
+            return tuple(one for project in self._everywhere() for one in living(project))
 
     def looked_for(self, name: str) -> str:
         """Say what is looked for, and where."""
         places = ", ".join(project.name for project in self._places(name))
-        return f"{LOOKED_FOR} in {f'the project {places}' if places else 'no project'}"
+        return f"{LOOKED_FOR} in the project {places}" if places else ""
 
     def console(self, machine: Machine) -> str:
         """Give what a machine said on its serial console."""
@@ -122,9 +125,10 @@ class Gcp(Provider):
     def _everywhere(self) -> tuple[Project, ...]:
         """Give the projects to look in where no journal says which."""
         known = journal.places(PROVIDER)
-        if not known and not api.is_set_up():
+        if not self.regions and not known and not api.is_set_up():
             return ()
-        found = dict.fromkeys([api.default_project(), *known])
+        named = [one.removeprefix(PLACE) for one in self.regions]
+        found = dict.fromkeys([*(named or [api.default_project()]), *known])
         return tuple(self._project(name) for name in found if name)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tests.fakes.gcp.cloud import Cloud
 
-ENOUGH = 10_000.0  # of every quota that a test has not set
+ENOUGH = 1_000_000.0  # of every quota that a test has not set
 
 
 class Quotas:
