@@ -20,9 +20,11 @@ SHORTEST_TTL, LONGEST_TTL = 60.0, 30 * 24 * 3600.0  # seconds
 
 Scalar = int | float | str
 Status = Literal["planned", "running", "done", "failed", "interrupted"]
-Aggregation = Literal["each rank", "one rank", "slowest rank"]
-Flow = Literal["", "one way", "both ways"]
+Aggregation = Literal["each rank", "one rank", "slowest rank", "mean of ranks", "all ranks"]
+Flow = Literal["", "one way", "both ways", "between hosts", "between ranks"]
+Factor = Literal["", "1", "(n-1)/n", "2(n-1)/n"]
 
+NOTES = "notes"  # the file in a job's folder of what rank 0 notes, a line each
 HEADERS = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
 
 
@@ -313,9 +315,16 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
         clock: that is read.
         synchronisation: of the ranks before a value is taken.
         warm_up: what is done before the first value.
-        aggregation: how the ranks' values become one series.
+        aggregation: how the ranks' values become one series; foreign tools print one value for
+            the `mean of ranks`, or for `all ranks` together.
         flow: which directions of a link the bytes of a value take at once; `one way` and
             `both ways` have a bound by its bandwidth, and nothing (as for a latency) has none.
+            In a collective, the ranks of a host can share what passes its link `between hosts`, or
+            each needs its own, `between ranks`.
+        kernel: what runs the timed loop, if it is not Python.
+        factor: of a collective of n ranks: its bus bandwidth over its algorithm bandwidth.
+        rate: which of these two a summary is, if its values are times of another definition.
+        rate_of: the id of that definition.
 
     """
 
@@ -329,6 +338,10 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
     warm_up: str
     aggregation: Aggregation
     flow: Flow = ""
+    kernel: Literal["", "C"] = ""
+    factor: Factor = ""
+    rate: Literal["", "algorithm", "bus"] = ""
+    rate_of: str = ""
 
     @property
     def id(self) -> str:

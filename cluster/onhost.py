@@ -125,15 +125,20 @@ def facts(*programs: str) -> Facts:
         tmux=_version("tmux", "-V"),
         libraries={name: v for name in LIBRARIES if (v := _library(name))},
         variables={k: v for k, v in sorted(os.environ.items()) if _may_be_told(k)},
-        interfaces=tuple(_interfaces()),
+        interfaces=tuple(interfaces()),
         reached=" ".join(os.environ.get("SSH_CONNECTION", "").split()[2:3]),
         boot=_text(Path("/proc/sys/kernel/random/boot_id")),
         programs={p: _version(p, "--version") or path for p in programs if (path := _found(p))},
     )
 
 
-def _interfaces() -> Iterator[Interface]:
-    """Ask the kernel; loopback leads nowhere."""
+def interfaces() -> Iterator[Interface]:
+    """Ask the kernel for this host's network interfaces; loopback leads nowhere.
+
+    Yields:
+        Those that have an IPv4 address.
+
+    """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
             address = _asked(probe, name, SIOCGIFADDR)

@@ -54,9 +54,13 @@ class Run(Value, frozen=True, kw_only=True):
             One summary per metric, point and series.
 
         """
+        from cluster.analysis.rates import with_rates  # noqa: PLC0415 - only for summaries
         from cluster.analysis.summarize import summarize  # noqa: PLC0415 - it imports NumPy
 
-        return summarize(self.measurements, self.record.definitions.values(), _route(self.record))
+        definitions = self.record.definitions.values()
+        return summarize(
+            with_rates(self.measurements, definitions), definitions, _route(self.record)
+        )
 
 
 class Taking(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +88,11 @@ def _route(record: Record) -> Route:
     if len(hosts) == 1:
         return Route()
     links = {machine.address: machine.link for machine in machines if machine.address in hosts}
-    return Route(links=tuple(links.values()), sender=pair[0] if pair else None)
+    return Route(
+        links=tuple(links.values()),
+        sender=pair[0] if pair else None,
+        ranks=layout.size if pair is None else len(pair),
+    )
 
 
 def _taking(record: Record) -> Taking:

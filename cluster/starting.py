@@ -180,7 +180,7 @@ def _planned(
         params=msgspec.Raw(msgspec.json.encode(params, enc_hook=encode)),
         command=tuple(argv),
         argv=tuple(sys.argv),
-        definitions={definition.id: definition for definition in chosen.selected(params)},
+        definitions={definition.id: definition for definition in chosen.recorded(params)},
         environment=cluster.facts,
         notes=(*_notes(cluster), *chosen.notes(params, cluster.facts)),
         phases=dict(cluster.phases),

@@ -17,9 +17,9 @@ from cluster.benchmarks.p2p import (
     ONEWAY,
     P2P,
     P2PParams,
-    first_difference,
     oneway_line,
 )
+from cluster.payload import first_difference
 
 if TYPE_CHECKING:
     from cluster.model import Definition

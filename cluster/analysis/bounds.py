@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.analysis.rates import factor
 from cluster.model import HEADERS, Definition, Link, Summary, Value
 from cluster.units import format_point
 
@@ -30,11 +31,13 @@ class Route(Value, frozen=True, kw_only=True):
         sender: the rank that only sends, if each rank has times of its own: its time ends when its
             buffer is free again, with the last megabytes still in the kernel's, so no link bounds
             it.
+        ranks: that take part.
 
     """
 
     links: tuple[Link | None, ...] = ()
     sender: int | None = None
+    ranks: int = 1
 
 
 def goodput(link: Link, flows: int = 1) -> float:
@@ -92,6 +95,10 @@ def judged(summary: Summary, definition: Definition, size: int, route: Route) ->
     rate = bound(definition, route.links, flows if isinstance(flows, int) else 1)
     if rate is None or (route.sender is not None and summary.params.get("rank") == route.sender):
         return summary
+    if definition.factor:
+        rate /= _crossing(definition, route)
+    if definition.rate == "bus":
+        rate *= factor(definition.factor, route.ranks)
     if summary.unit == "B/s":
         return msgspec.structs.replace(summary, bound=rate, share=summary.median / rate)
     if not size:
@@ -99,6 +106,19 @@ def judged(summary: Summary, definition: Definition, size: int, route: Route) ->
     shortest = size / rate
     share = shortest / summary.median if summary.median > 0 else math.inf
     return msgspec.structs.replace(summary, bound=shortest, share=share)
+
+
+def _crossing(definition: Definition, route: Route) -> float:
+    """Give the share of a collective's size that must pass a host's link, in one direction.
+
+    The ranks of a host can share what comes to it, or sum up before it goes: for N hosts it is the
+    factor of N participants (a lower bound for any algorithm whose switches do not sum: E. Chan et
+    al., "Collective communication: theory, practice, and experience", CCPE 19, 2007). In an
+    alltoall each rank needs its own.
+    """
+    hosts = len(route.links)
+    each = route.ranks / hosts if definition.flow == "between ranks" else 1.0
+    return factor(definition.factor, hosts) * each
 
 
 def doubts(summaries: Iterable[Summary]) -> Iterator[str]:
