@@ -90,6 +90,7 @@ class Cloud:
             self.log: list[Call] = []  # a call that hangs still writes into its own
             self.gaps.clear()
             self.operations = Operations()
+            self.host_keys_told: dict[str, str] | None = None  # other ones than hosts have
             self.lives: dict[str, Life] = {}
             self.public = self.hosts.addresses if self.hosts else map(str, PUBLIC)
             self.resources = catalog.things(retired=self.settings.retired)

@@ -457,6 +457,8 @@ class InstanceCalls:
     def _host_keys(self, life: Life) -> dict[str, str]:
         if life.status != "RUNNING" or time.monotonic() < life.runs + self.cloud.settings.guest:
             return {}
+        if self.cloud.host_keys_told is not None:
+            return self.cloud.host_keys_told
         if self.cloud.hosts is None:
             public = hostfiles.host_key()[1]
         else:
