@@ -104,7 +104,8 @@ def test_a_plan_shows_what_will_be_and_makes_nothing(gcp: Cloud) -> None:
     assert "100 Gbit/s, packets of 1460 B, Tier_1 (costs extra" in lines
     assert "120 C2_CPUS needed, 0 in use" in lines
     assert "ends by itself 2 h 0 min after its start" in lines
-    assert "price: unknown" in lines
+    assert "2 x $2.76 = $5.52 an hour, at most $11.04 in 2 h 0 min" in lines
+    assert "Cloud Billing catalog, on demand, 2026-11-20" in lines
     assert not gcp.mutating()
 
 
@@ -172,6 +173,33 @@ def test_accelerators_have_two_quotas(gcp: Cloud, metric: str) -> None:
 
     with pytest.raises(Quota, match=f"2 {metric.rpartition(' ')[2]} are needed"):
         provider().plan(spec_of(accelerator="t4:1", placement=False))
+
+
+def test_prices_of_spare_machines_and_of_accelerators(gcp: Cloud) -> None:
+    spare = provider().plan(spec_of(spot=True)).price
+    gpus = provider().plan(spec_of(accelerator="t4:2", placement=False)).price
+
+    assert spare
+    assert gpus
+    assert spare.hourly == pytest.approx(60 * 0.010 + 240 * 0.001)
+    assert gpus.hourly == pytest.approx(8 * 0.030 + 30 * 0.004 + 2 * 0.35)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"instance": "n2-standard-80"}, {"instance": "e2-standard-4", "placement": False}]
+)
+def test_a_price_of_which_a_part_is_missing_is_unknown(gcp: Cloud, fields: dict[str, Any]) -> None:
+    plan = provider().plan(spec_of(**fields))
+
+    assert plan.price is None
+    assert "price: unknown" in plan.lines
+
+
+def test_a_price_that_cannot_be_had_is_unknown(gcp: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBILLING", f"{gcp.url}/nothing")
+
+    assert "price: unknown" in provider().plan(spec_of()).lines
+    assert gcp.gaps.pop()
 
 
 def test_one_project_more_than_there_is(gcp: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:

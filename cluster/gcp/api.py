@@ -16,7 +16,7 @@ from cluster.gcp.codes import kind_of
 from cluster.gcp.shapes import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 TIMEOUT = 20.0  # seconds for a reply
 FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two looks at an operation
@@ -27,6 +27,8 @@ SIGNS = (
     "CLOUDSDK_CORE_PROJECT",
     "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE",
 )
+BILLING = "https://cloudbilling.googleapis.com"
+COMPUTE = "6F81-5844-456A"  # the price list's name for Compute Engine
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 T = TypeVar("T")
@@ -221,6 +223,36 @@ class Project:
         check(what, operation)
         return operation
 
+    def catalog(self, of: type[T]) -> tuple[T, ...]:
+        """List what Google's price list has of Compute Engine.
+
+        Args:
+            of: what its entries are.
+
+        Returns:
+            The entries.
+
+        Raises:
+            Failure: it cannot be had; another cloud's own may be named in the environment.
+
+        """
+        from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 - with it
+
+        own = os.environ.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBILLING", "").rstrip("/")
+        if self._endpoint and not own:
+            raise Failure("missing", operation="skus.list", code="", message="There is no catalog")
+        try:
+            session = AuthorizedSession(self._credentials())
+            found = list(_pages(session, f"{own or BILLING}/v1/services/{COMPUTE}/skus"))
+        except Exception as error:
+            raise _translated("skus.list", error) from error
+        return tuple(msgspec.convert(one, of, strict=False) for one in found)
+
+    def _credentials(self) -> Any:  # noqa: ANN401
+        from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415 - slow to import
+
+        return AnonymousCredentials() if self._endpoint else _default()[0]
+
     def _once(self, collection: str, verb: str, params: dict[str, Any]) -> dict[str, Any]:
         from google.protobuf.json_format import MessageToDict  # noqa: PLC0415 - with the client
 
@@ -249,18 +281,29 @@ class Project:
 
     def _client(self, collection: str) -> Any:  # noqa: ANN401
         from google.api_core.client_options import ClientOptions  # noqa: PLC0415 - slow to import
-        from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415
         from google.cloud import compute_v1  # noqa: PLC0415
 
         if collection not in self._clients:
             kind = "".join(part.capitalize() for part in collection.split("_"))
             made = getattr(compute_v1, f"{kind}Client")
             options = ClientOptions(api_endpoint=self._endpoint) if self._endpoint else None
-            credentials = AnonymousCredentials() if self._endpoint else _default()[0]
             self._clients[collection] = made(
-                credentials=credentials, transport="rest", client_options=options
+                credentials=self._credentials(), transport="rest", client_options=options
             )
         return self._clients[collection]
+
+
+def _pages(session: Any, url: str) -> Iterator[dict[str, Any]]:  # noqa: ANN401
+    token: str = ""
+    while True:
+        params = {"pageSize": "5000", "currencyCode": "USD", "pageToken": token}
+        answer = session.get(url, params=params, timeout=TIMEOUT)
+        answer.raise_for_status()
+        page = answer.json()
+        yield from page.get("skus", ())
+        token = page.get("nextPageToken", "")
+        if not token:
+            return
 
 
 def check(what: str, operation: Operation) -> None:

@@ -11,7 +11,7 @@ from cluster.cloud import caller, shortage
 from cluster.cloud.failures import Failure
 from cluster.cloud.money import expected
 from cluster.errors import SpecError
-from cluster.gcp import images, machines, quotas
+from cluster.gcp import images, machines, prices, quotas
 from cluster.gcp.accelerators import Chosen, chosen
 from cluster.gcp.api import default_project
 from cluster.gcp.naming import Whose
@@ -154,6 +154,7 @@ def decide(project: Project, spec: ClusterSpec, options: GcpOptions) -> Offer:
     tier1 = options.tier1 and machines.has_tier_1(name, kind.guest_cpus)
     link = machines.link_of(name, network.mtu if network else Network(name="").mtu, tier_1=tier1)
     ttl = spec.ttl or TTL
+    cost = prices.price(project, kind, region, gpus, spot=spec.spot)
     allow = caller.allowed(options.allow)
     lines = (
         _what(spec, options, name, zones, network, allow, wanted),
@@ -161,7 +162,7 @@ def decide(project: Project, spec: ClusterSpec, options: GcpOptions) -> Offer:
         _network_line(link, tier1=tier1),
         quotas.check(project, region, spec, kind, gpus, public=options.public),
         f"ends by itself {format_seconds(ttl)} after its start (--ttl)",
-        expected(None, spec.hosts, ttl),
+        expected(cost, spec.hosts, ttl),
     )
     return Offer(
         project=project.name,
@@ -178,7 +179,7 @@ def decide(project: Project, spec: ClusterSpec, options: GcpOptions) -> Offer:
         allow=allow,
         ttl=ttl,
         link=link,
-        price=None,
+        price=cost,
         lines=lines,
     )
 

@@ -75,6 +75,7 @@ class Cloud:
         """What a client needs in its environment."""
         return {
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE": f"{self.url}/compute/v1/",
+            "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBILLING": f"{self.url}/billing",
             "CLOUDSDK_CORE_ACCOUNT": "me@example.com",
             "GOOGLE_CLOUD_PROJECT": PROJECT,
             "CLUSTER_CHECKIP": f"{self.url}/checkip",

@@ -16,7 +16,7 @@ import msgspec
 from cluster.model import Value
 from tests.fakes.faults import kill
 from tests.fakes.gaps import GapError
-from tests.fakes.gcp import discovery
+from tests.fakes.gcp import discovery, prices
 from tests.fakes.gcp.errors import STATUS, RefusedError, written
 from tests.fakes.gcp.values import Call, Fault
 
@@ -68,6 +68,10 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(size)
         if url.path == "/checkip":
             self._write(200, f"{self.cloud.caller}\n".encode(), "text/plain")
+            return
+        if url.path == f"/billing/v1/services/{prices.COMPUTE}/skus":
+            said = prices.page(dict(parse_qsl(url.query)).get("pageToken", ""))
+            self._write(200, json.dumps(said).encode(), "application/json")
             return
         reply = answer(
             self.cloud,
