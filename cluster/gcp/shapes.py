@@ -80,6 +80,19 @@ class NetworkInterface(Shape, frozen=True, kw_only=True):
     access_configs: tuple[AccessConfig, ...] = ()
 
 
+class Attached(Shape, frozen=True, kw_only=True):
+    """Accelerators that a machine has beside those of its type."""
+
+    accelerator_type: str
+    accelerator_count: int
+
+
+class Scheduling(Shape, frozen=True, kw_only=True):
+    """How a machine was asked for."""
+
+    provisioning_model: str = ""
+
+
 class Instance(Thing, frozen=True, kw_only=True):
     """A machine."""
 
@@ -89,6 +102,8 @@ class Instance(Thing, frozen=True, kw_only=True):
     creation_timestamp: str = ""
     machine_type: str = ""
     network_interfaces: tuple[NetworkInterface, ...] = ()
+    guest_accelerators: tuple[Attached, ...] = ()
+    scheduling: Scheduling = Scheduling()
 
     @property
     def private(self) -> str:
