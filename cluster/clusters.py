@@ -91,6 +91,7 @@ def launch(  # noqa: PLR0913 - one parameter per field
     zone: str | None = None,
     image: str | None = None,
     spot: bool = False,
+    accelerator: str | None = None,
     ttl: float | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Cluster:
@@ -108,6 +109,7 @@ def launch(  # noqa: PLR0913 - one parameter per field
         zone: the provider's zone.
         image: what the machines start from; the provider's choice if not given.
         spot: ask for spare machines, which may be taken away at any moment.
+        accelerator: a kind of accelerator and how many of them each machine has, such as `t4:1`.
         ttl: seconds after which the machines end by themselves; the provider's choice if not given.
         options: the provider's own options.
 
@@ -131,6 +133,7 @@ def launch(  # noqa: PLR0913 - one parameter per field
             zone=zone,
             image=image,
             spot=spot,
+            accelerator=accelerator,
             ttl=ttl,
             options=given,
         )

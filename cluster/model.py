@@ -45,6 +45,7 @@ class ClusterSpec(Value, frozen=True, kw_only=True):
         zone: the provider's zone.
         image: what the machines start from; the provider's choice for the instance, if not given.
         spot: ask for spare machines, which are cheaper, and may be taken away at any moment.
+        accelerator: a kind of accelerator and how many of them each machine has, such as `t4:1`.
         ttl: seconds after which the machines end by themselves; the provider's choice, if not
             given.
         options: the provider's own options, as text; the provider checks them.
@@ -63,6 +64,7 @@ class ClusterSpec(Value, frozen=True, kw_only=True):
     zone: str | None = None
     image: str | None = None
     spot: bool = False
+    accelerator: str | None = None
     ttl: float | None = None
     options: dict[str, str] = {}
 

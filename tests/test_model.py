@@ -134,6 +134,7 @@ def test_what_is_not_asked_for() -> None:
         "zone": None,
         "image": None,
         "spot": False,
+        "accelerator": None,
         "ttl": None,
         "options": {},
     }

@@ -19,7 +19,7 @@ from tests.fakes.aws import Fault
 
 if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
-    from tests.fakes.aws.values import Moment
+    from tests.fakes.values import Moment
 
 pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.timeout(300)]
 UP = ("up", "c5", "--provider", "aws", "--instance", "c5.18xlarge", "--placement")
