@@ -232,7 +232,8 @@ def _connect(cluster: Cluster, provider: Provider, tell: Tell) -> None:
         connect_all(cluster.shells(), provider.ready_within, tell)
         if provider.rotates_host_keys:
             cluster.rotate_host_keys()
-        cluster.note_connected(time.monotonic() - began)
+        if cluster.costs:
+            cluster.note_connected(time.monotonic() - began)
     except Timeout as error:
         said = [provider.console(m) for m in cluster.machines if error.what.startswith(m.name)]
         means = "\n".join([error.means, *(tail(text) for text in said if text)])

@@ -20,7 +20,7 @@ SHORTEST_TTL, LONGEST_TTL = 60.0, 30 * 24 * 3600.0  # seconds
 
 Scalar = int | float | str
 Status = Literal["planned", "running", "done", "failed", "interrupted"]
-Aggregation = Literal["each rank", "one rank", "slowest rank"]
+Aggregation = Literal["each rank", "one rank", "slowest rank", "mean of ranks", "all ranks"]
 Flow = Literal["", "one way", "both ways", "between hosts", "between ranks"]
 Factor = Literal["", "1", "(n-1)/n", "2(n-1)/n"]
 
@@ -313,7 +313,8 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
         clock: that is read.
         synchronisation: of the ranks before a value is taken.
         warm_up: what is done before the first value.
-        aggregation: how the ranks' values become one series.
+        aggregation: how the ranks' values become one series; foreign tools print one value for
+            the `mean of ranks`, or for `all ranks` together.
         flow: which directions of a link the bytes of a value take at once; `one way` and
             `both ways` have a bound by its bandwidth, and nothing (as for a latency) has none.
             In a collective, the ranks of a host can share what passes its link `between hosts`, or

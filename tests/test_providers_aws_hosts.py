@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster import journal
+from cluster import journal, plugins
 from cluster.cloud import keys
+from cluster.model import ClusterSpec
+from cluster.providers import Provider
 from tests.conftest import COMMAND, ROOT, answer, command, launcher, runs_folder, until
 from tests.fakes.aws import Fault
 
 if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
+    from tests.fakes.aws.values import Moment
 
 pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.timeout(300)]
 UP = ("up", "c5", "--provider", "aws", "--instance", "c5.18xlarge", "--placement")
@@ -123,7 +127,8 @@ def test_a_launch_that_is_killed_leaves_nothing(
 ) -> None:
     """Nothing of it is listed any more, whoever looks, and nothing of others is touched."""
     before = aws.things()
-    aws.fail(Fault(action=action, kill=moment, times=1, skip=_asked_before(action)))
+    lost: Moment = "after" if way == "down" and moment == "after" else ""
+    aws.fail(Fault(action=action, kill=moment, drop=lost, times=1, skip=_asked_before(action)))
     done = subprocess.run([COMMAND, *UP], capture_output=True, check=False, timeout=60)
     assert done.returncode == -signal.SIGKILL, done.stderr.decode()
     aws.mend()
@@ -132,6 +137,33 @@ def test_a_launch_that_is_killed_leaves_nothing(
     else:
         if way != "gc":
             journal.of("c5").forget()
+        command("gc", "-y")
+
+    assert aws.things() == before
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize(
+    "action", ["TerminateInstances", "DeleteKeyPair", "DeletePlacementGroup", "DeleteSecurityGroup"]
+)
+@pytest.mark.parametrize("way", ["down", "gc without a journal"])
+def test_a_teardown_that_is_killed_is_finished_by_the_next(
+    aws: Cloud, action: str, moment: Any, way: str
+) -> None:
+    before = aws.things()
+    spec = ClusterSpec(name="c5", provider="aws", instance="c5.18xlarge", placement=True)
+    provider = plugins.load(Provider, "aws")
+    book = journal.of("c5")
+    with book.launching(journal.Intended(spec=spec, at=time.time())), book.held():
+        provider.create(spec, book)
+    aws.fail(Fault(action=action, kill=moment, drop=moment, times=1))
+    done = subprocess.run([COMMAND, "down", "c5"], capture_output=True, check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    aws.mend()
+    if way == "down":
+        command("down", "c5")
+    else:
+        book.forget()
         command("gc", "-y")
 
     assert aws.things() == before

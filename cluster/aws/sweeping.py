@@ -25,6 +25,7 @@ Filters = list[dict[str, Any]]
 WITHIN = 600.0  # seconds for everything to be gone
 FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two looks
 GATEWAY = "internet gateway"
+ATTACHED = "in-use"
 DELETED = ("deleting", "deleted")
 GONE = ("terminated",)
 GOING = ("shutting-down", "terminated")
@@ -343,8 +344,9 @@ class Sweep:
         for sort in SORTS:
             for row in self._rows(sort):
                 there.append(Resource(kind=sort.kind, id=row[sort.id]))
-                with passing_over("missing", "in use"):
-                    self._delete(sort, row)
+                if ATTACHED not in (row.get("State"), row.get("Status")):  # else it goes with that
+                    with passing_over("missing", "in use"):
+                        self._delete(sort, row)
         return tuple(there)
 
     def _delete(self, sort: Sort, row: Mapping[str, Any]) -> None:

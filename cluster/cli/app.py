@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from cluster import journal, plugins, runs
-from cluster.cli import doctor, flags, gc, hosts, lab
+from cluster.cli import doctor, flags, gc, hosts, importing, lab
 from cluster.cli.bench import BenchGroup
 from cluster.cli.live import Live
 from cluster.cli.show import (
@@ -61,6 +61,7 @@ app.add_typer(
 app.add_typer(hosts.commands)
 app.command()(lab.lab)
 app.command()(gc.gc)
+app.command("import")(importing.import_)
 
 
 class ClusterRow(Value, frozen=True, kw_only=True):

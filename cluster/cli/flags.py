@@ -45,23 +45,19 @@ Instance = Annotated[str | None, typer.Option("--instance", help="The provider's
 Zone = Annotated[str | None, typer.Option("--zone", help="The provider's zone.")]
 Image = Annotated[
     str | None,
-    typer.Option("--image", help="What the machines start from.  [default: the provider's choice]"),
+    typer.Option("--image", help="What the machines start from."),
 ]
-Spot = Annotated[
-    bool, typer.Option("--spot", help="Spare machines: cheaper, and may be taken away.")
-]
+Spot = Annotated[bool, typer.Option("--spot", help="Spare machines, which are cheaper.")]
 Ttl = Annotated[
     float | None,
     typer.Option(
         "--ttl",
         metavar="SPAN",
         parser=_span,
-        help="Machines end by themselves after that, such as 90min.  [default: 2h in a cloud]",
+        help="Machines end after that: 90min, 2h.",
     ),
 ]
-PlanOnly = Annotated[
-    bool, typer.Option("--plan", help="Show what would be made and its price; make nothing.")
-]
+PlanOnly = Annotated[bool, typer.Option("--plan", help="Show what would be made.")]
 Regions = Annotated[
     list[str] | None,
     typer.Option("--region", metavar="REGION", help="Look there, too; repeatable."),

@@ -109,7 +109,7 @@ def plan_(  # noqa: PLR0913, PLR0917 - one parameter per flag
     option: flags.Option = None,
     json: flags.Json = False,
 ) -> None:
-    """Show what would be made and its price; nothing is made.
+    """Show what would be made, and its price.
 
     Example: cluster plan --instance c5.18xlarge --placement
     """
@@ -130,7 +130,7 @@ def plan_(  # noqa: PLR0913, PLR0917 - one parameter per flag
 
 @commands.command()
 def stop(name: flags.ClusterName) -> None:
-    """Switch the machines of a cluster off; their disks stay, and cost a little.
+    """Switch machines off; their disks stay.
 
     Example: cluster stop mine
     """
@@ -140,7 +140,7 @@ def stop(name: flags.ClusterName) -> None:
 
 @commands.command("start")
 def start_(name: flags.ClusterName, json: flags.Json = False) -> None:
-    """Switch the machines of a stopped cluster on.
+    """Switch stopped machines on again.
 
     Example: cluster start mine
     """

@@ -338,3 +338,14 @@ def test_the_insides_of_moto_that_are_changed_are_there() -> None:
     assert {"run_instances", "delete_subnet", "describe_instances"} <= stricter & set(
         dir(EC2Response)
     )
+
+
+def test_a_console_is_empty_at_first(aws: Cloud, ec2: Any) -> None:
+    aws.set(console=0.3)
+    ids = launch(ec2)
+
+    def said() -> str:
+        return str(ec2.get_console_output(InstanceId=ids[0]).get("Output", ""))
+
+    assert said() == ""
+    until(said, "the console says something")

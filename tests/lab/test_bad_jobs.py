@@ -69,7 +69,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def hanging(lab: Cluster, faulty: None) -> Iterator[Background]:
     """A job whose two ranks hang, each on its host, and the command that waits for it."""
     background = Background(*HANG)
-    background.wait_for("ready")
+    background.wait_for("Job ready for connection")
     until(lambda: command("logs", lab.name).stdout.count("ready") == 2, "both ranks are ready")
     yield background
     if background.process.poll() is None:

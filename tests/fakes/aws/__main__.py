@@ -16,7 +16,8 @@ def main() -> None:
     parser.add_argument("--hosts", action="store_true", help="a real host behind each instance")
     parser.add_argument("--port", type=int, default=0, help="any that is free, if not given")
     asked = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGINT, signal.SIGTERM):  # whoever started this may ignore one
+        signal.signal(number, signal.default_int_handler)
     with Cloud(hosts=asked.hosts, port=asked.port) as cloud:
         for name, value in cloud.environ.items():
             sys.stdout.write(f"export {name}={value}\n")

@@ -36,6 +36,7 @@ class Life:
     """When what happens to an instance; the times are those of `time.monotonic`."""
 
     instance: Any
+    made: float
     visible: float
     complete: float
     next: str = ""
@@ -139,6 +140,7 @@ class Region:
         visible = now + settings.visible
         life = Life(
             instance=instance,
+            made=now,
             visible=visible,
             complete=visible + settings.incomplete,
             next="running",
@@ -161,6 +163,8 @@ class Region:
 
     def console(self, instance_id: str) -> str:
         """Give what an instance said on its console."""
+        if time.monotonic() < self.lives[instance_id].made + self.cloud.settings.console:
+            return ""
         if self.cloud.hosts:
             return self.cloud.hosts.console(instance_id)
         pending = self.lives[instance_id].state == "pending"

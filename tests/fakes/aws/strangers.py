@@ -56,7 +56,7 @@ def _instance(cloud: Cloud, name: str, subnet: Any) -> None:
         for nic in instance.nics.values():
             nic.add_tags(OWNER)
         life = region.live(instance)
-        life.visible = life.complete = life.due = 0.0
+        life.made = life.visible = life.complete = life.due = 0.0
 
 
 def owns(thing: Thing) -> bool:

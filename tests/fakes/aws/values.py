@@ -19,6 +19,7 @@ class Settings(Value, frozen=True, kw_only=True):
         incomplete: how long after that an instance has no addresses yet.
         ending: how long an instance is `shutting-down` or `stopping`.
         dies: an instance ends by itself so long after its launch; never, if none.
+        console: how long after a launch nothing is known of an instance's console.
         boot: how long a host takes to come up, besides what it really takes.
         minute: how long a minute of a host's `shutdown -P +1` takes.
         rate: of every host's link, such as `10gbit`; as fast as this machine can, if empty.
@@ -34,6 +35,7 @@ class Settings(Value, frozen=True, kw_only=True):
     incomplete: float = 0.0
     ending: float = 0.0
     dies: float | None = None
+    console: float = 0.0
     boot: float = 0.0
     minute: float = 60.0
     rate: str = ""
@@ -51,7 +53,7 @@ class Fault(Value, frozen=True, kw_only=True):
         code: of the error that is answered; the call is executed, if empty.
         message: of that error.
         status: HTTP status of that error; what Amazon gives it, if 0.
-        delay: seconds until the reply.
+        delay: seconds until the reply, after the call was executed.
         drop: the connection ends without a reply, `before` or `after` the call is executed.
         kill: the process that calls is killed with SIGKILL, `before` the call is executed, or
             `after` it, before it reads the reply; to kill it as soon as it has used a reply, kill
