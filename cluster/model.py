@@ -432,6 +432,7 @@ class Summary(Value, frozen=True, kw_only=True):
         bound: the best that the link between the hosts allows, where that is known: the highest
             rate, or the shortest time.
         share: of the bound that the median reaches; above 1 it is faster than possible.
+        limit: what sets the bound: how much of what, in which direction, and who says so.
         definition: the id of the metric's definition; empty if there is none.
         shape: of the series, where the values are known.
 
@@ -451,6 +452,7 @@ class Summary(Value, frozen=True, kw_only=True):
     complete: bool = True
     bound: float | None = None
     share: float | None = None
+    limit: str = ""
     definition: str = ""
     shape: Shape | None = None
 
@@ -463,7 +465,10 @@ class Interface(Value, frozen=True, kw_only=True):
         address: IPv4.
         prefix: bits of the address that name its network.
         mtu: bytes of a packet without its frame.
-        speed: bytes per second in each direction, as the driver says; none if it does not.
+        speed: bytes per second in each direction, as the driver of the hardware says, that of all
+            members of a bond together; none where there is no hardware, or it does not say.
+        flow: the same of any one connection, where a bond puts each on one of its members.
+        slot: of PCIe, speed and width in use, such as `8.0 GT/s PCIe x16`.
 
     """
 
@@ -472,6 +477,8 @@ class Interface(Value, frozen=True, kw_only=True):
     prefix: int
     mtu: int
     speed: float | None = None
+    flow: float | None = None
+    slot: str = ""
 
     @property
     def network(self) -> str:
