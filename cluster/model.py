@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -22,8 +23,20 @@ Scalar = int | float | str
 Status = Literal["planned", "running", "done", "failed", "interrupted"]
 Aggregation = Literal["each rank", "one rank", "slowest rank"]
 Flow = Literal["", "one way", "both ways"]
+Tell = Callable[[str, str], None]
+"""Called with a machine and the state that it got to."""
 
 HEADERS = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
+
+
+def nothing(host: str, state: str) -> None:
+    """Hear of a host, and do nothing.
+
+    Args:
+        host: its name.
+        state: that it got to.
+
+    """
 
 
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
