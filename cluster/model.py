@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -23,9 +24,21 @@ Status = Literal["planned", "running", "done", "failed", "interrupted"]
 Aggregation = Literal["each rank", "one rank", "slowest rank", "mean of ranks", "all ranks"]
 Flow = Literal["", "one way", "both ways", "between hosts", "between ranks"]
 Factor = Literal["", "1", "(n-1)/n", "2(n-1)/n"]
+Tell = Callable[[str, str], None]
+"""Called with a machine and the state that it got to."""
 
 NOTES = "notes"  # the file in a job's folder of what rank 0 notes, a line each
 HEADERS = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
+
+
+def nothing(host: str, state: str) -> None:
+    """Hear of a host, and do nothing.
+
+    Args:
+        host: its name.
+        state: that it got to.
+
+    """
 
 
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
