@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -23,9 +24,21 @@ Status = Literal["planned", "running", "done", "failed", "interrupted"]
 Aggregation = Literal["each rank", "one rank", "slowest rank", "mean of ranks", "all ranks"]
 Flow = Literal["", "one way", "both ways", "between hosts", "between ranks"]
 Factor = Literal["", "1", "(n-1)/n", "2(n-1)/n"]
+Tell = Callable[[str, str], None]
+"""Called with a machine and the state that it got to."""
 
 NOTES = "notes"  # the file in a job's folder of what rank 0 notes, a line each
 HEADERS = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
+
+
+def nothing(host: str, state: str) -> None:
+    """Hear of a host, and do nothing.
+
+    Args:
+        host: its name.
+        state: that it got to.
+
+    """
 
 
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,6 +58,7 @@ class ClusterSpec(Value, frozen=True, kw_only=True):
         zone: the provider's zone.
         image: what the machines start from; the provider's choice for the instance, if not given.
         spot: ask for spare machines, which are cheaper, and may be taken away at any moment.
+        accelerator: a kind of accelerator and how many of them each machine has, such as `t4:1`.
         ttl: seconds after which the machines end by themselves; the provider's choice, if not
             given.
         options: the provider's own options, as text; the provider checks them.
@@ -63,6 +77,7 @@ class ClusterSpec(Value, frozen=True, kw_only=True):
     zone: str | None = None
     image: str | None = None
     spot: bool = False
+    accelerator: str | None = None
     ttl: float | None = None
     options: dict[str, str] = {}
 
@@ -430,6 +445,7 @@ class Summary(Value, frozen=True, kw_only=True):
         bound: the best that the link between the hosts allows, where that is known: the highest
             rate, or the shortest time.
         share: of the bound that the median reaches; above 1 it is faster than possible.
+        limit: what sets the bound: how much of what, in which direction, and who says so.
         definition: the id of the metric's definition; empty if there is none.
         shape: of the series, where the values are known.
 
@@ -449,6 +465,7 @@ class Summary(Value, frozen=True, kw_only=True):
     complete: bool = True
     bound: float | None = None
     share: float | None = None
+    limit: str = ""
     definition: str = ""
     shape: Shape | None = None
 
@@ -461,7 +478,10 @@ class Interface(Value, frozen=True, kw_only=True):
         address: IPv4.
         prefix: bits of the address that name its network.
         mtu: bytes of a packet without its frame.
-        speed: bytes per second in each direction, as the driver says; none if it does not.
+        speed: bytes per second in each direction, as the driver of the hardware says, that of all
+            members of a bond together; none where there is no hardware, or it does not say.
+        flow: the same of any one connection, where a bond puts each on one of its members.
+        slot: of PCIe, speed and width in use, such as `8.0 GT/s PCIe x16`.
 
     """
 
@@ -470,6 +490,8 @@ class Interface(Value, frozen=True, kw_only=True):
     prefix: int
     mtu: int
     speed: float | None = None
+    flow: float | None = None
+    slot: str = ""
 
     @property
     def network(self) -> str:

@@ -134,6 +134,7 @@ def test_what_is_not_asked_for() -> None:
         "zone": None,
         "image": None,
         "spot": False,
+        "accelerator": None,
         "ttl": None,
         "options": {},
     }
@@ -156,12 +157,19 @@ def test_what_is_not_asked_for() -> None:
         (Measurement, {"bytes": 0, "complete": True}),
         (
             model.Summary,
-            {"complete": True, "bound": None, "share": None, "definition": "", "shape": None},
+            {
+                "complete": True,
+                "bound": None,
+                "share": None,
+                "limit": "",
+                "definition": "",
+                "shape": None,
+            },
         ),
-        (model.Plan, {"costs": False}),
+        (model.Plan, {"costs": False, "price": None, "ttl": None}),
         (model.Output, {"stdout": "", "ranks": ()}),
         (Machine, {"access": None, "link": None}),
-        (model.Link, {"mtu": 1500, "encapsulation": 0}),
+        (model.Link, {"mtu": 1500, "encapsulation": 0, "flow": None}),
         (Definition, dict.fromkeys(LATER, "")),
         (
             model.Facts,

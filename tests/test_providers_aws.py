@@ -19,7 +19,7 @@ from cluster.errors import (
     SpecError,
     Timeout,
 )
-from cluster.model import ClusterSpec, Machine
+from cluster.model import ClusterSpec, Machine, Tell, nothing
 from cluster.providers import Provider
 from tests.conftest import answer, command, launcher
 from tests.fakes.aws import Fault, Settings
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("soon")
 INSTANCE = "c5.18xlarge"
+UP = ("up", "c5", "--provider", "aws", "--instance", INSTANCE, "--placement")
 MOST = 6  # mutating calls of a launch, and of a teardown
 
 
@@ -52,14 +53,14 @@ def provider(*regions: str) -> Provider:
     return plugins.find(Provider, "aws")(regions)
 
 
-def create(spec: ClusterSpec) -> tuple[Machine, ...]:
+def create(spec: ClusterSpec, tell: Tell = nothing) -> tuple[Machine, ...]:
     """Do what a launch does, up to the first connection."""
     chosen = provider()
     chosen.plan(spec)
     book = journal.of(spec.name)
     if not book.entries():
         book.append(journal.Intended(spec=spec, at=time.time()))
-    return chosen.create(spec, book)
+    return chosen.create(spec, book, tell)
 
 
 def ours(cloud: Cloud) -> set[Thing]:
@@ -388,6 +389,38 @@ def test_pending_for_ever(aws: Cloud) -> None:
     with pytest.raises(Timeout, match=r"0\.mpi\.c5 \(i-.*is not ready after .* pending"):
         create(spec_of(options={"wait": "0.5"}))
     assert aws.things() == before
+
+
+def test_who_waits_hears_how_far_each_machine_is(aws: Cloud) -> None:
+    aws.set(visible=0.3, pending=0.6)
+    heard: list[tuple[str, str]] = []
+    create(spec_of(), lambda host, state: heard.append((host, state)))
+
+    mine = [state for host, state in heard if host == "1.mpi.c5"]
+    assert list(dict.fromkeys(mine)) == ["not listed yet", "pending", "running"]
+
+
+def test_a_launch_that_fails_says_what_it_cost(aws: Cloud) -> None:
+    aws.set(pending=3600.0)
+    said = command(*UP, "--option", "wait=1", status=None).stderr
+
+    assert "0.mpi.c5" in said
+    assert "2 machine(s) existed for" in said
+    assert "s: $0.0" in said
+    assert not ours(aws)
+
+
+def test_what_another_process_takes_down_has_a_receipt_from_its_start(aws: Cloud) -> None:
+    """Its launch was killed as soon as Amazon had said that there are machines."""
+    aws.fail(Fault(action="DescribeInstances", kill="before", skip=1))
+    command(*UP, status=-9)
+    aws.mend()
+    said = command("down", "c5").stdout
+
+    assert "Receipt: create" in said
+    assert "teardown" in said
+    assert "for 2 machine(s) for" in said
+    assert "($3.06 an hour each" in said
 
 
 def test_machines_that_end_right_after_their_start(aws: Cloud) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from cluster import journal, plugins
@@ -19,7 +20,7 @@ from tests.fakes.aws import Fault
 
 if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
-    from tests.fakes.aws.values import Moment
+    from tests.fakes.values import Moment
 
 pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.timeout(300)]
 UP = ("up", "c5", "--provider", "aws", "--instance", "c5.18xlarge", "--placement")
@@ -74,7 +75,9 @@ def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(aws_hosts: 
     )
 
     command("stop", "c5")
-    assert answer("ls")[0]["status"] == "stopped"
+    stopped = answer("ls")[0]
+    assert stopped["status"] == "stopped"
+    assert answer("ls")[0]["dollars"] == stopped["dollars"]  # what is off costs nothing
     command("start", "c5")
     command("run", "c5", "--", "true")
     words = command("connect", "--print", "c5").stdout
@@ -83,6 +86,20 @@ def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(aws_hosts: 
 
     assert "0 left" in command("down", "c5").stdout
     assert aws_hosts.things() == before
+
+
+def test_a_start_renews_the_time_to_live(aws_hosts: Cloud) -> None:
+    """What was started again is not taken for forgotten, neither here nor by its tags."""
+    command(*UP, "--ttl", "60s")
+    command("stop", "c5")
+    book = journal.of("c5")
+    [created] = [e for e in book.entries() if isinstance(e, journal.Created)]
+    book.append(msgspec.structs.replace(created, expires=1.0))  # it was off for long
+    command("start", "c5")
+
+    assert answer("ls")[0]["expires"] > time.time()
+    assert answer("gc") == []
+    command("down", "c5")
 
 
 def test_a_stopped_machine_is_armed_again_when_it_starts(aws_hosts: Cloud) -> None:

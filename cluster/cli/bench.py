@@ -294,6 +294,7 @@ def _shared(name: str) -> dict[str, tuple[Any, object]]:
         "zone": (flags.Zone, None),
         "image": (flags.Image, None),
         "spot": (flags.Spot, False),
+        "accelerator": (flags.Accelerator, None),
         "ttl": (flags.Ttl, None),
         "option": (flags.Option, None),
         "keep": (flags.Keep, None),

@@ -47,6 +47,12 @@ Image = Annotated[
     str | None,
     typer.Option("--image", help="What the machines start from."),
 ]
+Accelerator = Annotated[
+    str | None,
+    typer.Option(
+        "--accelerator", metavar="KIND:N", help="Accelerators of each machine, such as t4:1."
+    ),
+]
 Spot = Annotated[bool, typer.Option("--spot", help="Spare machines, which are cheaper.")]
 Ttl = Annotated[
     float | None,
@@ -163,6 +169,7 @@ def spec(  # noqa: PLR0913 - one parameter per flag
     zone: str | None = None,
     image: str | None = None,
     spot: bool = False,
+    accelerator: str | None = None,
     ttl: float | None = None,
     option: list[str] | None = None,
 ) -> ClusterSpec:
@@ -178,6 +185,7 @@ def spec(  # noqa: PLR0913 - one parameter per flag
         zone: --zone
         image: --image
         spot: --spot
+        accelerator: --accelerator
         ttl: --ttl, in seconds
         option: every --option
 
@@ -199,6 +207,7 @@ def spec(  # noqa: PLR0913 - one parameter per flag
         zone=zone,
         image=image,
         spot=spot,
+        accelerator=accelerator,
         ttl=ttl,
         options=options,
     )

@@ -14,7 +14,7 @@ from cluster.aws import api, power
 from cluster.aws.codes import told
 from cluster.aws.living import living, regions
 from cluster.aws.making import INSTANCES, PROVIDER, Intent, Making, intend
-from cluster.aws.offer import TTL, AwsOptions, Offer, decide, region_of
+from cluster.aws.offer import REGION, TTL, AwsOptions, Offer, decide, region_of
 from cluster.aws.request import machine
 from cluster.aws.sweeping import (
     LOOKED_FOR,
@@ -22,19 +22,20 @@ from cluster.aws.sweeping import (
     Sweep,
     cluster_filter,
     console,
-    late,
     launch_filter,
 )
+from cluster.cloud.ending import late
 from cluster.cloud.failures import Failure
 from cluster.cloud.keys import KNOWN
 from cluster.errors import ClusterError
-from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting, Value
-from cluster.providers import Provider
+from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting, Value, nothing
+from cluster.providers import Provider, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cluster.aws.api import Region
+    from cluster.model import Tell
 
 T = TypeVar("T")
 
@@ -48,25 +49,28 @@ class Aws(Provider):
     ready_within: ClassVar[float] = 300.0
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
-        """Ask nobody yet."""
-        super().__init__(regions)
+        """Ask nobody yet; regions of other clouds are not for us."""
+        super().__init__(tuple(one for one in regions if REGION.fullmatch(one)))
         self._regions: dict[str, Region] = {}
         self._offers: dict[bytes, Offer] = {}
 
     def plan(self, spec: ClusterSpec) -> Plan:
         """Find out everything that reading can tell, or refuse."""
+        refuse(spec, {"accelerator": "the machine type says it, such as --instance p4d.24xlarge"})
         with _telling("Nothing was created."):
             offer = self._offer(spec)
         return Plan(lines=offer.lines, costs=True, price=offer.price, ttl=offer.ttl)
 
-    def create(self, spec: ClusterSpec, journal: journal.Journal) -> tuple[Machine, ...]:
+    def create(
+        self, spec: ClusterSpec, journal: journal.Journal, tell: Tell = nothing
+    ) -> tuple[Machine, ...]:
         """Make the groups, the key, and all machines in one call."""
         options = _options(spec)
         region = self._region(region_of(spec, options))
         with _telling("Nothing is left."):
             intent = intend(region, spec, journal, lambda: self._offer(spec))
             try:
-                return Making(region, spec, options, journal, intent).make()
+                return Making(region, spec, options, journal, intent, tell).make()
             except (Failure, ClusterError, KeyboardInterrupt):
                 self._end(region, journal, intent)
                 raise
@@ -108,9 +112,11 @@ class Aws(Provider):
         with _telling("They go on."):
             [place] = self._places(name)
             region = self._region(place)
-            power.stop(region, cluster_filter(name, region.owner), _ids(machines))
+            power.stop(region, cluster_filter(name, region.owner), machines)
 
-    def start(self, name: str, machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
+    def start(
+        self, name: str, machines: tuple[Machine, ...], tell: Tell = nothing
+    ) -> tuple[Machine, ...]:
         """Start the instances; their time to live begins anew."""
         spec = _spec(name)
         options = _options(spec)
@@ -120,9 +126,10 @@ class Aws(Provider):
             found = power.start(
                 region,
                 cluster_filter(name, region.owner),
-                _ids(machines),
+                machines,
                 public=options.public,
                 ttl=spec.ttl or TTL,
+                tell=tell,
             )
         known = journal.of(name).folder / KNOWN
         return tuple(
@@ -132,7 +139,8 @@ class Aws(Provider):
 
     def looked_for(self, name: str) -> str:
         """Say what is looked for, and where."""
-        return f"{LOOKED_FOR} in {', '.join(self._places(name)) or 'no region'}"
+        places = ", ".join(self._places(name))
+        return f"{LOOKED_FOR} in {places}" if places else ""
 
     def console(self, machine: Machine) -> str:
         """Give what a machine said on its serial console."""
@@ -196,10 +204,6 @@ def _expected(book: journal.Journal) -> Expected:
         listed=max((order.at for order in orders), default=0.0) + late(),
         until=max(unanswered) + late() if unanswered else 0.0,
     )
-
-
-def _ids(machines: tuple[Machine, ...]) -> tuple[str, ...]:
-    return tuple(machine.id for machine in machines)
 
 
 def _spec(name: str) -> ClusterSpec:

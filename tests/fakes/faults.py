@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.fakes.aws.values import Call, Fault
+    from tests.fakes.values import Call, Fault
+
+NOBODY = "0"  # holds a connection that has ended and is kept for a while
 
 
 class Faults:
@@ -61,7 +63,7 @@ def _holder(port: int) -> int:
     inode = ""
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
-        if int(fields[1].rpartition(":")[2], 16) == port:
+        if int(fields[1].rpartition(":")[2], 16) == port and fields[9] != NOBODY:
             inode = fields[9]
     for link in Path("/proc").glob("[0-9]*/fd/*") if inode else ():
         with contextlib.suppress(OSError):
