@@ -36,7 +36,7 @@ def report_(
     ] = None,
     root: flags.Runs = None,
 ) -> None:
-    """Write a page about runs: one file, for any browser, without a network.
+    """Write a page about runs: one file, for any browser.
 
     Example: cluster report p2p -o report.html
     """
