@@ -190,16 +190,17 @@ def test_the_policy_lets_nobody_touch_what_is_not_theirs(
     }
     tag = {"Tags": [{"Key": "cluster-user", "Value": region.user}]}
     rule = {"IpPermissions": [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]}
-    more = {"create_tags": tag, "authorize_security_group_ingress": rule}
+    more: dict[str, dict[str, Any]] = {"create_tags": tag, "authorize_security_group_ingress": rule}
 
     everything = aws.things()
     here = [thing for thing in everything if thing.region == "us-east-1"]
     assert {thing.kind for thing in here} == by_kind.keys()
     for thing in here:
         for operation, param in by_kind[thing.kind]:
-            what = [thing.id] if param in {"InstanceIds", "Resources"} else thing.id
+            what: Any = [thing.id] if param in {"InstanceIds", "Resources"} else thing.id
+            params = {param: what, **more.get(operation, {})}
             with pytest.raises(Failure) as refused:
-                region.call(operation, **{param: what}, **more.get(operation, {}))
+                region.call(operation, **params)
             assert refused.value.kind == "denied", f"{operation} {thing}"
     assert aws.things() == everything
 
