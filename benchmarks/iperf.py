@@ -6,7 +6,6 @@ and its own words come home to `raw/`, where every value can be found again.
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -32,7 +31,6 @@ MOST = {"streams": 128, "seconds": 86_400, "omit": 600}
 LEAST = {"iterations": 1, "streams": 1, "seconds": 1, "omit": 0}
 SLACK = 30.0  # seconds beyond the test's own, to connect and to exchange the figures
 THREADED = (3, 16)  # the version from which each stream has a thread of its own
-ADDRESSES = "CLUSTER_ADDRESSES"  # where the other ranks reach each rank, in the order of the ranks
 
 CLOCK = "iperf3's own, on the host that received"
 SYNCHRONISATION = (
@@ -168,7 +166,7 @@ class Iperf(Benchmark[IperfParams]):
 
     def measure(self, rank: Rank, params: IperfParams) -> None:
         """Run iperf3 on the hosts of the pair; everybody else sleeps until it is done."""
-        server = _address(rank, params.pair[1])
+        server = rank.addresses()[params.pair[1]]
         member = rank.number in params.pair
         comm = rank.comm.Split(int(member), params.pair.index(rank.number) if member else 0)
         if member:
@@ -187,21 +185,6 @@ def _is_threaded(says: str) -> bool:
     """Read `iperf 3.12 (cJSON 1.7.15)`; what cannot be read is taken as new."""
     version = re.match(r"iperf (\d+)\.(\d+)", says)
     return version is None or (int(version[1]), int(version[2])) >= THREADED
-
-
-def _address(rank: Rank, number: int) -> str:
-    """Find where the other ranks reach a rank."""
-    hosts = rank.comm.allgather(os.uname().nodename)
-    known = os.environ.get(ADDRESSES, "")
-    if known:
-        return known.split(",")[number]
-    if len(set(hosts)) == 1:
-        return "127.0.0.1"
-    raise ClusterError(
-        f"Nobody said where the other ranks reach rank {number} on {hosts[number]}.",
-        means=f"{ADDRESSES} is not set, and the ranks are on several hosts.",
-        remedy=f"Set it to an address per rank: export {ADDRESSES}=10.0.0.1,10.0.0.2",
-    )
 
 
 class Half:

@@ -6,37 +6,37 @@ Iteration and warm-up counts, and the window of 64, are those of the OSU Micro-B
 
 from __future__ import annotations
 
+import ctypes
 from statistics import median
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.analysis.summarize import ENOUGH_VALUES, is_precise
 from cluster.benchmark import Benchmark, check_pair
 from cluster.errors import SpecError
-from cluster.model import Definition, Value
+from cluster.kernels import Choice, address, either, in_c, load
+from cluster.model import Definition
+from cluster.payload import WrongDataError, aligned, check, inverse, pattern
 from cluster.rank import main
+from cluster.sampling import Counts, Repetitions, samples
 from cluster.units import Sizes, format_size, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
-    from mpi4py.MPI import Comm, Request
-    from numpy.typing import NDArray
+    from mpi4py.MPI import Comm, Datatype, Request
 
+    from cluster.payload import Buffer
     from cluster.rank import Rank
-
-    Buffer = NDArray[np.uint8]
 
 TAG_DATA = 100
 TAG_ACK = 101
 LARGE = 8192  # bytes; above it OSU does fewer iterations
-PAGE = 4096  # bytes, the alignment of all buffers
-CHUNK = 1 << 20  # bytes compared at a time: they stay in the cache
-SEED = 20180626  # any number will do, if it is the same on all ranks
 WINDOW = 64  # messages
-MOST = 20_000  # values, if precision does not come earlier
+COPIED = 1 << 16  # bytes: large enough to be fast, small enough for any cache
 RING = 1 << 14  # bytes of small messages that are kept until they are checked
+AT_ONCE = 1 << 20  # bytes, about, that are exchanged before their times are looked at
+MOST_AT_ONCE = 1 << 10  # repetitions
+MOST_COUNT = 2**31 - 1  # what MPI takes as a count
 CLOCK = "time.perf_counter_ns of the rank that took the value (CLOCK_MONOTONIC)"
 
 ONEWAY = Definition(
@@ -101,64 +101,53 @@ BIDIRECTIONAL = Definition(
     flow="both ways",
 )
 
+COPY = Definition(
+    benchmark="p2p",
+    metric="memory_copy",
+    unit="B/s",
+    better="higher",
+    what=(
+        "a window of copies of 64 KiB, one after another, from one buffer of the first rank to "
+        "another (64 unless said otherwise): all bytes over the time; messages between ranks of "
+        "one host are copied at least once, so it bounds them"
+    ),
+    clock=CLOCK,
+    synchronisation="the other rank waits in a barrier meanwhile",
+    warm_up="10 windows, not timed, unless said otherwise",
+    aggregation="one rank",
+)
 
-class P2PParams(Value, frozen=True, kw_only=True):
+
+class P2PParams(Repetitions, frozen=True, kw_only=True):
     """The parameters of `p2p`.
 
     Args:
         metrics: What to take, of those above.
         sizes: Such as 8:64MiB (powers of two) or 8,65536.
-        iterations: Values per size. [default: as OSU]
-        warm_up: Repetitions before. [default: as OSU]
         window: Messages in flight. [default: 64]
         pair: The two ranks that exchange messages.
-        until_precise: Stop when the median is known to 2.5%.
-        max_iterations: Where that gives up. [default: 20000]
+        kernel: What runs the timed loops: c, python, or auto: C where there is a compiler.
 
     """
 
-    metrics: tuple[str, ...] = ("latency", "bandwidth")
+    metrics: tuple[str, ...] = ("memory_copy", "latency", "bandwidth")
     sizes: Sizes = Sizes.parse("8:4MiB")
-    iterations: int | None = None
-    warm_up: int | None = None
     window: int | None = None
     pair: tuple[int, int] = (0, 1)
-    until_precise: bool = False
-    max_iterations: int | None = None
-
-
-class Counts(Value, frozen=True, kw_only=True):
-    """How often something is done.
-
-    Args:
-        warm_up: repetitions that are not timed.
-        values: repetitions that are; the most, if the end is found by precision.
-        adaptive: whether it is.
-
-    """
-
-    warm_up: int
-    values: int
-    adaptive: bool
+    kernel: Choice = "auto"
 
 
 class P2P(Benchmark[P2PParams]):
     """Point-to-point messages between any two ranks."""
 
     Params = P2PParams
-    metrics: ClassVar[tuple[Definition, ...]] = (ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL)
+    metrics: ClassVar[tuple[Definition, ...]] = (ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL, COPY)
 
     def check(self, params: P2PParams, ranks: int) -> None:
         """Refuse unknown metrics, empty work, and ranks that do not exist."""
         self.selected(params)
-        for field in ("iterations", "window", "max_iterations"):
-            count = getattr(params, field)
-            if count is not None and count < 1:
-                flag = field.replace("_", "-")
-                raise SpecError(f"--{flag} is {count}; it must be at least 1.")
-        _refuse_what_has_no_effect(params)
-        if params.warm_up is not None and params.warm_up < 0:
-            raise SpecError(f"--warm-up is {params.warm_up}; it must be at least 0.")
+        params.check()
+        _check_window(params)
         if not params.sizes:
             raise SpecError("There are no sizes.", remedy="Give some: --sizes 8:64MiB")
         check_pair(params.pair, ranks)
@@ -167,59 +156,125 @@ class P2P(Benchmark[P2PParams]):
         """Give the definitions of the metrics asked for, in that order."""
         return self.named(params.metrics)
 
+    def recorded(self, params: P2PParams) -> tuple[Definition, ...]:
+        """Give those of both loops, if the hosts decide which of them runs."""
+        return either(self.selected(params), params.kernel)
+
     def measure(self, rank: Rank, params: P2PParams) -> None:
         """Exchange messages on the pair; everybody else sleeps until it is done."""
+        library = load(rank, "p2p", params.kernel)
         member = rank.number in params.pair
         comm = rank.comm.Split(int(member), params.pair.index(rank.number) if member else 0)
         if member:
-            Exchange(rank, comm, params).run(self.selected(params))
+            data = Data(comm, params)
+            loops = Mpi4py(data) if library is None else Compiled(data, library)
+            Exchange(rank, data, loops, params).run(self.selected(params))
         rank.meet()
 
 
-def _refuse_what_has_no_effect(params: P2PParams) -> None:
-    if params.until_precise and params.iterations is not None:
-        raise SpecError(
-            "--iterations fixes what --until-precise would find.",
-            remedy="Leave one out, or say --max-iterations.",
-        )
-    if params.max_iterations is not None and not params.until_precise:
-        raise SpecError("--max-iterations means nothing without --until-precise.")
-    if params.window is not None and not {"bandwidth", "bidirectional"} & set(params.metrics):
+def _check_window(params: P2PParams) -> None:
+    if params.window is None:
+        return
+    if params.window < 1:
+        raise SpecError(f"--window is {params.window}; it must be at least 1.")
+    if not {"memory_copy", "bandwidth", "bidirectional"} & set(params.metrics):
         raise SpecError("--window means nothing without the metrics bandwidth or bidirectional.")
 
 
-class Exchange:
-    """One rank's half of all exchanges.
+class Messages:
+    """Messages of one size between the two ranks of the pair, numbered from 0.
 
-    Every metric is a function `once(i)` that does one repetition, timed, and gives its seconds, or
-    nothing on the rank that does not take this metric's values.
+    Two patterns with inverse bits take turns in each place, so that a byte that did not arrive is
+    seen. Round trips of small messages have up to 64 places, all of which stay in the first-level
+    cache, and are checked together; everything else has one.
 
     Args:
-        rank: who we are among all ranks.
+        data: the memory.
+        definition: of the metric that they are for.
+        size: of each in bytes.
+
+    """
+
+    def __init__(self, data: Data, definition: Definition, size: int) -> None:
+        """Cut the memory into places, a power of two of them."""
+        fitting = min(64, 1 << max(0, (RING // size).bit_length() - 1))
+        self.places = fitting if definition is LATENCY else 1
+        self.size = size
+        self.number = 0
+        self.patterns = data.patterns[0][:size], data.patterns[1][:size]
+        self._incoming = [data.incoming[k * size : (k + 1) * size] for k in range(self.places)]
+        self._what = f"{definition.metric} of {format_size(size)}"
+        data.incoming[:] = 0
+
+    def message(self, number: int) -> tuple[Buffer, Buffer]:
+        """Give what a message sends, and the place where it arrives."""
+        lap, place = divmod(number, self.places)
+        return self.patterns[lap % 2], self._incoming[place]
+
+    def check(self, number: int) -> None:
+        """Compare what arrived with what was sent."""
+        outgoing, incoming = self.message(number)
+        check(incoming, outgoing, self._what)
+
+
+class Data:
+    """The memory of one rank of the pair, made once for all sizes; both send the same bytes.
+
+    Args:
         comm: of the pair; its rank 0 sends first.
         params: of the benchmark.
 
     """
 
-    def __init__(self, rank: Rank, comm: Comm, params: P2PParams) -> None:
-        """Make the buffers, once for all sizes; both ranks send the same bytes.
-
-        Two patterns with inverse bits take turns, so that a byte that did not arrive is seen.
-        """
-        self.rank = rank
+    def __init__(self, comm: Comm, params: P2PParams) -> None:
+        """Fill it."""
+        largest = max(*params.sizes, COPIED)
         self.comm = comm
-        self.params = params
-        self.window = params.window or WINDOW
         self.first = comm.Get_rank() == 0
         self.peer = 1 - comm.Get_rank()
-        largest = max(params.sizes)
-        pattern = _pattern(largest)
-        self.patterns = pattern, _inverse(pattern)
-        self.incoming = _aligned(max(largest, RING))
+        self.window = params.window or WINDOW
+        bytes_ = pattern(largest)
+        self.patterns = bytes_, inverse(bytes_)
+        self.incoming = aligned(largest)
+
+    def takes(self, definition: Definition) -> bool:
+        """Tell whether this rank takes the values of a metric."""
+        return self.first or definition.aggregation != "one rank"
+
+    def moved(self, definition: Definition, size: int) -> int:
+        """Give the bytes that move during one value."""
+        if definition in (BANDWIDTH, COPY):
+            return size * self.window
+        if definition is BIDIRECTIONAL:
+            return 2 * size * self.window
+        return size
+
+
+class Exchange:
+    """One rank's half of all exchanges.
+
+    Args:
+        rank: who we are among all ranks.
+        data: of the pair.
+        loops: that do the repetitions.
+        params: of the benchmark.
+
+    """
+
+    def __init__(self, rank: Rank, data: Data, loops: Mpi4py | Compiled, params: P2PParams) -> None:
+        """Keep them."""
+        self.rank = rank
+        self.data = data
+        self.loops = loops
+        self.params = params
 
     def run(self, definitions: tuple[Definition, ...]) -> None:
         """Take every metric at every size."""
-        cells = [(definition, size) for definition in definitions for size in self.params.sizes]
+        cells = [
+            (definition, size)
+            for definition in definitions
+            for size in ((COPIED,) if definition is COPY else self.params.sizes)
+        ]
         for number, (definition, size) in enumerate(cells):
             what = f"{definition.metric} {format_size(size)}"
 
@@ -232,76 +287,118 @@ class Exchange:
 
     def _series(self, definition: Definition, size: int, tell: Callable[[float], None]) -> None:
         """Take one metric at one size: warm up, repeat, and stop in agreement with the peer."""
-        once, counts = self._prepared(definition, size)
-        values = self.rank.begin(definition, {"size": size}, size=self._moved(definition, size))
-        checkpoint = ENOUGH_VALUES
-        for i in range(-counts.warm_up, counts.values):
-            seconds = once(i)
-            if i < 0:
-                continue
-            if seconds is not None:
-                values.append(seconds)
-            if definition is ONEWAY and seconds is not None:
-                self.rank.say(oneway_line(self.rank.number, size, seconds))
-                tell((i + 1) / counts.values)
-            if counts.adaptive and i + 1 == checkpoint:
-                if self._agree(values):
-                    break
-                checkpoint += max(1, checkpoint // 10)
+        counts = self._counts(definition, size)
+        messages = Messages(self.data, definition, size)
+        repeat = self.loops.prepared(definition, messages)
+        moved = self.data.moved(definition, size)
+        most = 1 if definition is ONEWAY else max(1, min(MOST_AT_ONCE, AT_ONCE // moved))
+        values = self.rank.begin(self.loops.defined(definition), {"size": size}, size=moved)
+        for done, seconds in samples(repeat, counts, most, self.data.comm, values):
+            self._tell(definition, size, seconds, tell, done / counts.values)
         self.rank.end()
         self._say(definition, size, values)
 
-    def _prepared(
-        self, definition: Definition, size: int
-    ) -> tuple[Callable[[int], float | None], Counts]:
+    def _counts(self, definition: Definition, size: int) -> Counts:
         small = size <= LARGE
-        self.incoming[:] = 0
         if definition is ONEWAY:
-            return self._oneway(size), self._counts(2, 100)
+            warm_up, values = 2, 100
+        elif definition is LATENCY:
+            warm_up, values = (100, 10_000) if small else (10, 1_000)
+        else:
+            warm_up, values = (10, 100) if small else (2, 20)
+        return self.params.counts(warm_up, values)
+
+    def _tell(
+        self,
+        definition: Definition,
+        size: int,
+        seconds: list[float],
+        tell: Callable[[float], None],
+        part: float,
+    ) -> None:
+        """Say each one-way time as it comes."""
+        if definition is ONEWAY:
+            for value in seconds:
+                self.rank.say(oneway_line(self.rank.number, size, value))
+            tell(part)
+
+    def _say(self, definition: Definition, size: int, values: list[float]) -> None:
+        if definition is ONEWAY or not values or not self.data.first:
+            return
+        middle = median(values)
+        moved = self.data.moved(definition, size)
+        shown = moved / middle if definition.unit == "B/s" else middle
+        what = f"{definition.metric} {format_size(size)}"
+        text = format_value(shown, definition.unit)
+        self.rank.say(f"Process {self.rank.number} {what}: {text} (n={len(values)})")
+
+
+class Mpi4py:
+    """The timed loops in Python.
+
+    Each metric is a function `repeat(n)` that does `n` repetitions and gives the seconds of each,
+    or nothing on the rank that does not take this metric's values.
+
+    Args:
+        data: of the pair.
+
+    """
+
+    def __init__(self, data: Data) -> None:
+        """Keep it."""
+        self.data = data
+
+    def defined(self, definition: Definition) -> Definition:
+        """Give the definition under which values are recorded."""
+        return definition
+
+    def prepared(self, definition: Definition, messages: Messages) -> Callable[[int], list[float]]:
+        """Give the function of a metric."""
         if definition is LATENCY:
-            counts = self._counts(100, 10_000) if small else self._counts(10, 1_000)
-            return self._latency(size, counts), counts
-        once = self._bandwidth(size) if definition is BANDWIDTH else self._bidirectional(size)
-        return once, self._counts(10, 100) if small else self._counts(2, 20)
+            return self._latency(messages)
+        if definition is COPY:
+            return self._copy(messages)
+        if definition is ONEWAY:
+            once = self._oneway(messages)
+        elif definition is BANDWIDTH:
+            once = self._bandwidth(messages)
+        else:
+            once = self._bidirectional(messages)
+        takes, barrier = self.data.takes(definition), self.data.comm.Barrier
+        checks = definition is BIDIRECTIONAL or not self.data.first
 
-    def _counts(self, warm_up: int, values: int) -> Counts:
-        own = self.params
-        if own.until_precise:
-            values = own.max_iterations or MOST
-        elif own.iterations is not None:
-            values = own.iterations
-        warm_up = warm_up if own.warm_up is None else own.warm_up
-        return Counts(warm_up=warm_up, values=values, adaptive=own.until_precise)
+        def repeat(n: int) -> list[float]:
+            found = []
+            for _ in range(n):
+                outgoing, incoming = messages.message(messages.number)
+                barrier()
+                found.append(once(outgoing, incoming))
+                if checks:
+                    messages.check(messages.number)
+                messages.number += 1
+            return found if takes else []
 
-    def _agree(self, values: list[float]) -> bool:
-        """Stop when every rank that takes values has enough; outside the timed region."""
-        enough = not values or is_precise(values)
-        return bool(self.comm.allreduce(int(enough)) == self.comm.Get_size())
+        return repeat
 
-    def _oneway(self, size: int) -> Callable[[int], float | None]:
-        """Send one message from the first rank to the second, and check every byte of it."""
-        patterns = self.patterns[0][:size], self.patterns[1][:size]
-        incoming = self.incoming[:size]
+    def _oneway(self, _: Messages) -> Callable[[Buffer, Buffer], float]:
+        """Send one message from the first rank to the second."""
+        first, comm, peer = self.data.first, self.data.comm, self.data.peer
 
-        def once(i: int) -> float:
-            outgoing = patterns[i % 2]
-            self.comm.Barrier()
-            if self.first:
+        def once(outgoing: Buffer, incoming: Buffer) -> float:
+            if first:
                 start = perf_counter_ns()
-                self.comm.Send(outgoing, self.peer, TAG_DATA)
+                comm.Send(outgoing, peer, TAG_DATA)
                 return (perf_counter_ns() - start) / 1e9
             start = perf_counter_ns()
-            self.comm.Recv(incoming, self.peer, TAG_DATA)
-            seconds = (perf_counter_ns() - start) / 1e9
-            self._check(incoming, outgoing, ONEWAY, size)
-            return seconds
+            comm.Recv(incoming, peer, TAG_DATA)
+            return (perf_counter_ns() - start) / 1e9
 
         return once
 
-    def _latency(self, size: int, counts: Counts) -> Callable[[int], float | None]:
-        """Bounce a message off the peer; what arrives is kept for a while, and checked then."""
-        send, receive, peer = self.comm.Send, self.comm.Recv, self.peer
-        batch = Batch(self.patterns, self.incoming, size)
+    def _latency(self, messages: Messages) -> Callable[[int], list[float]]:
+        """Bounce messages off the peer; what arrives is kept until the last, and checked then."""
+        comm, peer, first = self.data.comm, self.data.peer, self.data.first
+        send, receive = comm.Send, comm.Recv
 
         def ping(outgoing: Buffer, incoming: Buffer) -> float:
             start = perf_counter_ns()
@@ -309,140 +406,168 @@ class Exchange:
             receive(incoming, peer, TAG_DATA)
             return (perf_counter_ns() - start) / 2e9
 
-        def pong(outgoing: Buffer, incoming: Buffer) -> None:
+        def pong(outgoing: Buffer, incoming: Buffer) -> float:
             receive(incoming, peer, TAG_DATA)
             send(outgoing, peer, TAG_DATA)
+            return 0.0
 
-        half = ping if self.first else pong
+        half = ping if first else pong
 
-        def once(i: int) -> float | None:
-            seconds = half(*batch.next())
-            if batch.is_full or i == counts.values - 1:
-                for outgoing, incoming in batch.taken():
-                    self._check(incoming, outgoing, LATENCY, size)
-                self.comm.Barrier()
-                half(*batch.next())
-                batch.clear()
-            return seconds
+        def batch(n: int) -> list[float]:
+            numbers = range(messages.number, messages.number + n)
+            found = [half(*messages.message(number)) for number in numbers]
+            for number in numbers:
+                messages.check(number)
+            comm.Barrier()
+            half(*messages.message(numbers.stop))
+            messages.number = numbers.stop + 1
+            return found
 
-        return once
+        def repeat(n: int) -> list[float]:
+            places = messages.places
+            found = [s for i in range(0, n, places) for s in batch(min(places, n - i))]
+            return found if first else []
 
-    def _bandwidth(self, size: int) -> Callable[[int], float | None]:
-        """Keep a window of messages to the peer in flight; check what is there after each."""
-        incoming, ack = self.incoming[:size], bytearray(4)
-        patterns = self.patterns[0][:size], self.patterns[1][:size]
-        isend, irecv, wait = self.comm.Isend, self.comm.Irecv, _waitall()
-        window, peer = range(self.window), self.peer
+        return repeat
 
-        def source(i: int) -> float:
-            outgoing = patterns[i % 2]
-            self.comm.Barrier()
+    def _copy(self, messages: Messages) -> Callable[[int], list[float]]:
+        """Copy on the first rank, while the second waits."""
+        import numpy as np  # noqa: PLC0415 - not needed to list or plan benchmarks
+
+        window, first, comm = range(self.data.window), self.data.first, self.data.comm
+
+        def once(outgoing: Buffer, incoming: Buffer) -> float:
             start = perf_counter_ns()
-            wait([isend(outgoing, peer, TAG_DATA) for _ in window])
-            self.comm.Recv(ack, peer, TAG_ACK)
+            for _ in window:
+                np.copyto(incoming, outgoing)
             return (perf_counter_ns() - start) / 1e9
 
-        def sink(i: int) -> None:
-            self.comm.Barrier()
+        def repeat(n: int) -> list[float]:
+            numbers = range(messages.number, messages.number + n) if first else ()
+            found = [once(*messages.message(number)) for number in numbers]
+            messages.number += n
+            comm.Barrier()
+            return found
+
+        return repeat
+
+    def _bandwidth(self, _: Messages) -> Callable[[Buffer, Buffer], float]:
+        """Keep a window of messages to the peer in flight."""
+        ack, window, peer = bytearray(4), range(self.data.window), self.data.peer
+        comm, wait = self.data.comm, _waitall()
+        isend, irecv = comm.Isend, comm.Irecv
+
+        def source(outgoing: Buffer, _: Buffer) -> float:
+            start = perf_counter_ns()
+            wait([isend(outgoing, peer, TAG_DATA) for _ in window])
+            comm.Recv(ack, peer, TAG_ACK)
+            return (perf_counter_ns() - start) / 1e9
+
+        def sink(_: Buffer, incoming: Buffer) -> float:
             wait([irecv(incoming, peer, TAG_DATA) for _ in window])
-            self.comm.Send(ack, peer, TAG_ACK)
-            self._check(incoming, patterns[i % 2], BANDWIDTH, size)
+            comm.Send(ack, peer, TAG_ACK)
+            return 0.0
 
-        return source if self.first else sink
+        return source if self.data.first else sink
 
-    def _bidirectional(self, size: int) -> Callable[[int], float | None]:
+    def _bidirectional(self, _: Messages) -> Callable[[Buffer, Buffer], float]:
         """Keep a window of messages in flight in both directions at once."""
-        incoming = self.incoming[:size]
-        patterns = self.patterns[0][:size], self.patterns[1][:size]
-        isend, irecv, wait = self.comm.Isend, self.comm.Irecv, _waitall()
-        window, peer = range(self.window), self.peer
+        window, peer = range(self.data.window), self.data.peer
+        comm, wait = self.data.comm, _waitall()
+        isend, irecv = comm.Isend, comm.Irecv
         ack_out, ack_in = bytearray(4), bytearray(4)
 
-        def once(i: int) -> float:
-            outgoing = patterns[i % 2]
-            self.comm.Barrier()
+        def once(outgoing: Buffer, incoming: Buffer) -> float:
             start = perf_counter_ns()
             receives = [irecv(incoming, peer, TAG_DATA) for _ in window]
             wait(receives + [isend(outgoing, peer, TAG_DATA) for _ in window])
-            self.comm.Sendrecv(ack_out, peer, TAG_ACK, ack_in, peer, TAG_ACK)
-            seconds = (perf_counter_ns() - start) / 1e9
-            self._check(incoming, outgoing, BIDIRECTIONAL, size)
-            return seconds
+            comm.Sendrecv(ack_out, peer, TAG_ACK, ack_in, peer, TAG_ACK)
+            return (perf_counter_ns() - start) / 1e9
 
         return once
 
-    def _moved(self, definition: Definition, size: int) -> int:
-        """Give the bytes that move during one value."""
-        if definition is BANDWIDTH:
-            return size * self.window
-        if definition is BIDIRECTIONAL:
-            return 2 * size * self.window
-        return size
 
-    def _check(self, arrived: Buffer, sent: Buffer, definition: Definition, size: int) -> None:
-        offset = first_difference(arrived, sent)
-        if offset is not None:
-            raise WrongDataError(
-                f"{definition.metric} of {format_size(size)}: byte {offset} arrived as "
-                f"{arrived[offset]}, but was sent as {sent[offset]}"
-            )
+class Pair(ctypes.Structure):
+    """What the loops in C are told (`struct pair` of kernels/p2p.c)."""
 
-    def _say(self, definition: Definition, size: int, values: list[float]) -> None:
-        if definition is ONEWAY or not values or not self.first:
-            return
-        middle = median(values)
-        shown = self._moved(definition, size) / middle if definition.unit == "B/s" else middle
-        what = f"{definition.metric} {format_size(size)}"
-        text = format_value(shown, definition.unit)
-        self.rank.say(f"Process {self.rank.number} {what}: {text} (n={len(values)})")
+    _fields_: ClassVar = [
+        ("comm", ctypes.c_void_p),
+        ("type", ctypes.c_void_p),
+        ("requests", ctypes.c_void_p),
+        ("pattern", ctypes.c_void_p * 2),
+        ("incoming", ctypes.c_void_p),
+        ("nanoseconds", ctypes.c_void_p),
+        ("size", ctypes.c_int64),
+        ("number", ctypes.c_int64),
+        ("count", ctypes.c_int32),
+        ("window", ctypes.c_int32),
+        ("shift", ctypes.c_int32),
+        ("first", ctypes.c_int32),
+    ]
 
 
-class Batch:
-    """Places for the messages that arrive between two checks.
-
-    Small messages get up to 64 places, all of which stay in the first-level cache; a large one has
-    only one place, so it is checked at once.
+class Compiled:
+    """The timed loops in C, with the same functions as `Mpi4py`.
 
     Args:
-        patterns: the two that take turns.
-        incoming: the memory of the places.
-        size: of a message in bytes.
+        data: of the pair.
+        library: kernels/p2p.c, compiled.
 
     """
 
-    def __init__(self, patterns: tuple[Buffer, Buffer], incoming: Buffer, size: int) -> None:
-        """Cut the memory into places, a power of two of them."""
-        places = min(64, 1 << max(0, (RING // size).bit_length() - 1))
-        self._patterns = patterns[0][:size], patterns[1][:size]
-        self._places = [incoming[k * size : (k + 1) * size] for k in range(places)]
-        self._first = self._count = 0
+    def __init__(self, data: Data, library: ctypes.CDLL) -> None:
+        """Make the memory that the loops need beyond that of the messages."""
+        from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
 
-    def next(self) -> tuple[Buffer, Buffer]:
-        """Give what to send next, and the place for what arrives."""
-        number, self._count = self._count, self._count + 1
-        return self._message(number)
+        data.comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)  # the loops look at no error
+        self.data = data
+        self._library = library
+        self._requests = aligned(2 * data.window * MPI._sizeof(MPI.Request))  # noqa: SLF001
+        self._nanoseconds = aligned(8 * MOST_AT_ONCE).view("float64")
 
-    @property
-    def is_full(self) -> bool:
-        """Whether the next message would take the place of one that was not checked."""
-        return self._count - self._first == len(self._places)
+    def defined(self, definition: Definition) -> Definition:
+        """Give the definition under which values are recorded."""
+        return in_c(definition)
 
-    def taken(self) -> list[tuple[Buffer, Buffer]]:
-        """Give what was sent since the last check, each with the place where it arrived."""
-        return [self._message(number) for number in range(self._first, self._count)]
+    def prepared(self, definition: Definition, messages: Messages) -> Callable[[int], list[float]]:
+        """Give the function of a metric."""
+        count, kind = _counted(messages.size)
+        outgoing, incoming = messages.message(0)
+        pair = Pair(
+            comm=address(self.data.comm),
+            type=address(kind),
+            requests=self._requests.ctypes.data,
+            pattern=tuple(bytes_.ctypes.data for bytes_ in messages.patterns),
+            incoming=incoming.ctypes.data,
+            nanoseconds=self._nanoseconds.ctypes.data,
+            size=messages.size,
+            count=count,
+            window=self.data.window,
+            shift=messages.places.bit_length() - 1,
+            first=self.data.first,
+        )
+        function = self._library[definition.metric]
+        function.restype, function.argtypes = ctypes.c_int64, (ctypes.POINTER(Pair), ctypes.c_int64)
+        takes, nanoseconds = self.data.takes(definition), self._nanoseconds
+        alive = kind, outgoing  # as long as C has their addresses
 
-    def clear(self) -> None:
-        """Take what is there as checked."""
-        self._first = self._count
+        def repeat(n: int) -> list[float]:
+            wrong = function(pair, n)
+            if wrong >= 0:
+                messages.check(wrong)
+                raise WrongDataError(f"message {wrong} arrived wrong, and is right now")
+            return (nanoseconds[:n] / 1e9).tolist() if takes and alive else []
 
-    def _message(self, number: int) -> tuple[Buffer, Buffer]:
-        """Give pattern and place of a message; a place gets the other pattern each time."""
-        lap, place = divmod(number, len(self._places))
-        return self._patterns[lap % 2], self._places[place]
+        return repeat
 
 
-class WrongDataError(Exception):
-    """A byte arrived that was not sent."""
+def _counted(size: int) -> tuple[int, Datatype]:
+    """Give a message as MPI counts it: a count is an int of C."""
+    from mpi4py import MPI  # noqa: PLC0415
+
+    if size <= MOST_COUNT:
+        return size, MPI.BYTE
+    return 1, MPI.BYTE.Create_contiguous(size).Commit()
 
 
 def oneway_line(rank: int, size: int, seconds: float) -> str:
@@ -462,51 +587,6 @@ def oneway_line(rank: int, size: int, seconds: float) -> str:
         f"Process {rank} transferred {mb:g} MB in {seconds * 1e3:.1f} ms "
         f"({mb / seconds:.1f} MB/sec)"
     )
-
-
-def first_difference(arrived: Buffer, sent: Buffer) -> int | None:
-    """Find the first byte that differs.
-
-    Args:
-        arrived: the bytes received.
-        sent: as many that were expected.
-
-    Returns:
-        Its offset; none if all are equal.
-
-    """
-    import numpy as np  # noqa: PLC0415 - not needed to list or plan benchmarks
-
-    for start in range(0, len(sent), CHUNK):
-        piece, wanted = arrived[start : start + CHUNK], sent[start : start + CHUNK]
-        if not np.array_equal(piece, wanted):
-            return start + int(np.argmax(piece != wanted))
-    return None
-
-
-def _aligned(size: int) -> Buffer:
-    """Give zeroed memory that begins at a page."""
-    import numpy as np  # noqa: PLC0415
-
-    raw = np.zeros(size + PAGE, np.uint8)
-    start = -raw.ctypes.data % PAGE
-    return raw[start : start + size]
-
-
-def _pattern(size: int) -> Buffer:
-    """Give bytes without a period, the same on every rank."""
-    import numpy as np  # noqa: PLC0415
-
-    pattern = _aligned(size)
-    pattern[:] = np.frombuffer(np.random.default_rng(SEED).bytes(size), np.uint8)
-    return pattern
-
-
-def _inverse(pattern: Buffer) -> Buffer:
-    """Give the same bytes with every bit turned over."""
-    import numpy as np  # noqa: PLC0415
-
-    return np.invert(pattern, out=_aligned(len(pattern)))
 
 
 def _waitall() -> Callable[[list[Request]], object]:

@@ -79,6 +79,20 @@ class Benchmark(Plugin, Generic[ParamsT]):
         del params
         return self.metrics
 
+    def recorded(self, params: ParamsT) -> tuple[Definition, ...]:
+        """Give every definition under which the ranks may record values; those selected by default.
+
+        There are several of one metric where the hosts decide how it is timed.
+
+        Args:
+            params: of the benchmark.
+
+        Returns:
+            The definitions.
+
+        """
+        return self.selected(params)
+
     def named(self, metrics: Sequence[str]) -> tuple[Definition, ...]:
         """Find definitions by the names of their metrics.
 

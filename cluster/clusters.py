@@ -23,6 +23,7 @@ from cluster.hosts import Hosts
 from cluster.jobs import Job
 from cluster.model import (
     ClusterSpec,
+    Condition,
     Environment,
     Facts,
     JobRecord,
@@ -86,6 +87,7 @@ def launch(  # noqa: PLR0913 - one parameter per field
     zone: str | None = None,
     image: str | None = None,
     spot: bool = False,
+    accelerator: str | None = None,
     ttl: float | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Cluster:
@@ -103,6 +105,7 @@ def launch(  # noqa: PLR0913 - one parameter per field
         zone: the provider's zone.
         image: what the machines start from; the provider's choice if not given.
         spot: ask for spare machines, which may be taken away at any moment.
+        accelerator: a kind of accelerator and how many of them each machine has, such as `t4:1`.
         ttl: seconds after which the machines end by themselves; the provider's choice if not given.
         options: the provider's own options.
 
@@ -126,6 +129,7 @@ def launch(  # noqa: PLR0913 - one parameter per field
             zone=zone,
             image=image,
             spot=spot,
+            accelerator=accelerator,
             ttl=ttl,
             options=given,
         )
@@ -607,6 +611,8 @@ class Cluster(Hosts):
         timeout: float = TIMEOUT,
         detach: bool = False,
         listener: Listener | None = None,
+        variables: Mapping[str, str] | None = None,
+        condition: str = "",
         **params: object,
     ) -> Run:
         """Run a benchmark and bring its results home.
@@ -617,6 +623,8 @@ class Cluster(Hosts):
             timeout: seconds that the job may take.
             detach: return as soon as the job runs; `wait` and `fetch` do the rest.
             listener: hears how it goes.
+            variables: for the environment of every rank.
+            condition: a name for what is special about it, to compare by.
             params: of the benchmark.
 
         Returns:
@@ -635,7 +643,8 @@ class Cluster(Hosts):
         self._examine(chosen.programs)
         self._join()
         self._end_previous()
-        ready = prepare(self, chosen, checked, runs_root(runs), timeout)
+        how = Condition(name=condition, variables=dict(variables or {}))
+        ready = prepare(self, chosen, checked, runs_root(runs), timeout, how)
         job = self._job(ready.job)
         ending = Ending(status="interrupted", reason="Ctrl-C was pressed.")
         try:

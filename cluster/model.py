@@ -21,11 +21,13 @@ SHORTEST_TTL, LONGEST_TTL = 60.0, 30 * 24 * 3600.0  # seconds
 
 Scalar = int | float | str
 Status = Literal["planned", "running", "done", "failed", "interrupted"]
-Aggregation = Literal["each rank", "one rank", "slowest rank"]
-Flow = Literal["", "one way", "both ways"]
+Aggregation = Literal["each rank", "one rank", "slowest rank", "mean of ranks", "all ranks"]
+Flow = Literal["", "one way", "both ways", "between hosts", "between ranks"]
+Factor = Literal["", "1", "(n-1)/n", "2(n-1)/n"]
 Tell = Callable[[str, str], None]
 """Called with a machine and the state that it got to."""
 
+NOTES = "notes"  # the file in a job's folder of what rank 0 notes, a line each
 HEADERS = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
 
 
@@ -56,6 +58,7 @@ class ClusterSpec(Value, frozen=True, kw_only=True):
         zone: the provider's zone.
         image: what the machines start from; the provider's choice for the instance, if not given.
         spot: ask for spare machines, which are cheaper, and may be taken away at any moment.
+        accelerator: a kind of accelerator and how many of them each machine has, such as `t4:1`.
         ttl: seconds after which the machines end by themselves; the provider's choice, if not
             given.
         options: the provider's own options, as text; the provider checks them.
@@ -74,6 +77,7 @@ class ClusterSpec(Value, frozen=True, kw_only=True):
     zone: str | None = None
     image: str | None = None
     spot: bool = False
+    accelerator: str | None = None
     ttl: float | None = None
     options: dict[str, str] = {}
 
@@ -324,9 +328,16 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
         clock: that is read.
         synchronisation: of the ranks before a value is taken.
         warm_up: what is done before the first value.
-        aggregation: how the ranks' values become one series.
+        aggregation: how the ranks' values become one series; foreign tools print one value for
+            the `mean of ranks`, or for `all ranks` together.
         flow: which directions of a link the bytes of a value take at once; `one way` and
             `both ways` have a bound by its bandwidth, and nothing (as for a latency) has none.
+            In a collective, the ranks of a host can share what passes its link `between hosts`, or
+            each needs its own, `between ranks`.
+        kernel: what runs the timed loop, if it is not Python.
+        factor: of a collective of n ranks: its bus bandwidth over its algorithm bandwidth.
+        rate: which of these two a summary is, if its values are times of another definition.
+        rate_of: the id of that definition.
 
     """
 
@@ -340,6 +351,10 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
     warm_up: str
     aggregation: Aggregation
     flow: Flow = ""
+    kernel: Literal["", "C"] = ""
+    factor: Factor = ""
+    rate: Literal["", "algorithm", "bus"] = ""
+    rate_of: str = ""
 
     @property
     def id(self) -> str:
@@ -382,6 +397,35 @@ class Measurement(Value, frozen=True, kw_only=True):
         return (self.definition, self.rank, *sorted(self.params.items()))
 
 
+class Shape(Value, frozen=True, kw_only=True):
+    """What a series of values says beyond its median.
+
+    Args:
+        minimum: of the values.
+        p25: the first quartile.
+        p75: the third.
+        maximum: of the values.
+        outliers: how many values are more than three quartile ranges beyond a quartile; they are
+            counted, and left in.
+        drift: how much the median of the second half is above that of the first, as a part of it;
+            none if it cannot be told.
+        drifts: that is 3 % or more, and the 95 % intervals of the two medians do not meet.
+        modes: the values that the series gathers around, if there are several.
+        tail: how many times slower than the median the slowest hundredth is, at least.
+
+    """
+
+    minimum: float
+    p25: float
+    p75: float
+    maximum: float
+    outliers: int
+    drift: float | None
+    drifts: bool
+    modes: tuple[float, ...]
+    tail: float
+
+
 class Summary(Value, frozen=True, kw_only=True):
     """What a series of values says.
 
@@ -401,6 +445,9 @@ class Summary(Value, frozen=True, kw_only=True):
         bound: the best that the link between the hosts allows, where that is known: the highest
             rate, or the shortest time.
         share: of the bound that the median reaches; above 1 it is faster than possible.
+        limit: what sets the bound: how much of what, in which direction, and who says so.
+        definition: the id of the metric's definition; empty if there is none.
+        shape: of the series, where the values are known.
 
     """
 
@@ -418,6 +465,9 @@ class Summary(Value, frozen=True, kw_only=True):
     complete: bool = True
     bound: float | None = None
     share: float | None = None
+    limit: str = ""
+    definition: str = ""
+    shape: Shape | None = None
 
 
 class Interface(Value, frozen=True, kw_only=True):
@@ -428,7 +478,10 @@ class Interface(Value, frozen=True, kw_only=True):
         address: IPv4.
         prefix: bits of the address that name its network.
         mtu: bytes of a packet without its frame.
-        speed: bytes per second in each direction, as the driver says; none if it does not.
+        speed: bytes per second in each direction, as the driver of the hardware says, that of all
+            members of a bond together; none where there is no hardware, or it does not say.
+        flow: the same of any one connection, where a bond puts each on one of its members.
+        slot: of PCIe, speed and width in use, such as `8.0 GT/s PCIe x16`.
 
     """
 
@@ -437,6 +490,8 @@ class Interface(Value, frozen=True, kw_only=True):
     prefix: int
     mtu: int
     speed: float | None = None
+    flow: float | None = None
+    slot: str = ""
 
     @property
     def network(self) -> str:
@@ -496,6 +551,19 @@ class Facts(Value, frozen=True, kw_only=True):
     reached: str = ""
     boot: str = ""
     programs: dict[str, str] = {}
+
+
+class Condition(Value, frozen=True, kw_only=True):
+    """What is special about a run, beside its benchmark's parameters.
+
+    Args:
+        name: to compare by; empty if it is no part of an experiment.
+        variables: for the environment of every rank.
+
+    """
+
+    name: str = ""
+    variables: dict[str, str] = {}
 
 
 class JobRecord(Value, frozen=True, kw_only=True):
@@ -573,6 +641,9 @@ class Record(Value, frozen=True, kw_only=True):
         exit_status: of the job, once it ended.
         reason: why it is not `done`.
         software: version of `cluster`.
+        variables: environment variables that were asked for, for every rank.
+        condition: of an experiment with several, such as `mca:btl_tcp_links=4`; empty if it was
+            none.
 
     """
 
@@ -594,6 +665,8 @@ class Record(Value, frozen=True, kw_only=True):
     exit_status: int | None = None
     reason: str = ""
     software: str = ""
+    variables: dict[str, str] = {}
+    condition: str = ""
 
 
 class Plan(Value, frozen=True, kw_only=True):

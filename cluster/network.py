@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
 from cluster.errors import SpecError
@@ -10,6 +11,8 @@ from cluster.model import Value
 
 if TYPE_CHECKING:
     from cluster.model import Facts, Interface, Machine
+
+ALONE = 32  # bits of a network with one address
 
 
 class Network(Value, frozen=True, kw_only=True):
@@ -77,10 +80,23 @@ def _refuse_twins(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> No
 
 
 def _network(interfaces: list[Interface]) -> Network:
+    addresses = tuple(interface.address for interface in interfaces)
+    if all(interface.prefix == ALONE for interface in interfaces):
+        return Network(addresses=addresses, networks=(_around(addresses),))
     return Network(
-        addresses=tuple(interface.address for interface in interfaces),
+        addresses=addresses,
         networks=tuple(dict.fromkeys(interface.network for interface in interfaces)),
     )
+
+
+def _around(addresses: tuple[str, ...]) -> str:
+    """Give the smallest network that all addresses are in.
+
+    Machines of Google's cloud know only their own address; its routers know the rest.
+    """
+    numbers = [int(IPv4Address(address)) for address in addresses]
+    prefix = ALONE - (min(numbers) ^ max(numbers)).bit_length()
+    return str(IPv4Network((min(numbers), prefix), strict=False))
 
 
 def _in(network: str, mine: dict[str, Interface]) -> Interface:

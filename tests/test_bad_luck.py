@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -363,24 +364,29 @@ def test_a_truncated_last_line_is_left_out_and_said() -> None:
     assert [s["n"] for s in answer("show", "mpi_test")["summaries"]] == [6]
 
 
+AFTER_ONE = (
+    "                found.append(once(outgoing, incoming))\n",
+    "                incoming[1234] ^= 4 * (messages.number == 3)\n",
+)
 FLIPS = {
-    "oneway_time": (
-        "            self.comm.Recv(incoming, self.peer, TAG_DATA)\n",
-        "            incoming[1234] ^= 4 * (i == 3)\n",
-    ),
+    "oneway_time": AFTER_ONE,
     "latency": (
-        "            seconds = half(*batch.next())\n",
-        "            self.incoming[:] ^= 4 * (i == 50)\n",
+        "            found = [half(*messages.message(number)) for number in numbers]\n",
+        "            messages.message(numbers.start)[1][5] ^= 4 * (50 in numbers)\n",
     ),
-    "bandwidth": (
-        "            self.comm.Send(ack, peer, TAG_ACK)\n",
-        "            incoming[1234] ^= 4 * (i == 3)\n",
-    ),
-    "bidirectional": (
-        "            self.comm.Sendrecv(ack_out, peer, TAG_ACK, ack_in, peer, TAG_ACK)\n",
-        "            incoming[1234] ^= 4 * (i == 3)\n",
-    ),
+    "bandwidth": AFTER_ONE,
+    "bidirectional": AFTER_ONE,
 }
+# C compares in C: so it is what the second rank waits for that changes, after a while.
+BEFORE_C = """\
+        alive = kind, outgoing  # as long as C has their addresses
+
+        def repeat(n: int) -> list[float]:
+"""
+IN_C = """\
+            if pair.number >= 3 and not self.data.first:
+                messages.patterns[0][1234] = self.data.patterns[1][1234]
+"""
 
 
 def altered(home: Path, monkeypatch: pytest.MonkeyPatch, after: str, added: str) -> None:
@@ -393,15 +399,18 @@ def altered(home: Path, monkeypatch: pytest.MonkeyPatch, after: str, added: str)
     monkeypatch.setenv("CLUSTER_PLUGINS", str(home / "plugins"))
 
 
+@pytest.mark.parametrize("kernel", ["c", "python"])
 @pytest.mark.parametrize("size", ["2000", "1MB"])
 @pytest.mark.parametrize("metric", FLIPS)
 def test_a_wrong_byte_fails_the_run(
-    home: Path, monkeypatch: pytest.MonkeyPatch, metric: str, size: str
+    home: Path, monkeypatch: pytest.MonkeyPatch, metric: str, size: str, kernel: str
 ) -> None:
-    """The real benchmark, with one bit turned over after one message in the middle arrived."""
-    altered(home, monkeypatch, *FLIPS[metric])
+    """The real benchmark, with one byte that differs after one message in the middle arrived."""
+    if kernel == "c" and shutil.which("cc") is None:
+        pytest.skip("there is no C compiler: apt-get install gcc")
+    altered(home, monkeypatch, *((BEFORE_C, IN_C) if kernel == "c" else FLIPS[metric]))
 
-    words = (f"--metrics={metric}", f"--sizes={size}", "--iters=100")
+    words = (f"--metrics={metric}", f"--sizes={size}", "--iters=100", f"--kernel={kernel}")
     done = command("bench", "altered", *words, status=1)
     assert "arrived as" in done.stderr
     assert f"WrongDataError: {metric} of" in done.stderr
@@ -412,21 +421,21 @@ def test_a_message_that_lands_nowhere_fails_the_run(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is left of an earlier message is not taken for the one that did not arrive."""
-    after = "        def pong(outgoing: Buffer, incoming: Buffer) -> None:\n"
+    after = "        def pong(outgoing: Buffer, incoming: Buffer) -> float:\n"
     altered(home, monkeypatch, after, "            incoming = incoming.copy()\n")
 
-    words = ("--metrics=latency", "--sizes=64", "--iters=300", "--warm-up=0")
+    words = ("--metrics=latency", "--sizes=64", "--iters=300", "--warm-up=0", "--kernel=python")
     assert "arrived as" in command("bench", "altered", *words, status=1).stderr
 
 
 def test_latency_is_half_of_the_round_trip(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The peer sleeps 20 ms before it answers: so the latency is 10 ms and a little."""
     after = (
-        "        def pong(outgoing: Buffer, incoming: Buffer) -> None:\n"
+        "        def pong(outgoing: Buffer, incoming: Buffer) -> float:\n"
         "            receive(incoming, peer, TAG_DATA)\n"
     )
     altered(home, monkeypatch, after, "            __import__('time').sleep(0.02)\n")
 
-    words = ("--metrics=latency", "--sizes=8", "--iters=10", "--warm-up=1")
+    words = ("--metrics=latency", "--sizes=8", "--iters=10", "--warm-up=1", "--kernel=python")
     [summary] = answer("bench", "altered", *words)["summaries"]
     assert 0.010 <= summary["median"] < 0.019

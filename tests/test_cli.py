@@ -24,7 +24,21 @@ from tests.conftest import COMMAND, answer, command, run, runs_folder, sessions,
 
 COMMANDS = (
     *("bench", "ls", "runs", "show", "status", "logs", "wait", "fetch", "connect", "down"),
-    *("doctor", "up", "hosts", "run", "put", "get", "lab", "gc"),
+    *(
+        "doctor",
+        "up",
+        "hosts",
+        "run",
+        "put",
+        "get",
+        "lab",
+        "gc",
+        "compare",
+        "fit",
+        "scaling",
+        "plot",
+        "report",
+    ),
 )
 
 
@@ -68,7 +82,7 @@ def test_a_run_is_listed_shown_and_rendered_in_every_format(tools: None) -> None
     assert json.loads(command("show", "p2p", "--format=json").stdout) == made["summaries"]
     refused = command("show", "p2p", "--format=pdf", status=2).stderr
     assert "There is no report 'pdf'." in refused
-    assert "csv, json, markdown, terminal" in refused
+    assert "csv, html, json, markdown, terminal" in refused
 
 
 def test_what_is_faster_than_possible_is_said(home: Path) -> None:

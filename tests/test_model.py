@@ -39,7 +39,12 @@ WORDS = {
     "warm_up": "100 round trips",
     "aggregation": "one rank",
     "flow": "one way",
+    "kernel": "C",
+    "factor": "1",
+    "rate": "bus",
+    "rate_of": "p2p.latency-00000000",
 }
+LATER = ("flow", "kernel", "factor", "rate", "rate_of")  # what older runs do not have
 OTHER_WORDS = {
     "benchmark": "p2q",
     "metric": "latence",
@@ -51,6 +56,10 @@ OTHER_WORDS = {
     "warm_up": "101 round trips",
     "aggregation": "each rank",
     "flow": "",
+    "kernel": "",
+    "factor": "",
+    "rate": "",
+    "rate_of": "",
 }
 
 
@@ -125,6 +134,7 @@ def test_what_is_not_asked_for() -> None:
         "zone": None,
         "image": None,
         "spot": False,
+        "accelerator": None,
         "ttl": None,
         "options": {},
     }
@@ -145,12 +155,22 @@ def test_what_is_not_asked_for() -> None:
             },
         ),
         (Measurement, {"bytes": 0, "complete": True}),
-        (model.Summary, {"complete": True, "bound": None, "share": None}),
-        (model.Plan, {"costs": False}),
+        (
+            model.Summary,
+            {
+                "complete": True,
+                "bound": None,
+                "share": None,
+                "limit": "",
+                "definition": "",
+                "shape": None,
+            },
+        ),
+        (model.Plan, {"costs": False, "price": None, "ttl": None}),
         (model.Output, {"stdout": "", "ranks": ()}),
         (Machine, {"access": None, "link": None}),
-        (model.Link, {"mtu": 1500, "encapsulation": 0}),
-        (Definition, {"flow": ""}),
+        (model.Link, {"mtu": 1500, "encapsulation": 0, "flow": None}),
+        (Definition, dict.fromkeys(LATER, "")),
         (
             model.Facts,
             {"interfaces": (), "reached": "", "boot": "", "programs": msgspec.NODEFAULT},
@@ -244,9 +264,9 @@ def test_a_definition_id_changes_when_a_word_does(field: str) -> None:
     assert definition(**{field: OTHER_WORDS[field]}).id != definition().id
 
 
-def test_a_definition_of_before_there_was_a_flow_keeps_its_id() -> None:
+def test_a_definition_of_before_keeps_its_id() -> None:
     """The measurements of older runs name it."""
-    old = json.dumps({key: WORDS[key] for key in WORDS if key != "flow"}, separators=(",", ":"))
+    old = json.dumps({k: WORDS[k] for k in WORDS if k not in LATER}, separators=(",", ":"))
     digest = hashlib.blake2s(old.encode(), digest_size=4).hexdigest()
 
     assert msgspec.json.decode(old, type=Definition).id == f"p2p.latency-{digest}"

@@ -81,6 +81,14 @@ def test_hosts_of_several_networks_name_each() -> None:
     )
 
 
+def test_hosts_that_know_only_their_own_address_are_in_the_smallest_network_around_them() -> None:
+    """Google gives its machines networks of one address each."""
+    assert found(
+        host(0, "10.128.0.2", "a=10.128.0.2/32", "docker0=172.17.0.1/16"),
+        host(1, "10.128.0.5", "a=10.128.0.5/32", "docker0=172.17.0.1/16"),
+    ) == (("10.128.0.2", "10.128.0.5"), ("10.128.0.0/29",))
+
+
 def test_nothing_in_common_is_said_with_what_each_has() -> None:
     with pytest.raises(SpecError, match=r"h0: 10\.0\.0\.5/24 \(a\); h1: none"):
         found(host(0, "h0", "a=10.0.0.5/24"), host(1, "h1"))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.fakes.aws import Call, Cloud
-    from tests.fakes.aws.values import Moment
+    from tests.fakes.values import Moment
 
 pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.timeout(300)]
 SPEC = ClusterSpec(name="c5", provider="aws", instance="c5.18xlarge", placement=True)

@@ -15,7 +15,7 @@ from tests.fakes.aws import Fault
 
 if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
-    from tests.fakes.aws.values import Moment
+    from tests.fakes.values import Moment
 
 PATIENCE = 0.7  # seconds
 SPEC = ClusterSpec(name="c5", provider="aws", instance="c5.18xlarge", placement=True)

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from cluster.aws.shapes import Instance, Reservation
 from cluster.cloud import marks
-from cluster.cloud.failures import Failure
-from cluster.errors import ProvisionError
+from cluster.cloud.ending import until_gone
+from cluster.cloud.failures import Failure, passing_over
 from cluster.model import Resource, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from cluster.aws.api import Region
-    from cluster.cloud.failures import Kind
     from cluster.cloud.marks import Mark
 
 Filters = list[dict[str, Any]]
 
-WITHIN = 600.0  # seconds for everything to be gone
-FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two looks
 GATEWAY = "internet gateway"
 ATTACHED = "in-use"
 DELETED = ("deleting", "deleted")
@@ -34,15 +30,6 @@ LOOKED_FOR = (
     "instances, volumes, network interfaces, key pairs, placement groups, security groups, "
     "virtual networks"
 )
-
-
-def late() -> float:
-    """Give the seconds after which Amazon lists whatever it made; `CLUSTER_LATE` changes it.
-
-    Source: docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html has no figure; the
-    other tools wait for up to 30.
-    """
-    return float(os.environ.get("CLUSTER_LATE", "30"))
 
 
 def launch_filter(mark: Mark) -> Filters:
@@ -268,18 +255,7 @@ class Sweep:
             Failure: Amazon refused a call.
 
         """
-        deadline = time.monotonic() + WITHIN
-        pause = FIRST_POLL
-        while left := self._round() or expected.missing(self._seen):
-            if time.monotonic() > deadline:
-                raise ProvisionError(
-                    f"{len(left)} thing(s) still exist in {self._region.name}: "
-                    + ", ".join(f"{one.kind} {one.id}" for one in left),
-                    means="Amazon was asked to take them away, again and again.",
-                    remedy=f"Try again: cluster gc -y --region {self._region.name}",
-                )
-            time.sleep(pause)
-            pause = min(2 * pause, LONGEST_POLL)
+        until_gone(lambda: self._round() or expected.missing(self._seen), self._region.name)
 
     def end_instances(self) -> None:
         """Take away the instances, and wait until they are gone.
@@ -289,11 +265,7 @@ class Sweep:
             Failure: Amazon refused a call.
 
         """
-        deadline = time.monotonic() + WITHIN
-        while left := self._end_instances():
-            if time.monotonic() > deadline:
-                raise ProvisionError(f"{len(left)} instances still exist in {self._region.name}.")
-            time.sleep(FIRST_POLL)
+        until_gone(lambda: _listed(self._end_instances()), self._region.name)
 
     def _round(self) -> tuple[Resource, ...]:
         """Look, and take away what can go now; tell what was there."""
@@ -363,18 +335,3 @@ class Sweep:
 
 def _listed(alive: list[Instance]) -> tuple[Resource, ...]:
     return tuple(Resource(kind=f"instance ({one.state.name})", id=one.instance_id) for one in alive)
-
-
-@contextmanager
-def passing_over(*kinds: Kind) -> Iterator[None]:
-    """Pass over failures of some kinds.
-
-    Args:
-        kinds: which.
-
-    """
-    try:
-        yield
-    except Failure as failure:
-        if failure.kind not in kinds:
-            raise

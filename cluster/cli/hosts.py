@@ -55,6 +55,7 @@ def up(  # noqa: PLR0913, PLR0917 - one parameter per flag
     zone: flags.Zone = None,
     image: flags.Image = None,
     spot: flags.Spot = False,
+    accelerator: flags.Accelerator = None,
     ttl: flags.Ttl = None,
     option: flags.Option = None,
     plan: flags.PlanOnly = False,
@@ -77,6 +78,7 @@ def up(  # noqa: PLR0913, PLR0917 - one parameter per flag
         zone=zone,
         image=image,
         spot=spot,
+        accelerator=accelerator,
         ttl=ttl,
         option=option,
     )
@@ -105,6 +107,7 @@ def plan_(  # noqa: PLR0913, PLR0917 - one parameter per flag
     zone: flags.Zone = None,
     image: flags.Image = None,
     spot: flags.Spot = False,
+    accelerator: flags.Accelerator = None,
     ttl: flags.Ttl = None,
     option: flags.Option = None,
     json: flags.Json = False,
@@ -122,6 +125,7 @@ def plan_(  # noqa: PLR0913, PLR0917 - one parameter per flag
         zone=zone,
         image=image,
         spot=spot,
+        accelerator=accelerator,
         ttl=ttl,
         option=option,
     )

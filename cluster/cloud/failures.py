@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 Kind = Literal[
     "capacity",  # the zone has no room: another zone or time may have
@@ -88,3 +89,18 @@ def persist(
                 raise
         time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - nothing secret
         pause = min(2 * pause, longest)
+
+
+@contextmanager
+def passing_over(*kinds: Kind) -> Iterator[None]:
+    """Pass over failures of some kinds.
+
+    Args:
+        kinds: which.
+
+    """
+    try:
+        yield
+    except Failure as failure:
+        if failure.kind not in kinds:
+            raise

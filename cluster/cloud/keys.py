@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from cluster.model import Value
 
 if TYPE_CHECKING:
@@ -40,6 +37,8 @@ def pair(path: Path) -> Pair:
         The key.
 
     """
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - slow to import
+
     if not path.exists():
         save(path, _made())
     private = path.read_text()
@@ -51,6 +50,11 @@ def pair(path: Path) -> Pair:
 
 
 def _made() -> bytes:
+    from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - slow to import
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
+        Ed25519PrivateKey,
+    )
+
     return Ed25519PrivateKey.generate().private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.OpenSSH,

@@ -24,6 +24,7 @@ class NoOptions(Value, frozen=True, kw_only=True):
 
 ONLY_CLOUDS = {
     "image": "nothing is made there that could start from one",
+    "accelerator": "its machines have what they have",
     "spot": "its machines are nobody's spare ones",
     "ttl": "its machines cost nothing, and stay until they are taken down",
 }

@@ -14,7 +14,7 @@ from cluster.aws import api, power
 from cluster.aws.codes import told
 from cluster.aws.living import living, regions
 from cluster.aws.making import INSTANCES, PROVIDER, Intent, Making, intend
-from cluster.aws.offer import TTL, AwsOptions, Offer, decide, region_of
+from cluster.aws.offer import REGION, TTL, AwsOptions, Offer, decide, region_of
 from cluster.aws.request import machine
 from cluster.aws.sweeping import (
     LOOKED_FOR,
@@ -22,14 +22,14 @@ from cluster.aws.sweeping import (
     Sweep,
     cluster_filter,
     console,
-    late,
     launch_filter,
 )
+from cluster.cloud.ending import late
 from cluster.cloud.failures import Failure
 from cluster.cloud.keys import KNOWN
 from cluster.errors import ClusterError
 from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting, Value, nothing
-from cluster.providers import Provider
+from cluster.providers import Provider, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -53,13 +53,14 @@ class Aws(Provider):
     ready_within: ClassVar[float] = 300.0
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
-        """Ask nobody yet."""
-        super().__init__(regions)
+        """Ask nobody yet; regions of other clouds are not for us."""
+        super().__init__(tuple(one for one in regions if REGION.fullmatch(one)))
         self._regions: dict[str, Region] = {}
         self._offers: dict[bytes, Offer] = {}
 
     def plan(self, spec: ClusterSpec) -> Plan:
         """Find out everything that reading can tell, or refuse."""
+        refuse(spec, {"accelerator": "the machine type says it, such as --instance p4d.24xlarge"})
         with _telling("Nothing was created."):
             offer = self._offer(spec)
         return Plan(lines=offer.lines, costs=True, price=offer.price, ttl=offer.ttl)
@@ -143,7 +144,8 @@ class Aws(Provider):
 
     def looked_for(self, name: str) -> str:
         """Say what is looked for, and where."""
-        return f"{LOOKED_FOR} in {', '.join(self._places(name)) or 'no region'}"
+        places = ", ".join(self._places(name))
+        return f"{LOOKED_FOR} in {places}" if places else ""
 
     def console(self, machine: Machine) -> str:
         """Give what a machine said on its serial console."""

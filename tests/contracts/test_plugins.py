@@ -15,6 +15,7 @@ import pytest
 from cluster import plugins
 from cluster.benchmark import Benchmark, convert
 from cluster.model import Definition, Layout, Summary, Value
+from cluster.parsers import Parser
 from cluster.plugins import Plugin
 from cluster.providers import Provider
 from cluster.reports import Report
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-KINDS: tuple[type[Plugin], ...] = (Benchmark, Provider, Report, Shell, Starter)
+KINDS: tuple[type[Plugin], ...] = (Benchmark, Parser, Provider, Report, Shell, Starter)
 ALL = [
     pytest.param(kind, name, id=f"{kind.folder.rpartition('.')[2]}.{name}")
     for kind in KINDS

@@ -6,7 +6,7 @@ import base64
 import binascii
 from typing import TYPE_CHECKING, Any
 
-from tests.fakes.aws import userdata
+from tests.fakes import userdata
 from tests.fakes.aws.capacity import Room
 from tests.fakes.aws.errors import refused
 

@@ -11,19 +11,22 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from moto.ec2.models import ec2_backends
 
-from tests.fakes.aws import images, speed, strangers, things
-from tests.fakes.aws.faults import Faults
-from tests.fakes.aws.hosts import Hosts, missing
+from tests.fakes.aws import hosting, images, speed, strangers, things
 from tests.fakes.aws.permissions import ACCOUNT, ADMIN, Permissions
 from tests.fakes.aws.region import Region
 from tests.fakes.aws.server import Server
 from tests.fakes.aws.values import Call, Fault, Settings, Thing
+from tests.fakes.faults import Faults
+from tests.fakes.hosts import Hosts, missing
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
     from typing import Self
 
     from moto.core.base_backend import BackendDict
+
+    from tests.fakes.network import Rules
 
 PUBLIC = list(ip_network("198.19.0.0/16"))[2:]  # RFC 2544: no stranger's
 NOWHERE = "203.0.113.7"  # the caller, as hosts that do not exist would see it: RFC 5737
@@ -169,6 +172,16 @@ class Cloud:
             for region in self._regions.values():
                 if instance_id in region.lives:
                     region.end(instance_id, "Server.SpotInstanceTermination")
+
+    def rules(self, devices: Mapping[str, str]) -> Rules:
+        """Tell who may reach whom, of instances that have a device each."""
+        lives = [life for region in self._regions.values() for life in region.lives.values()]
+        instances = {life.instance.id: life.instance for life in lives}
+        return hosting.rules(instances, devices, self._connected)
+
+    def _connected(self, instance: Any) -> bool:
+        region = self.region(instance.ec2_backend.region_name)
+        return region.connected(instance.nics[0].subnet)
 
     def console(self, instance_id: str) -> str:
         """Give what an instance's host said."""

@@ -22,10 +22,6 @@ STATUS = {  # all others are 400
 }
 
 
-class GapError(Exception):
-    """The test cloud does not know what was asked."""
-
-
 def refused(code: str, message: str) -> ServiceException:
     """Give what is raised to refuse a call."""
     return ServiceException(code, message)

@@ -8,8 +8,9 @@ from typing import Any
 from moto.core.responses import ActionResult, EmptyResult
 
 from tests.fakes.aws.calls import Calls
-from tests.fakes.aws.errors import GapError, refused
+from tests.fakes.aws.errors import refused
 from tests.fakes.aws.region import PlacementGroup
+from tests.fakes.gaps import GapError
 
 STRATEGIES = {"cluster", "spread", "partition"}
 

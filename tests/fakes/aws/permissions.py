@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.fakes.aws.errors import GapError, refused
+from tests.fakes.aws.errors import refused
 from tests.fakes.aws.policies import Demand, allows
+from tests.fakes.gaps import GapError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

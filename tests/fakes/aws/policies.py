@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from cluster.model import Value
-from tests.fakes.aws.errors import GapError
+from tests.fakes.gaps import GapError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

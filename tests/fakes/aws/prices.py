@@ -9,8 +9,9 @@ from typing import Any
 from moto.core.responses import ActionResult
 
 from tests.fakes.aws.calls import Calls
-from tests.fakes.aws.errors import GapError, refused
+from tests.fakes.aws.errors import refused
 from tests.fakes.aws.service import Service
+from tests.fakes.gaps import GapError
 
 # Dollars per hour, on demand, Linux, us-east-1: as published for these types. Others have no price.
 ON_DEMAND = {

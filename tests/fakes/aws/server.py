@@ -13,10 +13,10 @@ from werkzeug.serving import WSGIRequestHandler, make_server
 
 from tests.fakes.aws import known
 from tests.fakes.aws.ec2 import Ec2
-from tests.fakes.aws.faults import kill
 from tests.fakes.aws.others import Ssm, Sts
 from tests.fakes.aws.prices import Pricing, Quotas
 from tests.fakes.aws.values import Call, Fault
+from tests.fakes.faults import kill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -11,7 +11,8 @@ from moto.core.utils import camelcase_to_underscores
 
 from cluster.model import Value
 from tests.fakes.aws import known
-from tests.fakes.aws.errors import STATUS, GapError, refused, written
+from tests.fakes.aws.errors import STATUS, refused, written
+from tests.fakes.gaps import GapError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

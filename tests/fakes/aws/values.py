@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 - msgspec looks at annotations
-from typing import Any, Literal
 
 from cluster.model import Value
+from tests.fakes.values import Call, Fault, Thing
 
-Moment = Literal["", "before", "after"]
+__all__ = ["Call", "Fault", "Settings", "Thing"]
 
 
 class Settings(Value, frozen=True, kw_only=True):
@@ -45,83 +45,3 @@ class Settings(Value, frozen=True, kw_only=True):
     gives: int | None = None
     default_vpc: tuple[str, ...] | None = None
     page: int = 1000
-
-
-class Fault(Value, frozen=True, kw_only=True):
-    """What goes wrong with a call, on the wire or in the cloud.
-
-    Args:
-        action: such as `RunInstances`; `*` is any, `mutating` any that changes something.
-        code: of the error that is answered; the call is executed, if empty.
-        message: of that error.
-        status: HTTP status of that error; what Amazon gives it, if 0.
-        delay: seconds until the reply, after the call was executed.
-        drop: the connection ends without a reply, `before` or `after` the call is executed.
-        kill: the process that calls is killed with SIGKILL, `before` the call is executed, or
-            `after` it, before it reads the reply; to kill it as soon as it has used a reply, kill
-            it `before` its next call.
-        skip: how many matching calls pass unharmed first.
-        times: how many are harmed then.
-        where: only calls with these parameters, such as {"Placement.GroupName": "c5"}; `region`
-            is the region of the call.
-
-    """
-
-    action: str
-    code: str = ""
-    message: str = "This error was asked for by a test."
-    status: int = 0
-    delay: float = 0.0
-    drop: Moment = ""
-    kill: Moment = ""
-    skip: int = 0
-    times: int = 1_000_000
-    where: Mapping[str, str] = {}
-
-
-class Call(Value, frozen=True, kw_only=True):
-    """A call that reached the cloud.
-
-    Args:
-        number: counted from 0.
-        service: such as `ec2`.
-        action: such as `RunInstances`.
-        region: where.
-        user: who signed it.
-        mutating: it changes something (a DryRun does not).
-        params: what was asked.
-        status: HTTP status of the answer; 0, if it was not executed or not answered yet.
-        code: of the error that was answered; empty, if none.
-        lost: the reply did not reach the caller.
-
-    """
-
-    number: int
-    service: str
-    action: str
-    region: str
-    user: str
-    mutating: bool
-    params: Mapping[str, Any]
-    status: int = 0
-    code: str = ""
-    lost: bool = False
-
-
-class Thing(Value, frozen=True, kw_only=True, order=True):
-    """Something that exists, and costs money or is in the way.
-
-    Args:
-        region: where.
-        kind: such as `instance`, `volume`, `placement-group`.
-        id: such as `i-0123`; the name, where that is what it is deleted by.
-        state: such as `running`; empty where it has none.
-        tags: as `key=value`, sorted.
-
-    """
-
-    region: str
-    kind: str
-    id: str
-    state: str = ""
-    tags: tuple[str, ...] = ()

@@ -19,10 +19,9 @@ from cryptography.hazmat.primitives.serialization import (
 from cluster.labfiles import MOUNTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from cluster.labfiles import Upper
-    from tests.fakes.aws.userdata import Orders
+    from tests.fakes.hosts import Wanted
+    from tests.fakes.userdata import Orders
 
 USER = "ubuntu"
 STATE = "/var/lib/cloud/instance"
@@ -136,9 +135,10 @@ def host_key() -> tuple[str, str]:
     return private, f"{public} root@host"
 
 
-def fill(upper: Upper, orders: Orders, authorized: Iterable[str], address: str, name: str) -> None:
+def fill(upper: Upper, wanted: Wanted, name: str) -> None:
     """Write what is different on a host from this machine."""
-    upper.let_in(USER)
+    orders = wanted.orders
+    upper.let_in(wanted.user)
     upper.empty("/etc/ssh")
     upper.write("/etc/ssh/sshd_config", SSHD_CONFIG)
     keys = dict(orders.keys) or {"ed25519": host_key()}
@@ -146,12 +146,12 @@ def fill(upper: Upper, orders: Orders, authorized: Iterable[str], address: str, 
         upper.write(f"/etc/ssh/ssh_host_{kind}_key", private.rstrip("\n") + "\n", 0o600)
         upper.write(f"/etc/ssh/ssh_host_{kind}_key.pub", public.rstrip("\n") + "\n")
     upper.write("/etc/hostname", f"{name}\n")
-    upper.write("/etc/hosts", f"127.0.0.1 localhost\n::1 localhost\n{address} {name}\n")
+    upper.write("/etc/hosts", f"127.0.0.1 localhost\n::1 localhost\n{wanted.address} {name}\n")
     upper.write("/etc/resolv.conf", "# no name server\n")
     upper.write(f"{STATE}/early", orders.early)
     upper.write(f"{STATE}/late", orders.late)
     upper.write(f"{STATE}/said", _said(orders, [public for _, public in keys.values()]))
-    _log_in(upper, [*authorized, *orders.authorized])
+    _log_in(upper, wanted.user, [*wanted.keys, *orders.authorized])
     for file in orders.files:
         upper.write(file.path, file.text, file.mode)
 
@@ -181,11 +181,11 @@ def _fingerprint(key: str) -> str:
     return f"256 SHA256:{text} {' '.join(comment)} ({kind.removeprefix('ssh-').upper()})"
 
 
-def _log_in(upper: Upper, keys: list[str]) -> None:
-    path = f"/home/{USER}/.ssh/authorized_keys"
+def _log_in(upper: Upper, user: str, keys: list[str]) -> None:
+    path = f"/home/{user}/.ssh/authorized_keys"
     upper.write(path, "".join(f"{key.strip()}\n" for key in keys), 0o600)
-    owner = upper.folder(f"/home/{USER}").stat()
-    folder = upper.folder(f"/home/{USER}/.ssh")
+    owner = upper.folder(f"/home/{user}").stat()
+    folder = upper.folder(f"/home/{user}/.ssh")
     for written in (folder, folder / "authorized_keys"):
         os.chown(written, owner.st_uid, owner.st_gid)
     folder.chmod(0o700)

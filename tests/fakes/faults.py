@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.fakes.aws.values import Call, Fault
+    from tests.fakes.values import Call, Fault
+
+NOBODY = "0"  # holds a connection that has ended and is kept for a while
 
 
 class Faults:
@@ -79,6 +81,6 @@ def _inode(port: int, ours: int) -> str:
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
         ends = [int(end.rpartition(":")[2], 16) for end in fields[1:3]]
-        if ends == [port, ours] and fields[9] != "0":
+        if ends == [port, ours] and fields[9] != NOBODY:
             return fields[9]
     return ""

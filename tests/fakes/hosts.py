@@ -8,24 +8,22 @@ import tempfile
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from ipaddress import ip_network
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cluster.errors import SpecError
 from cluster.labfiles import Upper, private, shape, text_of
-from cluster.model import ClusterSpec
+from cluster.model import ClusterSpec, Value
 from cluster.providers.lab import Lab
 from cluster.units import parse_rate
-from tests.fakes.aws import hostfiles, network, userdata
-from tests.fakes.aws.network import Network, Place, Rules
+from tests.fakes import hostfiles, network
+from tests.fakes.network import Network, Place, Rules
+from tests.fakes.userdata import Orders
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterator, Sequence
-
-    from tests.fakes.aws.cloud import Cloud
-    from tests.fakes.aws.region import Life
+    import threading
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 ROOT = Path("/")
 
@@ -40,14 +38,49 @@ def missing() -> str:
     return f"{', '.join(absent)} missing: apt-get install iptables util-linux" if absent else ""
 
 
+class Wanted(Value, frozen=True, kw_only=True):
+    """A host that is to come up.
+
+    Args:
+        id: of the instance that it stands behind.
+        address: its own.
+        prefix: bits of its subnet.
+        gateway: the first address of the subnet.
+        mtu: bytes of a packet.
+        user: who may log in.
+        keys: public keys of that user.
+        orders: what it is told to be.
+
+    """
+
+    id: str
+    address: str
+    prefix: int
+    gateway: str
+    mtu: int = network.MTU
+    user: str = hostfiles.USER
+    keys: tuple[str, ...] = ()
+    orders: Orders = Orders()
+
+
+class Owner(Protocol):
+    """The cloud that hosts belong to."""
+
+    settings: Any  # boot, minute and rate of its hosts
+    gaps: list[str]
+    lock: threading.RLock
+
+    def rules(self, devices: Mapping[str, str]) -> Rules:
+        """Tell who may reach whom, of instances that have a device each."""
+
+
 @dataclass
 class Host:
     """A host, from the order to make it until it is gone."""
 
-    instance: Any
+    wanted: Wanted
     number: int
     folder: Path
-    keys: tuple[str, ...]  # that log in
     process: subprocess.Popen[bytes] | None = None
     ready: bool = False  # it comes up, or has
     ended: bool = False  # nobody wants it any more
@@ -80,7 +113,7 @@ class Host:
 class Hosts:
     """All hosts of a cloud, and their network; a thread of its own makes them."""
 
-    def __init__(self, cloud: Cloud) -> None:
+    def __init__(self, cloud: Owner) -> None:
         self._cloud = cloud
         self._numbers = itertools.count()
         self._folder = Path(tempfile.mkdtemp(prefix="test-cloud-"))
@@ -121,27 +154,29 @@ class Hosts:
     def console(self, instance_id: str) -> str:
         return text_of(self._folder / "hosts" / instance_id / "console")
 
-    def boot(self, lives: Sequence[Life]) -> None:
+    def host_key(self, instance_id: str) -> str:
+        """Give the public key of a host that is up; empty, if it is not."""
+        if "END SSH HOST KEY KEYS" not in self.console(instance_id):
+            return ""
+        folder = self._folder / "hosts" / instance_id / "upper/etc/ssh"
+        return text_of(folder / "ssh_host_ed25519_key.pub")
+
+    def boot(self, wanted: Sequence[Wanted]) -> None:
         """Let hosts come up, new ones and such as were stopped."""
-        for life in lives:
-            instance = life.instance
-            pair = instance.ec2_backend.key_pairs.get(instance.key_name)
-            self._hosts[instance.id] = Host(
-                instance=instance,
-                number=next(self._numbers),
-                folder=self._folder / "hosts" / instance.id,
-                keys=(pair.public_key,) if pair else (),
-            )
-        made = [self._hosts[life.instance.id] for life in lives]
+        made = [
+            Host(wanted=one, number=next(self._numbers), folder=self._folder / "hosts" / one.id)
+            for one in wanted
+        ]
+        self._hosts |= {host.wanted.id: host for host in made}
         self._later(lambda: self._boot(made))
 
     def obey(self) -> None:
-        """Let the security groups of this moment hold, before anything else is answered."""
+        """Let the rules of this moment hold."""
         self._later(self._obey)
 
     def peer(self) -> None:
         """Let private addresses be reached from here."""
-        self._network.peer([h.instance.private_ip for h in self._hosts.values() if h.running])
+        self._network.peer([h.wanted.address for h in self._hosts.values() if h.running])
 
     def _later(self, what: Callable[[], None]) -> None:
         def work() -> None:
@@ -162,7 +197,7 @@ class Hosts:
         rate = parse_rate(settings.rate) if settings.rate else None
         for host, place in zip(hosts, places, strict=True):
             network.wait_for_namespace(place.pid)
-            (host.folder / "links").write_text(network.links(place))
+            (host.folder / "links").write_text(network.links(place, host.wanted.mtu))
             (host.folder / "shape").write_text(shape("eth0", rate, network.MTU))
             (host.folder / "boot").write_text(str(settings.boot))
         self._network.attach(
@@ -175,18 +210,13 @@ class Hosts:
     def _obey(self) -> None:
         hosts = [host for host in self._hosts.values() if host.running]
         with self._cloud.lock:
-            connected = frozenset(h.instance.id for h in hosts if self._connected(h.instance))
-            rules = _rules([(h.instance, f"h{h.number}") for h in hosts], connected)
+            rules = self._cloud.rules({host.wanted.id: f"h{host.number}" for host in hosts})
         self._network.obey(rules)
-
-    def _connected(self, instance: Any) -> bool:
-        region = self._cloud.region(instance.ec2_backend.region_name)
-        return region.connected(instance.nics[0].subnet)
 
 
 def _argv(folder: Path, host: Host) -> list[str]:
     spaces = ["--net", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child"]
-    return ["unshare", *spaces, "sh", str(folder / "boot"), host.instance.id]
+    return ["unshare", *spaces, "sh", str(folder / "boot"), host.wanted.id]
 
 
 def _prepare(host: Host, hidden: list[str], minute: float) -> None:
@@ -195,60 +225,22 @@ def _prepare(host: Host, hidden: list[str], minute: float) -> None:
         return
     for part in ("upper", "work", "root"):
         (host.folder / part).mkdir(parents=True)
-    orders = userdata.orders(str(host.instance.user_data or ""))
-    address = str(host.instance.private_ip)
-    name = orders.hostname or f"ip-{address.replace('.', '-')}"
+    wanted = host.wanted
+    name = wanted.orders.hostname or f"ip-{wanted.address.replace('.', '-')}"
     upper = Upper(host.folder / "upper", ROOT)
     for path in hidden:
         upper.empty(path)
     hostfiles.programs(upper, minute)
-    hostfiles.fill(upper, orders, host.keys, address, name)
+    hostfiles.fill(upper, wanted, name)
     (host.folder / "hostname").write_text(name)
 
 
 def _place(host: Host) -> Place:
     assert host.process
-    nic = host.instance.nics[0]
-    subnet = ip_network(nic.subnet.cidr_block)
     return Place(
         number=host.number,
         pid=host.process.pid,
-        private=str(nic.private_ip_address),
-        prefix=subnet.prefixlen,
-        gateway=str(subnet[1]),
+        private=host.wanted.address,
+        prefix=host.wanted.prefix,
+        gateway=host.wanted.gateway,
     )
-
-
-def _rules(members: Sequence[tuple[Any, str]], connected: frozenset[str]) -> Rules:
-    """Say in the words of iptables what the security groups of hosts say."""
-    groups: dict[str, Any] = {}
-    within: dict[str, list[str]] = {}
-    for instance, _ in members:
-        for group in instance.nics[0].group_set:
-            groups[group.id] = group
-            within.setdefault(group.id, []).append(f"{instance.private_ip}/32")
-    return Rules(
-        public=tuple(
-            (i.public_ip, i.private_ip) for i, _ in members if i.public_ip and i.id in connected
-        ),
-        groups=tuple(
-            (id_, tuple(w for rule in group.ingress_rules for w in _words(rule, within)))
-            for id_, group in groups.items()
-        ),
-        members=tuple(
-            (device, i.private_ip, tuple(g.id for g in i.nics[0].group_set))
-            for i, device in members
-        ),
-    )
-
-
-def _words(rule: Any, within: dict[str, list[str]]) -> Iterator[str]:
-    source = rule.ip_range.get("CidrIp")
-    sources = [source] if source else within.get(rule.source_group.get("GroupId", ""), [])
-    what = ""
-    if rule.ip_protocol not in ("-1", None):
-        what = f" -p {rule.ip_protocol}"
-    if rule.ip_protocol in ("tcp", "udp"):
-        what += f" --dport {rule.from_port}:{rule.to_port}"
-    for address in sources:
-        yield f"-s {address}{what}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from cluster.model import Value
-from tests.fakes.aws.errors import GapError
+from tests.fakes.gaps import GapError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,6 +83,22 @@ def orders(encoded: str) -> Orders:
         text = base64.b64decode(encoded, validate=True).decode()
     except UnicodeDecodeError as error:
         raise GapError("user data that is not text") from error
+    return orders_of(text)
+
+
+def orders_of(text: str) -> Orders:
+    """Read user data that is a text.
+
+    Args:
+        text: of it.
+
+    Returns:
+        What it orders.
+
+    Raises:
+        GapError: it uses what the test cloud does not know.
+
+    """
     if not text.strip():
         return Orders()
     if text.startswith("#!"):

@@ -17,6 +17,7 @@ AMONG = ipaddress.IPv4Network("198.19.0.0/16")  # RFC 2544: for measuring networ
 PREFIX = 22  # of the public addresses of one cloud
 ROOMS = 64  # clouds at once on this machine
 MTU = 9001  # bytes, as within a VPC
+ALONE = 32  # bits of a network with one address
 UNTIL_ALONE = 'cat; rm -rf -- "$0"'
 PATIENCE = 30.0  # seconds
 
@@ -45,7 +46,7 @@ class Rules(Value, frozen=True, kw_only=True):
 
     Args:
         public: public address and private address of each host that has both.
-        groups: for each security group what it lets in, as iptables says it.
+        groups: for each group of rules what it lets in or not, as iptables says it.
         members: device, private address and groups of each host.
 
     """
@@ -140,12 +141,14 @@ class Network:
         _need(call(inside, _tables(rules)))
 
 
-def links(place: Place) -> str:
-    """Give what ip is told inside a host."""
+def links(place: Place, mtu: int) -> str:
+    """Give what ip is told inside a host; one that is alone in its network must be told a way."""
+    way = f"route add {place.gateway} dev eth0\n" if place.prefix == ALONE else ""
     return (
         "link set dev lo up\n"
         f"addr add {place.private}/{place.prefix} dev eth0\n"
-        "link set dev eth0 up\n"
+        f"link set dev eth0 mtu {mtu} up\n"
+        f"{way}"
         f"route add default via {place.gateway}\n"
     )
 
@@ -163,7 +166,7 @@ def _tables(rules: Rules) -> str:
         for device, _, groups in rules.members
         for group in groups
     ]
-    lines += [f"-A {group} {what} -j ACCEPT" for group, whats in rules.groups for what in whats]
+    lines += [f"-A {group} {what}" for group, whats in rules.groups for what in whats]
     return "\n".join(
         [
             "*nat",

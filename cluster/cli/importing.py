@@ -1,0 +1,85 @@
+"""`cluster import`: the log of another tool becomes a run."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from cluster import plugins, runs
+from cluster.cli import flags
+from cluster.cli.show import print_json, show_run
+from cluster.foreign import Reading
+from cluster.importing import NAME, Imported, import_logs
+from cluster.model import Status, Summary, Value
+from cluster.parsers import Parser
+from cluster.runs import Run
+
+
+class ImportAnswer(Value, frozen=True, kw_only=True):
+    """What `cluster import --json` prints."""
+
+    run: str
+    status: Status
+    reason: str
+    notes: tuple[str, ...]
+    readings: tuple[Reading, ...]
+    summaries: tuple[Summary, ...]
+
+
+def import_(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...|-", help="Logs; - is standard input.")
+    ],
+    format_: Annotated[
+        str,
+        typer.Option(
+            "--format",
+            metavar="NAME",
+            help="Their format.  [default: what they look like]",
+            show_default=False,
+            autocompletion=lambda: list(plugins.names(Parser)),
+        ),
+    ] = "",
+    name: Annotated[str, typer.Option("--name", help="Under which the run is kept.")] = NAME,
+    root: flags.Runs = None,
+    json: flags.Json = False,
+) -> None:
+    """Read what other tools printed, and keep it as a run.
+
+    Example: cluster import all_reduce.log
+    """
+    imported = import_logs(
+        files, runs.root(root), name=name, format_=format_, stdin=sys.stdin.buffer
+    )
+    run = runs.read(imported.folder)
+    if json:
+        print_json(_answer(imported, run))
+    else:
+        for line in _lines(imported):
+            sys.stdout.write(f"{line}\n")
+        show_run(run, as_json=False)
+    raise typer.Exit(0 if run.status == "done" else 1)
+
+
+def _answer(imported: Imported, run: Run) -> ImportAnswer:
+    return ImportAnswer(
+        run=str(run.folder),
+        status=run.status,
+        reason=run.record.reason,
+        notes=run.record.notes,
+        readings=imported.readings,
+        summaries=run.summary(),
+    )
+
+
+def _lines(imported: Imported) -> list[str]:
+    """Say what was found, a line per run of a tool."""
+    lines = []
+    for result in imported.results:
+        count = sum(len(m.values) for m in result.measurements)
+        what = f"{count} value(s)" if count or result.detail is None else "no values"
+        lines.append(f"line {result.first}: {result.format}: {result.title}: {what}")
+        lines += [f"  FAILED: {failure}" for failure in result.failures]
+    return lines

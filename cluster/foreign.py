@@ -1,0 +1,337 @@
+"""Every frozen value that parsers read from the output of other people's tools.
+
+Times are seconds, sizes bytes, rates bytes per second, whatever the tool printed.
+"""
+
+from __future__ import annotations
+
+from cluster.model import Definition, Measurement, Value
+
+
+class Device(Value, frozen=True, kw_only=True):
+    """A row of the matrix of `nvidia-smi topo -m`.
+
+    Args:
+        name: such as `GPU0`, `NIC0` or `mlx5_0`.
+        paths: to each device of `Topology.devices`: `X` itself, `NV4` (bonded NVLinks), `PIX`,
+            `PXB`, `PHB`, `NODE`, `SYS`, or the older `SOC`; `?` where the log lost it.
+        cpus: near it, such as `0-19,40-59`; empty if the log does not say.
+        numa: nodes near it, such as `0`; empty if the log does not say.
+        model: what a NIC's legend names it, such as `mlx5_0`; empty if there is none.
+
+    """
+
+    name: str
+    paths: tuple[str, ...]
+    cpus: str = ""
+    numa: str = ""
+    model: str = ""
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether it is a GPU and no NIC."""
+        return self.name.startswith("GPU")
+
+
+class Topology(Value, frozen=True, kw_only=True, tag="topology"):
+    """How the GPUs and NICs of one host are joined.
+
+    Args:
+        devices: in the order of the columns.
+
+    """
+
+    devices: tuple[Device, ...]
+
+    def path(self, a: str, b: str) -> str:
+        """Look up how two devices are joined.
+
+        Args:
+            a: the name of one.
+            b: the name of another.
+
+        Returns:
+            Such as `NV2` or `SYS`; `?` if the log does not say.
+
+        """
+        names = [device.name for device in self.devices]
+        if a not in names or b not in names:
+            return "?"
+        return self.devices[names.index(a)].paths[names.index(b)]
+
+
+class PeerAccess(Value, frozen=True, kw_only=True, tag="peer-access"):
+    """Which GPUs may use which others' memory.
+
+    Args:
+        devices: such as `GPU0`, in the order of rows and columns.
+        status: a row per device: `X` itself, `OK`, `NS`, `CNS`, `GNS`, `TNS`, `DR`, `U`; `?` where
+            the log lost it.
+
+    """
+
+    devices: tuple[str, ...]
+    status: tuple[tuple[str, ...], ...]
+
+
+class NcclEdge(Value, frozen=True, kw_only=True):
+    """What carries data from one rank to another.
+
+    Args:
+        source: rank that sends; -1 if the log does not say.
+        target: rank that receives; -1 if the log does not say.
+        transport: `P2P`, `SHM`, `NET`, `COLLNET` or `NVLS`.
+        via: all of what NCCL printed, such as `P2P/CUMEM/read` or `NET/IB/0/GDRDMA`.
+        channels: numbers of the channels, sorted.
+        direct: GPUDirect RDMA: no copy through the host's memory.
+
+    """
+
+    source: int
+    target: int
+    transport: str
+    via: str
+    channels: tuple[int, ...]
+    direct: bool = False
+
+
+class NcclRank(Value, frozen=True, kw_only=True):
+    """What a log says of one rank.
+
+    Args:
+        rank: its number.
+        host: it ran on; empty if the log does not say.
+        device: its CUDA device; -1 if the log does not say.
+        bus: PCI address of the device, as NCCL printed it.
+
+    """
+
+    rank: int
+    host: str = ""
+    device: int = -1
+    bus: str = ""
+
+
+class NcclTree(Value, frozen=True, kw_only=True):
+    """Where a rank is in the tree of a channel.
+
+    Args:
+        channel: its number.
+        rank: whose place it is.
+        up: its parent; -1 for the root.
+        down: its children.
+
+    """
+
+    channel: int
+    rank: int
+    up: int
+    down: tuple[int, ...]
+
+
+class Setting(Value, frozen=True, kw_only=True):
+    """A variable that NCCL took from the environment.
+
+    Args:
+        name: such as `NCCL_P2P_LEVEL`.
+        value: as NCCL understood it, such as `LOC`.
+
+    """
+
+    name: str
+    value: str
+
+
+class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
+    """What NCCL said of its decisions (NCCL_DEBUG=INFO).
+
+    Args:
+        versions: of NCCL; more than one if ranks differ.
+        size: ranks of the largest communicator; 0 if the log does not say.
+        nodes: hosts of the largest communicator; 0 if the log does not say.
+        communicators: that were made, as often as rank 0 said so.
+        channels: of the collectives; 0 if the log does not say.
+        p2p_channels: of sends and receives; 0 if the log does not say.
+        rings: the order of ranks of each channel, as far as it was printed.
+        trees: the place of each rank in each channel's tree.
+        edges: what carries data between which ranks.
+        ranks: where they ran.
+        networks: that NCCL uses between hosts, such as `IB` or `Socket`.
+        interfaces: of it, such as `mlx5_0:1/IB` or `eth0:10.0.0.1<0>`.
+        settings: from the environment.
+        warnings: each once, in the order they came.
+        connected: ranks said that all rings are connected, or that their set-up is complete.
+        torn: lines that were torn by other ranks' lines.
+
+    """
+
+    versions: tuple[str, ...] = ()
+    size: int = 0
+    nodes: int = 0
+    communicators: int = 0
+    channels: int = 0
+    p2p_channels: int = 0
+    rings: tuple[tuple[int, ...], ...] = ()
+    trees: tuple[NcclTree, ...] = ()
+    edges: tuple[NcclEdge, ...] = ()
+    ranks: tuple[NcclRank, ...] = ()
+    networks: tuple[str, ...] = ()
+    interfaces: tuple[str, ...] = ()
+    settings: tuple[Setting, ...] = ()
+    warnings: tuple[str, ...] = ()
+    connected: bool = False
+    torn: int = 0
+
+
+class Routine(Value, frozen=True, kw_only=True):
+    """A row of an MPI profile.
+
+    Args:
+        name: such as `MPI_Allreduce`.
+        calls: how many.
+        bytes: of a call, on average.
+        time: in all calls, seconds.
+
+    """
+
+    name: str
+    calls: int
+    bytes: float
+    time: float
+
+
+class TaskTimes(Value, frozen=True, kw_only=True):
+    """A row of the table of all ranks.
+
+    Args:
+        rank: its number.
+        host: it ran on; empty if the file does not say.
+        communication: seconds in MPI.
+        elapsed: seconds in all.
+        user: seconds of processor time; 0 if the file does not say.
+        system: seconds of it in the kernel; 0 if the file does not say.
+        memory: the most that was resident, bytes; 0 if the file does not say.
+
+    """
+
+    rank: int
+    host: str = ""
+    communication: float
+    elapsed: float
+    user: float = 0.0
+    system: float = 0.0
+    memory: float = 0.0
+
+
+class Section(Value, frozen=True, kw_only=True):
+    """A part of a profile that has a table of its own: a call site, a stack, a communicator size.
+
+    Args:
+        kind: `call site`, `call stack`, `communicator size`, `parent` or `on-node`.
+        name: such as the address, or the sizes.
+        time: in MPI, seconds.
+        routines: its rows.
+
+    """
+
+    kind: str
+    name: str
+    time: float
+    routines: tuple[Routine, ...] = ()
+
+
+class Profile(Value, frozen=True, kw_only=True, tag="profile"):
+    """What one rank spent in MPI, as IBM's mpitrace wrote it.
+
+    Args:
+        rank: whose file it is.
+        size: ranks of the job.
+        region: that was measured, such as `MPI_Init() to MPI_Finalize()`.
+        context: the name of the part of the program; empty if it is all of it.
+        routines: the flat profile.
+        distributions: a row per routine and size of message.
+        communication: seconds in MPI.
+        elapsed: seconds in all.
+        user: seconds of processor time.
+        system: seconds of it in the kernel.
+        memory: the most that was resident, bytes.
+        roles: `minimum`, `median`, `maximum`: those that this rank had in communication time.
+        sections: parts by call site, stack or communicator.
+        tasks: the table of all ranks, which only rank 0 writes.
+        complete: the totals are there.
+
+    """
+
+    rank: int = -1
+    size: int = 0
+    region: str = ""
+    context: str = ""
+    routines: tuple[Routine, ...] = ()
+    distributions: tuple[Routine, ...] = ()
+    communication: float = 0.0
+    elapsed: float = 0.0
+    user: float = 0.0
+    system: float = 0.0
+    memory: float = 0.0
+    roles: tuple[str, ...] = ()
+    sections: tuple[Section, ...] = ()
+    tasks: tuple[TaskTimes, ...] = ()
+    complete: bool = True
+
+
+Detail = Topology | PeerAccess | NcclLog | Profile
+
+
+class Parsed(Value, frozen=True, kw_only=True):
+    """What one run of one tool says.
+
+    Args:
+        format: the parser that read it.
+        title: what was run, such as `all_reduce` or `OSU MPI Latency Test v5.7.1`.
+        first: the number of its first line in the log, from 1.
+        measurements: its values, in common units.
+        definitions: of their metrics.
+        detail: what is no measurement.
+        notes: what a reader of the numbers must know.
+        failures: what the log itself says went wrong.
+
+    """
+
+    format: str
+    title: str = ""
+    first: int = 0
+    measurements: tuple[Measurement, ...] = ()
+    definitions: tuple[Definition, ...] = ()
+    detail: Detail | None = None
+    notes: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+class Unread(Value, frozen=True, kw_only=True):
+    """A line that no parser understood.
+
+    Args:
+        line: its number, from 1.
+        text: its beginning.
+
+    """
+
+    line: int
+    text: str
+
+
+class Reading(Value, frozen=True, kw_only=True):
+    """What a log says, whatever tools wrote it.
+
+    Args:
+        results: a run of a tool each, in the order of the log.
+        lines: that are not empty.
+        unread: how many of them nobody understood.
+        examples: the first of those.
+
+    """
+
+    results: tuple[Parsed, ...]
+    lines: int
+    unread: int
+    examples: tuple[Unread, ...] = ()

@@ -1,0 +1,1 @@
+"""Google Compute Engine: what the provider `gcp` is made of."""

@@ -1,0 +1,153 @@
+"""Accelerators: which there are, which machines have them, and which are no more."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from cluster.errors import SpecError
+from cluster.model import Value
+
+if TYPE_CHECKING:
+    from cluster.model import ClusterSpec
+
+WANTED = re.compile(r"([a-z0-9]+)(?::(\d{1,2}))?")
+
+
+class Accelerator(Value, frozen=True, kw_only=True):
+    """A kind of accelerator.
+
+    Args:
+        type: Google's name for it.
+        quota: Google's name for the limit of it.
+        machines: by how many, the machine type that has them, or that they are attached to.
+        attached: it is asked for beside the machine type, which does not come with it.
+        retired: the day on which Google took it away, if it did.
+
+    """
+
+    type: str
+    quota: str
+    machines: dict[int, str]
+    attached: bool = False
+    retired: str = ""
+
+
+def _on_n1(*counts: int) -> dict[int, str]:
+    return dict.fromkeys(counts, "n1-standard-8")
+
+
+KNOWN = {
+    "t4": Accelerator(
+        type="nvidia-tesla-t4", quota="NVIDIA_T4_GPUS", machines=_on_n1(1, 2, 4), attached=True
+    ),
+    "v100": Accelerator(
+        type="nvidia-tesla-v100",
+        quota="NVIDIA_V100_GPUS",
+        machines={**_on_n1(1, 2), 4: "n1-standard-16", 8: "n1-standard-32"},
+        attached=True,
+    ),
+    "l4": Accelerator(
+        type="nvidia-l4",
+        quota="NVIDIA_L4_GPUS",
+        machines={
+            1: "g2-standard-4",
+            2: "g2-standard-24",
+            4: "g2-standard-48",
+            8: "g2-standard-96",
+        },
+    ),
+    "a100": Accelerator(
+        type="nvidia-tesla-a100",
+        quota="NVIDIA_A100_GPUS",
+        machines={
+            1: "a2-highgpu-1g",
+            2: "a2-highgpu-2g",
+            4: "a2-highgpu-4g",
+            8: "a2-highgpu-8g",
+        },
+    ),
+    "h100": Accelerator(
+        type="nvidia-h100-80gb",
+        quota="NVIDIA_H100_GPUS",
+        machines={
+            1: "a3-highgpu-1g",
+            2: "a3-highgpu-2g",
+            4: "a3-highgpu-4g",
+            8: "a3-highgpu-8g",
+        },
+    ),
+    "k80": Accelerator(
+        type="nvidia-tesla-k80",
+        quota="NVIDIA_K80_GPUS",
+        machines=_on_n1(1, 2, 4, 8),
+        attached=True,
+        retired="2024-05-01",  # cloud.google.com/compute/docs/eol/k80-eol
+    ),
+}
+
+
+class Chosen(Value, frozen=True, kw_only=True):
+    """Accelerators of each machine.
+
+    Args:
+        kind: of them.
+        count: how many.
+
+    """
+
+    kind: Accelerator
+    count: int
+
+    @property
+    def machine(self) -> str:
+        """The machine type that is meant if nobody says."""
+        return self.kind.machines[self.count]
+
+
+def chosen(spec: ClusterSpec, *, allow_retired: bool) -> Chosen | None:
+    """Read which accelerators are asked for.
+
+    Args:
+        spec: what is asked.
+        allow_retired: what Google has taken away is asked for all the same.
+
+    Returns:
+        The accelerators of each machine; none, if none are asked for.
+
+    Raises:
+        SpecError: there are none such, or not any more.
+
+    """
+    if not spec.accelerator:
+        return None
+    match = WANTED.fullmatch(spec.accelerator.lower())
+    kind = KNOWN.get(match[1]) if match else None
+    if match is None or kind is None:
+        current = ", ".join(name for name, one in KNOWN.items() if not one.retired)
+        raise SpecError(
+            f"--accelerator {spec.accelerator} is not known.",
+            remedy=f"Write a kind and how many of them: --accelerator t4:1; there are: {current}",
+        )
+    count = int(match[2] or 1)
+    if kind.retired and not allow_retired:
+        raise _gone(spec, match[1], kind, count)
+    if count not in kind.machines:
+        raise SpecError(
+            f"No machine has {count} x {match[1]}.",
+            remedy=f"Ask for {', '.join(map(str, kind.machines))} of them.",
+        )
+    return Chosen(kind=kind, count=count)
+
+
+def _gone(spec: ClusterSpec, name: str, kind: Accelerator, count: int) -> SpecError:
+    zone = f" --zone {spec.zone}" if spec.zone else ""
+    command = f"cluster up {spec.name} --provider gcp --hosts {spec.hosts}{zone} --accelerator"
+    alike = min(count, max(KNOWN["t4"].machines))
+    return SpecError(
+        f"Google took its {name.upper()}s away on {kind.retired}.",
+        means="No request can bring one; nothing was asked for. Instead: T4 on N1, which is the "
+        "same shape; L4 on G2; A100 on A2, which can also be placed close together (--placement).",
+        remedy=f"Type: {command} t4:{alike}\nA private cloud that still has them: "
+        "--option allow_retired=1",
+    )

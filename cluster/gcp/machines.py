@@ -1,0 +1,86 @@
+"""What Google's API does not tell of machine types: placement, bandwidth, disks.
+
+Sources: cloud.google.com/compute/docs/general-purpose-machines, compute-optimized-machines,
+network-bandwidth, instances/placement-policies-overview.
+"""
+
+from __future__ import annotations
+
+import re
+
+from cluster.model import Link, Value
+
+GBIT = 1e9 / 8  # bytes per second
+NOT_COMPACT = ("e2", "f1", "g1", "m1", "m2", "m3", "n1", "t2a", "t2d")
+COMPACT = ("c2-standard-60", "c3-standard-176", "n2-standard-80", "h3-standard-88")
+TIER_1 = ("n2", "n2d", "c2", "c2d", "c3", "c3d", "m3", "n4", "z3")
+FEWEST_FOR_TIER_1 = 30  # vCPUs
+HYPERDISK = ("a4", "c4", "c4a", "c4d", "h4d", "m4", "n4", "x4")  # have no other disks
+
+
+class Rate(Value, frozen=True, kw_only=True):
+    """What machine types send to others of their network, in Gbit/s.
+
+    Args:
+        types: a pattern of their names.
+        usual: if nothing is asked for.
+        tier_1: with Tier_1 networking; 0, if there is none.
+
+    """
+
+    types: str
+    usual: float
+    tier_1: float = 0
+
+
+RATES = (
+    Rate(types=r"n2-standard-16", usual=32),
+    Rate(types=r"n2-standard-(32|48)", usual=32, tier_1=50),
+    Rate(types=r"n2-standard-64", usual=32, tier_1=75),
+    Rate(types=r"n2-standard-(80|96|128)", usual=32, tier_1=100),
+    Rate(types=r"n2d-standard-(96|128|224)", usual=32, tier_1=100),
+    Rate(types=r"c2-standard-60", usual=32, tier_1=100),
+    Rate(types=r"c3-standard-44", usual=32, tier_1=50),
+    Rate(types=r"c3-standard-88", usual=62, tier_1=100),
+    Rate(types=r"c3-standard-176", usual=100, tier_1=200),
+    Rate(types=r"h3-standard-88", usual=200),
+)
+
+
+def family(instance: str) -> str:
+    """Give the family of a machine type, such as `c2`."""
+    return instance.partition("-")[0]
+
+
+def is_compact(instance: str) -> bool:
+    """Tell whether machines of a type can be placed close together."""
+    return family(instance) not in NOT_COMPACT
+
+
+def has_tier_1(instance: str, cpus: int) -> bool:
+    """Tell whether a type has Tier_1 networking."""
+    return family(instance) in TIER_1 and cpus >= FEWEST_FOR_TIER_1
+
+
+def disk_type(instance: str) -> str:
+    """Give the kind of disk that a type boots from."""
+    return "hyperdisk-balanced" if family(instance) in HYPERDISK else "pd-balanced"
+
+
+def link_of(instance: str, mtu: int, *, tier_1: bool) -> Link | None:
+    """Tell what the network of a type can do.
+
+    Args:
+        instance: the type.
+        mtu: of its network.
+        tier_1: it has Tier_1 networking.
+
+    Returns:
+        The link; none if no figure is known for this type.
+
+    """
+    for rate in RATES:
+        if re.fullmatch(rate.types, instance):
+            gbit = (tier_1 and rate.tier_1) or rate.usual
+            return Link(rate=gbit * GBIT, mtu=mtu, source="Google's documentation of machine types")
+    return None

@@ -1,0 +1,191 @@
+"""What Google answers, as far as we look at it."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The base of every answer: what we do not look at is passed over."""
+
+
+class OperationError(Shape, frozen=True, kw_only=True):
+    """An error of an operation."""
+
+    code: str = ""
+    message: str = ""
+
+
+class OperationErrors(Shape, frozen=True, kw_only=True):
+    """All errors of an operation."""
+
+    errors: tuple[OperationError, ...] = ()
+
+
+class LocationStatus(Shape, frozen=True, kw_only=True):
+    """How many machines a zone gave."""
+
+    target_vm_count: int = 0
+    created_vm_count: int = 0
+
+
+class BulkStatus(Shape, frozen=True, kw_only=True):
+    """How many machines each zone gave."""
+
+    per_location_status: dict[str, LocationStatus] = {}
+
+
+class Operation(Shape, frozen=True, kw_only=True):
+    """What a call began."""
+
+    name: str
+    status: str = ""
+    zone: str = ""
+    region: str = ""
+    operation_type: str = ""
+    error: OperationErrors = OperationErrors()
+    instances_bulk_insert_operation_metadata: BulkStatus = BulkStatus()
+
+    @property
+    def done(self) -> bool:
+        """Whether it is over, well or not."""
+        return self.status == "DONE"
+
+    @property
+    def created(self) -> int:
+        """How many machines it made."""
+        zones = self.instances_bulk_insert_operation_metadata.per_location_status
+        return sum(status.created_vm_count for status in zones.values())
+
+
+class Thing(Shape, frozen=True, kw_only=True):
+    """Anything with a name; who made it is in its description."""
+
+    name: str
+    description: str = ""
+    zone: str = ""
+    region: str = ""
+
+
+class AccessConfig(Shape, frozen=True, kw_only=True):
+    """The way from outside to a network interface."""
+
+    nat_ip: str = msgspec.field(name="natIP", default="")
+
+
+class NetworkInterface(Shape, frozen=True, kw_only=True):
+    """A network interface."""
+
+    network_ip: str = msgspec.field(name="networkIP", default="")
+    access_configs: tuple[AccessConfig, ...] = ()
+
+
+class Attached(Shape, frozen=True, kw_only=True):
+    """Accelerators that a machine has beside those of its type."""
+
+    accelerator_type: str
+    accelerator_count: int
+
+
+class Scheduling(Shape, frozen=True, kw_only=True):
+    """How a machine was asked for."""
+
+    provisioning_model: str = ""
+
+
+class Instance(Thing, frozen=True, kw_only=True):
+    """A machine."""
+
+    id: str = ""
+    status: str = ""
+    status_message: str = ""
+    creation_timestamp: str = ""
+    machine_type: str = ""
+    network_interfaces: tuple[NetworkInterface, ...] = ()
+    guest_accelerators: tuple[Attached, ...] = ()
+    scheduling: Scheduling = Scheduling()
+
+    @property
+    def private(self) -> str:
+        """Its own address."""
+        return self.network_interfaces[0].network_ip if self.network_interfaces else ""
+
+    @property
+    def public(self) -> str:
+        """Its address for others; empty if it has none."""
+        nics = self.network_interfaces[:1]
+        return next((one.nat_ip for nic in nics for one in nic.access_configs), "")
+
+
+class Accelerator(Shape, frozen=True, kw_only=True):
+    """Accelerators that come with a machine type."""
+
+    guest_accelerator_type: str
+    guest_accelerator_count: int
+
+
+class MachineType(Thing, frozen=True, kw_only=True):
+    """A machine type, in one zone."""
+
+    guest_cpus: int
+    memory_mb: int = 0
+    architecture: str = "X86_64"
+    is_shared_cpu: bool = False
+    accelerators: tuple[Accelerator, ...] = ()
+
+
+class Image(Thing, frozen=True, kw_only=True):
+    """What a machine starts from; sizes are GiB.
+
+    Whose it is, an answer tells only within a URL; whoever asked fills it in.
+    """
+
+    project: str = ""
+    family: str = ""
+    architecture: str = "X86_64"
+    disk_size_gb: int = 0
+    creation_timestamp: str = ""
+    deprecated: dict[str, object] = {}
+
+
+class Network(Thing, frozen=True, kw_only=True):
+    """A virtual network."""
+
+    mtu: int = 1460
+
+
+class Firewall(Thing, frozen=True, kw_only=True):
+    """A firewall rule."""
+
+
+class Quota(Shape, frozen=True, kw_only=True):
+    """A limit of the project."""
+
+    metric: str
+    limit: float
+    usage: float = 0.0
+
+
+class Quotas(Shape, frozen=True, kw_only=True):
+    """A region, or the project: what has limits."""
+
+    quotas: tuple[Quota, ...] = ()
+
+
+class Attribute(Shape, frozen=True, kw_only=True):
+    """What the guest agent wrote."""
+
+    key: str
+    value: str
+
+
+class Attributes(Shape, frozen=True, kw_only=True):
+    """All of it."""
+
+    items: tuple[Attribute, ...] = ()
+
+
+class GuestAttributes(Shape, frozen=True, kw_only=True):
+    """An answer about what the guest agent wrote."""
+
+    query_value: Attributes = Attributes()

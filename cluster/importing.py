@@ -1,0 +1,181 @@
+"""A log to a run folder: what was read, and the log itself without its secrets."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster import runs
+from cluster.errors import ParseError, SpecError
+from cluster.model import ClusterSpec, Measurement, Record, Value
+from cluster.reading import read
+from cluster.redaction import redacted
+from cluster.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import BinaryIO
+
+    from cluster.foreign import Parsed, Reading
+
+STDIN = "-"
+NAME = "imported"
+PORTION = 1 << 20  # bytes read at a time
+
+
+class Imported(Value, frozen=True, kw_only=True):
+    """A run that was made of logs.
+
+    Args:
+        folder: of the run.
+        readings: what each log says, in the order they were named.
+
+    """
+
+    folder: Path
+    readings: tuple[Reading, ...]
+
+    @property
+    def results(self) -> tuple[Parsed, ...]:
+        """All results of all logs."""
+        return tuple(result for reading in self.readings for result in reading.results)
+
+
+def import_logs(
+    files: Sequence[str],
+    where: Path,
+    *,
+    name: str = NAME,
+    format_: str = "",
+    stdin: BinaryIO | None = None,
+) -> Imported:
+    """Make a run folder of logs.
+
+    Args:
+        files: their paths; `-` is standard input.
+        where: all runs are.
+        name: under which the run is kept, as that of a cluster.
+        format_: the parser to use; those that recognise the logs, if empty.
+        stdin: what `-` means.
+
+    Returns:
+        The run, with all that was read.
+
+    Raises:
+        SpecError: a file cannot be read, or there is no such parser.
+        ParseError: nothing in a log was understood; then there is no run.
+
+    """
+    spec = ClusterSpec(name=name, provider=NAME, hosts=1)
+    at = time.time()
+    folder = runs.create(where, name, "log", at)
+    try:
+        readings = tuple(_read(file, folder / runs.RAW, format_, stdin) for file in files)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    imported = Imported(folder=folder, readings=readings)
+    runs.append(folder, _distinct(imported.results))
+    runs.write(folder, _record(imported, spec, at))
+    return imported
+
+
+def _read(file: str, raw: Path, format_: str, stdin: BinaryIO | None) -> Reading:
+    """Read a log, and keep it."""
+    raw.mkdir(exist_ok=True)
+    stem = "stdin" if file == STDIN else Path(file).name
+    place = next(p for p in _places(raw, stem) if not p.exists())
+    try:
+        with place.open("xb") as out:
+            return read(_kept(redacted(_chunks(file, stdin)), out), format_)
+    except ParseError as error:
+        raise ParseError(f"{file}: {error.what}", line=error.line, remedy=error.remedy) from error
+
+
+def _places(raw: Path, stem: str) -> Iterator[Path]:
+    yield raw / stem
+    number = 2
+    while True:
+        yield raw / f"{stem}.{number}"
+        number += 1
+
+
+def _chunks(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
+    if file == STDIN:
+        source = stdin or sys.stdin.buffer
+        while chunk := source.read(PORTION):
+            yield chunk
+        return
+    try:
+        with Path(file).open("rb") as opened:
+            while chunk := opened.read(PORTION):
+                yield chunk
+    except OSError as error:
+        raise SpecError(
+            f"{file} cannot be read: {error.strerror}.",
+            remedy="Name a file, or - for standard input.",
+        ) from error
+
+
+def _kept(chunks: Iterable[bytes], out: BinaryIO) -> Iterator[bytes]:
+    for chunk in chunks:
+        out.write(chunk)
+        yield chunk
+
+
+def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
+    """Number the runs of a tool that measured the same thing again: they are no one series."""
+    keys = Counter(m.key for result in results for m in result.measurements)
+    seen: Counter[object] = Counter()
+    for result in results:
+        for m in result.measurements:
+            seen[m.key] += 1
+            if keys[m.key] == 1:
+                yield m
+            else:
+                yield Measurement(
+                    metric=m.metric,
+                    definition=m.definition,
+                    unit=m.unit,
+                    params={**m.params, "part": seen[m.key]},
+                    rank=m.rank,
+                    host=m.host,
+                    values=m.values,
+                    bytes=m.bytes,
+                    complete=m.complete,
+                )
+
+
+def _record(imported: Imported, spec: ClusterSpec, at: float) -> Record:
+    results = imported.results
+    failures = [f"{result.title}: {text}" for result in results for text in result.failures]
+    formats = dict.fromkeys(result.format for result in results)
+    definitions = {d.id: d for result in results for d in result.definitions}
+    return Record(
+        id=imported.folder.name,
+        benchmark="+".join(formats),
+        status="failed" if failures else "done",
+        at=at,
+        spec=spec,
+        argv=tuple(sys.argv),
+        definitions=definitions,
+        notes=tuple(dict.fromkeys(_notes(imported))),
+        reason="; ".join(failures[:3]),
+        software=__version__,
+    )
+
+
+def _notes(imported: Imported) -> Iterator[str]:
+    for result in imported.results:
+        yield from (f"{result.title}: {note}" for note in result.notes)
+    for reading in imported.readings:
+        if reading.unread:
+            first = reading.examples[0]
+            yield (
+                f"{reading.unread} of {reading.lines} lines were not understood; the first is "
+                f"line {first.line}: {first.text[:60]!r}"
+            )

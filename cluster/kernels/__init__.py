@@ -1,0 +1,228 @@
+"""Timed loops in C: compiled on the host for the MPI that runs there, and called through ctypes.
+
+Set-up, progress and files stay in Python. Where there is no compiler, mpi4py's loops do the same
+work, slower for small messages; which of them ran is in the definition of every value.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from cluster.errors import ClusterError
+
+if TYPE_CHECKING:
+    from cluster.model import Definition
+    from cluster.rank import Rank
+
+Choice = Literal["auto", "c", "python"]
+
+FOLDER = "kernels"  # in the machine's folder, beside those of its jobs
+FLAGS = ("-O2", "-shared", "-fPIC")  # no -march: hosts may share a folder and differ in processors
+TIMEOUT = 60.0  # seconds; a second or two is usual
+CLOCK = (
+    "clock_gettime(CLOCK_MONOTONIC) of the rank that took the value; round trips that follow one "
+    "another share a reading"
+)
+LOG = "kernel.{rank}.log"  # in the job's folder: the command, the compiler, what it said
+
+
+class NotBuiltError(Exception):
+    """There is no kernel, and this is why."""
+
+
+def in_c(definition: Definition) -> Definition:
+    """Give the definition of a metric whose timed loop runs in C.
+
+    Args:
+        definition: of the same metric, timed by mpi4py's loop.
+
+    Returns:
+        Its definition, with an id of its own.
+
+    """
+    return msgspec.structs.replace(definition, clock=CLOCK, kernel="C")
+
+
+def either(definitions: tuple[Definition, ...], choice: Choice) -> tuple[Definition, ...]:
+    """Give the definitions under which values may be recorded.
+
+    Args:
+        definitions: of the metrics, timed by mpi4py's loops.
+        choice: of what runs them.
+
+    Returns:
+        Those in C, those as given, or both, if the hosts decide.
+
+    """
+    compiled = tuple(map(in_c, definitions)) if choice != "python" else ()
+    return (*compiled, *(definitions if choice != "c" else ()))
+
+
+def load(rank: Rank, name: str, choice: Choice) -> ctypes.CDLL | None:
+    """Compile a kernel on every host, unless it is there already, and load it on every rank.
+
+    Args:
+        rank: each of them calls this.
+        name: of the source in this folder, without its `.c`.
+        choice: `c` insists; `python` does nothing; `auto` takes C where all ranks can.
+
+    Returns:
+        The library on every rank, or none on all of them; then a note says why.
+
+    Raises:
+        ClusterError: it cannot be had, and was insisted on.
+
+    """
+    if choice == "python":
+        return None
+    library, why = _loaded(rank, name)
+    reasons = [reason for reason in rank.comm.allgather(why) if reason]
+    if not reasons:
+        return library
+    if choice == "c":
+        raise ClusterError(
+            f"The C kernel could not be had: {reasons[0]}",
+            remedy="Install a C compiler there: sudo apt-get install gcc libc6-dev. "
+            "Or leave it out: --kernel python",
+        )
+    rank.note(
+        f"The timed loops ran in Python, not in C: {reasons[0]} Small messages take longer so, and "
+        "are not to be compared with those that C timed."
+    )
+    return None
+
+
+def _loaded(rank: Rank, name: str) -> tuple[ctypes.CDLL | None, str]:
+    """Let one rank of each host compile; give the library, or why there is none."""
+    from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
+
+    host = rank.comm.Split_type(MPI.COMM_TYPE_SHARED)
+    path: Path | None = None
+    why = ""
+    if host.Get_rank() == 0:
+        try:
+            path = _built(name, Path.cwd().parent / FOLDER, Path(LOG.format(rank=rank.number)))
+        except NotBuiltError as error:
+            why = f"{platform.node()}: {error}"
+    rank.meet()  # a compiler takes a while, and needs a core
+    path, why = host.bcast((path, why))
+    host.Free()
+    if path is None:
+        return None, why
+    try:
+        return _opened(path), ""
+    except NotBuiltError as error:
+        return None, f"{platform.node()}: {error}"
+
+
+def _built(name: str, folder: Path, log: Path) -> Path:
+    """Compile, or find what was compiled from the same source for the same MPI."""
+    from mpi4py import MPI  # noqa: PLC0415
+
+    mpicc = _mpicc()
+    sources = Path(__file__).parent
+    digest = hashlib.blake2s(digest_size=8)
+    for part in ((sources / f"{name}.c").read_bytes(), (sources / "kernel.h").read_bytes()):
+        digest.update(part)
+    words = (*FLAGS, mpicc, platform.machine(), MPI.Get_library_version())
+    digest.update("\n".join(words).encode())
+    target = folder / f"{name}-{digest.hexdigest()}.so"
+    about = target.with_suffix(".log")
+    try:
+        if not target.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            _compile([mpicc, *FLAGS, str(sources / f"{name}.c")], target, about)
+        shutil.copyfile(about, log)
+    except OSError as error:
+        raise NotBuiltError(f"{error.filename}: {error.strerror}.") from error
+    return target
+
+
+def _mpicc() -> str:
+    """Find the compiler of the MPI that runs: beside our Python, where that MPI's programs are."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    found = shutil.which("mpicc", path=path)
+    if found is None:
+        raise NotBuiltError("there is no mpicc.")
+    return found
+
+
+def _compile(words: list[str], target: Path, about: Path) -> None:
+    """Compile into a file that appears whole: other hosts may share the folder."""
+    with tempfile.TemporaryDirectory(dir=target.parent) as desk:
+        made = Path(desk, target.name)
+        argv = [*words, "-o", str(made)]
+        said = _run(argv)
+        version = _run([words[0], "--version"]).partition("\n")[0]
+        part = Path(desk, about.name)
+        part.write_text(f"{shlex.join(argv)}\n{version}\n{said}")
+        part.rename(about)
+        made.rename(target)
+
+
+def _run(argv: list[str]) -> str:
+    """Run the compiler; give what it said."""
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=TIMEOUT,
+        )
+    except subprocess.TimeoutExpired:
+        raise NotBuiltError(f"mpicc did not end within {TIMEOUT:g} s.") from None
+    if done.returncode != 0:
+        raise NotBuiltError(_reason(done.stderr))
+    return done.stdout + done.stderr
+
+
+def _reason(said: str) -> str:
+    """Find the words that say why, among the rules and blanks that Open MPI draws around them."""
+    lines = [line.strip() for line in said.splitlines()]
+    meaning = [line for line in lines if line and not line.startswith("---")]
+    errors = [line for line in meaning if "error" in line]
+    words = " ".join(errors[:1] or meaning[:2]) or "it failed, and said nothing"
+    return f"mpicc: {words.rstrip('.')}."
+
+
+def _opened(path: Path) -> ctypes.CDLL:
+    """Load a library, and refuse one that found another MPI than mpi4py has."""
+    from mpi4py import MPI  # noqa: PLC0415
+
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise NotBuiltError(f"{error}.") from error
+    if library.kernel_handle() != MPI._sizeof(MPI.Comm):  # noqa: SLF001 - made for this use
+        raise NotBuiltError("mpicc belongs to another MPI than the one that runs.")
+    return library
+
+
+def address(thing: object) -> int:
+    """Give the address of a handle of mpi4py, as C takes it.
+
+    Args:
+        thing: a communicator or a datatype; it must live as long as the address is used.
+
+    Returns:
+        The address.
+
+    """
+    from mpi4py import MPI  # noqa: PLC0415
+
+    return MPI._addressof(thing)  # noqa: SLF001

@@ -1,0 +1,311 @@
+"""What a log is before it has a format: clean lines, and JSON documents between them.
+
+Logs reach us through launchers, terminals, e-mail and editors. What those add (colours, carriage
+returns, `[1,0]<stdout>:`, `> `, line numbers, time stamps) is taken away here, so that no parser
+needs to know of it. Nothing here does I/O: bytes come in, in any portions.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from cluster.model import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+LONGEST = 8192  # characters of a line that a parser is shown; a line of no tool is longer
+PORTION = 1 << 20  # characters handled at once; binary data without a newline is cut there
+UTF8 = "utf-8-sig"
+SAMPLE = 64  # lines at the head of a portion that show what stands before each line
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\^_])")
+# Open MPI and Horovod tag streams (Open MPI 5 also names the job), torchrun and PyTorch tag ranks.
+_TAGS = re.compile(
+    r"^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4} ?)?\[(?:[^\]\s]{0,200}@)?\d+(?:,\d+)?\]"
+    r"<std(?:out|err|diag)>: ?|^\[(?:default|rank)\d+\]: ?",
+    re.MULTILINE,
+)
+_TAG_WORDS = ("<stdout>:", "<stderr>:", "<stddiag>:", "[default", "[rank")
+_NUMBERED = re.compile(r"^[ \t]*(\d{1,9})(?:[:|)\t]|(?=$)|(?= +))", re.MULTILINE)
+# What may stand before every line; it must do so before most of them to be taken away.
+_HABITS = (
+    re.compile(r"^(?:[ \t]*>)+ ?", re.MULTILINE),  # quoted in a mail
+    re.compile(
+        r"^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]? ", re.MULTILINE
+    ),
+    re.compile(r"^ {0,5}\d{1,6}: ", re.MULTILINE),  # srun --label
+    # MPICH and Intel MPI label so; iperf's stream ids look alike, but times follow them
+    re.compile(r"^\[\d{1,6}\] (?! *(?:[\d.]+ ?- ?[\d.]+ |local |ID|connected))", re.MULTILINE),
+)
+_OPENING = re.compile(r"^[ \t]*\{[ \t]*(?=\n|\"|\}|$)", re.MULTILINE)
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_JSON_LINE = re.compile(r"[ \t]*[]\"{}\[\d,tfn-]")
+
+
+class Lines(Value, frozen=True, kw_only=True):
+    """Some lines of a log, clean.
+
+    Args:
+        first: the number of the first of them in the log, from 1.
+        text: of all of them, each with a newline at its end but perhaps the last.
+
+    """
+
+    first: int
+    text: str
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the last line has no end: these are the last lines of the log."""
+        return not self.text.endswith("\n")
+
+
+class Document(Value, frozen=True, kw_only=True):
+    """A JSON object that stands on lines of its own.
+
+    Args:
+        first: the number of its first line in the log, from 1.
+        text: from its opening brace on.
+        complete: its closing brace is there.
+
+    """
+
+    first: int
+    text: str
+    complete: bool = True
+
+
+def pieces(chunks: Iterable[bytes]) -> Iterator[Lines | Document]:
+    """Split a log into clean lines and JSON documents.
+
+    Args:
+        chunks: its bytes, in portions of any size.
+
+    Yields:
+        Its pieces, in order; a document is kept whole, lines come as they are there.
+
+    """
+    splitter = _Splitter()
+    for text in _portions(decoded(chunks)):
+        yield from splitter.feed(_clean(text))
+    yield from splitter.end()
+
+
+def decoded(chunks: Iterable[bytes]) -> Iterator[str]:
+    """Decode UTF-8, or UTF-16 as Windows writes it; what is neither is replaced.
+
+    Args:
+        chunks: of bytes.
+
+    Yields:
+        Text.
+
+    """
+    decoder = None
+    for chunk in chunks:
+        if decoder is None:
+            decoder = codecs.getincrementaldecoder(_encoding(chunk))("replace")
+        yield decoder.decode(chunk)
+    if decoder is not None:
+        yield decoder.decode(b"", final=True)
+
+
+def as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Give a log in UTF-16 as one in UTF-8, and any other as it is.
+
+    Args:
+        chunks: its bytes.
+
+    Yields:
+        Bytes.
+
+    """
+    encoding = ""
+    decoder = None
+    for chunk in chunks:
+        if not encoding:
+            encoding = _encoding(chunk)
+            if encoding != UTF8:
+                decoder = codecs.getincrementaldecoder(encoding)("replace")
+        yield decoder.decode(chunk).encode() if decoder else chunk
+
+
+def _encoding(head: bytes) -> str:
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    even, odd = head[:256:2], head[1:256:2]
+    if odd and odd.count(0) > len(odd) // 2 and not even.count(0):
+        return "utf-16-le"
+    return UTF8
+
+
+def _portions(texts: Iterable[str]) -> Iterator[str]:
+    """Make portions that end at newlines; a line that gets too long is cut, unless it is JSON."""
+    waiting: list[str] = []
+    size = 0
+    for text in texts:
+        waiting.append(text)
+        size += len(text)
+        if size < PORTION or ("\n" not in text and waiting[0].lstrip().startswith("{")):
+            continue
+        head, newline, rest = "".join(waiting).rpartition("\n")
+        yield head + newline or rest
+        waiting = [rest] if newline else []
+        size = sum(map(len, waiting))
+    if size:
+        yield "".join(waiting)
+
+
+def _clean(text: str) -> str:
+    """Take away what terminals, launchers, mails and editors added."""
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
+    if "\r" in text:
+        text = _returned(text.replace("\r\n", "\n"))
+    if "\u00a0" in text:  # web pages
+        text = text.replace("\u00a0", " ")
+    if any(word in text for word in _TAG_WORDS):
+        text = _TAGS.sub("", text)
+    return _unlabelled(text)
+
+
+def _returned(text: str) -> str:
+    """Give what a terminal showed of progress bars: what came last. Old Macs end lines so."""
+    if "\n" not in text:
+        return text.replace("\r", "\n")
+    return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
+
+
+def _unlabelled(text: str) -> str:
+    head = text.split("\n", SAMPLE)[:SAMPLE]
+    head = [line for line in head if line.strip()]
+    if _is_numbered(head):
+        text = _NUMBERED.sub("", text)
+        head = [_NUMBERED.sub("", line) for line in head]
+    for habit in _HABITS:
+        having = sum(habit.match(line) is not None for line in head)
+        if having * 2 > len(head):
+            text = habit.sub("", text)
+            head = [habit.sub("", line) for line in head]
+    return text
+
+
+def _is_numbered(head: list[str]) -> bool:
+    """Tell whether an editor or `grep -n` put a number before each line.
+
+    Such numbers rise by one, and the lines behind them are not all numbers: the rows of a table
+    whose first column counts are no numbered lines.
+    """
+    found = [_NUMBERED.match(line) for line in head]
+    numbers = [int(match[1]) for match in found if match]
+    if len(numbers) < max(3, len(head)):
+        return False
+    rising = all(b - a == 1 for a, b in pairwise(numbers))
+    separated = all(m and m[0][-1:] in ":|)\t" for m in found)
+    behind = [_NUMBERED.sub("", line, count=1).strip() for line in head]
+    wordy = sum(not rest[:1].isdigit() for rest in behind if rest) * 2 > len(behind)
+    return rising and (separated or (numbers[0] == 1 and wordy))
+
+
+class _Splitter:
+    """Finds JSON documents in text that comes in portions.
+
+    A document begins with a line that is an opening brace, alone or before a quote. It ends on
+    that line, or with the closing brace that is indented alike. Any other line that is indented
+    no deeper shows that its end was lost. Where all indentation was lost, braces are counted.
+    """
+
+    def __init__(self) -> None:
+        self._line = 1  # number of the line that comes next
+        self._parts: list[str] = []  # of the open document
+        self._indent = 0  # of its braces
+        self._depth = 0  # braces open, in a document without indentation; 0 in one with it
+
+    def feed(self, text: str) -> Iterator[Lines | Document]:
+        """Split the next portion."""
+        at = 0
+        while at < len(text):
+            if self._parts:
+                end, closed = self._end(text, at)
+                self._parts.append(text[at:end])
+                at = end
+                if closed is not None:
+                    yield self._document(complete=closed)
+                continue
+            match = _OPENING.search(text, at) if "{" in text else None
+            start = match.start() if match else len(text)
+            if start > at:
+                yield self._lines(text[at:start])
+            at = self._open(text, start)
+
+    def end(self) -> Iterator[Document]:
+        """Give what is still open."""
+        if self._parts:
+            yield self._document(complete=_is_balanced("".join(self._parts)))
+
+    def _open(self, text: str, start: int) -> int:
+        end = _line_end(text, start)
+        if start < end:
+            line = text[start:end]
+            self._parts = [line]
+            self._indent = len(line) - len(line.lstrip(" \t"))
+            self._depth = 0
+        return end
+
+    def _end(self, text: str, at: int) -> tuple[int, bool | None]:
+        """Find where the open document ends: whether with its brace; none if it goes on."""
+        if len(self._parts) == 1:
+            if _is_balanced(self._parts[0]):
+                return at, True
+            shallow = re.compile(f"[ \t]{{0,{self._indent}}}(?=[^\\s}}])").match(text, at)
+            if shallow and _JSON_LINE.match(text, at):
+                self._depth = 1
+        if self._depth:
+            return self._counted(text, at)
+        pattern = re.compile(f"[ \t]{{0,{self._indent}}}(?=[^\\s])")
+        match = pattern.match(text, at) or re.compile("\n" + pattern.pattern).search(text, at)
+        if match is None:
+            return len(text), None
+        if text[match.end()] == "}":
+            return _line_end(text, match.end()), True
+        return at if match.start() == at else match.start() + 1, False
+
+    def _counted(self, text: str, at: int) -> tuple[int, bool | None]:
+        while at < len(text):
+            end = _line_end(text, at)
+            line = text[at:end]
+            if line.strip() and not _JSON_LINE.match(line):
+                return at, False
+            self._depth += line.count("{") - line.count("}")
+            at = end
+            if self._depth <= 0:
+                return at, True
+        return at, None
+
+    def _lines(self, text: str) -> Lines:
+        lines = Lines(first=self._line, text=text)
+        self._line += text.count("\n")
+        return lines
+
+    def _document(self, *, complete: bool) -> Document:
+        text = "".join(self._parts)
+        document = Document(first=self._line, text=text, complete=complete)
+        self._line += text.count("\n")
+        self._parts = []
+        return document
+
+
+def _line_end(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end + 1
+
+
+def _is_balanced(text: str) -> bool:
+    """Tell whether all braces are closed; those in strings count only if they must."""
+    if text.count("{") != text.count("}"):
+        text = _STRING.sub("", text)
+    return text.count("{") == text.count("}")

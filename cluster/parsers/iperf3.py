@@ -1,0 +1,328 @@
+"""iperf3: JSON (`-J`), several documents in one file too, and text.
+
+GBytes are 2**30 bytes and Gbits 1e9 bits. The figure is the receiver's, of all streams together;
+the sender's counts what its kernel took.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from cluster.model import Definition
+from cluster.parsers import GIB, KIB, MIB, Parser, Sheet, number
+
+if TYPE_CHECKING:
+    from cluster.foreign import Parsed
+    from cluster.model import Scalar
+
+ONLY_SENT = "there is only the sender's figure: some of its bytes may not have arrived"
+
+_iperf = partial(
+    Definition,
+    benchmark="iperf3",
+    clock="iperf3's own, on the host that counted",
+    synchronisation="the sender begins when the receiver listens",
+    warm_up="the seconds of --omit are not counted; none unless said otherwise",
+    unit="B/s",
+    better="higher",
+)
+RECEIVED = _iperf(
+    metric="received",
+    what="bytes that the receiver took, all streams together, over its seconds; printed in bit/s",
+    aggregation="all ranks",
+    flow="one way",
+)
+SENT = _iperf(
+    metric="sent",
+    what="bytes that the sender's kernel took, all streams together, over its seconds; in bit/s",
+    aggregation="all ranks",
+    flow="one way",
+)
+INTERVAL = _iperf(
+    metric="interval",
+    what="bytes of each interval, all streams together, over its seconds, on the side that wrote "
+    "the log; omitted intervals are left out",
+    aggregation="all ranks",
+    flow="one way",
+)
+LOST = _iperf(
+    metric="lost",
+    unit="%",
+    better="lower",
+    what="UDP datagrams that did not arrive, in percent of those sent",
+    aggregation="all ranks",
+)
+JITTER = _iperf(
+    metric="jitter",
+    unit="s",
+    better="lower",
+    what="jitter of UDP datagrams (RFC 1889); printed in ms",
+    aggregation="all ranks",
+)
+
+BITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+BYTES = {"": 1.0, "K": KIB, "M": MIB, "G": GIB, "T": 2.0**40}
+_PREFIX = r"([KMGT]?)"
+_LINE = re.compile(
+    r"\s*\[\s*(SUM|\d+)\](?:\[(TX|RX)-[CS]\])?\s+([\d.]+)\s*-\s*([\d.]+)\s+sec\s+"
+    rf"([\d.]+)\s+{_PREFIX}Bytes\s+([\d.]+)\s+{_PREFIX}(bits|Bytes)/sec(.*)"
+)
+_UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
+_ROLE = re.compile(r"\b(sender|receiver)\s*$")
+_HEAD = re.compile(r"\s*(?:Connecting to host|Accepted connection from|Reverse mode,|iperf 3\.)")
+_KNOWN = re.compile(
+    r"\s*(?:- -|-{10,}|\[ *ID\]|\[ *\d+\](?:\[[TR]X-[CS]\])? +local .* connected to |"
+    r"Server listening on \d|iperf Done|Test Complete|"
+    r"CPU Utilization|Control connection MSS|Time:|Cookie:|TCP MSS|Starting Test|snd_tcp|rcv_tcp|"
+    r"Linux \S+ \d|Cookie)"
+)
+_ERROR = re.compile(r"\s*(?:iperf3: )?((?:error - |interrupt - ).*|unable to .*)")
+
+
+class Iperf3(Parser):
+    """iperf3: the receiver's figure, in bits per second; its GBytes are 2**30 bytes."""
+
+    marks: ClassVar[tuple[str, ...]] = (
+        *("iperf3", "iperf 3.", "Connecting to host", "Accepted connection from", "sum_received"),
+        *("test_start", '"intervals"', "receiver"),
+    )
+    definitions: ClassVar[tuple[Definition, ...]] = (RECEIVED, SENT, INTERVAL, LOST, JITTER)
+
+    def __init__(self) -> None:
+        """Begin outside any test."""
+        self._parsed: list[Parsed] = []
+        self._text: _Text | None = None
+
+    def take(self, line: str, number: int) -> bool:
+        """Read a line of the text form."""
+        if _HEAD.match(line):
+            if self._text is None or self._text.is_begun:
+                self._close()
+                self._text = _Text(number)
+            return True
+        error = _ERROR.match(line)
+        if error:
+            self._open(number).fail(error[1])
+            return True
+        match = _LINE.match(line)
+        if match is None:
+            return self._text is not None and _KNOWN.match(line) is not None
+        if self._text is None and not _ROLE.search(line):
+            return False  # a line of iperf2 has no role, and a log of iperf3 has a head
+        return self._open(number).row(match)
+
+    def take_document(self, text: str, number: int) -> bool:
+        """Read a document of `-J`."""
+        try:
+            document = msgspec.json.decode(text, type=_Document)
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            return self._torn(text, number)
+        if not document.is_any:
+            return False
+        sheet = Sheet("iperf3", number, document.title)
+        document.fill(sheet)
+        self._parsed.append(sheet.parsed())
+        return True
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per test."""
+        self._close()
+        return tuple(self._parsed)
+
+    def _torn(self, text: str, number: int) -> bool:
+        """Say of a document without an end that it is one: its totals are lost."""
+        if '"test_start"' not in text and '"intervals"' not in text:
+            return False
+        sheet = Sheet("iperf3", number, "iperf3")
+        sheet.fail("the JSON document is broken or cut off: there are no totals")
+        self._parsed.append(sheet.parsed())
+        return True
+
+    def _open(self, number: int) -> _Text:
+        if self._text is None:
+            self._text = _Text(number)
+        return self._text
+
+    def _close(self) -> None:
+        if self._text is not None:
+            self._parsed.append(self._text.parsed())
+            self._text = None
+
+
+class _Text:
+    """One test in the text form."""
+
+    def __init__(self, first: int) -> None:
+        self._sheet = Sheet("iperf3", first, "iperf3")
+        # (role, way) -> the totals of streams, and of [SUM]
+        self._totals: dict[tuple[str, str], dict[str, float]] = {}
+        self._streams: dict[str, None] = {}
+        self.is_begun = False
+
+    def fail(self, text: str) -> None:
+        self.is_begun = True
+        self._sheet.fail(text)
+
+    def row(self, match: re.Match[str]) -> bool:
+        stream, way, begin, end = match[1], match[2] or "", number(match[3]), number(match[4])
+        amount = number(match[7])
+        if begin is None or end is None or amount is None or end <= begin:
+            return False
+        self.is_begun = True
+        if stream != "SUM":
+            self._streams[stream] = None
+        scale = BITS[match[8]] / 8 if match[9] == "bits" else BYTES[match[8]]
+        role = _ROLE.search(match[10])
+        if role:
+            self._totals.setdefault((role[1], way), {})[stream] = amount * scale
+            self._udp(_UDP.match(match[10]), role[1])
+        return True
+
+    def _udp(self, udp: re.Match[str] | None, role: str) -> None:
+        if udp and role == "receiver":
+            self._sheet.add(JITTER, float(udp[1]) / 1e3)
+            self._sheet.add(LOST, 100 * int(udp[2]) / max(1, int(udp[3])))
+
+    def parsed(self) -> Parsed:
+        sheet = self._sheet
+        for (role, way), totals in self._totals.items():
+            streams = [name for name in self._streams if not way or name in totals]
+            params: dict[str, Scalar] = {"streams": max(1, len(streams))}
+            if way:
+                params["way"] = way
+            total = totals.get("SUM" if len(streams) > 1 else next(iter(totals)))
+            if total is not None:
+                sheet.add(RECEIVED if role == "receiver" else SENT, total, params)
+        if sheet.empty and self.is_begun:
+            sheet.fail("there are no totals: it was stopped, or the log is cut off")
+        if self._totals and "receiver" not in {role for role, _ in self._totals}:
+            sheet.note(ONLY_SENT)
+        return sheet.parsed()
+
+
+class _Sum(msgspec.Struct):
+    """A sum over streams."""
+
+    seconds: float = 0.0
+    bytes: float = 0.0
+    bits_per_second: float = 0.0
+    omitted: bool = False
+    jitter_ms: float | None = None
+    lost_percent: float | None = None
+
+    @property
+    def rate(self) -> float:
+        """Bytes per second."""
+        return self.bytes / self.seconds if self.seconds > 0 else self.bits_per_second / 8
+
+
+class _Interval(msgspec.Struct):
+    """One interval."""
+
+    sum: _Sum | None = None
+
+
+class _Udp(msgspec.Struct):
+    """What the end says of a stream of UDP."""
+
+    udp: _Sum | None = None
+
+
+class _End(msgspec.Struct):
+    """The end."""
+
+    streams: list[_Udp] = []
+    sum: _Sum | None = None
+    sum_sent: _Sum | None = None
+    sum_received: _Sum | None = None
+    sum_sent_bidir_reverse: _Sum | None = None
+    sum_received_bidir_reverse: _Sum | None = None
+
+
+class _TestStart(msgspec.Struct):
+    """What was asked."""
+
+    protocol: str = "TCP"
+    num_streams: int = 1
+    omit: float = 0
+    reverse: int = 0
+    bidir: int = 0
+
+
+class _Start(msgspec.Struct):
+    """The start."""
+
+    version: str = ""
+    connecting_to: dict[str, Any] | None = None
+    test_start: _TestStart | None = None
+
+
+class _Document(msgspec.Struct):
+    """What we read of a document."""
+
+    start: _Start | None = None
+    intervals: list[_Interval] | None = None
+    end: _End | None = None
+    error: str = ""
+    title_: str | None = msgspec.field(default=None, name="title")
+
+    @property
+    def is_any(self) -> bool:
+        return self.start is not None and (self.end is not None or bool(self.error))
+
+    @property
+    def title(self) -> str:
+        return (self.start.version if self.start else "") or "iperf3"
+
+    @property
+    def _test(self) -> _TestStart:
+        return (self.start and self.start.test_start) or _TestStart()
+
+    @property
+    def _sends(self) -> bool:
+        """Whether the side that wrote it sent."""
+        is_client = self.start is not None and self.start.connecting_to is not None
+        return is_client != bool(self._test.reverse)
+
+    def fill(self, sheet: Sheet) -> None:
+        """Give a sheet all of it."""
+        if self.error:
+            sheet.fail(self.error)
+        test = self._test
+        params: dict[str, Scalar] = {"protocol": test.protocol, "streams": test.num_streams}
+        if test.reverse:
+            params["reverse"] = 1
+        self._totals(sheet, params)
+        for interval in self.intervals or ():
+            if interval.sum is not None and interval.sum.seconds > 0 and not interval.sum.omitted:
+                sheet.add(INTERVAL, interval.sum.rate, params)
+        if sheet.empty and not self.error:
+            sheet.fail("nothing was transferred")
+
+    def _totals(self, sheet: Sheet, params: dict[str, Scalar]) -> None:
+        end = self.end or _End()
+        sent, received = end.sum_sent, end.sum_received
+        if (
+            sent is None and received is None
+        ):  # of UDP, old versions have one sum, of their own side
+            sent, received = (end.sum, None) if self._sends else (None, end.sum)
+        ways: tuple[tuple[Definition, _Sum | None, dict[str, Scalar]], ...] = (
+            (RECEIVED, received, {}),
+            (SENT, sent, {}),
+            (RECEIVED, end.sum_received_bidir_reverse, {"way": "back"}),
+            (SENT, end.sum_sent_bidir_reverse, {"way": "back"}),
+        )
+        for definition, total, way in ways:
+            if total is not None and total.rate > 0:
+                sheet.add(definition, total.rate, {**params, **way})
+        udp = end.sum if self._test.protocol == "UDP" else None
+        if udp is not None and udp.jitter_ms is not None:
+            sheet.add(JITTER, udp.jitter_ms / 1e3, params)
+        if udp is not None and udp.lost_percent is not None:
+            sheet.add(LOST, udp.lost_percent, params)
+        if received is None and sent is not None:
+            sheet.note(ONLY_SENT)

@@ -1,0 +1,70 @@
+"""What launchers and batch systems say of a job that failed.
+
+It holds no measurements. A log that holds such a line is the log of a failed job, whatever figures
+were printed before.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.parsers import Parser, Sheet
+
+if TYPE_CHECKING:
+    from cluster.foreign import Parsed
+    from cluster.model import Definition
+
+_FAILED = re.compile(
+    r".*(?:"
+    r"\bmpi(?:run|exec)(?:\.\w+)? (?:noticed that|detected that|was unable to)"
+    r"|\bprterun (?:noticed that|detected that|was unable to)"
+    r"|MPI_ABORT was invoked|= +BAD TERMINATION OF ONE OF YOUR APPLICATION"
+    r"|Primary job  ?terminated normally, but|ORTE was unable to|ORTE has lost communication"
+    r"|There are not enough slots available"
+    r"|\bsrun: error: |\bslurmstepd: error: |\bCANCELLED AT\b|DUE TO TIME LIMIT"
+    r"|=>> PBS: job killed|\bSegmentation fault\b|\bsegmentation violation\b|\bBus error\b"
+    r"|\*\*\* Process received signal \*\*\*|\bOut of memory: |\boom-kill\b|\bOOM ?Killed\b"
+    r"|: command not found\s*$|error while loading shared libraries: "
+    r"|ssh: connect to host \S+ port \d+: |Host key verification failed"
+    r"|Permission denied \(publickey|No such file or directory\s*$"
+    r"|ModuleNotFoundError: |ImportError: |RuntimeError: |MemoryError\b|ChildFailedError"
+    r"|Fatal error in (?:P?MPI_|internal_)|CUDA error: |CUDA out of memory"
+    r")"
+)
+MOST = 20  # lines that are kept
+
+
+class Job(Parser):
+    """The last words of mpirun, srun and PBS for a job that failed."""
+
+    marks: ClassVar[tuple[str, ...]] = (
+        *("noticed that", "detected that", "was unable to", "MPI_ABORT", "BAD TERMINATION"),
+        *("Primary job", "has lost communication", "not enough slots", "srun: error"),
+        *("slurmstepd", "CANCELLED AT", "TIME LIMIT", "job killed", "egmentation", "Bus error"),
+        *("received signal", "Out of memory", "oom-kill", "OOM", "command not found"),
+        *("shared libraries", "ssh: connect", "Host key verification", "Permission denied"),
+        *("No such file", "ModuleNotFoundError", "ImportError", "RuntimeError", "MemoryError"),
+        *("ChildFailedError", "Fatal error in", "CUDA error", "CUDA out of memory"),
+    )
+    definitions: ClassVar[tuple[Definition, ...]] = ()
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._sheet: Sheet | None = None
+        self._count = 0
+
+    def take(self, line: str, number: int) -> bool:
+        """Read a line that says that the job failed."""
+        if _FAILED.match(line) is None:
+            return False
+        if self._sheet is None:
+            self._sheet = Sheet("job", number, "the job")
+        if self._count < MOST:
+            self._sheet.fail(line.strip())
+        self._count += 1
+        return True
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give one result."""
+        return () if self._sheet is None else (self._sheet.parsed(),)

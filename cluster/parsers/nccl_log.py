@@ -1,0 +1,307 @@
+"""What NCCL says of its decisions with NCCL_DEBUG=INFO, versions 1.3 to today.
+
+It holds no measurements: rings, trees, channels, what carries data between which ranks, networks,
+GPUDirect, settings and warnings. Several ranks write at once, so lines may be torn: such lines are
+counted, and what can still be read of them is read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.foreign import NcclEdge, NcclLog, NcclRank, NcclTree, Setting
+from cluster.parsers import Parser, Sheet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from cluster.foreign import Parsed
+    from cluster.model import Definition
+
+INFO = "NCCL INFO "
+MOST = 200  # warnings that are kept
+MOST_SEEN = 100_000  # messages that are remembered, for they come again
+
+_EDGE = re.compile(
+    r"\w+ (\d{1,4})(?:/\d+)? : (\d{1,7})(?:\[\w+\])?(?: -> (\d{1,7})(?:\[\w+\])?)?"
+    r"(?: \[(?:send|receive)\])? via (.+)"
+)
+_VIA = re.compile(
+    r"(?:P2P/(?:IPC|direct pointer|CUMEM|MNNVL|indirect/\d+\[\w+\])"
+    r"|SHM(?:/direct|/CE){0,2}|direct shared memory|NVLS"
+    r"|(?:COLL)?NET/[A-Za-z][\w.-]*(?: [A-Z][\w.-]*)?(?:/\d+(?:\(\d+\))?)?)"
+    r"(?:/CE|/read|/GDRDMA(?:\(PCI\))?|/Shared)*"
+)
+_RING = re.compile(r"\w+ (\d{1,4})(?:/(\d+))? :((?:\s+\d{1,7})+)\s*$")
+_TREE = re.compile(r"\[(\d{1,4})\] (-?\d+(?:/-?\d+)*)->(-?\d+)->(-?\d+(?:/-?\d+)*)")
+_COMM = re.compile(
+    r"comm (?:0x)?\w+ rank (\d{1,7}) n[rR]anks (\d{1,7})(?: nNodes (\d{1,7}))?"
+    r"(?:.{0,40}?cudaDev (\d{1,4}))?(?:.{0,40}?busId (\w+))?"
+)
+_PREFIX = re.compile(r"(\S+?):\d+:\d+ \[(\d+)\]")
+_NETWORK = re.compile(r"NET/([A-Za-z][\w. -]*?) ?: Using (.*)")
+_INTERFACE = re.compile(r"\[\d+\](\S+)")
+_CHANNELS = re.compile(r"(\d{1,4}) coll channels,(?: \d+ \w+ channels,)*? (\d{1,4}) p2p channels\b")
+_SETTING = re.compile(r"(NCCL_\w+) set by environment to (\S+?)\.?\s*$")
+_VERSION = re.compile(r"NCCL version ([\w.+-]+)")
+_WARNING = re.compile(r"NCCL WARN (.*)")
+_OLDEST = re.compile(r".*\brank access (\d{1,7}) -> (\d{1,7}) via (.+)")
+_SERIOUS = re.compile(
+    r"fail|error|time(?:d )?-?out|refused|unhandled|mismatch|invalid|abort|closed|unable|cannot"
+    r"|could not|no such|unreachable",
+    re.IGNORECASE,
+)
+
+
+_MESSAGE = re.compile(f"{INFO}(.*)")
+COMM = "comm 0x"  # messages whose prefix, with the host, matters
+
+
+class NcclDebug(Parser):
+    """NCCL_DEBUG=INFO: transports, rings, trees, networks, settings, warnings."""
+
+    marks: ClassVar[tuple[str, ...]] = ("NCCL INFO", "NCCL WARN", "NCCL version", "rank access")
+    definitions: ClassVar[tuple[Definition, ...]] = ()
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._first = 0
+        self._edges: dict[tuple[str, str | None, str], int] = {}  # to a bit per channel
+        self._vias: set[str] = set()  # that were found to be whole
+        self._rings: dict[int, tuple[int, ...]] = {}
+        self._seen: set[str] = set()  # messages that were read
+        self._trees: dict[tuple[str, str], tuple[str, str]] = {}
+        self._size = 0  # of the largest communicator
+        self._ranks: dict[int, NcclRank] = {}  # of it
+        self._nodes: dict[int, int] = {}  # by size
+        self._channels = self._p2p_channels = 0
+        self._communicators = self._torn = 0
+        self._connected = False
+        self._versions: dict[str, None] = {}
+        self._networks: dict[str, None] = {}
+        self._interfaces: dict[str, None] = {}
+        self._settings: dict[str, str] = {}
+        self._warnings: dict[str, None] = {}
+        self._words: dict[str, Callable[[str], None]] = {
+            "Channel": self._link,
+            "Ring": self._link,
+            "Coll": self._link,
+            "Trees": self._tree,
+            "Using": self._using,
+            "Connected": self._connect,
+        }
+
+    def take(self, line: str, number: int) -> bool:
+        """Read a line."""
+        at = line.find(INFO)
+        if at < 0:
+            return self._other(line, number)
+        self._first = self._first or number
+        message = line[at + len(INFO) :]
+        if COMM in message:
+            self._comm(message, line[:at])
+        self._new((message,))
+        return True
+
+    def skim(self, text: str, number: int) -> tuple[str, int]:
+        """Take what NCCL says of no one rank: ranks and communicators repeat it, read it once."""
+        lines = text.split("\n")
+        rest = ["" if INFO in line and COMM not in line else line for line in lines]
+        taken = rest.count("") - lines.count("")
+        if taken:
+            self._first = self._first or number + next(
+                at for at, (old, new) in enumerate(zip(lines, rest, strict=True)) if old != new
+            )
+            self._new(dict.fromkeys(_MESSAGE.findall(text)))
+        return "\n".join(rest), taken
+
+    def _new(self, messages: Iterable[str]) -> None:
+        """Read the messages that have not come before."""
+        for message in [message for message in messages if message not in self._seen]:
+            handler = self._words.get(message[: message.find(" ")], self._rare)
+            handler(message)
+            self._seen.add(message)
+        if len(self._seen) > MOST_SEEN:
+            self._seen.clear()  # they would only be read again
+
+    def _other(self, line: str, number: int) -> bool:
+        version, warning, oldest = (
+            pattern.search(line) if word in line else None
+            for word, pattern in (
+                ("NCCL version", _VERSION),
+                ("NCCL WARN", _WARNING),
+                ("rank access", _OLDEST),
+            )
+        )
+        if version:
+            self._versions[version[1]] = None
+        elif warning:
+            self._warn(warning[1].strip())
+        elif oldest:
+            self._edges[oldest[1], oldest[2], oldest[3].strip()] = 0
+        else:
+            return False
+        self._first = self._first or number
+        return True
+
+    def _link(self, message: str) -> None:
+        """Read what carries a channel from one rank to another, or the order of its ring."""
+        match = _EDGE.match(message)
+        if match is None:
+            self._ring(message)
+            return
+        channel, source, target, via = match.groups()
+        if via not in self._vias:
+            via = via.rstrip()
+            if _VIA.fullmatch(via) is None:
+                self._tear(message)
+                return
+            self._vias.add(via)
+        key = (source, target, via)
+        self._edges[key] = self._edges.get(key, 0) | 1 << int(channel)
+
+    def _tear(self, message: str) -> None:
+        """Count a torn line, and read the whole one that may be behind the tear."""
+        self._torn += 1
+        _, info, rest = message.partition(INFO)
+        if info:
+            self.take(info + rest, self._first)
+
+    def _ring(self, message: str) -> None:
+        match = _RING.match(message)
+        if match:
+            self._rings[int(match[1])] = tuple(int(rank) for rank in match[3].split())
+            self._channels = max(self._channels, int(match[2] or 0), int(match[1]) + 1)
+        elif "->" not in message or " via" in message or message.rstrip().endswith("->"):
+            self._tear(message)  # else it is a line of the search for graphs
+
+    def _tree(self, message: str) -> None:
+        for channel, left, rank, right in _TREE.findall(message):
+            self._trees[channel, rank] = (left, right)
+
+    def _comm(self, message: str, before: str) -> None:
+        match = _COMM.search(message)
+        if match is None:
+            return
+        rank, size = int(match[1]), int(match[2])
+        if match[3]:
+            self._nodes[size] = int(match[3])
+        if "Init COMPLETE" in message:
+            self._connected = True
+            self._communicators += rank == 0
+        if size < self._size:
+            return
+        if size > self._size:
+            self._size = size
+            self._ranks.clear()
+        prefix = _PREFIX.search(before)
+        old = self._ranks.get(rank, NcclRank(rank=rank))
+        self._ranks[rank] = NcclRank(
+            rank=rank,
+            host=prefix[1] if prefix else old.host,
+            device=int(match[4]) if match[4] else old.device,
+            bus=match[5] or old.bus,
+        )
+
+    def _using(self, message: str) -> None:
+        network, name = message.partition("etwork ")[1:]
+        if network:
+            self._networks[name.strip()] = None
+
+    def _connect(self, message: str) -> None:
+        self._connected |= message.startswith(("Connected all rings", "Connected all trees"))
+
+    def _rare(self, message: str) -> None:
+        """Read what a log has few of."""
+        if "NCCL version" in message:
+            self._versions |= dict.fromkeys(_VERSION.findall(message))
+        if message.startswith("NET/"):
+            network = _NETWORK.match(message)
+            if network:
+                self._networks[network[1]] = None
+                self._interfaces |= dict.fromkeys(_INTERFACE.findall(network[2]))
+            return
+        setting, channels = _SETTING.match(message), _CHANNELS.match(message)
+        if setting:
+            self._settings[setting[1]] = setting[2]
+        elif channels:
+            self._channels = max(self._channels, int(channels[1]))
+            self._p2p_channels = max(self._p2p_channels, int(channels[2]))
+
+    def _warn(self, text: str) -> None:
+        if len(self._warnings) < MOST:
+            self._warnings[text] = None
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give one result, for ranks' lines cannot be told apart by run."""
+        log = self._log()
+        if log == NcclLog():
+            return ()
+        version = " ".join(self._versions)
+        sheet = Sheet("nccl_log", self._first, f"NCCL {version}".strip())
+        for warning in self._warnings:
+            if _SERIOUS.search(warning):
+                sheet.fail(f"NCCL WARN {warning}")
+        if self._edges and not self._connected:
+            sheet.note(
+                "no rank said that all rings are connected: it may have hung, or was cut off"
+            )
+        if self._torn:
+            sheet.note(f"{self._torn} line(s) were torn by lines of other ranks")
+        return (sheet.parsed(log),)
+
+    def _log(self) -> NcclLog:
+        return NcclLog(
+            versions=tuple(self._versions),
+            size=self._size,
+            nodes=self._nodes.get(self._size, 0),
+            communicators=self._communicators,
+            channels=self._channels,
+            p2p_channels=self._p2p_channels,
+            rings=tuple(ring for _, ring in sorted(self._rings.items())),
+            trees=_trees(self._trees),
+            edges=tuple(
+                sorted(
+                    (_edge(*key, channels) for key, channels in self._edges.items()),
+                    key=lambda edge: (edge.source, edge.target, edge.via),
+                )
+            ),
+            ranks=tuple(rank for _, rank in sorted(self._ranks.items())),
+            networks=tuple(self._networks),
+            interfaces=tuple(self._interfaces),
+            settings=tuple(Setting(name=k, value=v) for k, v in sorted(self._settings.items())),
+            warnings=tuple(self._warnings),
+            connected=self._connected,
+            torn=self._torn,
+        )
+
+
+def _trees(found: Mapping[tuple[str, str], tuple[str, str]]) -> tuple[NcclTree, ...]:
+    """Order trees; NCCL 2.4 wrote parent->rank->children, later ones the reverse."""
+    trees = []
+    for (channel, rank), (left, right) in found.items():
+        up, down = (left, right) if "/" in right and "/" not in left else (right, left)
+        children = tuple(int(child) for child in down.split("/") if child != "-1")
+        trees.append(NcclTree(channel=int(channel), rank=int(rank), up=int(up), down=children))
+    return tuple(sorted(trees, key=lambda tree: (tree.channel, tree.rank)))
+
+
+def _edge(source: str, target: str | None, via: str, channels: int) -> NcclEdge:
+    return NcclEdge(
+        source=int(source),
+        target=-1 if target is None else int(target),
+        transport=_transport(via),
+        via=via,
+        channels=tuple(c for c in range(channels.bit_length()) if channels >> c & 1),
+        direct="GDRDMA" in via,
+    )
+
+
+def _transport(via: str) -> str:
+    """Name the transport; older versions used words for it."""
+    if via in ("direct shared memory", "zero-copy host mem"):
+        return "SHM"
+    if via in ("IPC device mem", "P2P device mem", "common device"):
+        return "P2P"
+    return via.partition("/")[0]

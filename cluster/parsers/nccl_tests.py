@@ -1,0 +1,325 @@
+"""nccl-tests: all_reduce_perf and its siblings, old and new columns, text and JSON.
+
+GB is 1e9 bytes. A row is one size: time, algorithm bandwidth (size over time) and bus bandwidth
+(algorithm bandwidth times a factor of the collective and the number of ranks: what one link must
+carry), each out of place and in place. Figures are means over iterations and over all ranks.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from cluster.model import Definition
+from cluster.parsers import GB, Parser, Sheet, count, number, numbers
+
+if TYPE_CHECKING:
+    from cluster.foreign import Parsed
+    from cluster.model import Scalar
+
+MICRO = 1e6  # of them are one
+HALF = 4  # columns of each half of a row, counted from the right: time algbw busbw error
+LEAST = 3  # columns before them: size, count, type
+RESOLUTION = 0.01  # GB/s, to which rates are printed
+SLACK = 0.02  # by which a printed rate may differ from bytes over the printed time
+
+_nccl = partial(
+    Definition,
+    benchmark="nccl_tests",
+    clock="std::chrono of each process, around all iterations and the synchronisation of streams",
+    synchronisation="a barrier of all processes before the iterations of a size",
+    warm_up="the warmup iters of the log's first line (5 unless said otherwise)",
+    aggregation="mean of ranks",
+)
+TIME = _nccl(
+    metric="time",
+    unit="s",
+    better="lower",
+    what="one collective call, mean over iterations and ranks; printed in us",
+)
+ALGBW = _nccl(
+    metric="algbw",
+    unit="B/s",
+    better="higher",
+    what="algorithm bandwidth: the size over the time; printed in GB/s of 1e9 bytes, to 0.01",
+)
+BUSBW = _nccl(
+    metric="busbw",
+    unit="B/s",
+    better="higher",
+    what=(
+        "bus bandwidth: algorithm bandwidth times 2(n-1)/n (all_reduce), (n-1)/n (all_gather, "
+        "reduce_scatter, alltoall, gather, scatter) or 1 (broadcast, reduce, sendrecv) of n ranks: "
+        "what the slowest link carries per direction; printed in GB/s of 1e9 bytes, to 0.01"
+    ),
+)
+
+_START = re.compile(r"#?\s*(nThread\s+\d+|nccl-tests version|Collective test starting:)")
+_NAME = re.compile(r"#?\s*Collective test starting:\s*(\S+)")
+_RANK = re.compile(
+    r"#?\s*Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d+)"
+)
+_FOOT = re.compile(r"#?\s*(Out of bounds values|Bitwise mismatches|Avg bus bandwidth)\s*:\s*(.*)")
+_KNOWN = re.compile(
+    r"#\s*(?:$|-+$|\(B\)|out-of-place|Using devices|Collective test concluded|NCCL version|"
+    r"Blocking|Parallel Init|Per-Iteration|Writing JSON|GPU memory)|"
+    r"\(B\)\s+\(elements\)|out-of-place\s+in-pl",
+)
+_FAILED = re.compile(
+    r".*: Test (?:NCCL|CUDA|MPI) failure|.*: Test failure |# error: \S|"
+    r"Invalid number of GPUs"
+)
+_COMMAND = re.compile(r"(?:^|[\s/])(\w+_perf)\s+-")
+_STAMP = re.compile(r"\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
+_TIMES = ("time", "cputime")
+_FACTORS = (
+    ("all_reduce", lambda n: 2 * (n - 1) / n),
+    ("all_gather, reduce_scatter or alltoall", lambda n: (n - 1) / n),
+    ("broadcast, reduce or sendrecv", lambda _: 1.0),
+)
+
+
+class NcclTests(Parser):
+    """nccl-tests: time, algorithm and bus bandwidth per size, out of place and in place."""
+
+    marks: ClassVar[tuple[str, ...]] = (
+        *("algbw", "nccl-tests", "nThread", "Avg bus bandwidth", "out_of_place"),
+    )
+    definitions: ClassVar[tuple[Definition, ...]] = (TIME, ALGBW, BUSBW)
+
+    def __init__(self) -> None:
+        """Begin outside any test."""
+        self._tests: list[_Test] = []
+        self._command = ""
+
+    def take(self, line: str, number: int) -> bool:
+        """Read a row, or what stands around the rows."""
+        text = line.strip()
+        if not text or "NCCL INFO" in text:
+            return False
+        if text[:1].isdigit():
+            return self._open(number).row(text)
+        if _START.match(text):
+            self._begin(text, number)
+            return True
+        if "algbw" in text and "busbw" in text:
+            self._open(number).header(text)
+            return True
+        command = _COMMAND.search(text)
+        if command:
+            self._command = command[1]
+        return bool(command or _KNOWN.match(text)) or self._around(text)
+
+    def _around(self, text: str) -> bool:
+        return bool(self._tests) and self._tests[-1].take(text)
+
+    def take_document(self, text: str, number: int) -> bool:
+        """Read what `-J` wrote."""
+        try:
+            found = msgspec.json.decode(text, type=_Json)
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            return False
+        test = _Test(number)
+        found.fill(test)
+        self._tests.append(test)
+        return True
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per test."""
+        return tuple(test.parsed() for test in self._tests if test.is_any)
+
+    def _open(self, number: int) -> _Test:
+        if not self._tests:
+            self._tests.append(_Test(number))
+        return self._tests[-1]
+
+    def _begin(self, text: str, number: int) -> None:
+        """Begin a test, unless the one that has just begun is still at its head."""
+        if not self._tests or self._tests[-1].is_begun:
+            self._tests.append(_Test(number))
+        named = _NAME.match(text)
+        test = self._tests[-1]
+        test.headed = True
+        test.name = named[1] if named else test.name or self._command
+        test.checked &= "validation: 0" not in text
+
+
+class _Test:
+    """One test: its rows, and what its head and foot say."""
+
+    def __init__(self, first: int) -> None:
+        self._first = first
+        self.name = ""
+        self.checked = True
+        self.headed = False
+        self.ended = False
+        self.ranks: dict[int, str] = {}  # the host of each
+        self._rows: list[tuple[dict[str, Scalar], list[float]]] = []
+        self._width = HALF
+        self._failures: list[str] = []
+
+    @property
+    def is_begun(self) -> bool:
+        return bool(self._rows or self.ended)
+
+    @property
+    def is_any(self) -> bool:
+        return bool(self.headed or self.is_begun or self._failures)
+
+    def header(self, text: str) -> None:
+        """Find how wide each half of a row is; options add columns to it."""
+        self.headed = True
+        words = text.lstrip("# ").split()
+        starts = [at for at, word in enumerate(words) if word in _TIMES]
+        self._width = starts[1] - starts[0] if len(starts) > 1 else HALF
+
+    def take(self, text: str) -> bool:
+        rank, foot = _RANK.match(text), _FOOT.match(text)
+        if rank:
+            self.ranks[int(rank[1])] = rank[2]
+        elif foot:
+            self.ended = True
+            if "FAILED" in foot[2]:
+                self.fail(text.lstrip("# "))
+        elif _FAILED.match(text):
+            self.fail(text.lstrip("# "))
+        else:
+            return False
+        return True
+
+    def fail(self, text: str) -> None:
+        self._failures.append(text)
+
+    def row(self, text: str) -> bool:
+        """Read a row from the right, for the columns in its middle come and go."""
+        cells = _STAMP.sub("", text).split()
+        width = self._width
+        places = ("out", "in") if len(cells) >= LEAST + 2 * width else ("out",)
+        head = len(cells) - len(places) * width
+        size, elements = count(cells[0]), count(cells[1]) if len(cells) > 1 else None
+        if head < LEAST or size is None or elements is None or number(cells[2]) is not None:
+            return False
+        halves = [cells[head + at * width :][:HALF] for at in range(len(places))]
+        figures = [numbers(half[:3]) for half in halves]
+        if not all(found and _agrees(size, found) for found in figures):
+            return False
+        redop = cells[3] if head > LEAST else ""
+        for place, half, found in zip(places, halves, figures, strict=True):
+            self.add(size, (cells[2], redop, place), found or [], half[3])
+        return True
+
+    def add(self, size: int, kind: tuple[str, str, str], values: list[float], wrong: str) -> None:
+        """Add half a row; its last column counts wrong values, or is an error such as 1e-06."""
+        type_, redop, place = kind
+        params: dict[str, Scalar] = {"size": size, "place": place, "type": type_}
+        if redop and redop != "none":
+            params["redop"] = redop
+        self._rows.append((params, values))
+        many = number(wrong)
+        if many is not None and many >= 1:
+            self.fail(f"{size} B, {place} of place: {wrong} values were wrong")
+
+    def parsed(self) -> Parsed:
+        sheet = Sheet("nccl_tests", self._first, self.name or "nccl-tests")
+        for failure in self._failures:
+            sheet.fail(failure)
+        for params, (time, algbw, busbw) in self._rows:
+            size = int(params["size"])
+            sheet.add(TIME, time / MICRO, params, size=size)
+            sheet.add(ALGBW, algbw * GB, params, size=size)
+            sheet.add(BUSBW, busbw * GB, params, size=size)
+        self._say(sheet)
+        return sheet.parsed()
+
+    def _say(self, sheet: Sheet) -> None:
+        ranks = len(self.ranks)
+        if ranks:
+            sheet.note(f"{ranks} rank(s) on {len(set(self.ranks.values()))} host(s)")
+        family = self._family(ranks)
+        if family:
+            sheet.note(f"its bus bandwidth is that of {family} on {ranks} ranks")
+        if not self.checked:
+            sheet.note("its data were not checked (validation: 0)")
+        if sheet.empty:
+            sheet.fail("there is no row: it ended before its first size")
+        elif not self.ended:
+            sheet.note("its last lines are missing: it was stopped, or the log is cut off")
+
+    def _family(self, ranks: int) -> str:
+        """Tell the collective from the factor between its two bandwidths."""
+        algbw, busbw = max(((v[1], v[2]) for _, v in self._rows), default=(0.0, 0.0))
+        if ranks < 3 or algbw < 100 * RESOLUTION:  # noqa: PLR2004 - of two, factors are the same
+            return ""
+        fits = (f for f, factor in _FACTORS if abs(busbw / algbw - factor(ranks)) < SLACK)
+        return next(fits, "")
+
+
+def _agrees(size: int, values: list[float]) -> bool:
+    """Check a row by its own arithmetic: torn or shifted columns do not pass."""
+    time, algbw, busbw = values
+    if min(values) < 0 or busbw > 2 * algbw + 2 * RESOLUTION:
+        return False
+    expected = size / time * MICRO / GB if time else 0.0
+    return abs(algbw - expected) <= RESOLUTION + SLACK * expected
+
+
+class _Half(msgspec.Struct):
+    """Half a row of the JSON of `-J`."""
+
+    alg_bw: float
+    bus_bw: float
+    time: float | None = None
+    cpu_time: float | None = None
+    nwrong: float | None = None
+
+
+class _Row(msgspec.Struct):
+    """A row of it."""
+
+    size: int
+    type: str = ""
+    redop: str = ""
+    out_of_place: _Half | None = None
+    in_place: _Half | None = None
+
+
+class _Rank(msgspec.Struct):
+    """A rank of it."""
+
+    rank: int
+    hostname: str = ""
+
+
+class _Config(msgspec.Struct):
+    """The head of it."""
+
+    validation: int = 1
+    devices: list[_Rank] = []
+
+
+class _Json(msgspec.Struct):
+    """What we read of it."""
+
+    results: list[_Row]
+    args: list[str] = []
+    config: _Config = msgspec.field(default_factory=_Config)
+    errors: list[str] = []
+
+    def fill(self, test: _Test) -> None:
+        """Give a test all of it."""
+        test.headed = test.ended = True
+        test.name = (self.args or [""])[0].rpartition("/")[2]
+        test.checked = bool(self.config.validation)
+        test.ranks = {rank.rank: rank.hostname for rank in self.config.devices}
+        for error in self.errors:
+            if error.strip():
+                test.fail(error)
+        for row in self.results:
+            for place, half in (("out", row.out_of_place), ("in", row.in_place)):
+                if half is not None:
+                    time = half.time if half.time is not None else half.cpu_time or 0.0
+                    values = [time, half.alg_bw, half.bus_bw]
+                    test.add(row.size, (row.type, row.redop, place), values, str(half.nwrong))

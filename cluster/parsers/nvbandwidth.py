@@ -1,0 +1,198 @@
+"""nvbandwidth: copies between hosts and GPUs as matrices, text and JSON (`-j`).
+
+GB is 1e9 bytes. A bidirectional test prints the rate of one direction while the other is loaded.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from cluster.model import Definition
+from cluster.parsers import GB, Parser, Sheet, count, number
+
+if TYPE_CHECKING:
+    from cluster.foreign import Parsed
+    from cluster.model import Scalar
+
+NANO = 1e9  # of them are one
+
+_nv = partial(
+    Definition,
+    benchmark="nvbandwidth",
+    clock="CUDA events; a spin kernel holds the streams until all copies are queued",
+    synchronisation="all streams start together",
+    warm_up="one copy before",
+    aggregation="one rank",
+)
+BANDWIDTH = _nv(
+    metric="copy_bandwidth",
+    unit="B/s",
+    better="higher",
+    what="one cell of the test's matrix, median of its samples; of a bidirectional test, the rate "
+    "of one direction while the other is loaded; printed in GB/s of 1e9 bytes",
+    flow="one way",
+)
+SUM = _nv(
+    metric="copy_bandwidth_sum",
+    unit="B/s",
+    better="higher",
+    what="the sum of all cells of the test's matrix; printed in GB/s of 1e9 bytes",
+)
+LATENCY = _nv(
+    metric="access_latency",
+    unit="s",
+    better="lower",
+    what="one access by a kernel that chases pointers; printed in ns",
+)
+
+_RUNNING = re.compile(r"\s*Running (?:benchmark )?(\w+)\.\s*$")
+_UNIT = re.compile(
+    r"\s*(?:memcpy|memory|multicast|device|memset)\b.*(?:bandwidth \((GB/s)\)|\((ns)\))"
+)
+_HEADER = re.compile(r"\s*\d{1,4}(?:\s+\d{1,4})*\s*$")
+_SUM = re.compile(r"\s*SUM (\w+) (\S+)")
+_WAIVED = re.compile(r"\s*Waived:|\s*(\w+) WAIVED")
+_ERROR = re.compile(r"\s*(?:\[?ERROR|ERROR:|Error:?|\[CUDA_ERROR\w*\]|CUDA_ERROR\w*|.*CUDA error)")
+_KNOWN = re.compile(
+    r"\s*(?:nvbandwidth Version|Built from Git|CUDA (?:Runtime|Driver) Version|Driver Version|"
+    r"Device \d+:|NOTE: |Performance can vary|Process \d+ \(|MPI version)"
+)
+
+
+class NvBandwidth(Parser):
+    """nvbandwidth: a matrix per test; rates in GB/s of 1e9 bytes, latencies in ns."""
+
+    marks: ClassVar[tuple[str, ...]] = ("nvbandwidth", "memcpy CE", "memcpy SM", "_memcpy_")
+    has_rows: ClassVar[bool] = True
+    definitions: ClassVar[tuple[Definition, ...]] = (BANDWIDTH, SUM, LATENCY)
+
+    def __init__(self) -> None:
+        """Begin outside any test."""
+        self._sheets: list[Sheet] = []
+        self._test = ""
+        self._unit = ""
+        self._columns: list[str] = []
+        self._waived = 0
+
+    def take(self, line: str, number: int) -> bool:
+        """Read what names a test, its matrix, or an error."""
+        if "nvbandwidth Version" in line:
+            self._sheets.append(Sheet("nvbandwidth", number, line.strip()))
+            return True
+        running, unit = _RUNNING.match(line), _UNIT.match(line)
+        if running:
+            self._open(number)
+            self._test, self._unit, self._columns = running[1], "", []
+        elif unit and self._sheets:
+            self._unit, self._columns = unit[1] or unit[2], []
+        else:
+            return self._cells(line) or self._rest(line)
+        return True
+
+    def _cells(self, line: str) -> bool:
+        if not self._unit or not self._sheets:
+            return False
+        if not self._columns and _HEADER.match(line):
+            self._columns = line.split()
+            return True
+        row, *cells = line.split() or [""]
+        values = [number(cell) for cell in cells]
+        known = all(v is not None or c == "N/A" for v, c in zip(values, cells, strict=True))
+        if count(row) is None or not cells or not known or len(cells) > len(self._columns):
+            return False
+        for column, value in zip(self._columns, values, strict=False):
+            if value is not None:
+                self._add(self._sheets[-1], (int(row), int(column)), value)
+        return True
+
+    def _add(self, sheet: Sheet, cell: tuple[int, int], value: float) -> None:
+        params: dict[str, Scalar] = {"test": self._test, "row": cell[0], "column": cell[1]}
+        if self._unit == "ns":
+            sheet.add(LATENCY, value / NANO, params)
+        else:
+            sheet.add(BANDWIDTH, value * GB, params)
+
+    def _rest(self, line: str) -> bool:
+        if not self._sheets:
+            return False
+        total, waived = _SUM.match(line), _WAIVED.match(line)
+        if total:
+            value = number(total[2])
+            if value is not None and self._unit == "GB/s":
+                self._sheets[-1].add(SUM, value * GB, {"test": total[1]})
+        elif waived:
+            self._sheets[-1].note("some tests were waived: this host lacks what they need")
+        elif _ERROR.match(line):
+            self._sheets[-1].fail(line.strip())
+        else:
+            return _KNOWN.match(line) is not None
+        return True
+
+    def _open(self, at: int) -> Sheet:
+        if not self._sheets:
+            self._sheets.append(Sheet("nvbandwidth", at, "nvbandwidth"))
+        return self._sheets[-1]
+
+    def take_document(self, text: str, number: int) -> bool:
+        """Read what `-j` wrote."""
+        try:
+            found = msgspec.json.decode(text, type=_Json).nvbandwidth
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            return False
+        sheet = Sheet("nvbandwidth", number, f"nvbandwidth {found.version}".strip())
+        if found.error:
+            sheet.fail(found.error)
+        for case in found.testcases:
+            self._case(sheet, case)
+        self._sheets.append(sheet)
+        self._test = self._unit = ""  # lines that follow are of no test of it
+        return True
+
+    def _case(self, sheet: Sheet, case: _Case) -> None:
+        self._test = case.name
+        self._unit = "ns" if "(ns)" in case.bandwidth_description else "GB/s"
+        if case.status in ("Error", "Not Found") or case.error:
+            sheet.fail(f"{case.name}: {case.error or case.status}")
+        for row, cells in enumerate(case.bandwidth_matrix):
+            for column, cell in enumerate(cells):
+                value = number(str(cell))
+                if value is not None:
+                    self._add(sheet, (row, column), value)
+        if case.sum is not None and self._unit == "GB/s" and case.bandwidth_matrix:
+            sheet.add(SUM, case.sum * GB, {"test": case.name})
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per run."""
+        for sheet in self._sheets:
+            if sheet.empty:
+                sheet.fail("there is no matrix: it failed, or the log is cut off")
+        return tuple(sheet.parsed() for sheet in self._sheets)
+
+
+class _Case(msgspec.Struct):
+    """A test of the JSON."""
+
+    name: str
+    status: str = ""
+    error: str = ""
+    bandwidth_description: str = ""
+    bandwidth_matrix: list[list[str | float]] = []
+    sum: float | None = None
+
+
+class _Run(msgspec.Struct):
+    """What is in it."""
+
+    testcases: list[_Case] = []
+    version: str = ""
+    error: str = ""
+
+
+class _Json(msgspec.Struct):
+    """All of it."""
+
+    nvbandwidth: _Run

@@ -1,0 +1,304 @@
+"""OSU Micro-Benchmarks 3 to 7: point-to-point, collective, non-blocking and one-sided tests.
+
+Their MB is 1e6 bytes. A latency is one-way: half of a round trip. The time of a collective is the
+mean over ranks, and with `-f` also that of the fastest and the slowest rank.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.model import Definition
+from cluster.parsers import MB, Parser, Sheet, count, numbers
+
+if TYPE_CHECKING:
+    from cluster.foreign import Parsed
+    from cluster.model import Scalar
+
+MICRO = 1e6  # of them are one
+
+_osu = partial(
+    Definition,
+    benchmark="osu",
+    clock="MPI_Wtime of the ranks",
+    synchronisation="a barrier before each size; the iterations of a size follow one another",
+    warm_up="the skipped iterations of OSU (as in osu_util.h, unless -x said otherwise)",
+)
+LATENCY = _osu(
+    metric="latency",
+    unit="s",
+    better="lower",
+    what="half of a round trip, one way, mean over the iterations; printed in us",
+    aggregation="one rank",
+)
+COLLECTIVE = _osu(
+    metric="collective_time",
+    unit="s",
+    better="lower",
+    what="one collective call, mean over iterations and ranks; printed in us",
+    aggregation="mean of ranks",
+)
+FASTEST = _osu(
+    metric="collective_time_min",
+    unit="s",
+    better="lower",
+    what="one collective call, mean over iterations, of the fastest rank; printed in us",
+    aggregation="one rank",
+)
+SLOWEST = _osu(
+    metric="collective_time_max",
+    unit="s",
+    better="lower",
+    what="one collective call, mean over iterations, of the slowest rank; printed in us",
+    aggregation="one rank",
+)
+PERCENTILE = _osu(
+    metric="time_percentile",
+    unit="s",
+    better="lower",
+    what="the percentile of the times of the iterations (option -z); printed in us",
+    aggregation="mean of ranks",
+)
+BANDWIDTH = _osu(
+    metric="bandwidth",
+    unit="B/s",
+    better="higher",
+    what="a window of messages one way, all bytes over the time; printed in MB/s of 1e6 bytes",
+    aggregation="one rank",
+    flow="one way",
+)
+BIDIRECTIONAL = _osu(
+    metric="bidirectional",
+    unit="B/s",
+    better="higher",
+    what="windows both ways at once, bytes of both directions; printed in MB/s of 1e6 bytes",
+    aggregation="one rank",
+    flow="both ways",
+)
+MULTI = _osu(
+    metric="multi_bandwidth",
+    unit="B/s",
+    better="higher",
+    what="windows of all pairs at once, one way, summed over pairs; printed in MB/s of 1e6 bytes",
+    aggregation="all ranks",
+    flow="one way",
+)
+RATE = _osu(
+    metric="message_rate",
+    unit="messages/s",
+    better="higher",
+    what="messages of all pairs together per second",
+    aggregation="all ranks",
+)
+OVERALL = _osu(
+    metric="overall_time",
+    unit="s",
+    better="lower",
+    what="a non-blocking collective and the computation beside it; printed in us",
+    aggregation="mean of ranks",
+)
+COMPUTE = _osu(
+    metric="compute_time",
+    unit="s",
+    better="lower",
+    what="the computation beside a non-blocking collective; printed in us",
+    aggregation="mean of ranks",
+)
+PURE = _osu(
+    metric="pure_time",
+    unit="s",
+    better="lower",
+    what="a non-blocking collective with nothing beside it; printed in us",
+    aggregation="mean of ranks",
+)
+OVERLAP = _osu(
+    metric="overlap",
+    unit="%",
+    better="higher",
+    what="the share of a non-blocking collective that the computation hides, in percent",
+    aggregation="mean of ranks",
+)
+INIT = _osu(
+    metric="init_time",
+    unit="s",
+    better="lower",
+    what="MPI_Init, mean over ranks; printed in ms",
+    aggregation="mean of ranks",
+)
+
+_TITLE = re.compile(r"\s*#?\s*((?:OSU|OMB)\b.*\b(?:Test|Benchmark)\b.*)")
+_NAME = re.compile(
+    r"(?:OSU|OMB)[- ]?\w*\s+(?:MPI\S*\s+|OpenSHMEM\s+|UPC\S*\s+|NCCL\s+)?(.*?)\s+Tests?\b"
+)
+_COLUMN = re.compile(
+    r"(Size|Iterations|Validation|Messages/s|Message Size|Datatype|MB/s)(?!\s*\()"
+    r"|([A-Za-z][\w. -]*?|)\s*\((us|MB/s|%|ms)\)"
+)
+_HEAD = re.compile(r"#?\s*(?:Size|Message Size|Avg|Min|Max|Latency|Overall|Pairs)\b")
+_KNOWN = re.compile(
+    r"#\s*(?:Datatype|Window creation|Synchronization|Overall =|Number of|Using|Heading)"
+)
+_PAIRS = re.compile(r"\s*#?\s*\[\s*pairs:\s*(\d+)\s*\]\s*\[\s*window size:\s*(\d+|varied)")
+_BUFFERS = re.compile(r"\s*#\s*Send Buffer on (\w+).*Receive Buffer on (\w+)")
+_INIT = re.compile(r"\s*nprocs: (\d+), min: ([\d.]+) ms, max: ([\d.]+) ms, avg: ([\d.]+) ms")
+_TAIL = re.compile(r"P(\d+(?:\.\d+)?)\b")
+_ONE_WAY = (
+    "latency",
+    "multi latency",
+    "multi-threaded latency",
+    "multi-process latency",
+    "put",
+    "get",
+)
+
+
+class Osu(Parser):
+    """OSU Micro-Benchmarks: one-way latencies in us, rates in MB/s of 1e6 bytes."""
+
+    marks: ClassVar[tuple[str, ...]] = ("OSU ", "OMB")
+    has_rows: ClassVar[bool] = True
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        *(LATENCY, COLLECTIVE, FASTEST, SLOWEST, PERCENTILE, BANDWIDTH, BIDIRECTIONAL, MULTI),
+        *(RATE, OVERALL, COMPUTE, PURE, OVERLAP, INIT),
+    )
+
+    def __init__(self) -> None:
+        """Begin outside any test."""
+        self._tables: list[_Table] = []
+
+    def take(self, line: str, number: int) -> bool:
+        """Read a title, a header or a row."""
+        title = _TITLE.match(line)
+        if title:
+            self._tables.append(_Table(title[1].strip(), number))
+            return True
+        return bool(self._tables) and self._tables[-1].take(line)
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per test."""
+        return tuple(table.parsed() for table in self._tables)
+
+
+class _Table:
+    """One test: its title, its columns, its rows."""
+
+    def __init__(self, title: str, first: int) -> None:
+        self.sheet = Sheet("osu", first, title)
+        named = _NAME.match(title)
+        self._test = named[1] if named else title
+        self._params: dict[str, Scalar] = {"test": self._test}
+        self._columns: list[tuple[str, str]] = []
+        self._last = -1
+        self._mixed = False
+
+    def take(self, line: str) -> bool:
+        text = line.strip()
+        if text[:1].isdigit():
+            return self._row(text.split())
+        if text.startswith(("#", "Size", "[ pairs")):
+            return self._header(text)
+        return self._init(text)
+
+    def _header(self, text: str) -> bool:
+        pairs, buffers = _PAIRS.match(text), _BUFFERS.match(text)
+        if pairs:
+            self._params |= {"pairs": int(pairs[1])}
+        elif buffers:
+            self._params |= {"buffers": f"{buffers[1]}-{buffers[2]}"}
+        else:
+            columns = [(m[1] or m[2] or m[3], m[3] or "") for m in _COLUMN.finditer(text)]
+            rates = any(unit or name in ("MB/s", "Messages/s") for name, unit in columns)
+            if not (rates and _HEAD.match(text)):
+                return _KNOWN.match(text) is not None
+            self._columns, self._last = columns, -1
+        return True
+
+    def _init(self, text: str) -> bool:
+        match = _INIT.match(text)
+        if match:
+            self.sheet.add(INIT, float(match[4]) / 1e3, {**self._params, "ranks": int(match[1])})
+        return match is not None
+
+    def _row(self, cells: list[str]) -> bool:
+        columns = self._columns
+        if len(cells) != len(columns):
+            return False
+        if columns[-1][0] == "Validation":
+            if cells[-1].lower() not in ("pass", "passed"):
+                self.sheet.fail(f"{self._test}: validation of {cells[0]} B says {cells[-1]}")
+            columns, cells = columns[:-1], cells[:-1]
+        values = numbers(cells)
+        if values is None:
+            return False
+        params = dict(self._params)
+        if columns[0][0] in ("Size", "Message Size"):
+            size = count(cells[0])
+            if size is None:
+                return False
+            self._mixed |= size <= self._last
+            self._last = size
+            params["size"] = size
+        for (name, unit), value in zip(columns, values, strict=True):
+            self._add(name, unit, value, params)
+        return True
+
+    def _add(self, name: str, unit: str, value: float, params: dict[str, Scalar]) -> None:
+        size = int(params.get("size", 0))
+        if unit == "us":
+            self._add_time(name.lower(), value / MICRO, params)
+        elif name == "Messages/s":
+            self.sheet.add(RATE, value, params)
+        elif name == "MB/s" or unit == "MB/s":
+            self.sheet.add(self._rate(), value * MB, params, size=size)
+        elif unit == "%":
+            self.sheet.add(OVERLAP, value, params)
+
+    def _rate(self) -> Definition:
+        test = self._test.lower()
+        if "bi-directional" in test or "bibw" in test:
+            return BIDIRECTIONAL
+        return MULTI if "multiple" in test else BANDWIDTH
+
+    def _add_time(self, name: str, value: float, params: dict[str, Scalar]) -> None:
+        tail = _TAIL.match(name.upper())
+        if tail:
+            self.sheet.add(PERCENTILE, value, {**params, "percentile": float(tail[1])})
+            return
+        definition = self._time(name)
+        if definition is not None:
+            self.sheet.add(definition, value, params)
+
+    def _time(self, name: str) -> Definition | None:
+        """Find what a column of times is; parts of a non-blocking call are left out."""
+        for word, definition in (
+            ("overall", OVERALL),
+            ("compute", COMPUTE),
+            ("pure", PURE),
+            ("min lat", FASTEST),
+            ("max lat", SLOWEST),
+        ):
+            if name.startswith(word):
+                return definition
+        if "lat" not in name:
+            return None
+        test = self._test.lower().removesuffix(" test")
+        return LATENCY if test.endswith(_ONE_WAY) and not self._is_collective() else COLLECTIVE
+
+    def _is_collective(self) -> bool:
+        """Tell `Allreduce Latency` from `Latency`: only the latter is one-way."""
+        words = self._test.lower().replace("latency", "").split()
+        point = {"multi", "multi-threaded", "multi-process", "put", "get", "congestion"}
+        return any(word.removeprefix("mpi_") not in point for word in words)
+
+    def parsed(self) -> Parsed:
+        if self._mixed:
+            self.sheet.clear()
+            self.sheet.fail(
+                f"{self._test}: its sizes do not rise, so rows of several programs are mixed; "
+                "none of them is used"
+            )
+        elif self.sheet.empty:
+            self.sheet.fail(f"{self._test}: there is no row; it ended before its first size")
+        return self.sheet.parsed()

@@ -1,0 +1,133 @@
+"""How often a rank repeats what it measures: as often as said, or until the median is precise."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.analysis.median import ENOUGH_VALUES, is_precise
+from cluster.errors import SpecError
+from cluster.model import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from mpi4py.MPI import Comm
+
+MOST = 20_000  # values, if precision does not come earlier
+
+
+class Repetitions(Value, frozen=True, kw_only=True):
+    """What may be said of them: the parameters that benchmarks of this kind have in common.
+
+    Args:
+        iterations: Values per size. [default: as OSU]
+        warm_up: Repetitions before. [default: as OSU]
+        until_precise: Stop when the median is known to 2.5%.
+        max_iterations: Where that gives up. [default: 20000]
+
+    """
+
+    iterations: int | None = None
+    warm_up: int | None = None
+    until_precise: bool = False
+    max_iterations: int | None = None
+
+    def check(self) -> None:
+        """Refuse what is too few, or has no effect.
+
+        Raises:
+            SpecError: it is so.
+
+        """
+        for field in ("iterations", "max_iterations"):
+            count = getattr(self, field)
+            if count is not None and count < 1:
+                flag = field.replace("_", "-")
+                raise SpecError(f"--{flag} is {count}; it must be at least 1.")
+        if self.warm_up is not None and self.warm_up < 0:
+            raise SpecError(f"--warm-up is {self.warm_up}; it must be at least 0.")
+        if self.until_precise and self.iterations is not None:
+            raise SpecError(
+                "--iterations fixes what --until-precise would find.",
+                remedy="Leave one out, or say --max-iterations.",
+            )
+        if self.max_iterations is not None and not self.until_precise:
+            raise SpecError("--max-iterations means nothing without --until-precise.")
+
+    def counts(self, warm_up: int, values: int) -> Counts:
+        """Say how often something is done.
+
+        Args:
+            warm_up: repetitions before, if nothing was said.
+            values: repetitions, if nothing was said.
+
+        Returns:
+            The counts.
+
+        """
+        if self.until_precise:
+            values = self.max_iterations or MOST
+        elif self.iterations is not None:
+            values = self.iterations
+        warm_up = warm_up if self.warm_up is None else self.warm_up
+        return Counts(warm_up=warm_up, values=values, adaptive=self.until_precise)
+
+
+class Counts(Value, frozen=True, kw_only=True):
+    """How often something is done.
+
+    Args:
+        warm_up: repetitions that are not timed.
+        values: repetitions that are; the most, if the end is found by precision.
+        adaptive: whether it is.
+
+    """
+
+    warm_up: int
+    values: int
+    adaptive: bool
+
+
+def samples(
+    repeat: Callable[[int], list[float]],
+    counts: Counts,
+    most: int,
+    comm: Comm,
+    values: list[float],
+) -> Iterator[tuple[int, list[float]]]:
+    """Warm up, then repeat until the values are there.
+
+    All ranks come to the same numbers: nothing here depends on a clock.
+
+    Args:
+        repeat: does so many repetitions, and gives the seconds of each that this rank takes.
+        counts: how often.
+        most: repetitions at once, before anybody looks at their times.
+        comm: of the ranks that repeat, who must agree to end.
+        values: where the seconds go as they come.
+
+    Yields:
+        How many repetitions there were since the warm-up, and the seconds of the latest.
+
+    """
+    done = -counts.warm_up
+    checkpoint = ENOUGH_VALUES if counts.adaptive else counts.values
+    while done < counts.values:
+        end = min(checkpoint, counts.values) if done >= 0 else 0
+        n = min(most, end - done)
+        seconds = repeat(n)
+        done += n
+        if done <= 0:
+            continue
+        values += seconds
+        yield done, seconds
+        if counts.adaptive and done == checkpoint:
+            if _agreed(comm, values):
+                return
+            checkpoint += max(1, checkpoint // 10)
+
+
+def _agreed(comm: Comm, values: list[float]) -> bool:
+    """Tell whether every rank that takes values has enough of them; the same on all."""
+    enough = not values or is_precise(values)
+    return bool(comm.allreduce(int(enough)) == comm.Get_size())

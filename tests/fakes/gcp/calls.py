@@ -1,0 +1,329 @@
+"""The calls that have a behaviour; any other is a gap."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from tests.fakes.gaps import GapError
+from tests.fakes.gcp.catalog import PROJECT, QUOTA_OF_GPU, SUBNETS, ZONES
+from tests.fakes.gcp.errors import RefusedError, missing
+from tests.fakes.gcp.filters import passes
+from tests.fakes.gcp.instances import InstanceCalls
+
+if TYPE_CHECKING:
+    from tests.fakes.gcp.operations import Operation
+
+READ = {  # collections that can be read, and how
+    "acceleratorTypes": {"get", "list", "aggregatedList"},
+    "disks": {"get", "list", "aggregatedList"},
+    "firewalls": {"get", "list"},
+    "images": {"get", "list"},
+    "instances": {"get", "list", "aggregatedList"},
+    "machineTypes": {"get", "list", "aggregatedList"},
+    "networks": {"get", "list"},
+    "resourcePolicies": {"get", "list", "aggregatedList"},
+    "subnetworks": {"get", "list", "aggregatedList"},
+    "zones": {"get", "list"},
+}
+OPERATIONS = ("zoneOperations", "regionOperations", "globalOperations")
+
+
+class Calls(InstanceCalls):
+    """All of them."""
+
+    BEHAVIOURS: ClassVar[dict[str, str]] = {
+        "disks.delete": "delete_disk",
+        "firewalls.delete": "delete_plain",
+        "firewalls.insert": "insert_firewall",
+        "images.getFromFamily": "image_of_family",
+        "instances.bulkInsert": "bulk_insert",
+        "instances.delete": "delete_instance",
+        "instances.getGuestAttributes": "guest_attributes",
+        "instances.getSerialPortOutput": "serial_port",
+        "networks.delete": "delete_network",
+        "networks.insert": "insert_network",
+        "projects.get": "project",
+        "regions.get": "region",
+        "regions.list": "regions",
+        "resourcePolicies.delete": "delete_policy",
+        "resourcePolicies.insert": "insert_policy",
+        "subnetworks.delete": "delete_network",
+    }
+
+    def execute(self) -> dict[str, Any]:
+        """Do what is asked."""
+        method = self.asked.method
+        verb = method.id.partition(".")[2]
+        if self.asked.places.get("project", PROJECT) != PROJECT and method.collection != "images":
+            raise RefusedError(
+                "forbidden",
+                f"Required 'compute.{method.id}' permission for "
+                f"'projects/{self.asked.places['project']}'",
+            )
+        if method.collection in OPERATIONS and verb in ("get", "wait"):
+            return self._operation()
+        if method.collection in OPERATIONS and verb == "list":
+            return self._operations()
+        if verb in READ.get(method.collection, ()):
+            return self._read(verb)
+        if method.id not in self.BEHAVIOURS:
+            raise GapError(f"{method.id} has no behaviour")
+        if before := self._before():
+            return before
+        result = getattr(self, self.BEHAVIOURS[method.id])()
+        if isinstance(result, dict):
+            return result
+        return self._begun(result)
+
+    def _before(self) -> dict[str, Any] | None:
+        """Give what the same request began before."""
+        request = self.asked.query.get("requestId", "")
+        before = self.cloud.operations.before(request)
+        if before is None:
+            return None
+        if before[0] != self._what():
+            raise RefusedError("invalid", f"The request id {request} was used for another request.")
+        return before[1].shown()
+
+    def _what(self) -> object:
+        return self.asked.method.id, self.asked.places, self.asked.body
+
+    def _begun(self, operation: Operation) -> dict[str, Any]:
+        self.cloud.operations.remember(
+            self.asked.query.get("requestId", ""), self._what(), operation
+        )
+        if self.harm and self.harm.code:
+            operation.fail(self.harm.code, self.harm.message)
+        shown = operation.shown()
+        self.cloud.tick()
+        return shown
+
+    # Reading.
+
+    def _operation(self) -> dict[str, Any]:
+        name = self.asked.places["operation"]
+        operation = self.cloud.operations.get(name)
+        if operation is None or operation.scope != self.scope:
+            raise missing(name)
+        return operation.shown()
+
+    def _operations(self) -> dict[str, Any]:
+        wanted = self.asked.query.get("filter", "")
+        found = [one.shown() for one in self.cloud.operations.of(self.scope)]
+        return {"items": [one for one in found if passes(wanted, one)]}
+
+    def _read(self, verb: str) -> dict[str, Any]:
+        if verb == "get":
+            return self.shown(self.found())
+        if verb == "list":
+            return self._paged(self._below(self.path))
+        return self._aggregated()
+
+    def _below(self, prefix: str) -> list[tuple[str, dict[str, Any]]]:
+        wanted = self.asked.query.get("filter", "")
+        return [
+            (path, self.shown(one))
+            for path, one in sorted(self.cloud.resources.items())
+            if path.rpartition("/")[0] == prefix and passes(wanted, one)
+        ]
+
+    def _paged(self, found: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+        page, token = self._page(found)
+        return {"kind": "compute#list", "items": [one for _, one in page], **token}
+
+    def _page(
+        self, found: list[tuple[str, dict[str, Any]]]
+    ) -> tuple[list[tuple[str, dict[str, Any]]], dict[str, str]]:
+        query = self.asked.query
+        most = min(int(query.get("maxResults", 500)), self.cloud.settings.page)
+        start = int(query.get("pageToken", 0))
+        token = {"nextPageToken": str(start + most)} if start + most < len(found) else {}
+        return found[start : start + most], token
+
+    def _aggregated(self) -> dict[str, Any]:
+        """List what is in all zones or regions; those with nothing say so."""
+        kind = self.asked.method.collection
+        zonal = kind in ("acceleratorTypes", "disks", "instances", "machineTypes")
+        scopes = (
+            [f"zones/{zone}" for zones in ZONES.values() for zone in zones]
+            if zonal
+            else [f"regions/{region}" for region in ZONES]
+        )
+        found = [
+            one for scope in scopes for one in self._below(f"projects/{PROJECT}/{scope}/{kind}")
+        ]
+        page, token = self._page(found)
+        items: dict[str, Any] = {
+            scope: {"warning": {"code": "NO_RESULTS_ON_PAGE", "message": "There are no results."}}
+            for scope in scopes
+        }
+        for path, one in page:
+            listed = items["/".join(path.split("/")[2:4])]
+            listed.pop("warning", None)
+            listed.setdefault(kind, []).append(one)
+        return {"kind": "compute#aggregatedList", "items": items, **token}
+
+    def image_of_family(self) -> dict[str, Any]:
+        """Give the newest image of a family that is not deprecated."""
+        wanted = self.asked.places
+        images = [
+            one
+            for path, one in self.cloud.resources.items()
+            if path.startswith(f"projects/{wanted['project']}/global/images/")
+            and one["family"] == wanted["family"]
+            and "deprecated" not in one
+        ]
+        if not images:
+            raise missing(f"projects/{wanted['project']}/global/images/family/{wanted['family']}")
+        return self.shown(max(images, key=lambda one: str(one["creationTimestamp"])))
+
+    def project(self) -> dict[str, Any]:
+        """Tell of the project."""
+        return {"name": PROJECT, "quotas": [self._quota("", "GPUS_ALL_REGIONS")]}
+
+    def region(self) -> dict[str, Any]:
+        """Tell of a region."""
+        name = self.asked.places["region"]
+        if name not in ZONES:
+            raise missing(f"projects/{PROJECT}/regions/{name}")
+        return self._region(name)
+
+    def regions(self) -> dict[str, Any]:
+        """List all regions."""
+        return {"items": [self._region(name) for name in ZONES]}
+
+    def _region(self, name: str) -> dict[str, Any]:
+        metrics = ["CPUS", "INSTANCES", "IN_USE_ADDRESSES", "AFFINITY_GROUPS", "SSD_TOTAL_GB"]
+        metrics += ["PREEMPTIBLE_CPUS", "N2_CPUS", "C2_CPUS", "C3_CPUS", "A2_CPUS", "T2A_CPUS"]
+        gpus = sorted(QUOTA_OF_GPU.values())
+        metrics += [
+            *(one for one in gpus if one != "NVIDIA_H100_GPUS"),
+            *(f"PREEMPTIBLE_{one}" for one in gpus),
+        ]
+        return {
+            "name": name,
+            "status": "UP",
+            "zones": [f"projects/{PROJECT}/zones/{zone}" for zone in ZONES[name]],
+            "quotas": [self._quota(name, metric) for metric in metrics],
+        }
+
+    def _quota(self, region: str, metric: str) -> dict[str, Any]:
+        return {
+            "metric": metric,
+            "limit": self.quotas.limit(region, metric),
+            "usage": self.quotas.used(region).get(metric, 0.0),
+        }
+
+    # What instances need.
+
+    def insert_firewall(self) -> Operation:
+        """Make a firewall rule."""
+        body = {"priority": 1000, "direction": "INGRESS", **self.asked.body}
+        body["network"] = self.path_of(body.get("network", "global/networks/default"))
+        if body["network"] not in self.cloud.resources:
+            raise missing(body["network"])
+        if not body.keys() & {"allowed", "denied"}:
+            raise RefusedError("invalid", "A rule allows something or denies something.")
+        if not body.keys() & {"sourceRanges", "sourceTags"}:
+            body["sourceRanges"] = ["0.0.0.0/0"]
+        return self.insert(body, self._obey)
+
+    def _obey(self) -> None:
+        if self.cloud.hosts:
+            self.cloud.hosts.obey()
+
+    def insert_policy(self) -> Operation:
+        """Make a resource policy."""
+        group = self.asked.body.get("groupPlacementPolicy")
+        if set(self.asked.body) - {"name", "description", "groupPlacementPolicy"} or not group:
+            raise GapError(f"a policy like {self.asked.body}")
+        if set(group) != {"collocation"} or group["collocation"] != "COLLOCATED":
+            raise GapError(f"a placement like {group}: with vmCount, instances wait for each other")
+        region = self.asked.places["region"]
+        if self.quotas.left(region, "AFFINITY_GROUPS") < 1:
+            raise RefusedError("quotaExceeded", f"Quota 'AFFINITY_GROUPS' exceeded in {region}.")
+        return self.insert({**self.asked.body, "region": region, "status": "READY"})
+
+    def insert_network(self) -> Operation:
+        """Make a network; one of the automatic kind has a subnet in every region."""
+        body = {"mtu": 1460, "autoCreateSubnetworks": True, **self.asked.body}
+        if not body["autoCreateSubnetworks"]:
+            raise GapError("networks with subnets of one's own")
+        path = f"{self.path}/{body['name']}"
+
+        def subnets() -> None:
+            for region, cidr in SUBNETS.items():
+                below = f"projects/{PROJECT}/regions/{region}/subnetworks/{body['name']}"
+                self.cloud.resources[below] = {
+                    "name": body["name"],
+                    "network": path,
+                    "ipCidrRange": cidr,
+                    "region": region,
+                }
+
+        return self.insert(body, subnets)
+
+    def delete_policy(self) -> Operation:
+        """Delete a resource policy that nobody uses."""
+        self.found()
+        for one in self.cloud.resources.values():
+            if self.path in one.get("resourcePolicies", ()):
+                raise RefusedError(
+                    "resourceInUseByAnotherResource",
+                    f"The resource_policy resource '{self.path}' is already being used by "
+                    f"'{one['name']}'",
+                )
+        return self.delete_plain()
+
+    def delete_network(self) -> Operation:
+        """Delete a network that nobody uses; a subnet of the automatic kind goes with it."""
+        path = self.path
+        self.found()
+        if self.asked.method.collection == "subnetworks":
+            raise RefusedError(
+                "invalid", "Cannot delete auto subnetwork from an auto subnet mode network."
+            )
+        users = [
+            one["name"]
+            for one in self.cloud.resources.values()
+            if (one.get("network") == path and "ipCidrRange" not in one)
+            or any(nic["network"] == path for nic in one.get("networkInterfaces", ()))
+        ]
+        operation = self.begin("delete", path)
+        if users:
+            operation.fail(
+                "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE",
+                f"The network resource '{path}' is already being used by '{users[0]}'",
+            )
+        operation.finish = lambda _: self._without_subnets(path)
+        return operation
+
+    def _without_subnets(self, network: str) -> None:
+        self.cloud.resources = {
+            path: one
+            for path, one in self.cloud.resources.items()
+            if path != network and not ("ipCidrRange" in one and one["network"] == network)
+        }
+
+    def delete_disk(self) -> Operation:
+        """Delete a disk that is not attached."""
+        for life in self.cloud.lives.values():
+            if any(disk["source"] == self.path for disk in life.instance["disks"]):
+                raise RefusedError(
+                    "resourceInUseByAnotherResource",
+                    f"The disk resource '{self.path}' is already being used by '{life.path}'",
+                )
+        return self.delete_plain()
+
+    def delete_plain(self) -> Operation:
+        """Delete something that nothing depends on."""
+        path = self.path
+        self.found()
+        operation = self.begin("delete", path)
+
+        def finish(_: Operation) -> None:
+            self.cloud.resources.pop(path, None)
+            self._obey()
+
+        operation.finish = finish
+        return operation

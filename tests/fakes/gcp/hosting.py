@@ -1,0 +1,141 @@
+"""What the hosts behind Google's instances are told, and whom the firewall rules let in."""
+
+from __future__ import annotations
+
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tests.fakes import userdata
+from tests.fakes.gaps import GapError
+from tests.fakes.gcp.catalog import SUBNETS, region_of
+from tests.fakes.hosts import Wanted
+from tests.fakes.network import Rules
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+MTU = 1460  # bytes, as networks have it if nobody says otherwise
+KNOWN = {
+    "block-project-ssh-keys",
+    "enable-guest-attributes",
+    "enable-oslogin",
+    "serial-port-enable",
+    "serial-port-logging-enable",
+    "ssh-keys",
+    "startup-script",
+    "user-data",
+}
+NOBODY = "nobody-at-all"
+
+
+def metadata(instance: Mapping[str, Any]) -> dict[str, str]:
+    """Give what an instance is told.
+
+    Raises:
+        GapError: something is not known here.
+
+    """
+    items = {one["key"]: one["value"] for one in instance.get("metadata", {}).get("items", [])}
+    if strange := set(items) - KNOWN:
+        raise GapError(f"metadata {', '.join(sorted(strange))}")
+    return items
+
+
+def wanted(instance: Mapping[str, Any]) -> Wanted:
+    """Tell what host stands behind an instance."""
+    items = metadata(instance)
+    nic = instance["networkInterfaces"][0]
+    subnet = ip_network(SUBNETS[region_of(instance["zone"].rpartition("/")[2])])
+    user, keys = _logins(items)
+    orders = userdata.orders_of(items.get("user-data", ""))
+    script = items.get("startup-script", "")
+    orders = msgspec.structs.replace(orders, late=orders.late + script)
+    return Wanted(
+        id=instance["name"],
+        address=nic["networkIP"],
+        prefix=32,
+        gateway=str(subnet[1]),
+        mtu=MTU,
+        user=user,
+        keys=keys,
+        orders=orders,
+    )
+
+
+def _logins(items: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
+    """Do what the guest agent does: each line names a user and a key."""
+    lines = [line for line in items.get("ssh-keys", "").splitlines() if line.strip()]
+    if items.get("enable-oslogin", "").upper() == "TRUE" or not lines:
+        return NOBODY, ()
+    users = {line.partition(":")[0] for line in lines}
+    if len(users) > 1:
+        raise GapError(f"ssh-keys for several users: {users}")
+    return users.pop(), tuple(line.partition(":")[2] for line in lines)
+
+
+def rules(
+    instances: Sequence[Mapping[str, Any]],
+    walls: Sequence[Mapping[str, Any]],
+    devices: Mapping[str, str],
+) -> Rules:
+    """Say in the words of iptables what the firewall rules say of each instance."""
+    there = [one for one in instances if one["name"] in devices]
+    return Rules(
+        public=tuple(
+            (config["natIP"], one["networkInterfaces"][0]["networkIP"])
+            for one in there
+            for config in one["networkInterfaces"][0].get("accessConfigs", [])
+        ),
+        groups=tuple(
+            (f"r-{devices[one['name']]}", tuple(_words(one, walls, there))) for one in there
+        ),
+        members=tuple(
+            (
+                devices[one["name"]],
+                one["networkInterfaces"][0]["networkIP"],
+                (f"r-{devices[one['name']]}",),
+            )
+            for one in there
+        ),
+    )
+
+
+def _words(
+    instance: Mapping[str, Any],
+    walls: Sequence[Mapping[str, Any]],
+    all_of_them: Sequence[Mapping[str, Any]],
+) -> Iterator[str]:
+    """Give the rules for an instance, the one that counts most first."""
+    network = instance["networkInterfaces"][0]["network"]
+    own = set(_tags(instance))
+    for wall in sorted(walls, key=lambda w: (w.get("priority", 1000), "allowed" in w)):
+        targets = wall.get("targetTags")
+        if wall["network"] != network or (targets and not own & set(targets)):
+            continue
+        verdict = "ACCEPT" if "allowed" in wall else "DROP"
+        for source in _sources(wall, all_of_them):
+            for what in wall.get("allowed") or wall.get("denied", []):
+                yield from (f"-s {source}{how} -j {verdict}" for how in _protocols(what))
+
+
+def _tags(instance: Mapping[str, Any]) -> list[str]:
+    tags: list[str] = instance.get("tags", {}).get("items", [])
+    return tags
+
+
+def _sources(wall: Mapping[str, Any], instances: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield from wall.get("sourceRanges", [])
+    for one in instances:
+        if set(_tags(one)) & set(wall.get("sourceTags", [])):
+            yield f"{one['networkInterfaces'][0]['networkIP']}/32"
+
+
+def _protocols(what: Mapping[str, Any]) -> Iterator[str]:
+    protocol = what["IPProtocol"]
+    if protocol == "all":
+        yield ""
+        return
+    for ports in what.get("ports", [""]):
+        yield f" -p {protocol}" + (f" --dport {ports.replace('-', ':')}" if ports else "")

@@ -1,0 +1,72 @@
+"""How much of everything there may be, and is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from tests.fakes.gcp.catalog import OWN_CPUS, PROJECT, QUOTA_OF_GPU, family, region_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.fakes.gcp.cloud import Cloud
+
+ENOUGH = 1_000_000.0  # of every quota that a test has not set
+
+
+class Quotas:
+    """The quotas of a cloud; a region that is empty means the whole project."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    def limit(self, region: str, metric: str) -> float:
+        """Give how much there may be of something."""
+        return self._cloud.settings.quotas.get(f"{region} {metric}".strip(), ENOUGH)
+
+    def left(self, region: str, metric: str) -> float:
+        """Give how much more there may be of something."""
+        return self.limit(region, metric) - self.used(region)[metric]
+
+    def used(self, region: str) -> Counter[str]:
+        """Count what there is."""
+        policies = [
+            one
+            for path, one in self._cloud.resources.items()
+            if "/resourcePolicies/" in path and one["region"] == region
+        ]
+        counts: Counter[str] = Counter(AFFINITY_GROUPS=len(policies))
+        for life in self._cloud.lives.values():
+            zone = life.path.split("/")[3]
+            if region in ("", region_of(zone)):
+                counts.update(self.needs(zone, life.instance))
+        return counts
+
+    def needs(self, zone: str, properties: Mapping[str, Any]) -> Counter[str]:
+        """Tell what an instance counts for."""
+        name = str(properties["machineType"]).rpartition("/")[2]
+        kind = self._cloud.resources[f"projects/{PROJECT}/zones/{zone}/machineTypes/{name}"]
+        spot = properties.get("scheduling", {}).get("provisioningModel") == "SPOT"
+        before = "PREEMPTIBLE_" if spot else ""
+        cpus = f"{family(name).upper()}_CPUS" if family(name) in OWN_CPUS else "CPUS"
+        found: Counter[str] = Counter(INSTANCES=1)
+        found["PREEMPTIBLE_CPUS" if spot else cpus] = kind["guestCpus"]
+        if any(nic.get("accessConfigs") for nic in properties["networkInterfaces"]):
+            found["IN_USE_ADDRESSES"] = 1
+        for gpu, count in gpus_of(kind, properties):
+            found[before + QUOTA_OF_GPU[gpu]] = count
+            found["GPUS_ALL_REGIONS"] = count
+        return found
+
+
+def gpus_of(kind: Mapping[str, Any], properties: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Give the accelerators of an instance: those of its type, or those that are attached."""
+    own = [
+        (one["guestAcceleratorType"], one["guestAcceleratorCount"])
+        for one in kind.get("accelerators", [])
+    ]
+    return own or [
+        (one["acceleratorType"].rpartition("/")[2], one["acceleratorCount"])
+        for one in properties.get("guestAccelerators", [])
+    ]

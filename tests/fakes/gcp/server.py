@@ -1,0 +1,204 @@
+"""HTTP on loopback: a call comes in, is logged and harmed as a test wants, and is answered."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+import traceback
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from cluster.model import Value
+from tests.fakes.faults import kill
+from tests.fakes.gaps import GapError
+from tests.fakes.gcp import discovery, prices
+from tests.fakes.gcp.errors import STATUS, RefusedError, written
+from tests.fakes.gcp.values import Call, Fault
+
+if TYPE_CHECKING:
+    from tests.fakes.gcp.cloud import Cloud
+
+Reply = tuple[int, dict[str, Any]]
+
+
+class Asked(Value, frozen=True, kw_only=True):
+    """What a request asks.
+
+    Args:
+        method: that it calls.
+        places: the parameters of its path.
+        query: those behind the question mark.
+        body: what it brings.
+
+    """
+
+    method: discovery.Method
+    places: dict[str, str]
+    query: dict[str, str]
+    body: dict[str, Any]
+
+    @property
+    def region(self) -> str:
+        return self.places.get("zone") or self.places.get("region") or "global"
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {**self.places, **self.query, **self.body}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    disable_nagle_algorithm = True
+    cloud: Cloud
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+    def _handle(self) -> None:
+        url = urlsplit(self.path)
+        size = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(size)
+        if url.path == "/checkip":
+            self._write(200, f"{self.cloud.caller}\n".encode(), "text/plain")
+            return
+        if url.path == f"/billing/v1/services/{prices.COMPUTE}/skus":
+            said = prices.page(dict(parse_qsl(url.query)).get("pageToken", ""))
+            self._write(200, json.dumps(said).encode(), "application/json")
+            return
+        reply = answer(
+            self.cloud,
+            (self.command, url.path, dict(parse_qsl(url.query))),
+            json.loads(body) if body else {},
+            (self.client_address[1], self.connection.getsockname()[1]),
+        )
+        if reply is None:
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+            return
+        self._write(reply[0], json.dumps(reply[1]).encode(), "application/json")
+
+    do_GET = do_POST = do_DELETE = do_PATCH = do_PUT = _handle  # noqa: N815 - as http.server wants
+
+    def _write(self, status: int, body: bytes, kind: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class Listener(ThreadingHTTPServer):
+    """Many connections at once."""
+
+    daemon_threads = True
+    request_queue_size = 256
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: a caller may be killed at any moment."""
+
+
+class Server:
+    """Listens until it is closed."""
+
+    def __init__(self, cloud: Cloud, port: int) -> None:
+        handler = type("OurHandler", (Handler,), {"cloud": cloud})
+        self._server = Listener(("127.0.0.1", port), handler)
+        self.port = self._server.server_port
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def answer(
+    cloud: Cloud,
+    request: tuple[str, str, dict[str, str]],
+    body: dict[str, Any],
+    peer: tuple[int, int],
+) -> Reply | None:
+    """Answer a request; nothing, if its reply is to be lost."""
+    http, path, query = request
+    found = discovery.find(http, path.removeprefix(discovery.BASE))
+    if found is None:
+        cloud.gaps.append(f"{http} {path}")
+        return 501, written(501, "notImplemented", f"There is no {http} {path}.")
+    asked = Asked(method=found[0], places=found[1], query=query, body=body)
+    with cloud.lock:
+        log = cloud.log
+        call = _call(len(log), asked)
+        log.append(call)
+        harm = cloud.faults.of(call) or Fault(action="*")
+    if harm.kill == "before":
+        kill(*peer)
+    if harm.kill == "before" or harm.drop == "before":
+        return _ended(cloud, log, call, None, lost=True)
+    reply = _executed(cloud, asked, harm)
+    time.sleep(harm.delay)
+    if harm.kill == "after":
+        kill(*peer)
+    return _ended(cloud, log, call, reply, lost="after" in (harm.drop, harm.kill))
+
+
+def _executed(cloud: Cloud, asked: Asked, harm: Any) -> Reply:
+    late = isinstance(harm, Fault) and harm.operation
+    if harm.code and not late:
+        status = harm.status or STATUS.get(harm.code, 400)
+        return status, written(status, harm.code, harm.message)
+    with cloud.lock:
+        cloud.tick()
+        try:
+            return 200, _checked(cloud, asked, harm if late else None)
+        except RefusedError as error:
+            status = STATUS[error.reason]
+            return status, written(status, error.reason, error.message)
+        except Exception as error:  # noqa: BLE001 - a test must see it
+            what = str(error) if isinstance(error, GapError) else traceback.format_exc()
+            cloud.gaps.append(f"{asked.method.id} {asked.params}: {what}")
+            return 501, written(501, "notImplemented", f"The test cloud does not know this: {what}")
+
+
+def _checked(cloud: Cloud, asked: Asked, harm: Fault | None) -> dict[str, Any]:
+    problems = discovery.wrong_request(asked.method, asked.places, asked.query, asked.body)
+    if problems:
+        raise RefusedError("badRequest", "; ".join(problems))
+    said = cloud.calls_of(asked, harm)
+    if wrong := discovery.wrong_answer(asked.method, said):
+        raise GapError(f"the answer is wrong: {wrong}")
+    return said
+
+
+def _ended(
+    cloud: Cloud, log: list[Call], call: Call, reply: Reply | None, *, lost: bool
+) -> Reply | None:
+    errors = reply[1].get("error", {}).get("errors", []) if reply and reply[0] != 200 else []
+    code = errors[0]["reason"] if errors else ""
+    with cloud.lock:
+        log[call.number] = msgspec.structs.replace(
+            call, status=reply[0] if reply else 0, code=code, lost=lost
+        )
+    return None if lost else reply
+
+
+def _call(number: int, asked: Asked) -> Call:
+    return Call(
+        number=number,
+        service="compute",
+        action=asked.method.id,
+        region=asked.region,
+        user="anonymous",
+        mutating=asked.method.mutating,
+        params=asked.params,
+    )

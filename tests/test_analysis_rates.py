@@ -1,0 +1,111 @@
+"""Bandwidths of collectives follow from their times, by the factors of nccl-tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.analysis.bounds import Route
+from cluster.analysis.rates import factor, with_rates
+from cluster.analysis.summarize import summarize
+from cluster.benchmarks.collectives import NAMED, rates, timed
+from cluster.model import Definition, Factor, Link, Measurement, Summary
+
+
+@pytest.mark.parametrize(
+    ("word", "n", "wanted"),
+    [
+        ("", 4, 1.0),
+        ("1", 4, 1.0),
+        ("(n-1)/n", 2, 0.5),
+        ("(n-1)/n", 4, 0.75),
+        ("2(n-1)/n", 2, 1.0),
+        ("2(n-1)/n", 8, 1.75),
+        ("2(n-1)/n", 1, 0.0),
+    ],
+)
+def test_the_factors_of_nccl_tests(word: Factor, n: int, wanted: float) -> None:
+    assert factor(word, n) == pytest.approx(wanted)
+
+
+def taken(definition: Definition, seconds: float, size: int, ranks: int) -> list[Measurement]:
+    return [
+        Measurement(
+            metric=definition.metric,
+            definition=definition.id,
+            unit="s",
+            params={"size": size, "ranks": ranks},
+            rank=rank,
+            host="h",
+            values=(seconds, seconds / 2),  # the other ranks are faster
+            bytes=size,
+        )
+        for rank in range(ranks)
+    ]
+
+
+def summaries(
+    name: str, seconds: float, size: int, ranks: int, route: Route | None = None
+) -> dict[str, Summary]:
+    base = timed(NAMED[name])
+    known = (base, *rates(base))
+    measurements = taken(base, seconds, size, ranks)
+    found = summarize(with_rates(measurements, known), known, route or Route())
+    return {summary.metric: summary for summary in found}
+
+
+def test_time_is_the_slowest_ranks_and_bandwidths_follow() -> None:
+    """12 bytes, so that a rounded number of bytes would show: 12 x 4/3 = 16, 8 x 4/3 is none."""
+    found = summaries("allreduce", 2e-6, 8, 3)
+
+    assert list(found) == ["allreduce", "allreduce_algbw", "allreduce_busbw"]
+    assert found["allreduce"].median == pytest.approx(1.5e-6)
+    assert found["allreduce_algbw"].median == pytest.approx(8 / 1.5e-6)
+    assert found["allreduce_busbw"].median == pytest.approx(8 / 1.5e-6 * 4 / 3)
+    assert {summary.n for summary in found.values()} == {2}
+
+
+def test_a_barrier_has_no_bandwidth() -> None:
+    assert rates(timed(NAMED["barrier"])) == ()
+    assert list(summaries("barrier", 1e-6, 0, 4)) == ["barrier"]
+
+
+LINK = Link(rate=125e6, mtu=1500, source="test")
+GOODPUT = 125e6 * 1448 / 1538
+
+
+@pytest.mark.parametrize(
+    ("name", "hosts", "ranks", "crossing"),
+    [
+        ("allreduce", 2, 2, 1.0),
+        ("allreduce", 2, 16, 1.0),
+        ("allreduce", 4, 8, 1.5),
+        ("allgather", 4, 8, 0.75),
+        ("reduce_scatter", 4, 8, 0.75),
+        ("bcast", 4, 8, 1.0),
+        ("reduce", 2, 8, 1.0),
+        ("alltoall", 2, 2, 0.5),
+        ("alltoall", 2, 8, 2.0),
+    ],
+)
+def test_what_must_pass_a_link_bounds_a_collective(
+    name: str, hosts: int, ranks: int, crossing: float
+) -> None:
+    """Two nodes may show a bus bandwidth of almost twice the link: measuring.md, section 2."""
+    route = Route(links=(LINK,) * hosts, ranks=ranks)
+    size = 10**6
+    found = summaries(name, 1.0, size, ranks, route)
+
+    shortest = size * crossing / GOODPUT
+    bus = factor(NAMED[name].factor, ranks)
+    assert found[name].bound == pytest.approx(shortest)
+    assert found[f"{name}_algbw"].bound == pytest.approx(size / shortest)
+    assert found[f"{name}_busbw"].bound == pytest.approx(size / shortest * bus)
+    assert len({round(summary.share or 0, 12) for summary in found.values()}) == 1
+
+
+def test_a_barrier_and_an_unknown_link_have_no_bound() -> None:
+    barrier = summaries("barrier", 1.0, 0, 2, Route(links=(LINK, LINK), ranks=2))
+    unknown = summaries("allreduce", 1.0, 8, 2, Route(links=(LINK, None), ranks=2))
+
+    assert barrier["barrier"].bound is None
+    assert {summary.bound for summary in unknown.values()} == {None}

@@ -1,0 +1,216 @@
+"""The benchmark collectives: what it defines, checks, and refuses."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+import cluster
+from cluster import kernels
+from cluster.benchmark import convert
+from cluster.benchmarks.collectives import (
+    NAMED,
+    OPERATIONS,
+    Collectives,
+    CollectivesParams,
+    Transport,
+    timed,
+)
+from cluster.kernels import in_c
+from tests.conftest import ROOT, answer, command, run
+
+OF_C = pytest.mark.skipif(
+    shutil.which("cc") is None, reason="there is no C compiler: apt-get install gcc"
+)
+KERNELS = [pytest.param("c", marks=OF_C), "python"]
+
+
+def test_every_transport_and_loop_has_definitions_of_its_own() -> None:
+    found = [timed(of, transport) for of in OPERATIONS for transport in get_args(Transport)]
+    found += [in_c(timed(of)) for of in OPERATIONS]
+
+    assert len({definition.id for definition in found}) == len(OPERATIONS) * 4
+    assert {definition.aggregation for definition in found} == {"slowest rank"}
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "ranks", "real"),
+    [
+        ("allreduce", 8, 3, 8),
+        ("allreduce", 1, 3, 4),
+        ("allreduce", 11, 3, 8),
+        ("allgather", 8, 3, 6),
+        ("reduce_scatter", 8, 3, 12),
+        ("reduce_scatter", 100, 3, 96),
+        ("alltoall", 2, 4, 4),
+        ("bcast", 7, 3, 7),
+    ],
+)
+def test_sizes_are_those_that_can_be_divided(name: str, size: int, ranks: int, real: int) -> None:
+    assert NAMED[name].real(size, ranks) == real
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"operations": "scan"}, "There are: allreduce, allgather, reduce_scatter, bcast"),
+        ({"operations": []}, "There are no operations"),
+        ({"sizes": []}, "There are no sizes"),
+        ({"sizes": "2GiB"}, "it must be below 2 GiB"),
+        ({"iterations": 0}, "--iterations is 0"),
+        ({"until_precise": True, "iterations": 9}, "--iterations fixes"),
+        ({"transport": "gloo", "kernel": "c"}, "torch has loops of its own"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(options: dict[str, object], said: str) -> None:
+    with pytest.raises(cluster.SpecError) as refused:
+        Collectives().check(convert(options, CollectivesParams, "parameter"), 2)
+    assert said in str(refused.value)
+
+
+def test_one_rank_is_refused() -> None:
+    with pytest.raises(cluster.SpecError, match="nobody to exchange"):
+        Collectives().check(CollectivesParams(), 1)
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_all_operations_over_three_ranks(kernel: str) -> None:
+    """Each result is checked on each rank; odd numbers of ranks divide no power of two."""
+    with cluster.launch("coll", hosts=3) as c:
+        found = c.bench(
+            "collectives",
+            operations=list(NAMED),
+            sizes=[8, 100_000],
+            iterations=7,
+            warm_up=1,
+            kernel=kernel,
+        )
+
+    shapes = {
+        (m.metric, m.params.get("size"), m.params["ranks"], m.bytes) for m in found.measurements
+    }
+    assert shapes == {
+        (of.name, size or None, 3, size)
+        for of in OPERATIONS
+        for size in ([0] if of.name == "barrier" else [of.real(8, 3), of.real(100_000, 3)])
+    }
+    assert {(m.metric, m.rank) for m in found.measurements} == {
+        (of.name, rank) for of in OPERATIONS for rank in range(3)
+    }
+    assert {len(m.values) for m in found.measurements} == {7}
+    kinds = {found.record.definitions[m.definition].kernel for m in found.measurements}
+    assert kinds == {"C" if kernel == "c" else ""}
+    by_metric = {(s.metric, s.params.get("size")): s for s in found.summary()}
+    time, bus = by_metric["allreduce", 100_000], by_metric["allreduce_busbw", 100_000]
+    assert bus.median == pytest.approx(100_000 / time.median * 4 / 3)
+
+
+@pytest.mark.usefixtures("tools")
+def test_until_precise_agrees_on_all_ranks() -> None:
+    with cluster.launch("agree", hosts=2) as c:
+        found = c.bench("collectives", sizes=[8], until_precise=True, max_iterations=400, warm_up=5)
+
+    assert len({len(m.values) for m in found.measurements}) == 1
+    assert 20 <= found.summary()[0].n <= 400
+
+
+WRONG = {
+    "c": (
+        "        collect, nanoseconds = self._collect, self._nanoseconds\n",
+        """\
+        cell.expected = tuple(None if wanted is None else wanted.copy() for wanted in cell.expected)
+        if cell.expected[0] is not None:
+            cell.expected[0].view("uint8")[5] ^= 4
+""",
+    ),
+    "python": (
+        "                found.append((perf_counter_ns() - start) / 1e9)\n",
+        """\
+                if cell.number == 3 and cell.expected[0] is not None:
+                    cell.result.view("uint8")[5] ^= 4
+""",
+    ),
+}
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("name", [of.name for of in OPERATIONS if of.name != "barrier"])
+def test_a_wrong_byte_fails_the_run(
+    home: Path, monkeypatch: pytest.MonkeyPatch, name: str, kernel: str
+) -> None:
+    """The real benchmark, with one bit turned over in what came, or was to come."""
+    source = (ROOT / "benchmarks" / "collectives.py").read_text()
+    after, added = WRONG[kernel]
+    place = source.index(after, source.index("class Mpi4py")) + len(after)
+    folder = home / "plugins" / "benchmarks"
+    folder.mkdir(parents=True)
+    (folder / "altered.py").write_text(source[:place] + added + source[place:])
+    monkeypatch.setenv("CLUSTER_PLUGINS", str(home / "plugins"))
+
+    words = (f"--operations={name}", "--sizes=2000", "--iters=10", f"--kernel={kernel}")
+    said = command("bench", "altered", *words, status=1).stderr
+    assert f"WrongDataError: {name} 2000 B" in said
+    assert "arrived as" in said
+
+
+@OF_C
+@pytest.mark.usefixtures("tools")
+def test_each_operation_of_c_is_the_one_that_is_named() -> None:
+    """The order of `enum operation` is that of OPERATIONS."""
+    source = (Path(kernels.__file__).parent / "collectives.c").read_text()
+    [names] = re.findall(r"enum operation \{ ([A-Z_, ]+) \};", source)
+
+    assert names.lower().split(", ") == [of.name for of in OPERATIONS]
+
+
+def has_torch() -> bool:
+    done = run(sys.executable, "-c", "import torch.distributed", status=None)
+    return done.returncode == 0
+
+
+@pytest.mark.usefixtures("tools")
+def test_torch_is_asked_for_where_it_is_missing() -> None:
+    if has_torch():
+        pytest.skip("torch is here")
+    said = command("bench", "collectives", "--transport=gloo", "--sizes=8", status=1).stderr
+    assert "torch is missing on" in said
+    assert "cluster does not install it" in said
+
+
+@pytest.mark.usefixtures("tools")
+def test_all_operations_by_torch() -> None:
+    if not has_torch():
+        pytest.skip("torch is not here: pip install torch")
+    with cluster.launch("gloo", hosts=2) as c:
+        found = c.bench(
+            "collectives", operations=list(NAMED), transport="gloo", sizes=[8, 4096], iterations=6
+        )
+
+    assert {m.metric for m in found.measurements} == set(NAMED)
+    assert [m for m in found.record.definitions.values() if "gloo" not in m.what] == []
+    assert re.match(r"torch \d.* did the operations, over gloo\.", found.record.notes[-1])
+
+
+@pytest.mark.usefixtures("tools")
+def test_the_launcher_of_allreduce() -> None:
+    script = str(ROOT / "launchers" / "launch_allreduce.py")
+    done = run(sys.executable, script, "--run-local", "--data-mb=1", "--iters=6")
+
+    assert "tmux a -t allreduce\n" in done.stdout
+    assert re.search(r"allreduce_busbw +1 MB, ranks 2 +6 ", done.stdout)
+    shown: dict[str, Any] = answer("show", "allreduce")
+    assert [s["metric"] for s in shown["summaries"]] == [
+        *("allreduce", "allreduce_algbw", "allreduce_busbw"),
+    ]
+    run(sys.executable, script, "--run-local", "--transport=pigeon", status=2)
+    assert msgspec.json.encode(shown)
+    assert os.environ["CLUSTER_RUNS"] in shown["run"]

@@ -1,0 +1,188 @@
+"""Timed loops in C do what is defined, a run says whether they ran, and nothing needs them."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import cluster
+from cluster import kernels
+from cluster.benchmarks.p2p import BANDWIDTH, LATENCY
+from cluster.kernels import either, in_c
+from tests.conftest import answer, command, run
+
+if TYPE_CHECKING:
+    from cluster.runs import Run
+
+SOURCES = Path(kernels.__file__).parent
+BIN = Path(sys.executable).parent
+
+
+@pytest.fixture
+def compiler(tools: None) -> None:
+    """Skip, with the reason, where nothing can be compiled."""
+    del tools
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler: apt-get install gcc")
+
+
+def on_ranks(program: str, ranks: int = 2, status: int = 0) -> str:
+    """Run a program of Python on ranks of MPI."""
+    root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+    words = [str(BIN / "mpirun"), *root, "--bind-to", "none", "--host", f"localhost:{ranks}"]
+    return run(*words, "-np", str(ranks), sys.executable, "-c", program, status=status).stdout
+
+
+def compiled(home: Path, name: str, source: str) -> Path:
+    (home / f"{name}.c").write_text(source)
+    target = home / f"{name}.so"
+    run(
+        str(BIN / "mpicc"), *kernels.FLAGS, f"-I{SOURCES}", f"{name}.c", "-o", str(target), cwd=home
+    )
+    return target
+
+
+def only_definition(found: Run) -> Any:
+    [(key, definition)] = found.record.definitions.items()
+    assert {m.definition for m in found.measurements} == {key}
+    return definition
+
+
+def test_a_metric_timed_in_c_has_a_definition_of_its_own() -> None:
+    assert in_c(LATENCY).id != LATENCY.id
+    assert in_c(LATENCY).kernel == "C"
+    assert "clock_gettime" in in_c(LATENCY).clock
+    both = (LATENCY, BANDWIDTH)
+    assert either(both, "python") == both
+    assert either(both, "c") == (in_c(LATENCY), in_c(BANDWIDTH))
+    assert either(both, "auto") == (in_c(LATENCY), in_c(BANDWIDTH), *both)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_c_runs_where_it_can_and_the_run_says_how_it_was_made() -> None:
+    with cluster.launch("which", hosts=2) as c:
+        found = c.bench("p2p", metrics=["latency"], sizes=[8], iterations=20)
+        again = c.bench("p2p", metrics=["latency"], sizes=[8], iterations=20)
+        python = c.bench("p2p", metrics=["latency"], sizes=[8], iterations=20, kernel="python")
+        made = list(Path(c.machines[0].folder, kernels.FOLDER).glob("*.so"))
+
+    assert only_definition(found) == only_definition(again) == in_c(LATENCY)
+    assert only_definition(python) == LATENCY
+    assert len(made) == 1
+    for one in (found, again):
+        line, version, *_ = (one.folder / "raw" / "kernel.0.log").read_text().splitlines()
+        assert "mpicc -O2" in line
+        assert version
+        assert one.record.notes == python.record.notes == ()
+
+
+@pytest.mark.usefixtures("compiler")
+def test_without_a_compiler_python_does_it_and_the_run_says_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OMPI_CC", "/nowhere/cc")
+    words = ("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=20")
+    made = answer(*words)
+    record = json.loads((Path(made["run"]) / "run.json").read_text())
+
+    assert list(record["definitions"]) == [LATENCY.id]
+    [note] = made["notes"]
+    assert note.startswith("The timed loops ran in Python, not in C: ")
+    assert "/nowhere/cc" in note
+    refused = command(*words, "--kernel=c", status=1).stderr
+    assert "The C kernel could not be had" in refused
+    assert "--kernel python" in refused
+
+
+@pytest.mark.usefixtures("compiler")
+def test_a_kernel_that_cannot_be_compiled_says_the_first_error(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "kernel.h").write_text("")
+    (home / "broken.c").write_text("int f(void) { return nowhere; }\n")
+    monkeypatch.setattr(kernels, "__file__", str(home / "__init__.py"))
+    with pytest.raises(kernels.NotBuiltError, match=r"error: .nowhere. undeclared"):
+        kernels._compile(
+            [str(BIN / "mpicc"), *kernels.FLAGS, str(home / "broken.c")],
+            home / "broken.so",
+            home / "broken.log",
+        )
+    assert not list(home.glob("*.so"))
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("size", [0, 4])
+def test_a_library_for_another_mpi_is_refused(home: Path, size: int) -> None:
+    """One that is not up for it, and one whose communicators are of another size."""
+    path = compiled(home, "other", f"int kernel_handle(void) {{ return {size}; }}\n")
+    assert ctypes.CDLL(str(path)).kernel_handle() == size
+    program = (
+        "from pathlib import Path; from mpi4py import MPI; from cluster import kernels\n"
+        f"try: kernels._opened(Path({str(path)!r}))\n"
+        "except kernels.NotBuiltError as error: print(error)"
+    )
+    assert "belongs to another MPI" in on_ranks(program, 1)
+
+
+EXCHANGE = """
+import ctypes
+from mpi4py import MPI
+from cluster.benchmark import convert
+from cluster.benchmarks.p2p import LATENCY, Compiled, Data, Messages, P2PParams
+params = convert({{"sizes": [64]}}, P2PParams, "parameter")
+data = Data(MPI.COMM_WORLD.Dup(), params)
+repeat = Compiled(data, ctypes.CDLL({library!r})).prepared(LATENCY, Messages(data, LATENCY, 64))
+try:
+    for value in repeat(5) + repeat(5): print(value)
+except Exception as error:
+    print(type(error).__name__, error, flush=True)
+    MPI.COMM_WORLD.Abort(3)
+"""
+
+
+@pytest.mark.usefixtures("compiler")
+def test_latency_in_c_is_half_of_the_round_trip(home: Path) -> None:
+    """The peer sleeps 20 ms before it answers: so the latency is 10 ms and a little."""
+    source = (SOURCES / "p2p.c").read_text()
+    before = "        receive(p, p->number + i);\n        send(p, p->number + i);\n    }\n"
+    assert source.count(before) == 1
+    sleeps = before.replace(
+        "        send", "        nanosleep(&(struct timespec){0, 20000000}, 0);\n        send"
+    )
+    path = compiled(home, "slow", source.replace(before, sleeps))
+
+    values = [float(word) for word in on_ranks(EXCHANGE.format(library=str(path))).split()]
+    assert len(values) == 10
+    assert 0.010 <= min(values) < 0.019
+
+
+@pytest.mark.usefixtures("compiler")
+def test_in_c_too_a_message_that_lands_nowhere_is_seen(home: Path) -> None:
+    """What is left of an earlier message is not taken for the one that did not arrive."""
+    source = (SOURCES / "p2p.c").read_text()
+    right = "MPI_Recv(place(p, number), "
+    assert source.count(right) == 1
+    elsewhere = "static char lost[64];\n" + source.replace(
+        right, "MPI_Recv(p->number > 0 && number == p->number + 1 ? lost : place(p, number), "
+    )
+    path = compiled(home, "elsewhere", elsewhere)
+
+    said = on_ranks(EXCHANGE.format(library=str(path)), status=3)
+    assert "WrongDataError latency of 64 B: byte 0 arrived as" in said
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_message_may_be_larger_than_an_int_can_count() -> None:
+    program = (
+        "from mpi4py import MPI; from cluster.benchmarks.p2p import _counted\n"
+        "for size in (2**31 - 1, 2**31, 4 * 10**9):\n"
+        "    count, kind = _counted(size); assert count * kind.Get_size() == size, size\n"
+    )
+    on_ranks(program, 1)

@@ -1,0 +1,98 @@
+"""iperf3: the receiver's figure, several documents, and failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.reading import read
+
+if TYPE_CHECKING:
+    from cluster.foreign import Parsed
+
+LOGS = Path(__file__).parent / "logs"
+TEXT = (LOGS / "iperf3.text.txt").read_text()
+JSON = (LOGS / "iperf3.json.txt").read_text()
+
+
+def totals(result: Parsed) -> dict[str, float]:
+    return {m.metric: m.values[0] for m in result.measurements}
+
+
+def test_text_gives_the_sum_of_the_streams_at_the_receiver() -> None:
+    (result,) = read([TEXT.encode()]).results
+
+    assert totals(result) == pytest.approx({"received": 9.35e9 / 8, "sent": 9.41e9 / 8})
+    assert result.measurements[0].params["streams"] == 2
+
+
+def test_several_documents_are_several_results_and_an_error_is_a_failure() -> None:
+    first, second, third = read([JSON.encode()]).results
+
+    assert totals(first)["received"] == pytest.approx(9.4e9 / 8 * 2 / 2.04)
+    assert totals(second)["sent"] == pytest.approx(9.2e9 / 8)
+    assert len(first.measurements[2].values) == 2  # intervals
+    assert third.measurements == ()
+    assert third.failures == ("unable to connect to server: Connection refused",)
+
+
+@pytest.mark.parametrize("indent", ["", "  ", "\t\t"])
+def test_the_indentation_may_be_lost(indent: str) -> None:
+    text = "".join(indent + line.strip() + "\n" for line in JSON.splitlines())
+
+    assert [totals(r) for r in read([text.encode()]).results] == [
+        totals(r) for r in read([JSON.encode()]).results
+    ]
+
+
+def test_a_document_without_its_end_is_a_failure_and_the_next_one_is_read() -> None:
+    first = JSON[: JSON.index('"end":') - 40]
+    found = read([(first + "\n" + JSON).encode()]).results
+
+    assert "cut off" in found[0].failures[0]
+    assert [bool(r.failures) for r in found[1:]] == [False, False, True]
+
+
+def test_only_a_senders_figure_is_said_to_be_one() -> None:
+    text = "".join(line for line in TEXT.splitlines(keepends=True) if "receiver" not in line)
+    (result,) = read([text.encode()]).results
+
+    assert totals(result) == pytest.approx({"sent": 9.41e9 / 8})
+    assert "only the sender's" in result.notes[0]
+
+
+def test_a_failed_client_is_a_failure() -> None:
+    text = "Connecting to host 10.0.0.9, port 5201\niperf3: error - unable to connect: timed out\n"
+
+    assert "timed out" in read([text.encode()]).results[0].failures[0]
+
+
+def test_udp_counts_what_was_lost() -> None:
+    text = (
+        "Connecting to host 10.0.0.2, port 5201\n"
+        "[  5]   0.00-10.00  sec  1.25 MBytes  1.05 Mbits/sec  0.000 ms  0/906 (0%)  sender\n"
+        "[  5]   0.00-10.04  sec  1.24 MBytes  1.04 Mbits/sec  0.012 ms  9/906 (0.99%)  receiver\n"
+    )
+
+    found = totals(read([text.encode()]).results[0])
+    assert found["lost"] == pytest.approx(100 * 9 / 906)
+    assert found["jitter"] == pytest.approx(12e-6)
+    assert found["received"] == pytest.approx(1.04e6 / 8)
+
+
+@pytest.mark.parametrize(("client", "metric"), [(True, "sent"), (False, "received")])
+def test_the_one_sum_of_old_udp_documents_is_of_their_own_side(
+    client: bool,  # noqa: FBT001 - a parameter of the test
+    metric: str,
+) -> None:
+    start = '"connecting_to":{"host":"h","port":5201},' if client else ""
+    text = (
+        '{"start":{"version":"iperf 3.0.11",' + start + '"test_start":{"protocol":"UDP"}},'
+        '"intervals":[],"end":{"sum":{"seconds":10,"bytes":1250000,"bits_per_second":1000000,'
+        '"jitter_ms":0.012,"lost_percent":0.5}}}\n'
+    )
+
+    found = totals(read([text.encode()]).results[0])
+    assert found == pytest.approx({metric: 125000.0, "jitter": 12e-6, "lost": 0.5})

@@ -1,0 +1,213 @@
+"""Google with a real host behind each instance: from a launch to nothing left, also when killed."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster import journal, plugins
+from cluster.cloud import keys
+from cluster.model import ClusterSpec, Machine
+from cluster.providers import Provider
+from tests.conftest import COMMAND, answer, command, launcher, runs_folder, until
+from tests.fakes.gcp import Fault
+from tests.quick import quick
+
+if TYPE_CHECKING:
+    from tests.fakes.gcp import Cloud
+
+pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.timeout(300)]
+HOW = ("--provider", "gcp", "--zone", "us-central1-a", "--instance", "c2-standard-60")
+UP = ("up", "c5", *HOW, "--placement")
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Google be consistent after a second: the test cloud is."""
+    monkeypatch.setenv("CLUSTER_LATE", "1")
+
+
+def record() -> Any:
+    [path] = runs_folder().glob("*/*/run.json")
+    return json.loads(path.read_text())
+
+
+def test_the_founding_command_on_google(gcp_hosts: Cloud) -> None:
+    before = gcp_hosts.things()
+    said = launcher("--name=c5", "--placement=1", *HOW, "--iters=5", "--data-mb=10").stdout
+
+    assert "make 2 x c2-standard-60 in us-central1-a" in said
+    assert "cluster connect c5" in said
+    assert "transferred 10 MB in" in said
+    assert "of bound" in said
+    assert "Receipt: launch" in said
+    assert "$2.76 an hour each, 2026-11-20" in said
+    assert "c5 is down; 0 left (looked for instances" in said
+    assert gcp_hosts.things() == before
+    assert answer("ls") == []
+
+    run = record()
+    assert {"create", "running", "ssh", "install", "run", "fetch", "teardown"} <= set(run["phases"])
+    assert run["receipt"]["final"]
+    assert run["machines"][0]["link"]["rate"] == 100e9 / 8
+
+
+def test_a_cluster_that_stays_is_used_and_taken_down(gcp_hosts: Cloud) -> None:
+    before = gcp_hosts.things()
+    command(*UP)
+    known = (journal.root() / "c5" / keys.KNOWN).read_text()
+    assert len(set(known.split()[2::3])) == 2  # each has a key of its own
+
+    command("run", "c5", "--", "sudo", "-n", "true")
+    made = len(gcp_hosts.mutating())
+    command(*UP)  # it is there already
+    assert len(gcp_hosts.mutating()) == made
+
+    words = command("connect", "--print", "c5").stdout
+    assert "StrictHostKeyChecking" not in words
+    assert "HostKeyAlias=instance-" in words
+    assert "has no such switch" in command("stop", "c5", status=2).stderr
+    assert "0 left" in command("down", "c5").stdout
+    assert gcp_hosts.things() == before
+
+
+def test_a_host_key_that_is_not_the_one_that_google_told(gcp_hosts: Cloud) -> None:
+    """Somebody who answers at a host's address is found out, and nothing is left."""
+    before = gcp_hosts.things()
+    public = keys.pair(journal.root().parent / "somebody").public.split()[1]
+    gcp_hosts.host_keys_told = {"ssh-ed25519": public}
+
+    refused = command(*UP, status=1).stderr
+    gcp_hosts.host_keys_told = None
+
+    assert "key" in refused
+    assert gcp_hosts.things() == before
+
+
+def test_only_the_caller_is_let_in(gcp_hosts: Cloud) -> None:
+    """The default network lets everybody in by SSH; our machines do not."""
+    mine = created("mine")[0]
+    others = created("others", allow="192.0.2.0/24")[0]
+
+    until(lambda: is_open(mine), "sshd answers")
+    assert not is_open(others)
+    command("down", "--all", "-y")
+    assert gcp_hosts.things(theirs=False) == frozenset()
+
+
+def created(name: str, **options: str) -> tuple[Machine, ...]:
+    """Do what a launch does, up to the first connection."""
+    spec = ClusterSpec(
+        name=name,
+        provider="gcp",
+        zone="us-central1-a",
+        instance="c2-standard-60",
+        placement=True,
+        options=options,
+    )
+    book = journal.of(name)
+    with book.launching(journal.Intended(spec=spec, at=time.time())), book.held():
+        return plugins.load(Provider, "gcp").create(spec, book)
+
+
+def is_open(machine: Machine) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(2.0)
+        assert machine.access
+        return probe.connect_ex((machine.access.host, 22)) == 0
+
+
+def test_machines_end_by_themselves_when_nobody_is_there_any_more(gcp_hosts: Cloud) -> None:
+    gcp_hosts.set(second=0.4)
+    command(*UP, "--ttl", "60s")
+    names = [machine["id"].partition("/")[2] for machine in answer("hosts", "c5")]
+    assert all(gcp_hosts.running(name) for name in names)
+
+    until(lambda: not any(t.id in names for t in gcp_hosts.things()), "the instances are gone")
+    assert not any(gcp_hosts.running(name) for name in names)
+    assert "its time to live is over" in command("gc").stdout or answer("ls")
+    command("down", "c5")
+    assert gcp_hosts.things(theirs=False) == frozenset()
+
+
+def test_sixty_four_machines(gcp_hosts: Cloud) -> None:
+    command("up", "many", *HOW, "--hosts", "64", "--option", "zones=a,b")
+    assert command("run", "many", "--", "hostname").stdout.count("ip-10-128-0-") == 64
+    assert "0 left" in command("down", "many").stdout
+    assert gcp_hosts.things(theirs=False) == frozenset()
+
+
+@pytest.mark.parametrize("way", ["down", "gc", "gc without a journal"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize(
+    ("action", "skip"),
+    [
+        ("firewalls.insert", 0),
+        ("firewalls.get", 0),
+        ("firewalls.insert", 1),
+        ("firewalls.insert", 2),
+        ("globalOperations.get", 1),
+        ("resourcePolicies.insert", 0),
+        ("regionOperations.get", 0),
+        ("instances.bulkInsert", 0),
+        ("zoneOperations.get", 0),
+        ("instances.list", 0),
+        ("instances.getGuestAttributes", 0),
+    ],
+)
+def test_a_launch_that_is_killed_leaves_nothing(
+    gcp: Cloud, action: str, skip: int, moment: Any, way: str
+) -> None:
+    """Nothing of it is listed any more, whoever looks, and nothing of others is touched."""
+    before = gcp.things()
+    gcp.set(operation=0.15)
+    gcp.fail(Fault(action=action, kill=moment, skip=skip, times=1))
+    assert quick(*UP) == -signal.SIGKILL
+    gcp.mend()
+
+    clean_up(way)
+    assert gcp.things() == before
+
+
+@pytest.mark.parametrize("way", ["down", "gc without a journal"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize(
+    "action", ["instances.delete", "resourcePolicies.delete", "firewalls.delete"]
+)
+def test_a_teardown_that_is_killed_is_finished_by_the_next(
+    gcp: Cloud, action: str, moment: Any, way: str
+) -> None:
+    before = gcp.things()
+    created("c5")
+    gcp.fail(Fault(action=action, kill=moment, times=1))
+    assert quick("down", "c5") == -signal.SIGKILL
+    gcp.mend()
+
+    clean_up(way)
+    assert gcp.things() == before
+
+
+def clean_up(way: str) -> None:
+    if way == "gc without a journal":
+        journal.of("c5").forget()
+    assert quick(*(("down", "c5") if way == "down" else ("gc", "-y"))) == 0
+
+
+def test_a_launch_that_was_killed_goes_on(gcp_hosts: Cloud) -> None:
+    gcp_hosts.fail(Fault(action="instances.bulkInsert", kill="after", times=1))
+    done = subprocess.run([COMMAND, *UP], capture_output=True, check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()
+    gcp_hosts.mend()
+    command(*UP)
+
+    [cluster] = answer("ls")
+    assert cluster["hosts"] == 2
+    ours = gcp_hosts.things(theirs=False)
+    assert len([one for one in ours if one.kind == "instances"]) == 2
+    command("down", "c5")
