@@ -12,8 +12,6 @@ from cluster.aws.offer import IN_GROUP, OUTSIDE
 from cluster.cloud import shortage
 from cluster.errors import (
     Capacity,
-    ClusterError,
-    Denied,
     ProvisionError,
     Quota,
     SpecError,
@@ -340,40 +338,6 @@ def test_no_room_anywhere(aws: Cloud) -> None:
         == 5
     )  # one send for each zone
     assert aws.things() == before
-
-
-@pytest.mark.parametrize(
-    ("code", "status", "error"),
-    [
-        ("VcpuLimitExceeded", 400, Quota),
-        ("InstanceLimitExceeded", 400, Quota),
-        ("UnauthorizedOperation", 403, Denied),
-        ("RequestLimitExceeded", 503, Timeout),
-        ("Unsupported", 400, ProvisionError),
-        ("InternalError", 500, Timeout),
-        ("SomethingNew", 400, ProvisionError),
-    ],
-)
-def test_each_failure_has_its_class_and_leaves_nothing(
-    aws: Cloud, code: str, status: int, error: type[ClusterError]
-) -> None:
-    before = aws.things()
-    aws.fail(Fault(action="RunInstances", code=code, status=status, skip=1))
-
-    with pytest.raises(error) as refused:
-        create(spec_of())
-    assert type(refused.value) is error
-    assert refused.value.what
-    assert refused.value.means
-    assert refused.value.remedy
-    assert aws.things() == before
-
-
-@pytest.mark.parametrize("action", ["CreateSecurityGroup", "ImportKeyPair", "CreatePlacementGroup"])
-def test_what_is_throttled_twice_gets_through(aws: Cloud, action: str) -> None:
-    aws.fail(Fault(action=action, code="RequestLimitExceeded", status=503, skip=1, times=2))
-
-    assert len(create(spec_of())) == 2
 
 
 def test_machines_that_are_not_listed_yet_are_waited_for(aws: Cloud) -> None:

@@ -77,7 +77,8 @@ def intend(
     if path.exists():
         return msgspec.json.decode(path.read_bytes(), type=Intent)
     decided = offer()
-    mark = marks.new(spec.name, region.owner, region.now() + decided.ttl)
+    expires = region.now() + decided.ttl
+    mark = marks.new(spec.name, region.owner, expires, user=region.user)
     intent = Intent(mark=mark, offer=decided)
     keys.save(path, msgspec.json.encode(intent))
     journal.note_place(PROVIDER, region.name)
@@ -271,7 +272,7 @@ class Making:
             if len(ids) == self._spec.hosts:
                 return ids
             if ids:
-                self._give_back(site, len(ids))
+                self._give_back(site)
         raise Capacity(
             f"{sites[-1].zone} gave fewer than {self._spec.hosts} machines.",
             means="A part is of no use; it was given back. Nothing is left.",
@@ -311,9 +312,8 @@ class Making:
         self._book.append(journal.Timed(phase="create", seconds=time.monotonic() - began))
         return ids
 
-    def _give_back(self, site: Site, count: int) -> None:
+    def _give_back(self, site: Site) -> None:
         """Take away a part before anything else is tried."""
-        del count
         shortage.note(site.zone, self._spec.instance or "")
         Sweep(self._region, launch_filter(self._mark)).end_instances()
 

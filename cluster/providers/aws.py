@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from cluster.aws.api import Region
     from cluster.model import Tell
 
+REMAINS = (
+    "What the launch had made may still exist, and cost money until its time to live is over; "
+    "try again: cluster down {}"
+)
 T = TypeVar("T")
 
 
@@ -72,7 +76,8 @@ class Aws(Provider):
             try:
                 return Making(region, spec, options, journal, intent, tell).make()
             except (Failure, ClusterError, KeyboardInterrupt):
-                self._end(region, journal, intent)
+                with _telling(REMAINS.format(spec.name)):
+                    self._end(region, journal, intent)
                 raise
 
     def find(self, name: str) -> tuple[Resource, ...]:
