@@ -128,9 +128,15 @@ def test_a_plan_shows_what_will_be_and_makes_nothing(gcp: Cloud) -> None:
         ({"image": "ubuntu-os-cloud/ubuntu-2404-lts-arm64"}, "is for ARM64 machines, not X86_64"),
         ({"options": {"allow": "everybody"}}, "is not a network"),
         ({"options": {"network": "nowhere"}}, "no network 'nowhere'"),
+        ({"options": {"network": "own"}}, "Say which: --option subnet=NAME"),
+        ({"options": {"subnet": "nowhere"}}, "no subnet 'nowhere' in us-central1"),
     ],
 )
 def test_refusals_come_before_any_change(gcp: Cloud, fields: dict[str, Any], said: str) -> None:
+    gcp.resources[f"projects/{PROJECT}/global/networks/own"] = {
+        "name": "own",
+        "autoCreateSubnetworks": False,
+    }
     with pytest.raises(SpecError) as refused:
         provider().plan(spec_of(**fields))
 
@@ -275,6 +281,25 @@ def test_accelerators_come_with_drivers_and_cannot_move(gcp: Cloud) -> None:
     create(spec_of(accelerator="a100:2"))
     assert asked(gcp)["machineType"] == "a2-highgpu-2g"
     assert "guestAccelerators" not in asked(gcp)
+
+
+def test_a_subnet_says_which_network(gcp: Cloud) -> None:
+    own = f"projects/{PROJECT}/global/networks/own"
+    gcp.resources[own] = {"name": "own", "autoCreateSubnetworks": False, "mtu": 8896}
+    gcp.resources[f"projects/{PROJECT}/regions/us-central1/subnetworks/inside"] = {
+        "name": "inside",
+        "network": own,
+        "ipCidrRange": "10.1.0.0/24",
+        "region": "us-central1",
+    }
+    machines = create(spec_of(options={"subnet": "inside"}))
+
+    assert asked(gcp)["networkInterfaces"][0]["subnetwork"].endswith("/subnetworks/inside")
+    assert {call.params["network"] for call in gcp.calls("firewalls.insert")} == {
+        "global/networks/own"
+    }
+    assert machines[0].link
+    assert machines[0].link.mtu == 8896
 
 
 def test_spot_and_private_addresses(gcp: Cloud) -> None:

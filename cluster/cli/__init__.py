@@ -41,15 +41,17 @@ def main() -> NoReturn:
     _run(app)
 
 
-def start(launcher: Callable[..., None]) -> NoReturn:
-    """Run a launcher script: its parameters become flags, its docstring the help.
+def start(*launchers: Callable[..., None]) -> NoReturn:
+    """Run a launcher script: parameters become flags, docstrings the help.
 
     Args:
-        launcher: a function whose parameters are annotated with `cluster.cli.flags`.
+        launchers: functions whose parameters are annotated with `cluster.cli.flags`; if there are
+            several, the name of each is a verb.
 
     """
     app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-    app.command()(launcher)
+    for launcher in launchers:
+        app.command()(launcher)
     _run(app)
 
 

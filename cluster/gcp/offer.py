@@ -15,7 +15,7 @@ from cluster.gcp import images, machines, prices, quotas
 from cluster.gcp.accelerators import Chosen, chosen
 from cluster.gcp.api import default_project
 from cluster.gcp.naming import Whose
-from cluster.gcp.shapes import Firewall, MachineType, Network, Thing
+from cluster.gcp.shapes import Firewall, MachineType, Network, Subnetwork, Thing
 from cluster.model import EnvironmentOptions, Link, Price, Value
 from cluster.units import format_seconds
 
@@ -36,7 +36,8 @@ class GcpOptions(EnvironmentOptions, frozen=True, kw_only=True):
         project: that pays; the environment's or the credentials', if empty.
         endpoint: address of another cloud with the same interface; it asks for no credentials.
         zones: to try one after another, such as `us-central1-a,us-central1-b` or `a,b`.
-        network: to put the machines into; if there is no such one, it is made and removed again.
+        network: to put the machines into; without a default one, one is made and removed again.
+        subnet: of the machines; that of the network in the region, if empty.
         allow: who may come in by SSH, such as `192.0.2.0/24`; your own address alone, if empty.
         public: machines have public addresses; 0: they are reached at their private ones.
         tier1: Tier_1 networking where the type has it, which costs extra.
@@ -52,6 +53,7 @@ class GcpOptions(EnvironmentOptions, frozen=True, kw_only=True):
     endpoint: str = ""
     zones: str = ""
     network: str = DEFAULT
+    subnet: str = ""
     allow: str = ""
     public: bool = True
     tier1: bool = True
@@ -71,6 +73,7 @@ class Offer(Value, frozen=True, kw_only=True):
         zones: where to try, one after another.
         instance: the machine type.
         network: the name of the network; one of our own is still to be made, if empty.
+        subnet: the name of the subnet; the network has one for every region, if empty.
         image: path of the machine image.
         disk: size of the root disk, in GiB.
         accelerator: Google's name of what is attached to each machine; empty, if nothing is.
@@ -90,6 +93,7 @@ class Offer(Value, frozen=True, kw_only=True):
     zones: tuple[str, ...]
     instance: str
     network: str
+    subnet: str = ""
     image: str
     disk: int
     accelerator: str = ""
@@ -149,7 +153,7 @@ def decide(project: Project, spec: ClusterSpec, options: GcpOptions) -> Offer:
     kind, zones = _zones(project, spec, options, region, name, wanted)
     _check_kind(spec, options, kind, wanted)
     gpus = _gpus(kind, wanted)
-    network = _network(project, options.network)
+    network = _network(project, region, options)
     image = images.choose(project, spec.image or "", kind.architecture, gpus=gpus is not None)
     tier1 = options.tier1 and machines.has_tier_1(name, kind.guest_cpus)
     link = machines.link_of(name, network.mtu if network else Network(name="").mtu, tier_1=tier1)
@@ -170,6 +174,7 @@ def decide(project: Project, spec: ClusterSpec, options: GcpOptions) -> Offer:
         zones=zones,
         instance=name,
         network=network.name if network else "",
+        subnet=options.subnet,
         image=images.path(image),
         disk=max(options.disk, image.disk_size_gb),
         accelerator=wanted.kind.type if wanted and wanted.kind.attached else "",
@@ -320,10 +325,11 @@ def _gpus(kind: MachineType, wanted: Chosen | None) -> tuple[str, int] | None:
     return None
 
 
-def _network(project: Project, name: str) -> Network | None:
-    """Look for a network; if it is the default one, it may be missing."""
+def _network(project: Project, region: str, options: GcpOptions) -> Network | None:
+    """Look for the network; if it is the default one, it may be missing."""
+    name = _network_of(project, region, options.subnet) if options.subnet else options.network
     try:
-        return project.get("networks", Network, network=name)
+        found = project.get("networks", Network, network=name)
     except Failure as failure:
         if failure.kind != "missing":
             raise
@@ -333,6 +339,27 @@ def _network(project: Project, name: str) -> Network | None:
             f"There is no network {name!r} in the project {project.name}.",
             remedy="Leave --option network out, or name one that there is.",
         ) from failure
+    if not found.auto_create_subnetworks and not options.subnet:
+        raise SpecError(
+            f"The network {name!r} has subnets of its own making.",
+            means="Google does not choose one of them.",
+            remedy="Say which: --option subnet=NAME",
+        )
+    return found
+
+
+def _network_of(project: Project, region: str, subnet: str) -> str:
+    """Give the name of the network that a subnet is a part of."""
+    try:
+        found = project.get("subnetworks", Subnetwork, region=region, subnetwork=subnet)
+    except Failure as failure:
+        if failure.kind != "missing":
+            raise
+        raise SpecError(
+            f"There is no subnet {subnet!r} in {region}.",
+            remedy="Leave --option subnet out, or name one that there is.",
+        ) from failure
+    return _last(found.network)
 
 
 def _what(

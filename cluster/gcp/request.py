@@ -98,11 +98,12 @@ def _disk(offer: Offer, mark: Mark) -> dict[str, Any]:
 
 def _interface(options: GcpOptions, offer: Offer, mark: Mark) -> dict[str, Any]:
     public = [{"name": "External NAT", "type_": "ONE_TO_ONE_NAT"}] if options.public else []
-    return {
-        "network": f"global/networks/{offer.network or label(mark)}",
-        "nic_type": "GVNIC",
-        "access_configs": public,
-    }
+    where = (
+        {"subnetwork": f"regions/{offer.region}/subnetworks/{offer.subnet}"}
+        if offer.subnet
+        else {"network": f"global/networks/{offer.network or label(mark)}"}
+    )
+    return {**where, "nic_type": "GVNIC", "access_configs": public}
 
 
 def _scheduling(spec: ClusterSpec, offer: Offer) -> dict[str, Any]:

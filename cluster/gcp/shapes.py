@@ -152,6 +152,13 @@ class Network(Thing, frozen=True, kw_only=True):
     """A virtual network."""
 
     mtu: int = 1460
+    auto_create_subnetworks: bool = True
+
+
+class Subnetwork(Thing, frozen=True, kw_only=True):
+    """A part of a virtual network, in one region."""
+
+    network: str
 
 
 class Firewall(Thing, frozen=True, kw_only=True):
