@@ -189,6 +189,7 @@ def test_json() -> None:
             "complete": True,
             "bound": None,
             "share": None,
+            "limit": "",
         },
         {
             "metric": "bandwidth",
@@ -205,6 +206,7 @@ def test_json() -> None:
             "complete": False,
             "bound": None,
             "share": None,
+            "limit": "",
         },
     ]
 
