@@ -32,9 +32,10 @@ TAG_DATA = 100
 TAG_ACK = 101
 LARGE = 8192  # bytes; above it OSU does fewer iterations
 WINDOW = 64  # messages
+COPIED = 1 << 16  # bytes: large enough to be fast, small enough for any cache
 RING = 1 << 14  # bytes of small messages that are kept until they are checked
-AT_ONCE = 1 << 20  # bytes that windows exchange, about, before their times are looked at
-MOST_AT_ONCE = 64  # windows
+AT_ONCE = 1 << 20  # bytes, about, that are exchanged before their times are looked at
+MOST_AT_ONCE = 1 << 10  # repetitions
 MOST_COUNT = 2**31 - 1  # what MPI takes as a count
 CLOCK = "time.perf_counter_ns of the rank that took the value (CLOCK_MONOTONIC)"
 
@@ -100,6 +101,22 @@ BIDIRECTIONAL = Definition(
     flow="both ways",
 )
 
+COPY = Definition(
+    benchmark="p2p",
+    metric="memory_copy",
+    unit="B/s",
+    better="higher",
+    what=(
+        "a window of copies of 64 KiB, one after another, from one buffer of the first rank to "
+        "another (64 unless said otherwise): all bytes over the time; messages between ranks of "
+        "one host are copied at least once, so it bounds them"
+    ),
+    clock=CLOCK,
+    synchronisation="the other rank waits in a barrier meanwhile",
+    warm_up="10 windows, not timed, unless said otherwise",
+    aggregation="one rank",
+)
+
 
 class P2PParams(Repetitions, frozen=True, kw_only=True):
     """The parameters of `p2p`.
@@ -113,7 +130,7 @@ class P2PParams(Repetitions, frozen=True, kw_only=True):
 
     """
 
-    metrics: tuple[str, ...] = ("latency", "bandwidth")
+    metrics: tuple[str, ...] = ("memory_copy", "latency", "bandwidth")
     sizes: Sizes = Sizes.parse("8:4MiB")
     window: int | None = None
     pair: tuple[int, int] = (0, 1)
@@ -124,7 +141,7 @@ class P2P(Benchmark[P2PParams]):
     """Point-to-point messages between any two ranks."""
 
     Params = P2PParams
-    metrics: ClassVar[tuple[Definition, ...]] = (ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL)
+    metrics: ClassVar[tuple[Definition, ...]] = (ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL, COPY)
 
     def check(self, params: P2PParams, ranks: int) -> None:
         """Refuse unknown metrics, empty work, and ranks that do not exist."""
@@ -160,7 +177,7 @@ def _check_window(params: P2PParams) -> None:
         return
     if params.window < 1:
         raise SpecError(f"--window is {params.window}; it must be at least 1.")
-    if not {"bandwidth", "bidirectional"} & set(params.metrics):
+    if not {"memory_copy", "bandwidth", "bidirectional"} & set(params.metrics):
         raise SpecError("--window means nothing without the metrics bandwidth or bidirectional.")
 
 
@@ -211,14 +228,14 @@ class Data:
 
     def __init__(self, comm: Comm, params: P2PParams) -> None:
         """Fill it."""
-        largest = max(params.sizes)
+        largest = max(*params.sizes, COPIED)
         self.comm = comm
         self.first = comm.Get_rank() == 0
         self.peer = 1 - comm.Get_rank()
         self.window = params.window or WINDOW
         bytes_ = pattern(largest)
         self.patterns = bytes_, inverse(bytes_)
-        self.incoming = aligned(max(largest, RING))
+        self.incoming = aligned(largest)
 
     def takes(self, definition: Definition) -> bool:
         """Tell whether this rank takes the values of a metric."""
@@ -226,7 +243,7 @@ class Data:
 
     def moved(self, definition: Definition, size: int) -> int:
         """Give the bytes that move during one value."""
-        if definition is BANDWIDTH:
+        if definition in (BANDWIDTH, COPY):
             return size * self.window
         if definition is BIDIRECTIONAL:
             return 2 * size * self.window
@@ -253,7 +270,11 @@ class Exchange:
 
     def run(self, definitions: tuple[Definition, ...]) -> None:
         """Take every metric at every size."""
-        cells = [(definition, size) for definition in definitions for size in self.params.sizes]
+        cells = [
+            (definition, size)
+            for definition in definitions
+            for size in ((COPIED,) if definition is COPY else self.params.sizes)
+        ]
         for number, (definition, size) in enumerate(cells):
             what = f"{definition.metric} {format_size(size)}"
 
@@ -270,7 +291,7 @@ class Exchange:
         messages = Messages(self.data, definition, size)
         repeat = self.loops.prepared(definition, messages)
         moved = self.data.moved(definition, size)
-        most = self._at_once(definition, messages, moved)
+        most = 1 if definition is ONEWAY else max(1, min(MOST_AT_ONCE, AT_ONCE // moved))
         values = self.rank.begin(self.loops.defined(definition), {"size": size}, size=moved)
         for done, seconds in samples(repeat, counts, most, self.data.comm, values):
             self._tell(definition, size, seconds, tell, done / counts.values)
@@ -286,14 +307,6 @@ class Exchange:
         else:
             warm_up, values = (10, 100) if small else (2, 20)
         return self.params.counts(warm_up, values)
-
-    def _at_once(self, definition: Definition, messages: Messages, moved: int) -> int:
-        """Give how many repetitions are done before their times are looked at; the same on both."""
-        if definition is ONEWAY:
-            return 1
-        if definition is LATENCY:
-            return messages.places
-        return max(1, min(MOST_AT_ONCE, AT_ONCE // moved))
 
     def _tell(
         self,
@@ -343,6 +356,8 @@ class Mpi4py:
         """Give the function of a metric."""
         if definition is LATENCY:
             return self._latency(messages)
+        if definition is COPY:
+            return self._copy(messages)
         if definition is ONEWAY:
             once = self._oneway(messages)
         elif definition is BANDWIDTH:
@@ -398,7 +413,7 @@ class Mpi4py:
 
         half = ping if first else pong
 
-        def repeat(n: int) -> list[float]:
+        def batch(n: int) -> list[float]:
             numbers = range(messages.number, messages.number + n)
             found = [half(*messages.message(number)) for number in numbers]
             for number in numbers:
@@ -406,7 +421,33 @@ class Mpi4py:
             comm.Barrier()
             half(*messages.message(numbers.stop))
             messages.number = numbers.stop + 1
+            return found
+
+        def repeat(n: int) -> list[float]:
+            places = messages.places
+            found = [s for i in range(0, n, places) for s in batch(min(places, n - i))]
             return found if first else []
+
+        return repeat
+
+    def _copy(self, messages: Messages) -> Callable[[int], list[float]]:
+        """Copy on the first rank, while the second waits."""
+        import numpy as np  # noqa: PLC0415 - not needed to list or plan benchmarks
+
+        window, first, comm = range(self.data.window), self.data.first, self.data.comm
+
+        def once(outgoing: Buffer, incoming: Buffer) -> float:
+            start = perf_counter_ns()
+            for _ in window:
+                np.copyto(incoming, outgoing)
+            return (perf_counter_ns() - start) / 1e9
+
+        def repeat(n: int) -> list[float]:
+            numbers = range(messages.number, messages.number + n) if first else ()
+            found = [once(*messages.message(number)) for number in numbers]
+            messages.number += n
+            comm.Barrier()
+            return found
 
         return repeat
 

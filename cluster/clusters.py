@@ -23,6 +23,7 @@ from cluster.hosts import Hosts
 from cluster.jobs import Job
 from cluster.model import (
     ClusterSpec,
+    Condition,
     Environment,
     Facts,
     JobRecord,
@@ -32,7 +33,9 @@ from cluster.model import (
     Price,
     Receipt,
     Status,
+    Tell,
     check_name,
+    nothing,
 )
 from cluster.network import Network, common
 from cluster.providers import Provider
@@ -52,13 +55,11 @@ from cluster.starting import Ready, check_bench, prepare
 from cluster.steps import variables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from cluster.runs import Run
     from cluster.shells import Shell
-
-    Tell = Callable[[str, str], None]
 
 LAUNCH_PHASES = ("launch", "create", "running", "ssh")
 ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before
@@ -73,10 +74,6 @@ class Listener(Hearer):
 
     def started(self, cluster: Cluster, folder: Path) -> None:
         """Hear that the job runs: people can attach now, and files will come to `folder`."""
-
-
-def nothing(host: str, state: str) -> None:
-    """Hear of a host, and do nothing."""
 
 
 def launch(  # noqa: PLR0913 - one parameter per field
@@ -189,7 +186,10 @@ def launch_spec(
         resuming = provider.resumes and known.is_unfinished(spec)
         if not resuming:
             _replace(known)
-    with book.launching(journal.Intended(spec=spec, at=time.time()), resuming=resuming):
+    intended = journal.Intended(
+        spec=spec, at=time.time(), costs=plan.costs, price=plan.price, ttl=plan.ttl
+    )
+    with book.launching(intended, resuming=resuming):
         cluster = _make(spec, provider, plan, book, tell)
     cluster.note_launch(time.monotonic() - began)
     return cluster
@@ -201,13 +201,9 @@ def _make(
     """Make the machines, and wait until they answer; if that fails, nothing is left."""
     try:
         with book.held():
-            machines = provider.create(spec, book)
+            machines = provider.create(spec, book, tell)
             expires = time.time() + plan.ttl if plan.ttl else None
-            book.append(
-                journal.Created(
-                    machines=machines, costs=plan.costs, price=plan.price, expires=expires
-                )
-            )
+            book.append(journal.Created(machines=machines, expires=expires))
         cluster = Cluster(spec, book)
         _connect(cluster, provider, tell)
         book.append(journal.Launched())
@@ -311,7 +307,10 @@ class Cluster(Hosts):
         self.expires: float | None = None
         self.phases: dict[str, float] = {}
         self._launched = False
-        self._since: float | None = None  # when machines that cost money were asked for
+        self._ttl: float | None = None
+        self._orders: dict[str, float] = {}  # when each call was sent first
+        self._given = 0  # machines that such a call gave
+        self._switched: list[float] = []  # when they were on, off, on ...
         self._gone_at: float | None = None
         self._looked_for = ""
         self._environment: Environment | None = None
@@ -322,9 +321,11 @@ class Cluster(Hosts):
     def _read_journal(self) -> None:
         """Learn what exists; another process may have added to it."""
         self._jobs.clear()
+        self._switched.clear()
         self._launched = False
         for entry in self._journal.entries():
             self._replay(entry)
+            self._replay_cost(entry)
 
     def __repr__(self) -> str:
         """Say who it is, for the person debugging."""
@@ -347,11 +348,9 @@ class Cluster(Hosts):
         match entry:
             case journal.Intended():
                 self.at = entry.at
-            case journal.Ordered():
-                self._since = self._since or entry.at
+                self.costs, self.price, self._ttl = entry.costs, entry.price, entry.ttl
             case journal.Created():
-                self.machines, self.costs = entry.machines, entry.costs
-                self.price, self.expires = entry.price, entry.expires
+                self.machines, self.expires = entry.machines, entry.expires
             case journal.Launched():
                 self._launched = True
             case journal.Examined():
@@ -360,6 +359,17 @@ class Cluster(Hosts):
                 self._jobs.append(entry.job)
             case journal.Settled():
                 self._settled.add(entry.run)
+
+    def _replay_cost(self, entry: journal.Entry) -> None:
+        """Learn how many machines cost money, and when: from the call that asked for them."""
+        match entry:
+            case journal.Ordered():
+                self._orders.setdefault(entry.token, entry.at)
+            case journal.Answered() if entry.ids:
+                self._given = len(entry.ids)
+                self._switched = self._switched or [self._orders[entry.token]]
+            case journal.Switched():
+                self._switched.append(entry.at)
 
     def can_serve(self, spec: ClusterSpec) -> bool:
         """Tell whether this cluster is what a spec asks for, and every machine answers.
@@ -399,8 +409,12 @@ class Cluster(Hosts):
             seconds: in all.
 
         """
+        self.phases = {"launch": seconds, **self._timed()}
+
+    def _timed(self) -> dict[str, float]:
+        """Give how long each phase of the launch took, whichever process launched it."""
         timed = [e for e in self._journal.entries() if isinstance(e, journal.Timed)]
-        self.phases = {"launch": seconds, **{entry.phase: entry.seconds for entry in timed}}
+        return {entry.phase: entry.seconds for entry in timed}
 
     def note_connected(self, seconds: float) -> None:
         """Keep how long it took until every machine answered.
@@ -440,6 +454,7 @@ class Cluster(Hosts):
             self._end_jobs("The cluster was stopped.")
             self.close()
             provider.stop(self.name, self.machines)
+            self._journal.append(journal.Switched(on=False, at=time.time()))
 
     def start(self, tell: Tell = nothing) -> None:
         """Switch the machines on again, and wait until they answer.
@@ -452,8 +467,13 @@ class Cluster(Hosts):
 
         """
         with self._journal.held():
+            self._read_journal()
             provider = plugins.load(Provider, self.spec.provider)
-            self.note_machines(provider.start(self.name, self.machines))
+            began = time.time()
+            machines = provider.start(self.name, self.machines, tell)
+            self.expires = began + self._ttl if self._ttl else None
+            self._journal.append(journal.Switched(on=True, at=began))
+            self.note_machines(machines)
         connect_all(self.shells(), provider.ready_within, tell)
 
     def receipt(self) -> Receipt | None:
@@ -463,10 +483,12 @@ class Cluster(Hosts):
             The receipt; none if they cost nothing.
 
         """
-        if self._since is None or not self.machines:
+        if not self._switched:
             return None
-        seconds = (self._gone_at or time.time()) - self._since
-        price, hosts = self.price, len(self.machines)
+        until = self._gone_at or time.time()
+        times = [*self._switched, until]
+        seconds = sum(off - on for on, off in zip(times[::2], times[1::2], strict=False))
+        price, hosts = self.price, len(self.machines) or self._given
         return Receipt(
             hosts=hosts,
             seconds=seconds,
@@ -525,11 +547,7 @@ class Cluster(Hosts):
 
         """
         self.machines = tuple(machines)
-        self._journal.append(
-            journal.Created(
-                machines=self.machines, costs=self.costs, price=self.price, expires=self.expires
-            )
-        )
+        self._journal.append(journal.Created(machines=self.machines, expires=self.expires))
 
     def _join(self) -> None:
         """Let the hosts reach one another, if ranks are to be on several."""
@@ -593,6 +611,8 @@ class Cluster(Hosts):
         timeout: float = TIMEOUT,
         detach: bool = False,
         listener: Listener | None = None,
+        variables: Mapping[str, str] | None = None,
+        condition: str = "",
         **params: object,
     ) -> Run:
         """Run a benchmark and bring its results home.
@@ -603,6 +623,8 @@ class Cluster(Hosts):
             timeout: seconds that the job may take.
             detach: return as soon as the job runs; `wait` and `fetch` do the rest.
             listener: hears how it goes.
+            variables: for the environment of every rank.
+            condition: a name for what is special about it, to compare by.
             params: of the benchmark.
 
         Returns:
@@ -621,7 +643,8 @@ class Cluster(Hosts):
         self._examine(chosen.programs)
         self._join()
         self._end_previous()
-        ready = prepare(self, chosen, checked, runs_root(runs), timeout)
+        how = Condition(name=condition, variables=dict(variables or {}))
+        ready = prepare(self, chosen, checked, runs_root(runs), timeout, how)
         job = self._job(ready.job)
         ending = Ending(status="interrupted", reason="Ctrl-C was pressed.")
         try:
@@ -743,6 +766,7 @@ class Cluster(Hosts):
             self.close()
             began = time.monotonic()
             self._looked_for = self.looked_for
+            self.phases = {**self._timed(), **self.phases}
             self._destroy()
             self._gone_at = time.time()
             self._note_phase("teardown", began)

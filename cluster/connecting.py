@@ -93,16 +93,19 @@ def _bare(jump: str) -> str:
 
 
 def _config() -> fabric.Config:
-    """Give the user's settings and the system's; they are read again, but parsed only once."""
-    return _parsed(
-        openssh.settings(Path("~/.ssh/config").expanduser())
-        + openssh.settings(Path("/etc/ssh/ssh_config"))
-    )
+    """Give the user's settings and the system's; they are read again, but parsed only once.
+
+    Each connection has its own: Fabric's empties itself for a moment when something is set in it,
+    and other threads would find nothing there.
+    """
+    text = openssh.settings(Path("~/.ssh/config").expanduser())
+    text += openssh.settings(Path("/etc/ssh/ssh_config"))
+    return fabric.Config(lazy=True, ssh_config=_parsed(text))
 
 
 @functools.lru_cache(maxsize=4)
-def _parsed(text: str) -> fabric.Config:
-    return fabric.Config(lazy=True, ssh_config=paramiko.SSHConfig.from_text(text))
+def _parsed(text: str) -> paramiko.SSHConfig:
+    return paramiko.SSHConfig.from_text(text)
 
 
 def open_hop(

@@ -110,9 +110,8 @@ def _half_made(name: str) -> Orphan | None:
         entries = book.entries()
     except ClusterError:
         return None  # of another version: not for us to judge
-    expired = any(
-        isinstance(e, journal.Created) and e.expires and e.expires < time.time() for e in entries
-    )
+    ends = [entry.expires for entry in entries if isinstance(entry, journal.Created)]
+    expired = bool(ends and ends[-1] and ends[-1] < time.time())
     launched = any(isinstance(entry, journal.Launched) for entry in entries)
     if book.is_launching() or (launched and not expired):
         return None

@@ -28,10 +28,22 @@ PLACES = "places.jsonl"
 
 
 class Intended(Value, frozen=True, kw_only=True, tag="intended"):
-    """The machines of this spec are about to be made."""
+    """The machines of this spec are about to be made.
+
+    Args:
+        spec: what is asked.
+        at: when, in seconds since the epoch.
+        costs: whether they cost money while they exist.
+        price: of one of them, where that is known.
+        ttl: seconds after which they end by themselves, if they do.
+
+    """
 
     spec: ClusterSpec
     at: float
+    costs: bool = False
+    price: Price | None = None
+    ttl: float | None = None
 
 
 class Ordered(Value, frozen=True, kw_only=True, tag="ordered"):
@@ -67,20 +79,29 @@ class Answered(Value, frozen=True, kw_only=True, tag="answered"):
 
 
 class Created(Value, frozen=True, kw_only=True, tag="created"):
-    """The machines were made.
+    """The machines were made, or more is known of them now.
 
     Args:
         machines: them.
-        costs: whether they cost money while they exist.
-        price: of one of them, where that is known.
         expires: when they end by themselves, in seconds since the epoch.
 
     """
 
     machines: tuple[Machine, ...]
-    costs: bool = False
-    price: Price | None = None
     expires: float | None = None
+
+
+class Switched(Value, frozen=True, kw_only=True, tag="switched"):
+    """The machines were switched off, or on again.
+
+    Args:
+        on: which of the two.
+        at: when, in seconds since the epoch.
+
+    """
+
+    on: bool
+    at: float
 
 
 class Timed(Value, frozen=True, kw_only=True, tag="timed"):
@@ -112,7 +133,18 @@ class Settled(Value, frozen=True, kw_only=True, tag="settled"):
     run: str
 
 
-Entry = Intended | Ordered | Answered | Created | Timed | Launched | Examined | Started | Settled
+Entry = (
+    Intended
+    | Ordered
+    | Answered
+    | Created
+    | Switched
+    | Timed
+    | Launched
+    | Examined
+    | Started
+    | Settled
+)
 
 
 class Place(Value, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 from typing import Literal
 
 import msgspec
@@ -23,9 +24,21 @@ Status = Literal["planned", "running", "done", "failed", "interrupted"]
 Aggregation = Literal["each rank", "one rank", "slowest rank", "mean of ranks", "all ranks"]
 Flow = Literal["", "one way", "both ways", "between hosts", "between ranks"]
 Factor = Literal["", "1", "(n-1)/n", "2(n-1)/n"]
+Tell = Callable[[str, str], None]
+"""Called with a machine and the state that it got to."""
 
 NOTES = "notes"  # the file in a job's folder of what rank 0 notes, a line each
 HEADERS = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
+
+
+def nothing(host: str, state: str) -> None:
+    """Hear of a host, and do nothing.
+
+    Args:
+        host: its name.
+        state: that it got to.
+
+    """
 
 
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -384,6 +397,35 @@ class Measurement(Value, frozen=True, kw_only=True):
         return (self.definition, self.rank, *sorted(self.params.items()))
 
 
+class Shape(Value, frozen=True, kw_only=True):
+    """What a series of values says beyond its median.
+
+    Args:
+        minimum: of the values.
+        p25: the first quartile.
+        p75: the third.
+        maximum: of the values.
+        outliers: how many values are more than three quartile ranges beyond a quartile; they are
+            counted, and left in.
+        drift: how much the median of the second half is above that of the first, as a part of it;
+            none if it cannot be told.
+        drifts: that is 3 % or more, and the 95 % intervals of the two medians do not meet.
+        modes: the values that the series gathers around, if there are several.
+        tail: how many times slower than the median the slowest hundredth is, at least.
+
+    """
+
+    minimum: float
+    p25: float
+    p75: float
+    maximum: float
+    outliers: int
+    drift: float | None
+    drifts: bool
+    modes: tuple[float, ...]
+    tail: float
+
+
 class Summary(Value, frozen=True, kw_only=True):
     """What a series of values says.
 
@@ -403,6 +445,9 @@ class Summary(Value, frozen=True, kw_only=True):
         bound: the best that the link between the hosts allows, where that is known: the highest
             rate, or the shortest time.
         share: of the bound that the median reaches; above 1 it is faster than possible.
+        limit: what sets the bound: how much of what, in which direction, and who says so.
+        definition: the id of the metric's definition; empty if there is none.
+        shape: of the series, where the values are known.
 
     """
 
@@ -420,6 +465,9 @@ class Summary(Value, frozen=True, kw_only=True):
     complete: bool = True
     bound: float | None = None
     share: float | None = None
+    limit: str = ""
+    definition: str = ""
+    shape: Shape | None = None
 
 
 class Interface(Value, frozen=True, kw_only=True):
@@ -430,7 +478,10 @@ class Interface(Value, frozen=True, kw_only=True):
         address: IPv4.
         prefix: bits of the address that name its network.
         mtu: bytes of a packet without its frame.
-        speed: bytes per second in each direction, as the driver says; none if it does not.
+        speed: bytes per second in each direction, as the driver of the hardware says, that of all
+            members of a bond together; none where there is no hardware, or it does not say.
+        flow: the same of any one connection, where a bond puts each on one of its members.
+        slot: of PCIe, speed and width in use, such as `8.0 GT/s PCIe x16`.
 
     """
 
@@ -439,6 +490,8 @@ class Interface(Value, frozen=True, kw_only=True):
     prefix: int
     mtu: int
     speed: float | None = None
+    flow: float | None = None
+    slot: str = ""
 
     @property
     def network(self) -> str:
@@ -498,6 +551,19 @@ class Facts(Value, frozen=True, kw_only=True):
     reached: str = ""
     boot: str = ""
     programs: dict[str, str] = {}
+
+
+class Condition(Value, frozen=True, kw_only=True):
+    """What is special about a run, beside its benchmark's parameters.
+
+    Args:
+        name: to compare by; empty if it is no part of an experiment.
+        variables: for the environment of every rank.
+
+    """
+
+    name: str = ""
+    variables: dict[str, str] = {}
 
 
 class JobRecord(Value, frozen=True, kw_only=True):
@@ -575,6 +641,9 @@ class Record(Value, frozen=True, kw_only=True):
         exit_status: of the job, once it ended.
         reason: why it is not `done`.
         software: version of `cluster`.
+        variables: environment variables that were asked for, for every rank.
+        condition: of an experiment with several, such as `mca:btl_tcp_links=4`; empty if it was
+            none.
 
     """
 
@@ -596,6 +665,8 @@ class Record(Value, frozen=True, kw_only=True):
     exit_status: int | None = None
     reason: str = ""
     software: str = ""
+    variables: dict[str, str] = {}
+    condition: str = ""
 
 
 class Plan(Value, frozen=True, kw_only=True):

@@ -231,6 +231,9 @@ def main(benchmark: Benchmark[Any]) -> None:
         benchmark: to run; its parameters are the first argument, as JSON.
 
     """
+    import mpi4py  # noqa: PLC0415
+
+    mpi4py.rc.thread_level = "funneled"  # locks for more would be in every latency
     from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
 
     comm = MPI.COMM_WORLD

@@ -6,6 +6,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from cluster import plugins
 from cluster.errors import ParseError
 from cluster.foreign import Parsed, Reading, Unread
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 EXAMPLES = 5  # lines that nobody understood, kept to be shown
 HEAD = 1 << 16  # characters of a document that show what it is
 SHOWN = 200  # characters of such a line
+_BARE = re.compile(r"\s*\d[\d.]*(?:\s|$)")  # how rows of numbers begin
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 
 
@@ -56,11 +59,12 @@ class _Reader:
         self._active: list[Parser] = []
         if format_:
             self._active, self._idle = self._idle, []
-        self._marks = _marks(names)
         self._results: list[Parsed] = []
         self._lines = self._unread = 0
         self._examples: list[Unread] = []
         self._last = ""  # line that was taken
+        self._owner = ""  # of the table that is open
+        self._mixed: set[str] = set()  # parsers whose rows came between those of others
 
     def lines(self, piece: Lines) -> None:
         """Read some lines; what stands between the fences of a document is a log of its own."""
@@ -108,7 +112,7 @@ class _Reader:
             self._lines += taken
         numbered = enumerate(rest.split("\n"), first)
         missed = [(n, line) for n, line in numbered if line and not self._offer(line, n)]
-        while missed and self._wake("\n".join(line for _, line in missed)):
+        while missed and self._active and self._wake("\n".join(line for _, line in missed)):
             missed = [(n, line) for n, line in missed if not self._offer(line, n)]
         for number, line in missed:
             if not line.isspace() and not _FENCE.match(line):
@@ -116,10 +120,7 @@ class _Reader:
         return text.count("\n")
 
     def _wake(self, text: str) -> bool:
-        if not self._idle:
-            return False
-        found = "\n".join(set(self._marks.findall(text)))
-        awake = [parser for parser in self._idle if any(mark in found for mark in parser.marks)]
+        awake = [p for p in self._idle if any(mark in text for mark in p.marks)]
         self._idle = [parser for parser in self._idle if parser not in awake]
         self._active += awake
         return bool(awake)
@@ -133,8 +134,17 @@ class _Reader:
                     self._active.insert(0, self._active.pop(at))
                 self._last = line
                 self._lines += 1
+                if parser.has_rows:
+                    self._own(parser.name, line)
                 return True
         return False
+
+    def _own(self, name: str, line: str) -> None:
+        """Notice a bare row of one table behind a line of another: it may be anybody's."""
+        if name != self._owner:
+            if self._owner and _BARE.match(line):
+                self._mixed |= {name, self._owner}
+            self._owner = name
 
     def _cut(self, line: str, number: int) -> None:
         """Read a last line without an end: its last number may be cut.
@@ -165,7 +175,10 @@ class _Reader:
 
     def _collect(self) -> None:
         for parser in self._active:
-            self._results += parser.results()
+            found = parser.results()
+            self._results += map(_unusable, found) if parser.name in self._mixed else found
+        self._owner = ""
+        self._mixed = set()
 
     def _nothing(self) -> ParseError:
         first = self._examples[0] if self._examples else None
@@ -181,16 +194,20 @@ class _Reader:
         )
 
 
+def _unusable(result: Parsed) -> Parsed:
+    why = (
+        "its rows are mixed with those of another program: nobody can tell whose they are, so none "
+        "of them is used"
+    )
+    return structs.replace(
+        result, measurements=(), definitions=(), detail=None, failures=(*result.failures, why)
+    )
+
+
 @cache
 def _parser(name: str) -> type[Parser]:
     """Import a parser once: thousands of files may be read one after another."""
     return plugins.find(Parser, name)
-
-
-@cache
-def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
-    marks = sorted({mark for name in names for mark in _parser(name).marks}, reverse=True)
-    return re.compile("|".join(re.escape(mark) for mark in marks))
 
 
 def _names() -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import msgspec
 
 from cluster import lines
 from cluster.errors import ClusterError, ParseError, SpecError
-from cluster.model import Layout, Measurement, Record, Status, Summary, Value
+from cluster.model import Layout, Link, Machine, Measurement, Record, Status, Summary, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,7 +59,9 @@ class Run(Value, frozen=True, kw_only=True):
 
         definitions = self.record.definitions.values()
         return summarize(
-            with_rates(self.measurements, definitions), definitions, _route(self.record)
+            with_rates(self.measurements, definitions),
+            definitions,
+            _route(self.record, self.measurements),
         )
 
 
@@ -74,9 +76,9 @@ class Taking(msgspec.Struct, frozen=True, kw_only=True):
     pair: tuple[int, int] | None = None
 
 
-def _route(record: Record) -> Route:
-    """Find what the bytes of a run passed: nothing, if the ranks that took part had one host."""
-    from cluster.analysis.bounds import Route  # noqa: PLC0415 - only for summaries
+def _route(record: Record, measurements: Iterable[Measurement]) -> Route:
+    """Find what the bytes of a run passed: memory, if the ranks that took part had one host."""
+    from cluster.analysis.bounds import Route, memory  # noqa: PLC0415 - only for summaries
 
     pair = _taking(record).pair
     machines = record.machines
@@ -86,13 +88,24 @@ def _route(record: Record) -> Route:
     )
     hosts = {place for rank, place in enumerate(layout.places) if pair is None or rank in pair}
     if len(hosts) == 1:
-        return Route()
-    links = {machine.address: machine.link for machine in machines if machine.address in hosts}
+        return Route(memory=memory(measurements))
+    links = {m.address: m.link or _known_link(record, m) for m in machines if m.address in hosts}
     return Route(
         links=tuple(links.values()),
         sender=pair[0] if pair else None,
         ranks=layout.size if pair is None else len(pair),
     )
+
+
+def _known_link(record: Record, machine: Machine) -> Link | None:
+    """Find what the kernel of a host knows of the interface by which the others reach it."""
+    from cluster.analysis.limits import link  # noqa: PLC0415 - only for summaries
+
+    for facts in record.environment:
+        for interface in facts.interfaces:
+            if interface.address == machine.address:
+                return link(interface)
+    return None
 
 
 def _taking(record: Record) -> Taking:
@@ -325,6 +338,23 @@ def find(where: Path, which: str) -> Path:
         means="A run is named by its folder, its id, its cluster (the newest run) or 'latest'.",
         remedy="List them: cluster runs",
     )
+
+
+def all_of(where: Path, which: str) -> list[Path]:
+    """Find the runs that a name means: all of a cluster, or the one that `find` gives.
+
+    Args:
+        where: all runs are.
+        which: of them.
+
+    Returns:
+        Their folders, the oldest first.
+
+    Raises:
+        SpecError: there is none.
+
+    """
+    return [f for f in folders(where) if f.parent.name == which] or [find(where, which)]
 
 
 def _unwritable(path: Path, error: OSError) -> ClusterError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.analysis.summarize import ENOUGH_VALUES, is_precise
+from cluster.analysis.median import ENOUGH_VALUES, is_precise
 from cluster.errors import SpecError
 from cluster.model import Value
 

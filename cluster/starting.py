@@ -14,7 +14,16 @@ from cluster.benchmark import Benchmark, convert, encode
 from cluster.containers import PROGRAM as IN_IMAGE
 from cluster.errors import SpecError
 from cluster.jobs import script
-from cluster.model import ClusterSpec, Facts, JobRecord, Layout, Machine, Record, Value
+from cluster.model import (
+    ClusterSpec,
+    Condition,
+    Facts,
+    JobRecord,
+    Layout,
+    Machine,
+    Record,
+    Value,
+)
 from cluster.peers import FILE as PARTY_FILE
 from cluster.peers import Party, Peer
 from cluster.starters import Starter
@@ -25,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LONGEST = 30 * 24 * 3600.0  # seconds
+PLAIN = Condition()
 
 
 class Launched(Protocol):
@@ -97,7 +107,12 @@ def check_bench(
 
 
 def prepare(
-    cluster: Launched, chosen: Benchmark[Any], params: object, where: Path, timeout: float
+    cluster: Launched,
+    chosen: Benchmark[Any],
+    params: object,
+    where: Path,
+    timeout: float,
+    condition: Condition = PLAIN,
 ) -> Ready:
     """Make the run's folder, with everything that is known before the job starts.
 
@@ -107,6 +122,7 @@ def prepare(
         params: of it, checked.
         where: all runs are.
         timeout: seconds that the job may take.
+        condition: what else is special about it.
 
     Returns:
         The job, ready.
@@ -120,9 +136,14 @@ def prepare(
     starter = plugins.load(Starter, chosen.starter)
     home = cluster.facts[0].home  # a machine's paths may be relative to it
     bin_ = posixpath.join(home, machine.bin)
-    argv = starter.argv(_found(chosen.program(params), bin_, cluster.image), cluster.layout)
+    program = [*_told(condition.variables), *chosen.program(params)]
+    argv = starter.argv(_found(program, bin_, cluster.image), cluster.layout)
     folder = runs.create(where, session, chosen.name, at)
-    record = _planned(cluster, chosen, params, argv, folder.name, at)
+    record = msgspec.structs.replace(
+        _planned(cluster, chosen, params, argv, folder.name, at),
+        variables=condition.variables,
+        condition=condition.name,
+    )
     runs.write(folder, record)
     there = posixpath.join(home, machine.folder, folder.name)
     env = {
@@ -147,8 +168,12 @@ def _found(program: list[str], folder: str, image: str) -> list[str]:
     """
     if image:
         return [posixpath.join(folder, IN_IMAGE), *program]
-    word, *rest = program
-    return [posixpath.join(folder, word) if word == "python3" else word, *rest]
+    return [posixpath.join(folder, word) if word == "python3" else word for word in program]
+
+
+def _told(variables: Mapping[str, str]) -> list[str]:
+    """Give the words that tell variables to a program, with any starter on any host."""
+    return ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
 
 
 def _peers(cluster: Launched) -> dict[str, str]:

@@ -7,9 +7,9 @@ import math
 import msgspec
 import pytest
 
-from cluster.analysis.bounds import Route, bound, doubts, goodput, judged
+from cluster.analysis.bounds import Route, bound, doubts, goodput, judged, memory
 from cluster.errors import SpecError
-from cluster.model import Definition, Flow, Link, Scalar, Summary
+from cluster.model import Definition, Flow, Link, Measurement, Scalar, Summary
 
 GBIT = 125e6  # bytes per second
 LINK = Link(rate=GBIT, source="test")
@@ -145,3 +145,37 @@ def test_what_is_faster_than_possible_is_doubted() -> None:
     assert len(found) == 2
     assert found[0].startswith("m (64 KiB, rank 1) is 102.1% of its bound, which is faster than")
     assert "do not believe it" in found[0]
+
+
+def test_a_copy_in_memory_bounds_what_ranks_of_one_host_exchange() -> None:
+    """The best copy: 8 bytes in 2 s and 1 s; in both directions two cores copy."""
+    copies = [
+        Measurement(
+            metric=metric,
+            definition="d",
+            unit="s",
+            params={},
+            rank=0,
+            host="h",
+            values=(2.0, 1.0),
+            bytes=8,
+        )
+        for metric in ("memory_copy", "latency")
+    ]
+    route = Route(memory=memory(copies))
+
+    assert route.memory == 8.0
+    assert judged(summary(2.0), definition(), 8, route).share == 0.25
+    assert judged(summary(4.0), definition("both ways"), 8, route).share == 0.25
+    assert judged(summary(1.0), definition(""), 8, route).bound is None
+    assert judged(summary(1.0), definition("between hosts"), 8, route).bound is None
+    assert judged(summary(1.0), definition(), 8, Route(memory=memory([]))).bound is None
+    assert "a copy in memory" in judged(summary(2.0), definition(), 8, route).limit
+
+
+def test_a_bound_says_what_sets_it() -> None:
+    fast = Link(rate=10 * GBIT, source="elsewhere")
+    found = judged(summary(1.0), definition("both ways"), 0, Route(links=(fast, LINK)))
+
+    assert found.limit == "both ways: TCP over 1gbit, MTU 1500 (test)"
+    assert judged(summary(1.0), definition(), 0, Route()).limit == ""

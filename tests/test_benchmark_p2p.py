@@ -13,6 +13,7 @@ from cluster.benchmark import convert
 from cluster.benchmarks.p2p import (
     BANDWIDTH,
     BIDIRECTIONAL,
+    COPY,
     LATENCY,
     ONEWAY,
     P2P,
@@ -24,7 +25,7 @@ from cluster.payload import first_difference
 if TYPE_CHECKING:
     from cluster.model import Definition
 
-DEFINITIONS = [ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL]
+DEFINITIONS = [ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL, COPY]
 
 
 def test_the_founding_line_is_kept_exactly() -> None:
@@ -141,3 +142,24 @@ def test_latency_is_half_of_a_round_trip_and_bandwidth_grows() -> None:
     assert small < large / 5
     assert slow < fast / 10
     assert fast < 2**20 / large * 10
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize("kernel", ["auto", "python"])
+def test_memory_is_copied_beside_and_bounds_the_messages_of_one_host(kernel: str) -> None:
+    """One size, whatever sizes messages have; nothing passes it."""
+    with cluster.launch("memory", hosts=2) as c:
+        metrics = ["memory_copy", "bandwidth", "latency"]
+        found = c.bench("p2p", metrics=metrics, sizes=[8, 2**20], iterations=6, kernel=kernel)
+
+    by_metric = {(s.metric, s.params["size"]): s for s in found.summary()}
+    copy = by_metric["memory_copy", 2**16]
+    assert {(m.rank, m.bytes) for m in found.measurements if m.metric == "memory_copy"} == {
+        (0, 64 * 2**16)
+    }
+    assert copy.bound is None
+    for size in (8, 2**20):
+        of = by_metric["bandwidth", size]
+        assert (of.bound or 0) >= copy.median
+        assert 0 < (of.share or 0) < 1
+        assert by_metric["latency", size].bound is None

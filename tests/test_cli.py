@@ -24,7 +24,21 @@ from tests.conftest import COMMAND, answer, command, run, runs_folder, sessions,
 
 COMMANDS = (
     *("bench", "ls", "runs", "show", "status", "logs", "wait", "fetch", "connect", "down"),
-    *("doctor", "up", "hosts", "run", "put", "get", "lab", "gc"),
+    *(
+        "doctor",
+        "up",
+        "hosts",
+        "run",
+        "put",
+        "get",
+        "lab",
+        "gc",
+        "compare",
+        "fit",
+        "scaling",
+        "plot",
+        "report",
+    ),
 )
 
 
@@ -68,7 +82,7 @@ def test_a_run_is_listed_shown_and_rendered_in_every_format(tools: None) -> None
     assert json.loads(command("show", "p2p", "--format=json").stdout) == made["summaries"]
     refused = command("show", "p2p", "--format=pdf", status=2).stderr
     assert "There is no report 'pdf'." in refused
-    assert "csv, json, markdown, terminal" in refused
+    assert "csv, html, json, markdown, terminal" in refused
 
 
 def test_what_is_faster_than_possible_is_said(home: Path) -> None:
@@ -275,7 +289,7 @@ def test_every_help_fits_a_screen_and_shows_an_example(name: str) -> None:
 def test_the_first_help_names_every_command() -> None:
     shown = command("--help").stdout
 
-    assert len(shown.splitlines()) <= 40
+    assert len(shown.splitlines()) <= 50
     assert "Example: cluster bench p2p --run-local" in shown
     assert all(re.search(rf"^  {name} ", shown, re.MULTILINE) for name in COMMANDS)
     assert not re.search(r"^  .*\.\.\.$", shown, re.MULTILINE), "a summary is cut off"
@@ -285,7 +299,7 @@ def test_the_first_help_names_every_command() -> None:
 def test_the_help_of_a_benchmark_fits_a_screen() -> None:
     shown = command("bench", "p2p", "--help").stdout
 
-    assert len(shown.splitlines()) <= 40
+    assert len(shown.splitlines()) <= 50
     assert "Example: cluster bench p2p --run-local" in shown
     for flag in ("--metrics", "--sizes", "--until-precise", "--placement", "--json"):
         assert flag in shown

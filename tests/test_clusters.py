@@ -239,8 +239,8 @@ def test_a_cluster_that_was_taken_down_meanwhile_starts_nothing() -> None:
 
 def test_a_cluster_that_costs_money_is_not_replaced() -> None:
     book = journal.of("dear")
-    book.append(journal.Intended(spec=cluster.ClusterSpec(name="dear"), at=0.0))
-    book.append(journal.Created(machines=(), costs=True))
+    book.append(journal.Intended(spec=cluster.ClusterSpec(name="dear"), at=0.0, costs=True))
+    book.append(journal.Created(machines=()))
 
     with pytest.raises(cluster.SpecError, match="it costs money"):
         cluster.launch("dear", hosts=2)

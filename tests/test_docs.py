@@ -39,7 +39,7 @@ def test_the_smallest_plugins_run_together(
 ) -> None:
     """A benchmark on a provider through a starter, shown by a report: four files, nothing else."""
     assert sorted(path.parent.name for path in plugins_of_the_page.rglob("*.py")) == [
-        *("benchmarks", "providers", "reports", "starters"),
+        *("benchmarks", "parsers", "providers", "reports", "starters"),
     ]
     [script] = blocks(ROOT / "CONTRIBUTING.md", "console")
     monkeypatch.setenv("CLUSTER_PLUGINS", str(plugins_of_the_page))

@@ -25,7 +25,7 @@ CREATED = Created(
             name="0.mpi.mine", id="i", address="127.0.0.1", shell="local", folder="/f", bin="/b"
         ),
     ),
-    costs=True,
+    expires=7213.0,
 )
 EXAMINED = Examined(facts=())
 STARTED = Started(
@@ -61,7 +61,7 @@ def test_journals_that_exist_can_be_read(state: Path) -> None:
         '{"type":"settled","run":"/r\\n"}\n'
     )
 
-    created = Created(machines=(), costs=False)
+    created = Created(machines=())
     assert journal.of("mine").entries() == (INTENDED, created, EXAMINED, STARTED, SETTLED)
 
 

@@ -177,6 +177,65 @@ def test_no_proc_at_all(tmp_path: Path) -> None:
     assert cgroup_memory(tmp_path) is None
 
 
+def network(root: Path, interfaces: dict[str, dict[str, str]]) -> Path:
+    """Make a /sys/class/net; a file named `device/...` makes it one of hardware."""
+    for name, files in interfaces.items():
+        (root / name).mkdir()
+        for file, text in files.items():
+            (root / name / file).parent.mkdir(exist_ok=True)
+            (root / name / file).write_text(text)
+    return root
+
+
+HARD = {"device/vendor": "0x15b3\n", "speed": "10000\n"}
+
+
+@pytest.mark.parametrize(
+    ("interfaces", "megabits"),
+    [
+        ({"it": HARD}, [10_000]),
+        ({"it": HARD | {"speed": "-1\n"}}, []),
+        ({"it": {"speed": "10000\n"}}, []),
+        ({"it": {"bonding/slaves": "a b\n", "speed": "20000\n"}, "a": HARD, "b": HARD}, [1e4, 1e4]),
+        ({"it": {"bonding/slaves": "a b\n"}, "a": HARD, "b": {"speed": "10000\n"}}, []),
+        (
+            {
+                "it": {"bonding/slaves": "a b\n", "bonding/active_slave": "b\n"},
+                "a": HARD,
+                "b": HARD | {"speed": "1000\n"},
+            },
+            [1_000],
+        ),
+        ({"it": {"lower_a": ""}, "a": HARD}, [10_000]),
+        ({"it": {"lower_a": "", "bridge/x": ""}, "a": HARD}, []),
+    ],
+    ids=[
+        "hardware",
+        "hardware that does not say",
+        "no hardware: a veth says 10 Gbit/s",
+        "bond",
+        "bond with a member that does not say",
+        "bond of which one is active",
+        "VLAN",
+        "bridge",
+    ],
+)
+def test_an_interface_is_as_fast_as_its_hardware(
+    tmp_path: Path, interfaces: dict[str, dict[str, str]], megabits: list[float]
+) -> None:
+    folder = network(tmp_path, interfaces) / "it"
+
+    assert onhost.speeds_of(folder) == [speed * 1e6 / 8 for speed in megabits]
+
+
+def test_the_slot_is_what_is_in_use(tmp_path: Path) -> None:
+    words = {"current_link_speed": "8.0 GT/s PCIe\n", "current_link_width": "16\n"}
+    network(tmp_path, {"device": words, "other": {"current_link_width": "0\n"}})
+
+    assert onhost._slot(tmp_path / "device") == "8.0 GT/s PCIe x16"
+    assert onhost._slot(tmp_path / "other") == ""
+
+
 def test_the_facts_of_this_host() -> None:
     facts = onhost.facts()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -236,3 +237,24 @@ def test_utf16_as_windows_writes_it() -> None:
     data = (LOGS / "osu.latency.txt").read_text().encode("utf-16")
 
     assert read([data]).results == results("osu.latency")
+
+
+def test_rows_of_two_tables_that_are_mixed_are_nobodys() -> None:
+    """Line by line, without a prefix: a row of two numbers may be of either."""
+    logs = [(LOGS / f"{name}.txt").read_text() for name in ("osu.device", "bandwidth_test.mb")]
+    pairs = zip_longest(*(log.splitlines() for log in logs), fillvalue="")
+    found = read(["\n".join(line for pair in pairs for line in (*pair, "")).encode()]).results
+
+    assert {result.format for result in found} == {"osu", "bandwidth_test"}
+    assert not any(result.measurements for result in found)
+    assert all("mixed" in result.failures[-1] for result in found)
+
+
+def test_tables_that_follow_one_another_are_all_read() -> None:
+    names = ["osu.device", "bandwidth_test.mb", "imb.new", "p2p_matrix.full", "iperf2.client"]
+    one_by_one = [result for name in names for result in results(name)]
+    text = "".join((LOGS / f"{name}.txt").read_text() for name in names)
+
+    assert [r.measurements for r in read([text.encode()]).results] == [
+        r.measurements for r in one_by_one
+    ]

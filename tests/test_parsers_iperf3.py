@@ -80,3 +80,19 @@ def test_udp_counts_what_was_lost() -> None:
     assert found["lost"] == pytest.approx(100 * 9 / 906)
     assert found["jitter"] == pytest.approx(12e-6)
     assert found["received"] == pytest.approx(1.04e6 / 8)
+
+
+@pytest.mark.parametrize(("client", "metric"), [(True, "sent"), (False, "received")])
+def test_the_one_sum_of_old_udp_documents_is_of_their_own_side(
+    client: bool,  # noqa: FBT001 - a parameter of the test
+    metric: str,
+) -> None:
+    start = '"connecting_to":{"host":"h","port":5201},' if client else ""
+    text = (
+        '{"start":{"version":"iperf 3.0.11",' + start + '"test_start":{"protocol":"UDP"}},'
+        '"intervals":[],"end":{"sum":{"seconds":10,"bytes":1250000,"bits_per_second":1000000,'
+        '"jitter_ms":0.012,"lost_percent":0.5}}}\n'
+    )
+
+    found = totals(read([text.encode()]).results[0])
+    assert found == pytest.approx({metric: 125000.0, "jitter": 12e-6, "lost": 0.5})

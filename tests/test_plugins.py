@@ -117,7 +117,7 @@ def test_an_unknown_name_is_answered_with_what_exists(name: str) -> None:
 
     assert caught.value.what == f"There is no report {name!r}."
     assert caught.value.remedy == f"There are: {', '.join(plugins.names(Report))}"
-    assert "csv, json, markdown" in caught.value.remedy
+    assert "csv, html, json, markdown" in caught.value.remedy
 
 
 def test_a_folder_of_ones_own(mine: Path) -> None:

@@ -12,14 +12,12 @@ from cluster.aws.offer import IN_GROUP, OUTSIDE
 from cluster.cloud import shortage
 from cluster.errors import (
     Capacity,
-    ClusterError,
-    Denied,
     ProvisionError,
     Quota,
     SpecError,
     Timeout,
 )
-from cluster.model import ClusterSpec, Machine
+from cluster.model import ClusterSpec, Machine, Tell, nothing
 from cluster.providers import Provider
 from tests.conftest import answer, command, launcher
 from tests.fakes.aws import Fault, Settings
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("soon")
 INSTANCE = "c5.18xlarge"
+UP = ("up", "c5", "--provider", "aws", "--instance", INSTANCE, "--placement")
 MOST = 6  # mutating calls of a launch, and of a teardown
 
 
@@ -52,14 +51,14 @@ def provider(*regions: str) -> Provider:
     return plugins.find(Provider, "aws")(regions)
 
 
-def create(spec: ClusterSpec) -> tuple[Machine, ...]:
+def create(spec: ClusterSpec, tell: Tell = nothing) -> tuple[Machine, ...]:
     """Do what a launch does, up to the first connection."""
     chosen = provider()
     chosen.plan(spec)
     book = journal.of(spec.name)
     if not book.entries():
         book.append(journal.Intended(spec=spec, at=time.time()))
-    return chosen.create(spec, book)
+    return chosen.create(spec, book, tell)
 
 
 def ours(cloud: Cloud) -> set[Thing]:
@@ -341,40 +340,6 @@ def test_no_room_anywhere(aws: Cloud) -> None:
     assert aws.things() == before
 
 
-@pytest.mark.parametrize(
-    ("code", "status", "error"),
-    [
-        ("VcpuLimitExceeded", 400, Quota),
-        ("InstanceLimitExceeded", 400, Quota),
-        ("UnauthorizedOperation", 403, Denied),
-        ("RequestLimitExceeded", 503, Timeout),
-        ("Unsupported", 400, ProvisionError),
-        ("InternalError", 500, Timeout),
-        ("SomethingNew", 400, ProvisionError),
-    ],
-)
-def test_each_failure_has_its_class_and_leaves_nothing(
-    aws: Cloud, code: str, status: int, error: type[ClusterError]
-) -> None:
-    before = aws.things()
-    aws.fail(Fault(action="RunInstances", code=code, status=status, skip=1))
-
-    with pytest.raises(error) as refused:
-        create(spec_of())
-    assert type(refused.value) is error
-    assert refused.value.what
-    assert refused.value.means
-    assert refused.value.remedy
-    assert aws.things() == before
-
-
-@pytest.mark.parametrize("action", ["CreateSecurityGroup", "ImportKeyPair", "CreatePlacementGroup"])
-def test_what_is_throttled_twice_gets_through(aws: Cloud, action: str) -> None:
-    aws.fail(Fault(action=action, code="RequestLimitExceeded", status=503, skip=1, times=2))
-
-    assert len(create(spec_of())) == 2
-
-
 def test_machines_that_are_not_listed_yet_are_waited_for(aws: Cloud) -> None:
     aws.set(visible=1.0, incomplete=0.5, pending=0.5)
 
@@ -388,6 +353,38 @@ def test_pending_for_ever(aws: Cloud) -> None:
     with pytest.raises(Timeout, match=r"0\.mpi\.c5 \(i-.*is not ready after .* pending"):
         create(spec_of(options={"wait": "0.5"}))
     assert aws.things() == before
+
+
+def test_who_waits_hears_how_far_each_machine_is(aws: Cloud) -> None:
+    aws.set(visible=0.3, pending=0.6)
+    heard: list[tuple[str, str]] = []
+    create(spec_of(), lambda host, state: heard.append((host, state)))
+
+    mine = [state for host, state in heard if host == "1.mpi.c5"]
+    assert list(dict.fromkeys(mine)) == ["not listed yet", "pending", "running"]
+
+
+def test_a_launch_that_fails_says_what_it_cost(aws: Cloud) -> None:
+    aws.set(pending=3600.0)
+    said = command(*UP, "--option", "wait=1", status=None).stderr
+
+    assert "0.mpi.c5" in said
+    assert "2 machine(s) existed for" in said
+    assert "s: $0.0" in said
+    assert not ours(aws)
+
+
+def test_what_another_process_takes_down_has_a_receipt_from_its_start(aws: Cloud) -> None:
+    """Its launch was killed as soon as Amazon had said that there are machines."""
+    aws.fail(Fault(action="DescribeInstances", kill="before", skip=1))
+    command(*UP, status=-9)
+    aws.mend()
+    said = command("down", "c5").stdout
+
+    assert "Receipt: create" in said
+    assert "teardown" in said
+    assert "for 2 machine(s) for" in said
+    assert "($3.06 an hour each" in said
 
 
 def test_machines_that_end_right_after_their_start(aws: Cloud) -> None:

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from cluster import plugins
-from cluster.model import Summary
-from cluster.reports import COLUMNS, Report, row
+from cluster.model import Shape, Summary
+from cluster.reports import COLUMNS, Report, remarks, row
 
 LATENCY = Summary(
     metric="latency",
@@ -42,13 +42,28 @@ BANDWIDTH = Summary(
 )
 BOTH = (LATENCY, BANDWIDTH)
 BOUNDED = msgspec.structs.replace(BANDWIDTH, bound=4.354e9, share=0.9931)
+SHAPE = Shape(
+    minimum=9e-7,
+    p25=1e-6,
+    p75=1.2e-6,
+    maximum=0.3,
+    outliers=12,
+    drift=0.041,
+    drifts=True,
+    modes=(1e-6, 3e-6),
+    tail=2.5,
+)
+ODD = msgspec.structs.replace(LATENCY, shape=SHAPE)
 NOTES = ("one core only", "a busy | host")
 HEAD = "| metric | parameters | n | median | 95% CI of median | p5 | p95 | p99 | converged |"
 RULE = "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 EMPTY = {
     "terminal": "No values were taken.\n",
     "markdown": f"{HEAD}\n{RULE}\n",
-    "csv": "metric,unit,n,median,ci_low,ci_high,p5,p95,p99,converged,complete,bound,share\n",
+    "csv": (
+        "metric,unit,n,median,ci_low,ci_high,p5,p95,p99,converged,complete,bound,share,"
+        "minimum,p25,p75,maximum,outliers,drift,drifts,modes,tail\n"
+    ),
     "json": "[]\n",
 }
 
@@ -114,6 +129,47 @@ def test_a_bound_for_other_programs() -> None:
     assert [shown[key] for key in ("bound", "share")] == [4.354e9, 0.9931]
 
 
+def test_what_a_median_hides_is_in_a_column_of_remarks_where_there_is_any() -> None:
+    markdown = rendered("markdown", ODD, BANDWIDTH).splitlines()
+    [terminal] = [x for x in rendered("terminal", ODD, BANDWIDTH).splitlines() if "latency" in x]
+    remarks = "drifts +4.1%, modes 1.000 us, 3.000 us, tail 2.5 x, outliers 12"
+
+    assert markdown[0] == f"{HEAD} remarks |"
+    assert markdown[2].endswith(f"| yes | {remarks} |")
+    assert markdown[3].endswith("| not converged |  |")
+    assert terminal.endswith(f"   {remarks}")
+
+
+def test_a_shape_without_news_is_no_remark() -> None:
+    calm = msgspec.structs.replace(SHAPE, outliers=0, drift=-0.2, drifts=False, modes=(), tail=1.5)
+
+    assert remarks(msgspec.structs.replace(LATENCY, shape=calm)) == ()
+
+
+def test_a_shape_for_other_programs() -> None:
+    [parsed] = csv.DictReader(io.StringIO(rendered("csv", ODD)))
+    [shown] = json.loads(rendered("json", ODD))
+
+    assert (parsed["outliers"], parsed["drift"], parsed["drifts"]) == ("12", "0.041", "true")
+    assert parsed["modes"] == "1e-06 3e-06"
+    assert shown["shape"] == msgspec.to_builtins(SHAPE) | {"modes": [1e-6, 3e-6]}
+
+
+def test_a_sweep_is_sketched_below_the_table() -> None:
+    sweep = [
+        msgspec.structs.replace(LATENCY, params={"size": 8 * 10**k, "rank": rank}, median=10.0**k)
+        for rank in (0, 1)
+        for k in range(8)
+    ]
+    short = rendered("terminal", *sweep[:3])
+
+    assert rendered("terminal", *sweep).splitlines()[-2:] == [
+        "latency, rank 0, 8 B .. 80 MB (log): ▁▂▃▄▅▆▇█",
+        "latency, rank 1, 8 B .. 80 MB (log): ▁▂▃▄▅▆▇█",
+    ]
+    assert "(log)" not in short
+
+
 def test_only_a_whole_size_is_shown_as_bytes() -> None:
     assert row(with_params(size="all", pair="0,1", load=0.5))[1] == "size all, pair 0,1, load 0.5"
 
@@ -146,10 +202,11 @@ def test_a_newline_in_a_cell_does_not_end_the_row() -> None:
 
 def test_csv() -> None:
     assert rendered("csv", *BOTH, notes=NOTES) == (
-        "metric,unit,size,rank,n,median,ci_low,ci_high,p5,p95,p99,converged,complete,bound,share\n"
-        "latency,s,8,,1000,1.116e-06,1.1e-06,1.125e-06,1e-06,0.00125,0.25,true,true,,\n"
+        "metric,unit,size,rank,n,median,ci_low,ci_high,p5,p95,p99,converged,complete,bound,share,"
+        "minimum,p25,p75,maximum,outliers,drift,drifts,modes,tail\n"
+        "latency,s,8,,1000,1.116e-06,1.1e-06,1.125e-06,1e-06,0.00125,0.25,true,true,,,,,,,,,,,\n"
         "bandwidth,B/s,100000000,1,3,4323800000.0,,,"
-        "1000000000.0,5000000000.0,12.0,false,false,,\n"
+        "1000000000.0,5000000000.0,12.0,false,false,,,,,,,,,,,\n"
     )
 
 
@@ -189,6 +246,8 @@ def test_json() -> None:
             "complete": True,
             "bound": None,
             "share": None,
+            "definition": "",
+            "shape": None,
         },
         {
             "metric": "bandwidth",
@@ -205,6 +264,8 @@ def test_json() -> None:
             "complete": False,
             "bound": None,
             "share": None,
+            "definition": "",
+            "shape": None,
         },
     ]
 

@@ -14,12 +14,15 @@ import msgspec
 
 from cluster.analysis.rates import factor
 from cluster.model import HEADERS, Definition, Link, Summary, Value
-from cluster.units import format_point
+from cluster.units import format_point, format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from cluster.model import Measurement
+
 FRAME = 38  # bytes on the line around a packet: preamble 8, Ethernet 14, checksum 4, gap 12
+MEMORY = "memory_copy"  # the metric that bounds messages between ranks of one host
 BELIEVABLE = 1.02  # of a bound: clocks and nominal rates are not exact
 
 
@@ -32,12 +35,14 @@ class Route(Value, frozen=True, kw_only=True):
             buffer is free again, with the last megabytes still in the kernel's, so no link bounds
             it.
         ranks: that take part.
+        memory: bytes per second of a copy in the memory of their one host; 0 if not known.
 
     """
 
     links: tuple[Link | None, ...] = ()
     sender: int | None = None
     ranks: int = 1
+    memory: float = 0.0
 
 
 def goodput(link: Link, flows: int = 1) -> float:
@@ -78,6 +83,20 @@ def bound(definition: Definition, links: Iterable[Link | None], flows: int = 1) 
     return min(rates) * (2 if definition.flow == "both ways" else 1)
 
 
+def memory(measurements: Iterable[Measurement]) -> float:
+    """Find how fast a host's memory was copied, where that was measured beside the messages.
+
+    Args:
+        measurements: of a run on one host.
+
+    Returns:
+        Bytes per second of the best copy; 0 if there was none.
+
+    """
+    copies = [m for m in measurements if m.metric == MEMORY and m.values]
+    return max((m.bytes / min(m.values) for m in copies), default=0.0)
+
+
 def judged(summary: Summary, definition: Definition, size: int, route: Route) -> Summary:
     """Add to a summary its bound, and the share of it that the median reaches.
 
@@ -93,6 +112,10 @@ def judged(summary: Summary, definition: Definition, size: int, route: Route) ->
     """
     flows = summary.params.get("streams", 1)
     rate = bound(definition, route.links, flows if isinstance(flows, int) else 1)
+    limit = _link_limit(definition, route)
+    if rate is None and route.memory and definition.flow in ("one way", "both ways"):
+        rate = route.memory * (2 if definition.flow == "both ways" else 1)
+        limit = f"{definition.flow}: a copy in memory by one rank, measured in this run"
     if rate is None or (route.sender is not None and summary.params.get("rank") == route.sender):
         return summary
     if definition.factor:
@@ -100,12 +123,26 @@ def judged(summary: Summary, definition: Definition, size: int, route: Route) ->
     if definition.rate == "bus":
         rate *= factor(definition.factor, route.ranks)
     if summary.unit == "B/s":
-        return msgspec.structs.replace(summary, bound=rate, share=summary.median / rate)
+        share = summary.median / rate
+        return msgspec.structs.replace(summary, bound=rate, share=share, limit=limit)
     if not size:
         return summary
     shortest = size / rate
     share = shortest / summary.median if summary.median > 0 else math.inf
-    return msgspec.structs.replace(summary, bound=shortest, share=share)
+    return msgspec.structs.replace(summary, bound=shortest, share=share, limit=limit)
+
+
+def _link_limit(definition: Definition, route: Route) -> str:
+    """Say what sets the bound of a link: the slowest one, in words."""
+    links = [link for link in route.links if link is not None]
+    if not links:
+        return ""
+    slowest = min(links, key=goodput)
+    flow = f", {format_rate(slowest.flow)} a connection" if slowest.flow else ""
+    return (
+        f"{definition.flow}: TCP over {format_rate(slowest.rate)}{flow}, MTU {slowest.mtu} "
+        f"({slowest.source})"
+    )
 
 
 def _crossing(definition: Definition, route: Route) -> float:

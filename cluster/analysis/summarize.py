@@ -1,4 +1,4 @@
-"""Medians, their non-parametric intervals, and percentiles.
+"""From measurements to summaries: medians with their intervals, percentiles, shapes and bounds.
 
 Times are summarised as times; a rate is derived from the summary of the times, so that no rate is
 ever averaged (T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems",
@@ -11,94 +11,21 @@ import math
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
 from cluster.analysis.bounds import Route, judged
+from cluster.analysis.median import is_precise, median_interval
+from cluster.analysis.shape import shape
 from cluster.errors import ParseError
-from cluster.model import Definition, Measurement, Scalar, Summary
+from cluster.model import Definition, Measurement, Scalar, Shape, Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-LEVEL = 0.95
-ENOUGH_VALUES = 20  # for a series to be called converged
 NOWHERE = Route()
-PRECISE = 0.025  # half of the interval over the median, to be called converged
-
-
-def median_interval_ranks(n: int, level: float = LEVEL) -> tuple[int, int] | None:
-    """Find the narrowest pair of order statistics that encloses the median.
-
-    The number of values below the median is binomial with p = 1/2, so the ranks l < u enclose it
-    with probability P(l <= B <= u - 1): terms are added from the middle outwards, the larger
-    first, until the level is reached. No distribution of the values is assumed.
-
-    Args:
-        n: how many values.
-        level: the probability wanted.
-
-    Returns:
-        The two ranks, counted from 1; none if even the extremes do not reach the level (n < 6 for
-        95 %).
-
-    """
-    low = high = n // 2
-    sum_ = _half(n, low) if n > 1 else 0.0
-    while sum_ < level:
-        below = _half(n, low - 1) if low > 1 else 0.0
-        above = _half(n, high + 1) if high < n - 1 else 0.0
-        if below == above == 0.0:
-            return None
-        if below > above:
-            low, sum_ = low - 1, sum_ + below
-        else:
-            high, sum_ = high + 1, sum_ + above
-    return low, high + 1
-
-
-def _half(n: int, k: int) -> float:
-    """Give the binomial probability of k out of n at p = 1/2."""
-    log = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-    return math.exp(log - n * math.log(2))
-
-
-def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[float, float] | None:
-    """Give the 95 % confidence interval of the median.
-
-    Args:
-        ordered: the values, sorted.
-
-    Returns:
-        Its ends, or none for fewer than 6 values.
-
-    """
-    ranks = median_interval_ranks(len(ordered))
-    if ranks is None:
-        return None
-    return float(ordered[ranks[0] - 1]), float(ordered[ranks[1] - 1])
-
-
-def is_precise(values: Sequence[float] | NDArray[np.float64]) -> bool:
-    """Tell whether a series says enough: the rule by which an adaptive run stops.
-
-    Args:
-        values: in any order.
-
-    Returns:
-        Whether there are at least 20, and half of the median's interval is at most 2.5 % of it.
-
-    """
-    ordered = np.sort(np.asarray(values, dtype=np.float64))
-    return _is_precise(ordered)
-
-
-def _is_precise(ordered: NDArray[np.float64]) -> bool:
-    interval = median_interval(ordered)
-    if interval is None or len(ordered) < ENOUGH_VALUES:
-        return False
-    return (interval[1] - interval[0]) / 2 <= PRECISE * float(np.median(ordered))
 
 
 def summarize(
@@ -150,31 +77,38 @@ def _sortable(value: Scalar) -> tuple[float, str]:
 
 
 def _summary(definition: Definition, measurements: list[Measurement], route: Route) -> Summary:
-    ordered = np.sort(_series(definition, measurements))
+    series = _series(definition, measurements)
+    ordered = np.sort(series)
     first = measurements[0]
     params = dict(first.params)
     if definition.aggregation == "each rank":
         params["rank"] = first.rank
-    interval = median_interval(ordered)
-    p5, p95, p99 = (float(p) for p in np.percentile(ordered, (5, 95, 99)))
+    p1, p5, p95, p99 = (float(p) for p in np.percentile(ordered, (1, 5, 95, 99)))
+    median = float(np.median(ordered))
+    slow = first.unit == "s" or definition.better == "lower"  # so is what is high
     summary = Summary(
         metric=definition.metric,
+        definition=definition.id,
         unit=definition.unit,
         better=definition.better,
         params=params,
         n=len(ordered),
-        median=float(np.median(ordered)),
-        ci=interval,
+        median=median,
+        ci=median_interval(ordered),
         p5=p5,
         p95=p95,
         p99=p99,
-        converged=_is_precise(ordered),
+        converged=is_precise(ordered),
         complete=all(m.complete for m in measurements),
+        shape=shape(series, ordered, tail=_ratio(p99, median) if slow else _ratio(median, p1)),
     )
     if first.unit == "s" and definition.unit == "B/s":
-        slow = float(np.percentile(ordered, 1))
-        summary = _as_rate(summary, first.bytes, p1_time=slow)
+        summary = _as_rate(summary, first.bytes, p1_time=p1)
     return judged(summary, definition, first.bytes, route)
+
+
+def _ratio(above: float, below: float) -> float:
+    return above / below if below > 0 else 1.0
 
 
 def _series(definition: Definition, measurements: list[Measurement]) -> NDArray[np.float64]:
@@ -188,19 +122,26 @@ def _series(definition: Definition, measurements: list[Measurement]) -> NDArray[
 
 def _as_rate(times: Summary, size: int, *, p1_time: float) -> Summary:
     """Turn a summary of times into one of rates: the slowest times are the lowest rates."""
-    return Summary(
-        metric=times.metric,
-        unit=times.unit,
-        better=times.better,
-        params=times.params,
-        n=times.n,
+    return msgspec.structs.replace(
+        times,
         median=_rate(size, times.median),
         ci=None if times.ci is None else (_rate(size, times.ci[1]), _rate(size, times.ci[0])),
         p5=_rate(size, times.p95),
         p95=_rate(size, times.p5),
         p99=_rate(size, p1_time),
-        converged=times.converged,
-        complete=times.complete,
+        shape=None if times.shape is None else _shape_as_rate(times.shape, size),
+    )
+
+
+def _shape_as_rate(times: Shape, size: int) -> Shape:
+    return msgspec.structs.replace(
+        times,
+        minimum=_rate(size, times.maximum),
+        p25=_rate(size, times.p75),
+        p75=_rate(size, times.p25),
+        maximum=_rate(size, times.minimum),
+        drift=None if times.drift is None else 1 / (1 + times.drift) - 1,
+        modes=tuple(_rate(size, mode) for mode in reversed(times.modes)),
     )
 
 

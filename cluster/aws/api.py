@@ -85,9 +85,18 @@ class Region:
         self._skew = 0.0
 
     @cached_property
+    def _caller(self) -> Mapping[str, Any]:
+        return self.call("get_caller_identity", service="sts")
+
+    @property
     def owner(self) -> str:
         """Who we are: the name that Amazon has for whoever calls."""
-        return str(self.call("get_caller_identity", service="sts")["Arn"])
+        return str(self._caller["Arn"])
+
+    @property
+    def user(self) -> str:
+        """The same in the words of its policies, where it is `${aws:userid}`."""
+        return str(self._caller["UserId"])
 
     def now(self) -> float:
         """Give the time by Amazon's clock, in seconds since the epoch: ours may be wrong."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from cluster.aws.api import Region
+    from cluster.model import Tell
 
 PROVIDER = "aws"
 FILE = "aws.json"
@@ -76,7 +77,8 @@ def intend(
     if path.exists():
         return msgspec.json.decode(path.read_bytes(), type=Intent)
     decided = offer()
-    mark = marks.new(spec.name, region.owner, region.now() + decided.ttl)
+    expires = region.now() + decided.ttl
+    mark = marks.new(spec.name, region.owner, expires, user=region.user)
     intent = Intent(mark=mark, offer=decided)
     keys.save(path, msgspec.json.encode(intent))
     journal.note_place(PROVIDER, region.name)
@@ -92,6 +94,7 @@ class Making:
         options: of it.
         book: of the cluster.
         intent: what was decided.
+        tell: called with a machine and the state that it got to.
 
     """
 
@@ -102,8 +105,10 @@ class Making:
         options: AwsOptions,
         book: journal.Journal,
         intent: Intent,
+        tell: Tell,
     ) -> None:
         """Begin with nothing made."""
+        self._tell = tell
         self._region = region
         self._spec = spec
         self._options = options
@@ -267,7 +272,7 @@ class Making:
             if len(ids) == self._spec.hosts:
                 return ids
             if ids:
-                self._give_back(site, len(ids))
+                self._give_back(site)
         raise Capacity(
             f"{sites[-1].zone} gave fewer than {self._spec.hosts} machines.",
             means="A part is of no use; it was given back. Nothing is left.",
@@ -307,9 +312,8 @@ class Making:
         self._book.append(journal.Timed(phase="create", seconds=time.monotonic() - began))
         return ids
 
-    def _give_back(self, site: Site, count: int) -> None:
+    def _give_back(self, site: Site) -> None:
         """Take away a part before anything else is tried."""
-        del count
         shortage.note(site.zone, self._spec.instance or "")
         Sweep(self._region, launch_filter(self._mark)).end_instances()
 
@@ -322,6 +326,7 @@ class Making:
                 (one for one in listed if one.instance_id in ids),
                 key=lambda one: one.ami_launch_index,
             )
+            self._report(found)
             self._check_alive(found)
             late = [one for one in found if not self._is_ready(one)]
             seconds = time.monotonic() - began
@@ -331,6 +336,11 @@ class Making:
             if seconds > self._options.wait:
                 raise self._late(found, late, seconds)
             time.sleep(POLL)
+
+    def _report(self, found: Iterable[Instance]) -> None:
+        states = {one.ami_launch_index: one.state.name for one in found}
+        for number in range(self._spec.hosts):
+            self._tell(name(self._spec, number), states.get(number, "not listed yet"))
 
     def _is_ready(self, one: Instance) -> bool:
         public = one.public_ip_address or not self._options.public

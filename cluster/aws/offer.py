@@ -28,7 +28,8 @@ IN_GROUP, OUTSIDE = 10 * GBIT, 5 * GBIT  # of one flow (EC2 user guide, "Network
 ZONE = re.compile(r"((?:[a-z]+-)+\d+)([a-z]|-[a-z]+-\d+[a-z])")
 REGION = re.compile(r"[a-z]+-(?:[a-z]+-)+\d+")
 UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{}/hvm/ebs-gp3/ami-id"
-LEARNING = "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-ubuntu-{}/latest/ami-id"
+# Not 22.04: its Python is 3.10 (DLAMI release notes), and ours has to be 3.11 or newer.
+LEARNING = "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
 CANONICAL = {"x86_64": "amd64", "arm64": "arm64"}  # its words for our architectures
 SUGGESTED = 6  # names in a message
 
@@ -190,7 +191,7 @@ def decide(region: Region, spec: ClusterSpec, options: AwsOptions) -> Offer:
         price=cost,
         lines=lines,
     )
-    mark = marks.new(spec.name, region.owner, region.now() + ttl)
+    mark = marks.new(spec.name, region.owner, region.now() + ttl, user=region.user)
     permissions.check(region, spec, options, offer, mark)
     return offer
 
@@ -441,23 +442,19 @@ def _alias(region: Region, name: str, kind: InstanceType) -> str:
             means="Anybody may give an image any name, so names are not looked up.",
             remedy="Write --image ami-..., or an SSM parameter: --image /aws/service/...",
         )
-    names = [name] if name else _defaults(kind)
-    found = region.call("get_parameters", service="ssm", Names=names)
-    values = {one["Name"]: str(one["Value"]) for one in found.get("Parameters", ())}
-    for one in names:
-        if one in values:
-            return values[one]
-    raise SpecError(
-        f"{region.name} has no image {' or '.join(names)}.", remedy="Say which: --image ami-..."
-    )
+    alias = name or _default(kind)
+    found = region.call("get_parameters", service="ssm", Names=[alias]).get("Parameters", ())
+    if not found:
+        raise SpecError(f"{region.name} has no image {alias}.", remedy="Say which: --image ami-...")
+    return str(found[0]["Value"])
 
 
-def _defaults(kind: InstanceType) -> list[str]:
+def _default(kind: InstanceType) -> str:
     known = kind.processor_info.supported_architectures
     architecture = next((one for one in CANONICAL if one in known), "x86_64")
     if kind.gpu_info is not None:
-        return [LEARNING.format(architecture, version) for version in ("24.04", "22.04")]
-    return [UBUNTU.format(CANONICAL[architecture])]
+        return LEARNING.format(architecture)
+    return UBUNTU.format(CANONICAL[architecture])
 
 
 def _what(

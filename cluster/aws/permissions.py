@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from cluster.aws.request import interfaces, request, tagged
+from cluster.aws.sweeping import LISTS
 
 if TYPE_CHECKING:
     from cluster.aws.api import Region
@@ -12,12 +14,13 @@ if TYPE_CHECKING:
     from cluster.cloud.marks import Mark
     from cluster.model import ClusterSpec
 
+AT_ONCE = 4  # questions
 # Any key will do: nothing is imported.
 KEY = b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
 
 
 def check(region: Region, spec: ClusterSpec, options: AwsOptions, offer: Offer, mark: Mark) -> None:
-    """Ask whether each call of a launch would be permitted.
+    """Ask whether each call of a launch would be permitted, and whether its end could be seen.
 
     What needs the id of a thing that is not there yet cannot be asked about.
 
@@ -32,8 +35,9 @@ def check(region: Region, spec: ClusterSpec, options: AwsOptions, offer: Offer, 
         Failure: one would be refused.
 
     """
-    for operation, params in calls(spec, options, offer, mark):
-        region.permits(operation, **params)
+    asked = [*((name, {}) for name in LISTS), *calls(spec, options, offer, mark)]
+    with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
+        list(pool.map(lambda one: region.permits(one[0], **one[1]), asked))
 
 
 def calls(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cluster.aws.sweeping import instances
 from cluster.cloud import marks
 from cluster.errors import ProvisionError, Timeout
+from cluster.model import nothing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -15,30 +16,37 @@ if TYPE_CHECKING:
     from cluster.aws.api import Region
     from cluster.aws.shapes import Instance
     from cluster.aws.sweeping import Filters
+    from cluster.model import Machine, Tell
 
 WITHIN = 600.0  # seconds
 POLL = 1.0  # seconds between two looks
 
 
-def stop(region: Region, filters: Filters, ids: Sequence[str]) -> None:
+def stop(region: Region, filters: Filters, machines: Sequence[Machine]) -> None:
     """Switch instances off, and wait until they are.
 
     Args:
         region: where.
         filters: that find them.
-        ids: of them.
+        machines: that they are to us.
 
     Raises:
         Failure: Amazon refused.
         Timeout: they go on.
 
     """
-    region.call("stop_instances", InstanceIds=list(ids))
-    _wait(region, filters, ids, lambda one: one.state.name == "stopped")
+    region.call("stop_instances", InstanceIds=[machine.id for machine in machines])
+    _wait(region, filters, machines, lambda one: one.state.name == "stopped")
 
 
 def start(
-    region: Region, filters: Filters, ids: Sequence[str], *, public: bool, ttl: float
+    region: Region,
+    filters: Filters,
+    machines: Sequence[Machine],
+    *,
+    public: bool,
+    ttl: float,
+    tell: Tell,
 ) -> list[Instance]:
     """Switch instances on, and wait until they run and have their addresses.
 
@@ -47,40 +55,64 @@ def start(
     Args:
         region: where.
         filters: that find them.
-        ids: of them.
+        machines: that they are to us.
         public: they have public addresses.
         ttl: seconds until they end by themselves.
+        tell: called with a machine and the state that it got to.
 
     Returns:
-        Them, in the order of the ids.
+        Them, in the order of the machines.
 
     Raises:
         Failure: Amazon refused.
         Timeout: they do not come up.
 
     """
+    ids = [machine.id for machine in machines]
     expires = marks.timestamp(region.now() + ttl)
-    region.call("create_tags", Resources=list(ids), Tags=[{"Key": marks.EXPIRES, "Value": expires}])
-    region.call("start_instances", InstanceIds=list(ids))
+    region.call("create_tags", Resources=ids, Tags=[{"Key": marks.EXPIRES, "Value": expires}])
+    region.call("start_instances", InstanceIds=ids)
 
     def ready(one: Instance) -> bool:
         return one.state.name == "running" and bool(one.public_ip_address or not public)
 
-    return _wait(region, filters, ids, ready)
+    return _wait(region, filters, machines, ready, tell)
 
 
 def _wait(
-    region: Region, filters: Filters, ids: Sequence[str], ready: Callable[[Instance], bool]
+    region: Region,
+    filters: Filters,
+    machines: Sequence[Machine],
+    ready: Callable[[Instance], bool],
+    tell: Tell = nothing,
 ) -> list[Instance]:
     deadline = time.monotonic() + WITHIN
     while True:
         found = {one.instance_id: one for one in instances(region, filters)}
-        late = [id_ for id_ in ids if id_ not in found or not ready(found[id_])]
+        states = {one.name: found[one.id].state.name for one in machines if one.id in found}
+        for name, state in states.items():
+            tell(name, state)
+            if state == "terminated":
+                raise _gone(name)
+        late = [one for one in machines if one.id not in found or not ready(found[one.id])]
         if not late:
-            return [found[id_] for id_ in ids]
-        for id_ in late:
-            if id_ in found and found[id_].state.name == "terminated":
-                raise ProvisionError(f"{id_} does not exist any more.")
+            return [found[one.id] for one in machines]
         if time.monotonic() > deadline:
-            raise Timeout(f"{late[0]} is not ready after {WITHIN:.0f} s ({len(late)} are late).")
+            raise _late(late[0].name, states.get(late[0].name, "not listed"), len(late))
         time.sleep(POLL)
+
+
+def _gone(name: str) -> ProvisionError:
+    return ProvisionError(
+        f"{name} does not exist any more.",
+        means="It ended, or somebody ended it; the others are as they were.",
+        remedy=f"Take the rest down: cluster down {name.rpartition('.')[2]}",
+    )
+
+
+def _late(name: str, state: str, count: int) -> Timeout:
+    return Timeout(
+        f"{name} is not ready after {WITHIN:.0f} s: {state} ({count} are late).",
+        means="It exists all the same, and may cost money.",
+        remedy=f"Look at it: cluster ls; try again, or: cluster down {name.rpartition('.')[2]}",
+    )

@@ -202,6 +202,7 @@ SORTS = (  # in the order in which they can go
         param="VpcId",
     ),
 )
+LISTS = ("describe_instances", *(sort.describe for sort in SORTS))  # calls that find what is ours
 
 
 class Sweep:

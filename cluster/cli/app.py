@@ -15,7 +15,12 @@ import typer
 from cluster import journal, plugins, runs
 from cluster.cli import doctor, flags, gc, hosts, importing, lab
 from cluster.cli.bench import BenchGroup
+from cluster.cli.compare import compare_
+from cluster.cli.fit import fit
 from cluster.cli.live import Live
+from cluster.cli.plot import plot
+from cluster.cli.report import report_
+from cluster.cli.scaling import scaling
 from cluster.cli.show import (
     print_json,
     receipt_lines,
@@ -61,6 +66,11 @@ app.add_typer(
 app.add_typer(hosts.commands)
 app.command()(lab.lab)
 app.command()(gc.gc)
+app.command("compare")(compare_)
+app.command()(fit)
+app.command()(scaling)
+app.command()(plot)
+app.command("report")(report_)
 app.command("import")(importing.import_)
 
 
@@ -281,7 +291,7 @@ def show(
         str,
         typer.Option(
             "--format",
-            help="terminal, markdown, csv or json.",
+            help="terminal, markdown, csv, json or html.",
             autocompletion=lambda: list(plugins.names(Report)),
         ),
     ] = "terminal",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from itertools import count
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
@@ -16,23 +17,35 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from cluster import plugins
+from cluster.analysis.compare import ENOUGH_LAUNCHES, Comparison
 from cluster.benchmark import Benchmark
 from cluster.cli import flags
+from cluster.cli.compare import show_sheets
 from cluster.cli.live import Live
-from cluster.cli.show import receipt_lines, show_newest, show_plan, show_run
+from cluster.cli.show import (
+    print_json,
+    receipt_lines,
+    shortened,
+    show_newest,
+    show_plan,
+    show_run,
+)
 from cluster.cli.waiting import Waiting
 from cluster.clusters import TIMEOUT, Cluster, launch_spec, plan_spec
 from cluster.errors import JobError, SpecError
 from cluster.model import ClusterSpec, Plan, Value
 from cluster.runs import make_root
 from cluster.runs import root as runs_root
+from cluster.sheets import compared
 from cluster.starting import check_bench
+from cluster.trials import Trial, alternate, check_launches, judged, trials, variable
 from cluster.units import Sizes, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from cluster.providers import Provider
+    from cluster.runs import Run
 
 
 ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
@@ -47,6 +60,25 @@ class How(Value, frozen=True, kw_only=True):
     detach: bool = False
     plan: bool = False
     json: bool = False
+    ab: str | None = None
+    launches: int = ENOUGH_LAUNCHES
+    mca: list[str] | None = None
+    env: list[str] | None = None
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What --mca and --env say."""
+        given = (("mca", self.mca or ()), ("env", self.env or ()))
+        return dict(
+            variable(kind, *flags.pair(kind, text)) for kind, texts in given for text in texts
+        )
+
+
+class AbAnswer(Value, frozen=True, kw_only=True):
+    """What `--ab ... --json` prints."""
+
+    runs: tuple[str, ...]
+    comparison: Comparison
 
 
 def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how: How) -> None:
@@ -63,12 +95,11 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
         KeyboardInterrupt: the user interrupted; the values so far are shown first.
 
     """
-    if how.detach and how.keep is False:
-        raise SpecError(
-            "--no-keep and --detach contradict each other: nobody would be there to take it down.",
-            remedy=f"Leave one out; after --detach: cluster down {spec.name}",
-        )
-    check_bench(spec, benchmark, params, how.timeout)
+    _check_how(spec, how)
+    pair = trials(how.ab, benchmark) if how.ab else None
+    for trial in pair or (Trial(name="", params={}, variables={}),):
+        check_bench(spec, benchmark, {**params, **trial.params}, how.timeout)
+    variables = how.variables
     planned = plan_spec(spec)
     if how.plan:
         show_plan(planned[1], as_json=how.json)
@@ -78,20 +109,12 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
     cluster = _launch(spec, planned, live)
     stood_before = "launch" not in cluster.phases
     try:
-        with live:
-            run = cluster.bench(
-                benchmark,
-                runs=how.runs,
-                timeout=how.timeout,
-                detach=how.detach,
-                listener=live,
-                **params,
-            )
-        show_run(run, as_json=how.json)
-    except (JobError, KeyboardInterrupt) as error:
-        show_newest(cluster, as_json=how.json)
-        if isinstance(error, KeyboardInterrupt):
-            sys.stderr.write("Interrupted: the ranks are stopped.\n")
+        if pair:
+            _alternate(cluster, benchmark, pair, params, how)
+        else:
+            _once(cluster, benchmark, how, variables=variables, **params)
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted: the ranks are stopped.\n")
         raise
     except SpecError:
         if not stood_before:  # as if it had never been asked for
@@ -99,6 +122,80 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
         raise
     finally:
         _leave(cluster, how, live)
+
+
+def _check_how(spec: ClusterSpec, how: How) -> None:
+    """Refuse flags that contradict each other."""
+    if how.detach and how.keep is False:
+        raise SpecError(
+            "--no-keep and --detach contradict each other: nobody would be there to take it down.",
+            remedy=f"Leave one out; after --detach: cluster down {spec.name}",
+        )
+    if how.ab:
+        check_launches(how.launches)
+        if how.detach:
+            raise SpecError(
+                "--ab and --detach contradict each other: somebody must start each launch.",
+                remedy="Leave --detach out, and run it inside tmux.",
+            )
+
+
+def _once(cluster: Cluster, benchmark: str, how: How, **more: object) -> None:
+    """Run it, and show what came out, also of a run that failed."""
+    try:
+        run = _bench(cluster, how)(benchmark, detach=how.detach, **more)
+        show_run(run, as_json=how.json)
+    except (JobError, KeyboardInterrupt):
+        show_newest(cluster, as_json=how.json)
+        raise
+
+
+def _bench(cluster: Cluster, how: How) -> Callable[..., Run]:
+    """Give a `Cluster.bench` that people can look at: from the second launch on, more briefly."""
+    launches = count()
+
+    def bench(benchmark: str, **more: Any) -> Run:  # noqa: ANN401 - parameters have their own types
+        with Live(stderr=how.json, brief=next(launches) > 0) as live:
+            return cluster.bench(
+                benchmark, runs=how.runs, timeout=how.timeout, listener=live, **more
+            )
+
+    return bench
+
+
+def _alternate(
+    cluster: Cluster,
+    benchmark: str,
+    pair: tuple[Trial, Trial],
+    params: Mapping[str, object],
+    how: How,
+) -> None:
+    """Run both conditions in turn, and compare what there is, also after a launch that failed."""
+    console = Live(stderr=how.json).console
+    ran: list[tuple[Trial, Run]] = []
+    total = 2 * how.launches
+    console.print(f"{total} launches, in the order ABBA ...", soft_wrap=True)
+    launches = alternate(
+        _bench(cluster, how),
+        benchmark,
+        pair,
+        launches=how.launches,
+        variables=how.variables,
+        **params,
+    )
+    try:
+        for trial, run in launches:
+            ran.append((trial, run))
+            console.print(f"Launch {len(ran)} of {total} done: {trial.name}", soft_wrap=True)
+    finally:
+        comparison = judged(pair, ran)
+        if how.json:
+            folders = tuple(str(run.folder) for _, run in ran)
+            print_json(AbAnswer(runs=folders, comparison=comparison))
+        else:
+            show_sheets(compared(comparison), "terminal")
+            for _, run in ran:
+                sys.stdout.write(f"Run folder: {shortened(run.folder)} ({run.record.condition})\n")
 
 
 def _launch(spec: ClusterSpec, planned: tuple[Provider, Plan], live: Live) -> Cluster:
@@ -203,6 +300,10 @@ def _shared(name: str) -> dict[str, tuple[Any, object]]:
         "keep": (flags.Keep, None),
         "detach": (flags.Detach, False),
         "timeout": (flags.Timeout, TIMEOUT),
+        "ab": (flags.Ab, None),
+        "launches": (flags.Launches, ENOUGH_LAUNCHES),
+        "mca": (flags.Mca, None),
+        "env": (flags.Env, None),
         "plan": (flags.PlanOnly, False),
         "runs": (flags.Runs, None),
         "json": (flags.Json, False),

@@ -107,6 +107,29 @@ Runs = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else on stdout.")]
+Ab = Annotated[
+    str | None,
+    typer.Option(
+        "--ab",
+        metavar="KEY=V1,V2",
+        help="Compare parameters, mca:X or env:X, in turn.",
+    ),
+]
+Launches = Annotated[int, typer.Option("--launches", metavar="N", help="Of each value, with --ab.")]
+Mca = Annotated[
+    list[str] | None,
+    typer.Option("--mca", metavar="NAME=VALUE", help="Parameter of Open MPI; repeatable."),
+]
+Env = Annotated[
+    list[str] | None,
+    typer.Option("--env", metavar="NAME=VALUE", help="Variable for every rank; repeatable."),
+]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder, id, cluster or latest.")]
+Threshold = Annotated[
+    float,
+    typer.Option("--threshold", metavar="PERCENT", help="A smaller difference does not matter."),
+]
+SheetFormat = Annotated[str, typer.Option("--format", help="terminal or markdown.")]
 ClusterName = Annotated[
     str, typer.Argument(metavar="NAME", help="Name of the cluster.", autocompletion=_clusters)
 ]
@@ -173,7 +196,7 @@ def spec(  # noqa: PLR0913 - one parameter per flag
         SpecError: a flag is wrong.
 
     """
-    options = dict(_pair(text) for text in option or ())
+    options = dict(pair("option", text) for text in option or ())
     return ClusterSpec(
         name=name,
         provider=provider,
@@ -190,8 +213,21 @@ def spec(  # noqa: PLR0913 - one parameter per flag
     )
 
 
-def _pair(text: str) -> tuple[str, str]:
+def pair(flag: str, text: str) -> tuple[str, str]:
+    """Read what a flag gives as KEY=VALUE.
+
+    Args:
+        flag: its name.
+        text: that was given.
+
+    Returns:
+        The key and the value.
+
+    Raises:
+        SpecError: it is not of that form.
+
+    """
     key, equals, value = text.partition("=")
     if not key or not equals:
-        raise SpecError(f"--option {text!r} is not KEY=VALUE.")
+        raise SpecError(f"--{flag} {text!r} is not KEY=VALUE.")
     return key, value

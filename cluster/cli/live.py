@@ -30,11 +30,13 @@ class Live(Listener):
 
     Args:
         stderr: show on standard error, because standard output is for JSON.
+        brief: show neither how to connect nor the ranks' lines: it is one launch of many.
 
     """
 
-    def __init__(self, *, stderr: bool) -> None:
+    def __init__(self, *, stderr: bool, brief: bool = False) -> None:
         """Begin with nothing to show."""
+        self._brief = brief
         self.console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
         self.console.soft_wrap = True
         self._bar: Bar | None = None
@@ -83,8 +85,9 @@ class Live(Listener):
     def started(self, cluster: Cluster, folder: Path) -> None:  # noqa: ARG002 - an event's method
         """Show how to connect, in the founding program's words."""
         self._end_waiting()
-        for line in ready_block(cluster):
-            self._show(line)
+        if not self._brief:
+            for line in ready_block(cluster):
+                self._show(line)
         if self._bar is not None:
             self._bar.start()
             self._bar.add_task("starting", total=1.0)
@@ -92,6 +95,8 @@ class Live(Listener):
     def output(self, line: str) -> None:
         """Show a line of the ranks now, or keep it for the end."""
         now = time.monotonic()
+        if self._brief:
+            return
         if now - self._shown_at >= BETWEEN_LINES:
             self._shown_at = now
             self._last.clear()

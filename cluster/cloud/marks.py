@@ -10,9 +10,10 @@ from datetime import UTC, datetime
 
 from cluster.model import Value
 
-CLUSTER, OWNER, LAUNCH, EXPIRES, HOST = (
+CLUSTER, OWNER, USER, LAUNCH, EXPIRES, HOST = (
     "cluster",
     "cluster-owner",
+    "cluster-user",
     "cluster-launch",
     "cluster-expires",
     "cluster-host",
@@ -28,6 +29,7 @@ class Mark(Value, frozen=True, kw_only=True):
         launch: one launch of it: a new one for each.
         expires: when it ends, in seconds since the epoch.
         host: the machine that launched it.
+        user: what the cloud's policies call the owner, where that is another name.
 
     """
 
@@ -36,11 +38,13 @@ class Mark(Value, frozen=True, kw_only=True):
     launch: str
     expires: float
     host: str = ""
+    user: str = ""
 
     @property
     def tags(self) -> dict[str, str]:
         """The same as tags."""
         return {
+            **({USER: self.user} if self.user else {}),
             CLUSTER: self.name,
             OWNER: self.owner,
             LAUNCH: self.launch,
@@ -58,13 +62,14 @@ class Mark(Value, frozen=True, kw_only=True):
         return f"cluster-{self.name}-{whose}"
 
 
-def new(name: str, owner: str, expires: float) -> Mark:
+def new(name: str, owner: str, expires: float, *, user: str = "") -> Mark:
     """Make the mark of a new launch.
 
     Args:
         name: of the cluster.
         owner: who pays for it.
         expires: when it ends, in seconds since the epoch.
+        user: what the cloud's policies call the owner, where that is another name.
 
     Returns:
         The mark.
@@ -76,6 +81,7 @@ def new(name: str, owner: str, expires: float) -> Mark:
         launch=secrets.token_hex(8),
         expires=float(round(expires)),
         host=platform.node(),
+        user=user,
     )
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cluster.gcp.api import Project
+    from cluster.model import Tell
 
 PROVIDER = "gcp"
 FILE = "gcp.json"
@@ -94,6 +95,7 @@ class Making:
         options: of it.
         book: of the cluster.
         intent: what was decided.
+        tell: called with a machine and the state that it got to.
 
     """
 
@@ -104,9 +106,11 @@ class Making:
         options: GcpOptions,
         book: journal.Journal,
         intent: Intent,
+        tell: Tell,
     ) -> None:
         """Begin with nothing made."""
         self._project = project
+        self._tell = tell
         self._spec = spec
         self._options = options
         self._book = book
@@ -269,6 +273,7 @@ class Making:
         seen: set[str] = set()
         while True:
             found = self._listed(zone)
+            self._report(found)
             self._check_alive(zone, found, seen)
             seen |= {one.name for one in found}
             late = [one for one in found if not self._is_ready(one)]
@@ -281,6 +286,11 @@ class Making:
             if late and seconds > self._options.wait:
                 raise self._late(zone, found, late, seconds)
             time.sleep(POLL)
+
+    def _report(self, found: tuple[Instance, ...]) -> None:
+        for number in range(self._spec.hosts):
+            state = found[number].status.lower() if number < len(found) else "not listed yet"
+            self._tell(self._called(number), state)
 
     def _listed(self, zone: str) -> tuple[Instance, ...]:
         """List the machines of the launch in the order of their numbers."""

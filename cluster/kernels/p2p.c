@@ -66,19 +66,19 @@ int64_t oneway_time(struct pair *p, int64_t n)
     return -1;
 }
 
-static void ping(struct pair *p, int64_t n)
+static void ping(const struct pair *p, int64_t n, double *nanoseconds)
 {
     int64_t before = now();
     for (int64_t i = 0; i < n; i++) {
         send(p, p->number + i);
         receive(p, p->number + i);
         int64_t after = now();
-        p->nanoseconds[i] = (double)(after - before);
+        nanoseconds[i] = (double)(after - before) / 2;
         before = after;
     }
 }
 
-static void pong(struct pair *p, int64_t n)
+static void pong(const struct pair *p, int64_t n)
 {
     for (int64_t i = 0; i < n; i++) {
         receive(p, p->number + i);
@@ -86,11 +86,11 @@ static void pong(struct pair *p, int64_t n)
     }
 }
 
-/* Round trips, at most as many as there are places, and an untimed one that leads to the next. */
-int64_t latency(struct pair *p, int64_t n)
+/* As many round trips as there are places, and an untimed one that leads to the next. */
+static int64_t batch(struct pair *p, int64_t n, double *nanoseconds)
 {
     if (p->first)
-        ping(p, n);
+        ping(p, n, nanoseconds);
     else
         pong(p, n);
     for (int64_t i = 0; i < n; i++)
@@ -105,9 +105,15 @@ int64_t latency(struct pair *p, int64_t n)
         pong(p, 1);
     }
     p->number++;
-    for (int64_t i = 0; i < n; i++)
-        p->nanoseconds[i] /= 2;
     return -1;
+}
+
+int64_t latency(struct pair *p, int64_t n)
+{
+    int64_t places = (int64_t)1 << p->shift, bad = -1;
+    for (int64_t i = 0; i < n && bad < 0; i += places)
+        bad = batch(p, n - i < places ? n - i : places, p->nanoseconds + i);
+    return bad;
 }
 
 int64_t bandwidth(struct pair *p, int64_t n)
@@ -154,5 +160,22 @@ int64_t bidirectional(struct pair *p, int64_t n)
         if (wrong(p, p->number))
             return p->number;
     }
+    return -1;
+}
+
+int64_t memory_copy(struct pair *p, int64_t n)
+{
+    for (int64_t i = 0; i < n && p->first; i++, p->number++) {
+        const char *from = outgoing(p, p->number);
+        int64_t start = now();
+        for (int k = 0; k < p->window; k++) {
+            memcpy(p->incoming, from, (size_t)p->size);
+            __asm__ volatile("" ::: "memory"); /* each copy is done, whoever reads it */
+        }
+        p->nanoseconds[i] = (double)(now() - start);
+        if (wrong(p, p->number))
+            return p->number;
+    }
+    MPI_Barrier(*p->comm);
     return -1;
 }

@@ -39,6 +39,9 @@ class Parser(Plugin):
     marks: ClassVar[tuple[str, ...]]
     """Words of which at least one is in every log of this format: it is recognised by them."""
 
+    has_rows: ClassVar[bool] = False
+    """Whether it has rows of bare numbers: they are its own only if its header came last."""
+
     definitions: ClassVar[tuple[Definition, ...]]
     """Of all metrics that it can read: unit, direction, and what exactly the tool measured."""
 

@@ -71,6 +71,7 @@ class BandwidthTest(Parser):
     """bandwidthTest: host to device, device to host, and within the device."""
 
     marks: ClassVar[tuple[str, ...]] = ("CUDA Bandwidth Test", "Memory Transfers", "bandwidthTest-")
+    has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = tuple(_DEFINITIONS.values())
 
     def __init__(self) -> None:

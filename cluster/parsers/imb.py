@@ -91,8 +91,9 @@ _HEADER = re.compile(r"\s*#?\s*(?:#bytes\s+)?#repetitions\b")
 _COLUMN = re.compile(
     r"#bytes|#repetitions|(?:t\w*|overlap)\[(?:usec|%)\]|Mbytes/sec|Msg/sec|defects"
 )
-_FAILED = re.compile(
-    r"\s*(?:.*\bdefects?\b.*(?:fail|error)|Error:|.*\berror\b.*aborting)", re.IGNORECASE
+_KNOWN = re.compile(
+    r"\s*#\s*(?:-+\s*$|$|\(|\w+\s*$|Calling|List of|Date|Machine|System|Release|Version|IMB-|"
+    r"MPI[ _]|Minimum|Maximum|All processes)"
 )
 
 
@@ -100,6 +101,7 @@ class Imb(Parser):
     """Intel MPI Benchmarks: times in us, Mbytes of 2**20 or 1e6 bytes as each row says."""
 
     marks: ClassVar[tuple[str, ...]] = ("MPI Benchmark", "# Benchmarking", "#repetitions")
+    has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (
         *(LATENCY, MEAN, FASTEST, SLOWEST, BANDWIDTH, BOTH_WAYS, OVERLAP),
     )
@@ -129,7 +131,7 @@ class Imb(Parser):
             self._open(number)
             self._columns, self._last = _COLUMN.findall(line), -1
         else:
-            return bool(self._sheets) and line.lstrip().startswith("#")
+            return bool(self._sheets) and _KNOWN.match(line) is not None
         return True
 
     def _row(self, cells: list[str]) -> bool:

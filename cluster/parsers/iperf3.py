@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
@@ -75,8 +75,8 @@ _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
 _ROLE = re.compile(r"\b(sender|receiver)\s*$")
 _HEAD = re.compile(r"\s*(?:Connecting to host|Accepted connection from|Reverse mode,|iperf 3\.)")
 _KNOWN = re.compile(
-    r"\s*(?:- -|-{10,}|\[ *ID\]|\[ *\d+\](?:\[[TR]X-[CS]\])? +local |Server listening|iperf Done|"
-    r"Test Complete|"
+    r"\s*(?:- -|-{10,}|\[ *ID\]|\[ *\d+\](?:\[[TR]X-[CS]\])? +local .* connected to |"
+    r"Server listening on \d|iperf Done|Test Complete|"
     r"CPU Utilization|Control connection MSS|Time:|Cookie:|TCP MSS|Starting Test|snd_tcp|rcv_tcp|"
     r"Linux \S+ \d|Cookie)"
 )
@@ -257,6 +257,7 @@ class _Start(msgspec.Struct):
     """The start."""
 
     version: str = ""
+    connecting_to: dict[str, Any] | None = None
     test_start: _TestStart | None = None
 
 
@@ -281,6 +282,12 @@ class _Document(msgspec.Struct):
     def _test(self) -> _TestStart:
         return (self.start and self.start.test_start) or _TestStart()
 
+    @property
+    def _sends(self) -> bool:
+        """Whether the side that wrote it sent."""
+        is_client = self.start is not None and self.start.connecting_to is not None
+        return is_client != bool(self._test.reverse)
+
     def fill(self, sheet: Sheet) -> None:
         """Give a sheet all of it."""
         if self.error:
@@ -298,10 +305,14 @@ class _Document(msgspec.Struct):
 
     def _totals(self, sheet: Sheet, params: dict[str, Scalar]) -> None:
         end = self.end or _End()
-        received = end.sum_received or (end.sum if self._test.protocol == "UDP" else None)
+        sent, received = end.sum_sent, end.sum_received
+        if (
+            sent is None and received is None
+        ):  # of UDP, old versions have one sum, of their own side
+            sent, received = (end.sum, None) if self._sends else (None, end.sum)
         ways: tuple[tuple[Definition, _Sum | None, dict[str, Scalar]], ...] = (
             (RECEIVED, received, {}),
-            (SENT, end.sum_sent, {}),
+            (SENT, sent, {}),
             (RECEIVED, end.sum_received_bidir_reverse, {"way": "back"}),
             (SENT, end.sum_sent_bidir_reverse, {"way": "back"}),
         )
@@ -313,5 +324,5 @@ class _Document(msgspec.Struct):
             sheet.add(JITTER, udp.jitter_ms / 1e3, params)
         if udp is not None and udp.lost_percent is not None:
             sheet.add(LOST, udp.lost_percent, params)
-        if received is None and end.sum_sent is not None:
+        if received is None and sent is not None:
             sheet.note(ONLY_SENT)

@@ -79,6 +79,7 @@ class MpiTrace(Parser):
     marks: ClassVar[tuple[str, ...]] = (
         *("Data for MPI rank", "MPI Routine", "MPI timing summary", "essage size distributions"),
     )
+    has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (ROUTINE, COMMUNICATION, ELAPSED)
 
     def __init__(self) -> None:

@@ -59,7 +59,7 @@ _WAIVED = re.compile(r"\s*Waived:|\s*(\w+) WAIVED")
 _ERROR = re.compile(r"\s*(?:\[?ERROR|ERROR:|Error:?|\[CUDA_ERROR\w*\]|CUDA_ERROR\w*|.*CUDA error)")
 _KNOWN = re.compile(
     r"\s*(?:nvbandwidth Version|Built from Git|CUDA (?:Runtime|Driver) Version|Driver Version|"
-    r"Device \d+:|NOTE: |Performance can vary|Process \d+ |MPI version)"
+    r"Device \d+:|NOTE: |Performance can vary|Process \d+ \(|MPI version)"
 )
 
 
@@ -67,6 +67,7 @@ class NvBandwidth(Parser):
     """nvbandwidth: a matrix per test; rates in GB/s of 1e9 bytes, latencies in ns."""
 
     marks: ClassVar[tuple[str, ...]] = ("nvbandwidth", "memcpy CE", "memcpy SM", "_memcpy_")
+    has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (BANDWIDTH, SUM, LATENCY)
 
     def __init__(self) -> None:
@@ -148,6 +149,7 @@ class NvBandwidth(Parser):
         for case in found.testcases:
             self._case(sheet, case)
         self._sheets.append(sheet)
+        self._test = self._unit = ""  # lines that follow are of no test of it
         return True
 
     def _case(self, sheet: Sheet, case: _Case) -> None:

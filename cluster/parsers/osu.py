@@ -136,6 +136,10 @@ _COLUMN = re.compile(
     r"(Size|Iterations|Validation|Messages/s|Message Size|Datatype|MB/s)(?!\s*\()"
     r"|([A-Za-z][\w. -]*?|)\s*\((us|MB/s|%|ms)\)"
 )
+_HEAD = re.compile(r"#?\s*(?:Size|Message Size|Avg|Min|Max|Latency|Overall|Pairs)\b")
+_KNOWN = re.compile(
+    r"#\s*(?:Datatype|Window creation|Synchronization|Overall =|Number of|Using|Heading)"
+)
 _PAIRS = re.compile(r"\s*#?\s*\[\s*pairs:\s*(\d+)\s*\]\s*\[\s*window size:\s*(\d+|varied)")
 _BUFFERS = re.compile(r"\s*#\s*Send Buffer on (\w+).*Receive Buffer on (\w+)")
 _INIT = re.compile(r"\s*nprocs: (\d+), min: ([\d.]+) ms, max: ([\d.]+) ms, avg: ([\d.]+) ms")
@@ -154,6 +158,7 @@ class Osu(Parser):
     """OSU Micro-Benchmarks: one-way latencies in us, rates in MB/s of 1e6 bytes."""
 
     marks: ClassVar[tuple[str, ...]] = ("OSU ", "OMB")
+    has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (
         *(LATENCY, COLLECTIVE, FASTEST, SLOWEST, PERCENTILE, BANDWIDTH, BIDIRECTIONAL, MULTI),
         *(RATE, OVERALL, COMPUTE, PURE, OVERLAP, INIT),
@@ -204,9 +209,10 @@ class _Table:
             self._params |= {"buffers": f"{buffers[1]}-{buffers[2]}"}
         else:
             columns = [(m[1] or m[2] or m[3], m[3] or "") for m in _COLUMN.finditer(text)]
-            if any(unit or name in ("MB/s", "Messages/s") for name, unit in columns):
-                self._columns = columns
-                self._last = -1
+            rates = any(unit or name in ("MB/s", "Messages/s") for name, unit in columns)
+            if not (rates and _HEAD.match(text)):
+                return _KNOWN.match(text) is not None
+            self._columns, self._last = columns, -1
         return True
 
     def _init(self, text: str) -> bool:

@@ -83,6 +83,7 @@ class P2PMatrix(Parser):
     """p2pBandwidthLatencyTest: between all pairs of GPUs, with and without peer-to-peer."""
 
     marks: ClassVar[tuple[str, ...]] = ("P2P=", "P2P Connectivity", "P2P (Peer-to-Peer)")
+    has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (
         *(ONE_WAY, BOTH_WAYS, LOCAL, LATENCY, LOCAL_LATENCY),
     )

@@ -73,6 +73,7 @@ class Tables(Parser):
         self._heading = ""
         self._columns: list[str] = []
         self._is_new = False  # the header was the last line
+        self._is_closed = False  # its rows end with a bar
 
     def take(self, line: str, number_: int) -> bool:
         """Read a heading, a header or a row."""
@@ -89,6 +90,7 @@ class Tables(Parser):
         names = [cell.lower() for cell in cells]
         if any(map(_COLUMN.match, names)):
             self._columns, self._is_new = names, True
+            self._is_closed = line.rstrip().endswith("|")
             self._sheets.append(Sheet("tables", number_, self._heading or "table"))
             return True
         if _RULE.match(line.strip()):
@@ -96,6 +98,8 @@ class Tables(Parser):
                 self._columns = []
             return self._is_new
         self._is_new = False
+        if self._is_closed and not (comment or line.rstrip().endswith("|")):
+            return False  # its last cell may be cut
         return bool(self._columns) and self._row(cells, commented=comment is not None)
 
     def _row(self, cells: list[str], *, commented: bool) -> bool:

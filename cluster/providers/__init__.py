@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from cluster.errors import SpecError
-from cluster.model import Environment, EnvironmentOptions, Value
+from cluster.model import Environment, EnvironmentOptions, Value, nothing
 from cluster.plugins import Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cluster.journal import Journal
-    from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting
+    from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting, Tell
 
 
 class NoOptions(Value, frozen=True, kw_only=True):
@@ -122,12 +122,15 @@ class Provider(Plugin):
         """
 
     @abstractmethod
-    def create(self, spec: ClusterSpec, journal: Journal) -> tuple[Machine, ...]:
+    def create(
+        self, spec: ClusterSpec, journal: Journal, tell: Tell = nothing
+    ) -> tuple[Machine, ...]:
         """Make the machines, all or none.
 
         Args:
             spec: what is asked, already planned.
             journal: where each intent is written before its call.
+            tell: called with a machine and the state that it got to, where that takes time.
 
         Returns:
             The machines, in the order of the ranks.
@@ -201,12 +204,15 @@ class Provider(Plugin):
         """
         raise self._no_switch(name)
 
-    def start(self, name: str, machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
+    def start(
+        self, name: str, machines: tuple[Machine, ...], tell: Tell = nothing
+    ) -> tuple[Machine, ...]:
         """Switch machines on again, which may get other addresses.
 
         Args:
             name: of the cluster.
             machines: of it.
+            tell: called with a machine and the state that it got to.
 
         Returns:
             The machines as they are now.

@@ -28,14 +28,19 @@ from cluster.cloud.ending import late
 from cluster.cloud.failures import Failure
 from cluster.cloud.keys import KNOWN
 from cluster.errors import ClusterError
-from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting, Value
+from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting, Value, nothing
 from cluster.providers import Provider, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cluster.aws.api import Region
+    from cluster.model import Tell
 
+REMAINS = (
+    "What the launch had made may still exist, and cost money until its time to live is over; "
+    "try again: cluster down {}"
+)
 T = TypeVar("T")
 
 
@@ -60,16 +65,19 @@ class Aws(Provider):
             offer = self._offer(spec)
         return Plan(lines=offer.lines, costs=True, price=offer.price, ttl=offer.ttl)
 
-    def create(self, spec: ClusterSpec, journal: journal.Journal) -> tuple[Machine, ...]:
+    def create(
+        self, spec: ClusterSpec, journal: journal.Journal, tell: Tell = nothing
+    ) -> tuple[Machine, ...]:
         """Make the groups, the key, and all machines in one call."""
         options = _options(spec)
         region = self._region(region_of(spec, options))
         with _telling("Nothing is left."):
             intent = intend(region, spec, journal, lambda: self._offer(spec))
             try:
-                return Making(region, spec, options, journal, intent).make()
+                return Making(region, spec, options, journal, intent, tell).make()
             except (Failure, ClusterError, KeyboardInterrupt):
-                self._end(region, journal, intent)
+                with _telling(REMAINS.format(spec.name)):
+                    self._end(region, journal, intent)
                 raise
 
     def find(self, name: str) -> tuple[Resource, ...]:
@@ -109,9 +117,11 @@ class Aws(Provider):
         with _telling("They go on."):
             [place] = self._places(name)
             region = self._region(place)
-            power.stop(region, cluster_filter(name, region.owner), _ids(machines))
+            power.stop(region, cluster_filter(name, region.owner), machines)
 
-    def start(self, name: str, machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
+    def start(
+        self, name: str, machines: tuple[Machine, ...], tell: Tell = nothing
+    ) -> tuple[Machine, ...]:
         """Start the instances; their time to live begins anew."""
         spec = _spec(name)
         options = _options(spec)
@@ -121,9 +131,10 @@ class Aws(Provider):
             found = power.start(
                 region,
                 cluster_filter(name, region.owner),
-                _ids(machines),
+                machines,
                 public=options.public,
                 ttl=spec.ttl or TTL,
+                tell=tell,
             )
         known = journal.of(name).folder / KNOWN
         return tuple(
@@ -198,10 +209,6 @@ def _expected(book: journal.Journal) -> Expected:
         listed=max((order.at for order in orders), default=0.0) + late(),
         until=max(unanswered) + late() if unanswered else 0.0,
     )
-
-
-def _ids(machines: tuple[Machine, ...]) -> tuple[str, ...]:
-    return tuple(machine.id for machine in machines)
 
 
 def _spec(name: str) -> ClusterSpec:

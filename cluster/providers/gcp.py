@@ -21,11 +21,13 @@ from cluster.gcp.making import INSTANCES, PROVIDER, Intent, Making, forget, inte
 from cluster.gcp.naming import Whose
 from cluster.gcp.offer import GcpOptions, Offer, decide, project_of
 from cluster.gcp.sweeping import LOOKED_FOR, Expected, Order, Sweep, console
-from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting, Value
+from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting, Value, nothing
 from cluster.providers import Provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from cluster.model import Tell
 
 
 class Gcp(Provider):
@@ -47,14 +49,16 @@ class Gcp(Provider):
             offer = self._offer(spec)
         return Plan(lines=offer.lines, costs=True, price=offer.price, ttl=offer.ttl)
 
-    def create(self, spec: ClusterSpec, journal: journal.Journal) -> tuple[Machine, ...]:
+    def create(
+        self, spec: ClusterSpec, journal: journal.Journal, tell: Tell = nothing
+    ) -> tuple[Machine, ...]:
         """Make the firewall rules, the placement policy, and all machines in one call."""
         options = _options(spec)
         with _telling("Nothing is left."):
             project = self._of(options)
             intent = intend(project, spec, journal, lambda: self._offer(spec))
             try:
-                return Making(project, spec, options, journal, intent).make()
+                return Making(project, spec, options, journal, intent, tell).make()
             except (Failure, ClusterError, KeyboardInterrupt):
                 forget(journal)
                 _end(project, journal, intent)

@@ -34,7 +34,9 @@ from cluster.model import (
     Machine,
     Plan,
     Resource,
+    Tell,
     Value,
+    nothing,
 )
 from cluster.providers import ONLY_CLOUDS, Provider, refuse
 from cluster.units import format_rate, parse_rate
@@ -119,7 +121,9 @@ class Lab(Provider):
         links = f"links{rate}, MTU {options.mtu}{overlay}"
         return Plan(lines=(f"{spec.hosts} hosts of namespaces on this machine, {links}",))
 
-    def create(self, spec: ClusterSpec, journal: journal.Journal) -> tuple[Machine, ...]:
+    def create(
+        self, spec: ClusterSpec, journal: journal.Journal, tell: Tell = nothing
+    ) -> tuple[Machine, ...]:
         """Make the processes, then the links between them, then let the hosts come up."""
         options = msgspec.convert(spec.options, LabOptions, strict=False)
         place = Place(name=spec.name, folder=journal.folder / "lab")

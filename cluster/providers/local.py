@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.model import ClusterSpec, Machine, Plan, Resource
+from cluster.model import ClusterSpec, Machine, Plan, Resource, Tell, nothing
 from cluster.providers import ONLY_CLOUDS, Provider, refuse
 
 if TYPE_CHECKING:
@@ -30,7 +30,9 @@ class Local(Provider):
         refuse(spec, REFUSED)
         return Plan(lines=(f"{spec.hosts} x this machine, {spec.ranks_per_host} rank(s) on each",))
 
-    def create(self, spec: ClusterSpec, journal: Journal) -> tuple[Machine, ...]:
+    def create(
+        self, spec: ClusterSpec, journal: Journal, tell: Tell = nothing
+    ) -> tuple[Machine, ...]:
         """Name this machine once for each host asked for."""
         return tuple(
             Machine(  # noqa: S604 - "shell" names one of our plug-ins

@@ -16,7 +16,9 @@ from cluster.model import (
     Machine,
     Plan,
     Resource,
+    Tell,
     Value,
+    nothing,
 )
 from cluster.providers import ONLY_CLOUDS, Provider, refuse
 
@@ -70,7 +72,9 @@ class Ssh(Provider):
             )
         return Plan(lines=tuple(f"use {host.host}" for host in named[: spec.hosts]))
 
-    def create(self, spec: ClusterSpec, journal: Journal) -> tuple[Machine, ...]:
+    def create(
+        self, spec: ClusterSpec, journal: Journal, tell: Tell = nothing
+    ) -> tuple[Machine, ...]:
         """Name the machines; they exist."""
         options = msgspec.convert(spec.options, SshOptions)
         pinned = str(journal.folder / "known_hosts") if options.trust == "first-use" else ""

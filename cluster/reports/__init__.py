@@ -45,6 +45,8 @@ COLUMNS = (
     "converged",
 )
 BOUND_COLUMNS = ("bound", "of bound")
+REMARKS_COLUMNS = ("remarks",)
+HEAVY = 1.5  # the slowest hundredth over the median, from which a tail is worth a remark
 
 
 def columns(summaries: Sequence[Summary]) -> tuple[str, ...]:
@@ -54,11 +56,10 @@ def columns(summaries: Sequence[Summary]) -> tuple[str, ...]:
         summaries: to show in it.
 
     Returns:
-        `COLUMNS`, and two for the bound if any summary has one.
+        `COLUMNS`, two for the bound if any summary has one, and one for remarks if there are any.
 
     """
-    bounded = any(summary.bound is not None for summary in summaries)
-    return COLUMNS + BOUND_COLUMNS if bounded else COLUMNS
+    return (*COLUMNS, *_if(_bounded(summaries), BOUND_COLUMNS), *_remarks_columns(summaries))
 
 
 def rows(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
@@ -71,18 +72,33 @@ def rows(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
         For each a text per column of `columns(summaries)`.
 
     """
-    width = len(columns(summaries))
-    return [(*row(summary), *_bound(summary))[:width] for summary in summaries]
+    bounded, remarked = _bounded(summaries), bool(_remarks_columns(summaries))
+    return [
+        (*row(s), *_if(bounded, _bound(s)), *_if(remarked, (", ".join(remarks(s)),)))
+        for s in summaries
+    ]
 
 
-def _bound(summary: Summary) -> tuple[str, str]:
+def _bounded(summaries: Sequence[Summary]) -> bool:
+    return any(summary.bound is not None for summary in summaries)
+
+
+def _remarks_columns(summaries: Sequence[Summary]) -> tuple[str, ...]:
+    return _if(any(remarks(summary) for summary in summaries), REMARKS_COLUMNS)
+
+
+def _if(shown: bool, cells: tuple[str, ...]) -> tuple[str, ...]:  # noqa: FBT001 - like `if`
+    return cells if shown else ()
+
+
+def _bound(summary: Summary) -> tuple[str, ...]:
     if summary.bound is None or summary.share is None:
         return "none", "none"
     return format_value(summary.bound, summary.unit), f"{summary.share:.1%}"
 
 
 def row(summary: Summary) -> tuple[str, ...]:
-    """Give a summary as the cells of a table for people, but for its bound.
+    """Give a summary as the cells of a table for people, but for its bound and remarks.
 
     Args:
         summary: to show.
@@ -105,3 +121,28 @@ def row(summary: Summary) -> tuple[str, ...]:
         *points,
         "yes" if summary.converged else "not converged",
     )
+
+
+def remarks(summary: Summary) -> tuple[str, ...]:
+    """Say in a few words what a reader of a median must know of the series.
+
+    Args:
+        summary: of the series.
+
+    Returns:
+        Such as `drifts +4.1%`; nothing if the median says it all.
+
+    """
+    form = summary.shape
+    if form is None:
+        return ()
+    found = []
+    if form.drifts and form.drift is not None:
+        found.append(f"drifts {form.drift:+.1%}")
+    if form.modes:
+        found.append("modes " + ", ".join(format_value(m, summary.unit) for m in form.modes))
+    if form.tail > HEAVY:
+        found.append(f"tail {form.tail:.1f} x")
+    if form.outliers:
+        found.append(f"outliers {form.outliers}")
+    return tuple(found)

@@ -11,12 +11,14 @@ from cluster.reports import Report
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.model import Summary
+    from cluster.model import Shape, Summary
 
 NUMBERS = (
     *("n", "median", "ci_low", "ci_high", "p5", "p95", "p99", "converged", "complete"),
     *("bound", "share"),
+    *("minimum", "p25", "p75", "maximum", "outliers", "drift", "drifts", "modes", "tail"),
 )
+SHAPELESS = ("",) * 9
 
 
 class Csv(Report):
@@ -41,4 +43,13 @@ def _cells(summary: Summary, params: list[str]) -> list[object]:
         *(summary.n, summary.median, low, high, summary.p5, summary.p95, summary.p99),
         *(str(summary.converged).lower(), str(summary.complete).lower()),
         *("" if part is None else part for part in (summary.bound, summary.share)),
+        *(SHAPELESS if summary.shape is None else _shape(summary.shape)),
     ]
+
+
+def _shape(shape: Shape) -> tuple[object, ...]:
+    return (
+        *(shape.minimum, shape.p25, shape.p75, shape.maximum, shape.outliers),
+        *("" if shape.drift is None else shape.drift, str(shape.drifts).lower()),
+        *(" ".join(repr(mode) for mode in shape.modes), shape.tail),
+    )

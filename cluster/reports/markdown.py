@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.model import Summary
+    from cluster.sheets import Sheet
 
 
 class Markdown(Report):
@@ -17,11 +18,30 @@ class Markdown(Report):
 
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
         """Show a row per summary."""
-        head = columns(summaries)
-        lines = [head, ["---"] * len(head), *rows(summaries)]
-        table = [f"| {' | '.join(_escaped(cell) for cell in cells)} |" for cells in lines]
-        paragraphs = [line for note in notes for line in ("", f"Note: {note}")]
-        return "\n".join([*table, *paragraphs]) + "\n"
+        return "\n".join([*_table(columns(summaries), rows(summaries)), *_paragraphs(notes)]) + "\n"
+
+
+def sheet_markdown(sheet: Sheet) -> str:
+    """Show any table, with its title above and its notes below.
+
+    Args:
+        sheet: to show.
+
+    Returns:
+        Its lines.
+
+    """
+    table = ["", *_table(sheet.columns, sheet.rows)] if sheet.rows else []
+    return "\n".join([f"**{_escaped(sheet.title)}**", *table, *_paragraphs(sheet.notes)]) + "\n"
+
+
+def _table(head: Sequence[str], rows_: Sequence[Sequence[str]]) -> list[str]:
+    lines = [head, ["---"] * len(head), *rows_]
+    return [f"| {' | '.join(_escaped(cell) for cell in cells)} |" for cells in lines]
+
+
+def _paragraphs(notes: Sequence[str]) -> list[str]:
+    return [line for note in notes for line in ("", f"Note: {note}")]
 
 
 def _escaped(cell: str) -> str:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Literal
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from cluster.reports import Report, columns, rows
+from cluster.units import format_point
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from cluster.model import Summary
+    from cluster.model import Scalar, Summary
+    from cluster.sheets import Sheet
 
-LEFT = ("metric", "parameters", "converged")
+LEFT = ("metric", "parameters", "converged", "remarks")
+BARS = "▁▂▃▄▅▆▇█"
+ENOUGH_TO_SKETCH = 4  # sizes
 WIDE = 100_000  # columns: a table is never squeezed; a narrow terminal wraps it
 
 
@@ -31,7 +36,71 @@ class Terminal(Report):
         for cells in rows(summaries):
             table.add_row(*cells)
         shown = plain_text(table) if summaries else "No values were taken.\n"
-        return shown + "".join(f"Note: {note}\n" for note in notes)
+        sketched = "".join(f"{line}\n" for line in sketches(summaries))
+        return shown + sketched + "".join(f"Note: {note}\n" for note in notes)
+
+
+def sheet_text(sheet: Sheet) -> str:
+    """Show any table, with its title above and its notes below.
+
+    Args:
+        sheet: to show.
+
+    Returns:
+        Its lines.
+
+    """
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in sheet.columns:
+        justify: Literal["left", "right"] = "left" if column in sheet.left else "right"
+        table.add_column(column, justify=justify, no_wrap=True)
+    for cells in sheet.rows:
+        table.add_row(*cells)
+    shown = plain_text(table) if sheet.rows else ""
+    notes = "".join(f"Note: {note}\n" for note in sheet.notes)
+    return f"{sheet.title}\n{shown}{notes}"
+
+
+def sketches(summaries: Sequence[Summary]) -> Iterator[str]:
+    """Draw each metric over its sizes in one line of bars, on a logarithmic scale.
+
+    Args:
+        summaries: in the order of their sizes.
+
+    Yields:
+        A line per metric that was taken at four sizes or more.
+
+    """
+    for metric in dict.fromkeys(summary.metric for summary in summaries):
+        taken = [s for s in summaries if s.metric == metric and 0 < s.median < math.inf]
+        sweeps: dict[tuple[tuple[str, Scalar], ...], list[Summary]] = {}
+        for summary in taken:
+            rest = tuple((k, v) for k, v in summary.params.items() if k != "size")
+            sweeps.setdefault(rest, []).append(summary)
+        for rest, sweep in sweeps.items():
+            if len(sweep) >= ENOUGH_TO_SKETCH and all("size" in s.params for s in sweep):
+                what = ", ".join([metric, *(f"{key} {value}" for key, value in rest)])
+                yield f"{what}, {_ends(sweep)} (log): {bars([s.median for s in sweep])}"
+
+
+def _ends(sweep: Sequence[Summary]) -> str:
+    first, last = (format_point({"size": s.params["size"]}) for s in (sweep[0], sweep[-1]))
+    return f"{first} .. {last}"
+
+
+def bars(values: Sequence[float]) -> str:
+    """Draw positive values as bars of one line, on a logarithmic scale.
+
+    Args:
+        values: to draw.
+
+    Returns:
+        A character for each.
+
+    """
+    logs = [math.log(value) for value in values]
+    low, span = min(logs), max(logs) - min(logs)
+    return "".join(BARS[round((v - low) / span * (len(BARS) - 1)) if span else 0] for v in logs)
 
 
 def plain_text(table: Table) -> str:

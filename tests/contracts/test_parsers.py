@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,9 +67,13 @@ def stamped(text: str) -> str:
     return "".join(f"2026-01-02T03:04:05.678901234Z {line}\n" for line in text.splitlines())
 
 
+def collapsed(text: str) -> str:
+    return re.sub(r"[ \t]+", " ", text)
+
+
 DRESSES = (
     *(tagged, tagged_by_prrte, labelled_by_srun, quoted, numbered, found_by_grep, windows),
-    *(coloured, stamped),
+    *(coloured, stamped, collapsed),
 )
 
 
@@ -141,6 +146,18 @@ def test_portions_change_nothing(path: Path) -> None:
     portions = [data[at : at + 7] for at in range(0, len(data), 7)]
 
     assert read(portions) == read([data])
+
+
+@pytest.mark.parametrize("path", SAMPLES)
+def test_a_log_may_follow_any_other(path: Path) -> None:
+    """Nobody takes the lines of a log that comes behind his own, or before it."""
+    chance = random.Random(path.name)
+    others = [p for p in sorted(LOGS.glob("*.txt")) if names_of(p) != names_of(path)]
+    for other in chance.sample(others, 6):
+        first, second = (p.read_text() for p in (path, other))
+        one_by_one = {(n, m.key, m.values) for t in (first, second) for n, m in values(reading(t))}
+
+        assert {(n, m.key, m.values) for n, m in values(reading(first + second))} == one_by_one
 
 
 @pytest.mark.parametrize("path", SAMPLES)

@@ -52,19 +52,21 @@ def _value(call: Call, path: str) -> str:
     return str(value)
 
 
-def kill(port: int) -> None:
-    """Kill the process that holds the other end of a connection on loopback."""
-    if pid := _holder(port):
+def kill(port: int, ours: int) -> None:
+    """Kill the process that holds the other end of a connection on loopback.
+
+    Args:
+        port: its own.
+        ours: the one that it is connected to; others may use the same one for another connection.
+
+    """
+    if pid := _holder(port, ours):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
-def _holder(port: int) -> int:
-    inode = ""
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        fields = line.split()
-        if int(fields[1].rpartition(":")[2], 16) == port and fields[9] != NOBODY:
-            inode = fields[9]
+def _holder(port: int, ours: int) -> int:
+    inode = _inode(port, ours)
     for link in Path("/proc").glob("[0-9]*/fd/*") if inode else ():
         with contextlib.suppress(OSError):
             if str(link.readlink()) == f"socket:[{inode}]":
@@ -73,3 +75,12 @@ def _holder(port: int) -> int:
                     raise RuntimeError("A test must not kill itself: call from another process.")
                 return pid
     return 0
+
+
+def _inode(port: int, ours: int) -> str:
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        ends = [int(end.rpartition(":")[2], 16) for end in fields[1:3]]
+        if ends == [port, ours] and fields[9] != NOBODY:
+            return fields[9]
+    return ""

@@ -50,7 +50,8 @@ class Room(Calls):
                 "capacity by not specifying an Availability Zone in your request or choosing "
                 f"{', '.join(others)}.",
             )
-        count = min(room, most)
+        gives = self.cloud.settings.gives
+        count = min(room, most, most if gives is None else gives)
         nics = self.params.get("NetworkInterfaces", [])
         subnet = self._subnet(nics[0]["SubnetId"] if nics else self.params["SubnetId"])
         if subnet.available_ip_address_count < count * interfaces:

@@ -52,7 +52,7 @@ def _ubuntu(number: int, release: str, codename: str, arch: str) -> Image:
 
 
 def _learning(number: int, arch: str) -> Image:
-    name = "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 22.04) 20261101"
+    name = "Deep Learning Base OSS Nvidia Driver GPU AMI (Ubuntu 24.04) 20261101"
     return Image(
         id=f"ami-0d1a0ca1{number:09x}", name=name, owner=AMAZON, architecture=arch, size=75
     )
@@ -66,7 +66,7 @@ UBUNTU = {
 }
 LEARNING = {"x86_64": _learning(5, "x86_64"), "arm64": _learning(6, "arm64")}
 CANONICALS = "/aws/service/canonical/ubuntu/server/{}/stable/current/{}/hvm/ebs-gp{}/ami-id"
-LEARNINGS = "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"
+LEARNINGS = "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
 ALIASES = {
     CANONICALS.format(release, arch, disk): image.id
     for (release, arch), image in UBUNTU.items()

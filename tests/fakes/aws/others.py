@@ -8,7 +8,7 @@ from moto.core.responses import ActionResult
 
 from tests.fakes.aws import images
 from tests.fakes.aws.errors import refused
-from tests.fakes.aws.permissions import ACCOUNT
+from tests.fakes.aws.permissions import ACCOUNT, user_id
 from tests.fakes.aws.service import Service
 
 
@@ -21,7 +21,7 @@ class Sts(Service):
     def get_caller_identity(self) -> ActionResult:
         name = self.cloud.permissions.name(self.user)
         arn = f"arn:aws:iam::{ACCOUNT}:user/{name}"
-        return ActionResult({"Account": ACCOUNT, "Arn": arn, "UserId": f"AIDA{self.user[4:]}"})
+        return ActionResult({"Account": ACCOUNT, "Arn": arn, "UserId": user_id(self.user)})
 
 
 class Ssm(Service):

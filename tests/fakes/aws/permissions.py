@@ -89,6 +89,11 @@ class Permissions:
                 raise _denied(service, demand, self.name(service.user))
 
 
+def user_id(key: str) -> str:
+    """Give the id of the user of an access key, by which policies know them."""
+    return f"AIDA{key[4:]}"
+
+
 def _denied(service: Service, demand: Demand, name: str) -> ServiceException:
     code = "UnauthorizedOperation" if service.protocol == "ec2" else "AccessDeniedException"
     who = f"User: arn:aws:iam::{ACCOUNT}:user/{name}"
@@ -115,7 +120,11 @@ def _demands(service: Service) -> Iterator[Demand]:
 
 def _where(service: Service) -> dict[str, tuple[str, ...]]:
     region = (service.region,)
-    return {"aws:requestedregion": region, "ec2:region": region}
+    return {
+        "aws:requestedregion": region,
+        "aws:userid": (user_id(service.user),),
+        "ec2:region": region,
+    }
 
 
 def _writes(service: Service, action: str) -> Iterator[Demand]:

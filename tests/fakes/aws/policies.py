@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 OPERATOR = re.compile(r"(?:(ForAllValues|ForAnyValue):)?(\w+?)(IfExists)?")
+VARIABLE = re.compile(r"\$\{([^}]+)\}")
 
 
 class Demand(Value, frozen=True, kw_only=True):
@@ -75,8 +76,18 @@ def _holds(
         return (has is None) == (str(values[0]).lower() == "true")
     if has is None:
         return bool(if_exists) or quantity == "ForAllValues" or "Not" in kind
-    judged = [_compares(kind, one, values) for one in has]
+    meant = [_filled(str(value), context) for value in values]
+    judged = [_compares(kind, one, meant) for one in has]
     return all(judged) if quantity == "ForAllValues" else any(judged)
+
+
+def _filled(value: str, context: Mapping[str, tuple[str, ...]]) -> str:
+    """Put what is known of a call where a policy has a variable."""
+    for variable in VARIABLE.findall(value):
+        if variable.lower() not in context:
+            raise GapError(f"the variable {variable} in a policy")
+        value = value.replace(f"${{{variable}}}", context[variable.lower()][0])
+    return value
 
 
 def _compares(kind: str, value: str, values: list[str]) -> bool:

@@ -90,7 +90,7 @@ class Server:
             fault = cloud.faults.of(call)
         harm = fault or Fault(action="*")
         if harm.kill == "before":
-            kill(peer)
+            kill(peer, self.port)
         if harm.kill == "before" or harm.drop == "before":
             return self._ended(log, call, None, lost=True)
         with cloud.lock:
@@ -102,7 +102,7 @@ class Server:
                 reply = service.execute()
         time.sleep(harm.delay)
         if harm.kill == "after":
-            kill(peer)
+            kill(peer, self.port)
         return self._ended(log, call, reply, lost="after" in (harm.drop, harm.kill))
 
     def _ended(

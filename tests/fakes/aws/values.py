@@ -25,6 +25,7 @@ class Settings(Value, frozen=True, kw_only=True):
         rate: of every host's link, such as `10gbit`; as fast as this machine can, if empty.
         vcpus: how many virtual processors of each kind may run at once in a region.
         capacity: how many instances there are, by "zone" or "zone type"; enough, if not said.
+        gives: how many instances a launch gives at most, whatever it asked for; as asked, if none.
         default_vpc: the regions that have one; all, if none.
         page: how many instances a page of DescribeInstances has at most.
 
@@ -41,5 +42,6 @@ class Settings(Value, frozen=True, kw_only=True):
     rate: str = ""
     vcpus: int = 100_000
     capacity: Mapping[str, int] = {}
+    gives: int | None = None
     default_vpc: tuple[str, ...] | None = None
     page: int = 1000

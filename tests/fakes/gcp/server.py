@@ -77,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
             self.cloud,
             (self.command, url.path, dict(parse_qsl(url.query))),
             json.loads(body) if body else {},
-            self.client_address[1],
+            (self.client_address[1], self.connection.getsockname()[1]),
         )
         if reply is None:
             self.close_connection = True
@@ -124,7 +124,10 @@ class Server:
 
 
 def answer(
-    cloud: Cloud, request: tuple[str, str, dict[str, str]], body: dict[str, Any], peer: int
+    cloud: Cloud,
+    request: tuple[str, str, dict[str, str]],
+    body: dict[str, Any],
+    peer: tuple[int, int],
 ) -> Reply | None:
     """Answer a request; nothing, if its reply is to be lost."""
     http, path, query = request
@@ -139,13 +142,13 @@ def answer(
         log.append(call)
         harm = cloud.faults.of(call) or Fault(action="*")
     if harm.kill == "before":
-        kill(peer)
+        kill(*peer)
     if harm.kill == "before" or harm.drop == "before":
         return _ended(cloud, log, call, None, lost=True)
     reply = _executed(cloud, asked, harm)
     time.sleep(harm.delay)
     if harm.kill == "after":
-        kill(peer)
+        kill(*peer)
     return _ended(cloud, log, call, reply, lost="after" in (harm.drop, harm.kill))
 
 

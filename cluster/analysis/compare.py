@@ -1,0 +1,323 @@
+"""Is it faster? Two groups of launches, cell by cell, with an honest third answer.
+
+A cell is a metric at a point. It is called faster or slower only if the 95 % interval of the ratio
+leaves out 1, the ratio itself is beyond the practical threshold, and a difference like this one
+would be rare by chance among all cells that were looked at. It is called equivalent if the whole
+interval is within the threshold. Everything else is inconclusive, and says why (T. Hoefler,
+R. Belli, "Scientific benchmarking of parallel computing systems", SC15, rules 7 and 8).
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from cluster.analysis.factors import Factor, differing, factors
+from cluster.errors import SpecError
+from cluster.model import Record, Scalar, Summary, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+THRESHOLD = 0.03  # of a value: a smaller difference is of no practical interest
+ENOUGH_LAUNCHES = 5  # of each group, for a verdict
+NO_SURPRISE = "of {} cells, one may be as far apart by chance"
+LACKING = "a launch has no value for it"
+
+Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
+VERDICTS: tuple[Verdict, ...] = ("faster", "slower", "equivalent", "inconclusive")
+Key = tuple[str, tuple[tuple[str, Scalar], ...]]
+
+
+class Launch(Value, frozen=True, kw_only=True):
+    """One run, as a comparison sees it.
+
+    Args:
+        record: what was run, and on what.
+        summaries: of its series.
+
+    """
+
+    record: Record
+    summaries: tuple[Summary, ...]
+
+
+class Side(Value, frozen=True, kw_only=True):
+    """Launches of one condition.
+
+    Args:
+        name: of the condition.
+        launches: of it.
+
+    """
+
+    name: str
+    launches: tuple[Launch, ...]
+
+
+class Cell(Value, frozen=True, kw_only=True):
+    """A metric at a point, in two groups of launches.
+
+    Args:
+        metric: its name.
+        params: the point.
+        unit: of the medians.
+        better: which direction is better.
+        base: the median of the launches' medians in the first group; none if it has none.
+        other: in the second.
+        launches: how many there are of each.
+        ratio: by what factor the second group's medians are above the first's.
+        interval: the ends of its 95 % confidence interval.
+        verdict: on the second group.
+        reason: of a verdict that is none.
+
+    """
+
+    metric: str
+    params: dict[str, Scalar]
+    unit: str
+    better: Literal["lower", "higher"]
+    base: float | None
+    other: float | None
+    launches: tuple[int, int]
+    ratio: float | None = None
+    interval: tuple[float, float] | None = None
+    verdict: Verdict = "inconclusive"
+    reason: str = ""
+
+
+class Comparison(Value, frozen=True, kw_only=True):
+    """What differs between two groups of launches, and what came of it.
+
+    Args:
+        base: the name of the first.
+        other: the name of the second, whom the verdicts are about.
+        threshold: a part of a value that matters.
+        factors: that differ.
+        cells: all of both groups.
+        notes: what a reader of the verdicts must know.
+
+    """
+
+    base: str
+    other: str
+    threshold: float
+    factors: tuple[Factor, ...]
+    cells: tuple[Cell, ...]
+    notes: tuple[str, ...] = ()
+
+
+def sides(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
+    """Group launches by a factor.
+
+    Args:
+        launches: to group; those that do not have the factor are left out.
+        by: its name, such as `placement`.
+
+    Returns:
+        A group per value, as they come first.
+
+    Raises:
+        SpecError: no launch has the factor, or all have the same value.
+
+    """
+    found: dict[str, list[Launch]] = {}
+    names: dict[str, None] = {}
+    for launch in launches:
+        values = dict(factors(launch.record))
+        names |= dict.fromkeys(values)
+        if by in values:
+            found.setdefault(values[by], []).append(launch)
+    if not found:
+        raise SpecError(f"No run has a {by!r}.", remedy=f"There are: {', '.join(sorted(names))}")
+    if len(found) == 1:
+        raise SpecError(
+            f"All runs have the same {by}: {next(iter(found))}.",
+            remedy="Name runs that differ in it, or another factor: --by NAME",
+        )
+    return tuple(
+        Side(name=value if by == "condition" else f"{by}={value}", launches=tuple(group))
+        for value, group in sorted(found.items(), key=lambda item: not _measured(item[1]))
+    )
+
+
+def _measured(launches: Iterable[Launch]) -> bool:
+    """Tell whether there is anything to compare with: a base has values, if any group has."""
+    return any(launch.summaries for launch in launches)
+
+
+def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison:
+    """Compare two groups of launches.
+
+    Args:
+        base: the first.
+        other: the second, whom the verdicts are about.
+        threshold: a part of a value: what differs by less is of no practical interest.
+
+    Returns:
+        What differs, and a verdict per cell.
+
+    Raises:
+        SpecError: the threshold is not positive.
+
+    """
+    if not 0 < threshold < 1:
+        raise SpecError(f"The threshold is {threshold:.4g}; it must be more than 0 and below 1.")
+    tables = [[_table(launch) for launch in side.launches] for side in (base, other)]
+    keys = dict.fromkeys(key for table in (*tables[0], *tables[1]) for key in table)
+    pairs = [_taken(key, tables) for key in keys]
+    cells = [_cell(pair, (base, other), threshold) for pair in pairs]
+    cells = _among_all(cells, pairs, base, other)
+    return Comparison(
+        base=base.name,
+        other=other.name,
+        threshold=threshold,
+        factors=differing(*([x.record for x in side.launches] for side in (base, other))),
+        cells=tuple(cells),
+        notes=tuple(_notes(base, other)),
+    )
+
+
+Pair = tuple[list[Summary], list[Summary]]
+
+
+def _table(launch: Launch) -> dict[Key, Summary]:
+    return {(s.metric, tuple(sorted(s.params.items()))): s for s in launch.summaries}
+
+
+def _taken(key: Key, tables: Sequence[Sequence[dict[Key, Summary]]]) -> Pair:
+    first, second = ([t[key] for t in tables_ if key in t] for tables_ in tables)
+    return first, second
+
+
+def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> Cell:
+    """Judge one cell, as if there were no other."""
+    from cluster.analysis.shift import ratio, ratio_interval  # noqa: PLC0415 - it imports NumPy
+
+    some = (pair[0] or pair[1])[0]
+    medians = [[s.median for s in group] for group in pair]
+    cell = Cell(
+        metric=some.metric,
+        params=some.params,
+        unit=some.unit,
+        better=some.better,
+        base=median(medians[0]) if medians[0] else None,
+        other=median(medians[1]) if medians[1] else None,
+        launches=(len(pair[0]), len(pair[1])),
+        reason=_incomparable(pair, groups),
+    )
+    if cell.reason:
+        return cell
+    estimate = ratio(medians[0], medians[1])
+    if cell.launches == (1, 1):
+        interval = _within(pair[0][0], pair[1][0])
+    else:
+        interval = ratio_interval(medians[0], medians[1])
+    verdict, reason = _verdict(estimate, interval, threshold, some.better)
+    if min(cell.launches) < ENOUGH_LAUNCHES:
+        verdict, reason = "inconclusive", _few(cell.launches)
+    return msgspec.structs.replace(
+        cell, ratio=estimate, interval=interval, verdict=verdict, reason=reason
+    )
+
+
+def _incomparable(pair: Pair, groups: tuple[Side, Side]) -> str:
+    """Say why a cell cannot be compared; nothing if it can."""
+    for taken, side in zip(pair, groups, strict=True):
+        if not taken:
+            return f"not measured in {side.name}{_why(side)}"
+    definitions = {summary.definition for taken in pair for summary in taken}
+    if len(definitions) > 1:
+        return f"not the same metric: its definitions are {' and '.join(sorted(definitions))}"
+    if not all(0 < s.median < math.inf for taken in pair for s in taken):
+        return "a median is 0, or too short for the clock"
+    return ""
+
+
+def _why(side: Side) -> str:
+    reasons = dict.fromkeys(x.record.reason for x in side.launches if x.record.reason)
+    return f": {' '.join(reasons)}" if reasons else ""
+
+
+def _few(launches: tuple[int, int]) -> str:
+    return (
+        f"{launches[0]} against {launches[1]} launch(es); a verdict needs {ENOUGH_LAUNCHES} of each"
+    )
+
+
+def _within(base: Summary, other: Summary) -> tuple[float, float] | None:
+    """Give what two launches say of themselves: the interval is that of neither's next launch."""
+    if base.ci is None or other.ci is None or not base.ci[0] > 0 or not base.ci[1] < math.inf:
+        return None
+    return other.ci[0] / base.ci[1], other.ci[1] / base.ci[0]
+
+
+def _verdict(
+    estimate: float, interval: tuple[float, float] | None, threshold: float, better: str
+) -> tuple[Verdict, str]:
+    if interval is None:
+        return "inconclusive", "too few launches for an interval"
+    low, high = interval
+    if 1 / (1 + threshold) <= low and high <= 1 + threshold:
+        return "equivalent", ""
+    if low <= 1 <= high:
+        return "inconclusive", f"the interval holds 1, and reaches beyond {threshold:.1%}"
+    if max(estimate, 1 / estimate) < 1 + threshold:
+        return "inconclusive", f"a difference, but perhaps less than {threshold:.1%}"
+    return ("faster" if (estimate > 1) == (better == "higher") else "slower"), ""
+
+
+def _among_all(cells: Sequence[Cell], pairs: Sequence[Pair], base: Side, other: Side) -> list[Cell]:
+    """Take back verdicts that are no surprise among so many cells."""
+    from cluster.analysis.shift import LEVEL, chances  # noqa: PLC0415 - it imports NumPy
+
+    whole = (len(base.launches), len(other.launches))
+    family = [i for i, cell in enumerate(cells) if cell.ratio and cell.launches == whole]
+    judged = list(cells)
+    if not any(cell.verdict in ("faster", "slower") for cell in cells):
+        return judged
+    first, second = ([[s.median for s in pairs[i][group]] for i in family] for group in (0, 1))
+    likely = dict(zip(family, chances(first, second), strict=True)) if family else {}
+    for i, cell in enumerate(cells):
+        if cell.verdict in ("faster", "slower") and likely.get(i, 1.0) > 1 - LEVEL:
+            reason = NO_SURPRISE.format(len(family)) if i in likely else LACKING
+            judged[i] = msgspec.structs.replace(cell, verdict="inconclusive", reason=reason)
+    return judged
+
+
+def _notes(base: Side, other: Side) -> Iterable[str]:
+    if len(base.launches) == len(other.launches) == 1:
+        yield (
+            "Intervals are those of two launches, and say nothing of the next one: the same "
+            "command may give another median. For a verdict: cluster bench ... --ab KEY=A,B"
+        )
+    for side in (base, other):
+        for launch in side.launches:
+            if launch.record.status != "done":
+                why = f": {launch.record.reason}" if launch.record.reason else ""
+                yield f"{launch.record.id} ({side.name}) is {launch.record.status}{why}"
+
+
+def headline(comparison: Comparison) -> str:
+    """Say in a line what came out.
+
+    Args:
+        comparison: of two groups.
+
+    Returns:
+        The verdict, if there is one for all cells; else how many there are of each.
+
+    """
+    about = f"{comparison.other} against {comparison.base}"
+    if not comparison.cells:
+        return f"{about}: nothing was measured"
+    counts = {v: sum(cell.verdict == v for cell in comparison.cells) for v in VERDICTS}
+    [*given] = (verdict for verdict, count in counts.items() if count)
+    if len(given) > 1:
+        return f"{about}: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in given)
+    if len(comparison.cells) > 1:
+        return f"{about}: {given[0]} in all {len(comparison.cells)} cells"
+    return f"{about}: {given[0]}"

@@ -1,0 +1,119 @@
+"""What two groups of runs were: whatever may explain that their numbers differ.
+
+A factor has one name at every level: that of the flag, of the field and of `--by`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.model import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from cluster.model import Facts, Link, Record
+
+MCA = "OMPI_MCA_"  # what Open MPI calls its parameters in the environment
+NONE = "-"  # the value of a factor that a run does not have
+WHOSE = {"host", "home", "user", "reached", "boot", "interfaces"}  # who a host is, not what it is
+
+
+class Factor(Value, frozen=True, kw_only=True):
+    """Something that two groups of runs do not have in common.
+
+    Args:
+        name: such as `placement`, `env:NAME`, `host.kernel`.
+        base: its value in the first group, or values.
+        other: in the second.
+
+    """
+
+    name: str
+    base: str
+    other: str
+
+
+def differing(base: Sequence[Record], other: Sequence[Record]) -> tuple[Factor, ...]:
+    """Find what differs between two groups of runs.
+
+    Args:
+        base: records of the first.
+        other: of the second.
+
+    Returns:
+        The factors, as they come in a record.
+
+    """
+    first, second = ([dict(factors(record)) for record in records] for records in (base, other))
+    names = dict.fromkeys(name for record in (*first, *second) for name in record)
+    pairs = ((name, _values(name, first), _values(name, second)) for name in names)
+    return tuple(Factor(name=name, base=a, other=b) for name, a, b in pairs if a != b)
+
+
+def _values(name: str, records: Iterable[Mapping[str, str]]) -> str:
+    return " | ".join(sorted({record.get(name, NONE) for record in records}))
+
+
+def factors(record: Record) -> Iterator[tuple[str, str]]:
+    """Give all that may have made a run's numbers what they are.
+
+    Args:
+        record: of the run.
+
+    Yields:
+        The name and the value of each factor.
+
+    """
+    yield "benchmark", record.benchmark
+    if record.condition:
+        yield "condition", record.condition
+    yield from _flat("", msgspec.to_builtins(record.spec), leave={"name"})
+    yield from _flat("", msgspec.json.decode(record.params))
+    for name, value in record.variables.items():
+        mca = name.startswith(MCA)
+        yield (f"mca:{name.removeprefix(MCA)}" if mca else f"env:{name}"), value
+    yield from _hosts(record.environment)
+    yield from _links(machine.link for machine in record.machines)
+    for definition in record.definitions.values():
+        yield f"definition.{definition.metric}", definition.id
+    yield "notes", " ".join(record.notes) or NONE
+    yield "cluster", record.software
+
+
+def _flat(prefix: str, values: object, leave: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
+    """Give each value of nested objects the name of its place."""
+    if isinstance(values, dict):
+        for key, value in values.items():
+            if key not in leave:
+                yield from _flat(f"{prefix}.{key}" if prefix else key, value)
+    else:
+        yield prefix, _text(values)
+
+
+def _text(value: object) -> str:
+    if value is None or value == []:
+        return NONE
+    if isinstance(value, list):
+        return ",".join(_text(part) for part in value)
+    return str(int(value) if isinstance(value, bool) else value)
+
+
+def _hosts(environment: Sequence[Facts]) -> Iterator[tuple[str, str]]:
+    """Give what the hosts are: one value where all are alike."""
+    hosts = [dict(_flat("", msgspec.to_builtins(facts), leave=WHOSE)) for facts in environment]
+    for name in dict.fromkeys(name for host in hosts for name in host):
+        yield f"host.{name}", _values(name, hosts)
+    for field in ("mtu", "speed"):
+        found = {_text(getattr(i, field)) for facts in environment for i in facts.interfaces}
+        yield f"host.interfaces.{field}", " | ".join(sorted(found)) or NONE
+
+
+def _links(links: Iterable[Link | None]) -> Iterator[tuple[str, str]]:
+    known = [
+        {} if link is None else dict(_flat("link", msgspec.to_builtins(link))) for link in links
+    ]
+    for name in dict.fromkeys(name for link in known for name in link):
+        yield name, _values(name, known)

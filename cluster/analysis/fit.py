@@ -1,0 +1,325 @@
+"""What a sweep over sizes comes down to: t = alpha + size / beta, in one to three pieces.
+
+R. W. Hockney, "The communication challenge for MPP", 1994. Each piece is a protocol (eager and
+rendezvous, say): pieces need not meet. Relative errors are what is small, so that 8 B count as much
+as 4 MiB; a size that is far off pulls the line only so much (P. J. Huber, 1964). Another piece must
+earn its parameters (G. Schwarz's criterion, 1978). Nothing is said of sizes beyond four times the
+range that was measured.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cluster.errors import SpecError
+from cluster.model import Scalar, Summary, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    Values = NDArray[np.float64]
+
+MOST_PIECES = 3
+FEWEST_POINTS = 4  # of a piece
+ENOUGH_POINTS = 6  # of a piece, for an interval
+GRAIN = 0.003  # of a median: no line is asked to come closer
+HUBER = 1.345  # standard deviations, from which an error counts less than its square
+PER_SPREAD = 1.4826  # a normal distribution's standard deviation over its median deviation
+NOISE = 0.03  # of a value: an error that pieces are not cut for
+PER_CUT = 3  # parameters: it is the best of many places (simulated: see the tests)
+ROUNDS = 10  # of reweighting; a few suffice
+BEYOND = 4.0  # times the range
+DRAWS = 2000  # of the bootstrap
+SEED = 20180626  # any number will do, if it is always the same
+
+
+class Point(Value, frozen=True, kw_only=True):
+    """What a message of one size takes.
+
+    Args:
+        size: in bytes.
+        seconds: that it takes.
+
+    """
+
+    size: int
+    seconds: float
+
+
+class Piece(Value, frozen=True, kw_only=True):
+    """A line over a range of sizes.
+
+    Args:
+        first: the smallest size, in bytes.
+        last: the largest.
+        points: how many sizes there are.
+        alpha: what a message costs before its first byte, in seconds.
+        alpha_ci: the ends of its 95 % interval; none for fewer than 6 sizes.
+        beta: the rate that large messages would reach, in bytes per second; infinite if time does
+            not grow with size.
+        beta_ci: the ends of its 95 % interval.
+        half: the size at which half of `beta` is reached; none if there is none.
+        worst: the largest error of a size, as a part of its time.
+
+    """
+
+    first: int
+    last: int
+    points: int
+    alpha: float
+    alpha_ci: tuple[float, float] | None
+    beta: float
+    beta_ci: tuple[float, float] | None
+    half: float | None
+    worst: float
+
+    def seconds(self, size: float) -> float:
+        """Give what the line says of a size."""
+        return self.alpha + size / self.beta
+
+
+class Fit(Value, frozen=True, kw_only=True):
+    """What a sweep comes down to.
+
+    Args:
+        metric: that was swept.
+        params: the point, but for the size.
+        points: that were fitted, by size.
+        pieces: from the smallest sizes to the largest.
+
+    """
+
+    metric: str
+    params: dict[str, Scalar]
+    points: tuple[Point, ...]
+    pieces: tuple[Piece, ...]
+
+    def seconds(self, size: float) -> float | None:
+        """Predict the time of a message.
+
+        Args:
+            size: in bytes.
+
+        Returns:
+            Seconds; none if the size is more than four times beyond those that were measured.
+
+        """
+        first, last = self.pieces[0].first, self.pieces[-1].last
+        if not first / BEYOND <= size <= last * BEYOND:
+            return None
+        return min(self.pieces, key=lambda piece: _away(piece, size)).seconds(size)
+
+
+def _away(piece: Piece, size: float) -> float:
+    return max(piece.first / size, size / piece.last, 1.0)
+
+
+def sweeps(summaries: Iterable[Summary]) -> tuple[tuple[Summary, ...], ...]:
+    """Find what was taken over several sizes.
+
+    Args:
+        summaries: of a run.
+
+    Returns:
+        For each metric and point its summaries, by size.
+
+    """
+    found: dict[tuple[object, ...], dict[int, Summary]] = {}
+    for summary in summaries:
+        size = summary.params.get("size")
+        if isinstance(size, int) and size > 0 and 0 < summary.median < math.inf:
+            key = (summary.metric, *sorted(rest(summary).items()))
+            found.setdefault(key, {})[size] = summary
+    several = (sweep for sweep in found.values() if len(sweep) > 1)
+    return tuple(tuple(sweep[size] for size in sorted(sweep)) for sweep in several)
+
+
+def rest(summary: Summary) -> dict[str, Scalar]:
+    """Give the point of a summary, but for its size.
+
+    Args:
+        summary: of a series.
+
+    Returns:
+        The other parameters.
+
+    """
+    return {key: value for key, value in summary.params.items() if key != "size"}
+
+
+def fits(summaries: Iterable[Summary]) -> tuple[Fit, ...]:
+    """Fit every sweep of a run.
+
+    Args:
+        summaries: of the run.
+
+    Returns:
+        A fit per metric and point that has four sizes or more.
+
+    """
+    found = (fit(sweep) for sweep in sweeps(summaries))
+    return tuple(one for one in found if one is not None)
+
+
+def fit(sweep: Sequence[Summary]) -> Fit | None:
+    """Fit one sweep: median times, or the times per message that rates come to.
+
+    Args:
+        sweep: of one metric, by size.
+
+    Returns:
+        The fit; none for fewer than four sizes.
+
+    """
+    if len(sweep) < FEWEST_POINTS:
+        return None
+    points = tuple(_point(summary) for summary in sweep)
+    return Fit(metric=sweep[0].metric, params=rest(sweep[0]), points=points, pieces=pieces(points))
+
+
+def _point(summary: Summary) -> Point:
+    size = int(summary.params["size"])
+    seconds = size / summary.median if summary.unit == "B/s" else summary.median
+    return Point(size=size, seconds=seconds)
+
+
+def pieces(points: Sequence[Point]) -> tuple[Piece, ...]:
+    """Fit one to three lines to a sweep, as many as pay.
+
+    Args:
+        points: by size, at least four.
+
+    Returns:
+        The lines.
+
+    Raises:
+        SpecError: there are too few points.
+
+    """
+    n = len(points)
+    if n < FEWEST_POINTS:
+        raise SpecError(f"{n} size(s) are too few for a fit; it needs {FEWEST_POINTS}.")
+    sizes = np.array([point.size for point in points], dtype=np.float64)
+    seconds = np.array([point.seconds for point in points])
+    cost = {
+        (i, j): _cost(sizes[i:j], seconds[i:j])
+        for i in range(n)
+        for j in range(i + FEWEST_POINTS, n + 1)
+    }
+    best = min(_partitions(n), key=lambda ends: _criterion(n, ends, cost))
+    return tuple(
+        _piece(sizes[i:j], seconds[i:j]) for i, j in zip((0, *best), (*best, n), strict=True)
+    )
+
+
+def _partitions(n: int) -> list[tuple[int, ...]]:
+    """Give every way to cut n points into at most three pieces, by where the cuts are."""
+    cuts = range(FEWEST_POINTS, n - FEWEST_POINTS + 1)
+    pairs = [(a, b) for a in cuts for b in cuts if b - a >= FEWEST_POINTS]
+    return [(), *((cut,) for cut in cuts), *pairs]
+
+
+def _criterion(n: int, cuts: tuple[int, ...], cost: dict[tuple[int, int], float]) -> float:
+    """Give Schwarz's criterion: two parameters per piece, and those of each cut."""
+    total = sum(cost[ends] for ends in zip((0, *cuts), (*cuts, n), strict=True))
+    parameters = 2 * (len(cuts) + 1) + PER_CUT * len(cuts)
+    return n * math.log(max(total / n, GRAIN**2)) + parameters * math.log(n)
+
+
+def _cost(sizes: Values, seconds: Values) -> float:
+    """Give the sum of Huber's losses of the relative errors."""
+    error = np.abs(_errors(sizes, seconds, _line(sizes, seconds)[0]))
+    losses = np.where(error <= NOISE, error**2, NOISE * (2 * error - NOISE))
+    return float(losses.sum())
+
+
+def _errors(sizes: Values, seconds: Values, line: Values) -> Values:
+    return np.asarray(1 - (line[0] + line[1] * sizes) / seconds)
+
+
+def _line(sizes: Values, seconds: Values) -> tuple[Values, Values]:
+    """Find alpha and 1 / beta that make the relative errors small, and each point's weight."""
+    design = np.stack([1 / seconds, sizes / seconds], axis=1)
+    weights = np.ones(len(sizes))
+    line = _least_squares(design, weights)
+    for _ in range(ROUNDS):
+        error = np.abs(_errors(sizes, seconds, line))
+        most = max(GRAIN, HUBER * PER_SPREAD * float(np.median(error)))
+        weights = most / np.maximum(error, most)
+        line = _least_squares(design, weights)
+    return line, weights
+
+
+def _least_squares(design: Values, weights: Values) -> Values:
+    root = np.sqrt(weights)
+    scale = design.max(axis=0)  # alpha and 1 / beta are many powers of ten apart
+    found = np.linalg.lstsq(design / scale * root[:, None], root, rcond=None)[0]
+    return np.asarray(found / scale)
+
+
+def _piece(sizes: Values, seconds: Values) -> Piece:
+    line, weights = _line(sizes, seconds)
+    alpha, slope = float(line[0]), float(line[1])
+    beta = 1 / slope if slope > 0 else math.inf
+    alphas, slopes = _intervals(sizes, seconds, line, weights)
+    return Piece(
+        first=int(sizes[0]),
+        last=int(sizes[-1]),
+        points=len(sizes),
+        alpha=alpha,
+        alpha_ci=alphas,
+        beta=beta,
+        beta_ci=None if slopes is None else _inverse(slopes),
+        half=alpha * beta if alpha > 0 and beta < math.inf else None,
+        worst=float(np.abs(_errors(sizes, seconds, line)).max()),
+    )
+
+
+def _inverse(slopes: tuple[float, float]) -> tuple[float, float]:
+    low, high = (1 / slope if slope > 0 else math.inf for slope in reversed(slopes))
+    return low, high
+
+
+def _intervals(
+    sizes: Values, seconds: Values, line: Values, weights: Values
+) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
+    """Give 95 % intervals of alpha and 1 / beta: a studentized bootstrap of the residuals.
+
+    B. Efron, R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 12: with few
+    points it is close to the level, where plain percentiles are too narrow.
+    """
+    n = len(sizes)
+    if n < ENOUGH_POINTS:
+        return None, None
+    root = np.sqrt(weights)
+    design = np.stack([1 / seconds, sizes / seconds], axis=1) * root[:, None]
+    scale = design.max(axis=0)
+    design = design / scale
+    inverse = np.linalg.inv(design.T @ design)
+    hat = design @ inverse @ design.T
+    residuals = root - design @ (line * scale)
+    modified = residuals / np.sqrt(np.maximum(1 - np.diag(hat), GRAIN))
+    modified = modified - modified.mean()
+    own = _spread(residuals[None, :], n)[0] / float((weights == 1).mean())
+    drawn = np.random.default_rng(SEED).choice(modified, size=(DRAWS, n))
+    moved = drawn @ (inverse @ design.T).T
+    spread = _spread(drawn - moved @ design.T, n)
+    diagonal = np.sqrt(np.diag(inverse))
+    known = spread > 0
+    pivots = moved[known] / (spread[known, None] * diagonal)
+    if not len(pivots):  # every point is on the line
+        return (line[0], line[0]), (line[1], line[1])
+    low, high = np.percentile(pivots, (2.5, 97.5), axis=0)
+    error = own * diagonal / scale
+    ends = np.stack([line - high * error, line - low * error], axis=1)
+    return (float(ends[0, 0]), float(ends[0, 1])), (float(ends[1, 0]), float(ends[1, 1]))
+
+
+def _spread(residuals: Values, n: int) -> Values:
+    """Give the standard deviation of errors, from residuals of a line."""
+    return np.asarray(np.sqrt((residuals**2).sum(axis=1) / (n - 2)))

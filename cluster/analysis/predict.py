@@ -1,0 +1,157 @@
+"""What a collective operation should take, from what a message takes.
+
+An algorithm is a list of rounds, each a message of some size; its time is the sum of the messages'
+times by the point-to-point fit (R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective
+communication operations in MPICH", 2005). The best algorithm for the size is what a library should
+reach; arithmetic and links that several messages share are not in it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from cluster.model import Summary, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from cluster.analysis.fit import Fit
+
+    Rounds = Callable[[int, float], Iterator[float]]
+
+
+class Prediction(Value, frozen=True, kw_only=True):
+    """A collective operation, as measured and as it should be.
+
+    Args:
+        collective: its name, such as `allreduce`.
+        ranks: that take part.
+        size: of all data, in bytes, as benchmarks of collectives count it.
+        algorithm: the fastest for this size.
+        predicted: what it should take, in seconds.
+        measured: what was measured, in seconds.
+
+    """
+
+    collective: str
+    ranks: int
+    size: int
+    algorithm: str
+    predicted: float
+    measured: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times longer it takes than it should."""
+        return self.measured / self.predicted
+
+
+def _doublings(ranks: int) -> int:
+    return math.ceil(math.log2(ranks))
+
+
+def _ring(ranks: int, size: float) -> Iterator[float]:
+    yield from [size / ranks] * (ranks - 1)
+
+
+def _tree(ranks: int, size: float) -> Iterator[float]:
+    yield from [size] * _doublings(ranks)
+
+
+def _halving(ranks: int, size: float) -> Iterator[float]:
+    yield from (size / 2 ** (k + 1) for k in range(_doublings(ranks)))
+
+
+def _then(first: Rounds, second: Rounds) -> Rounds:
+    def rounds(ranks: int, size: float) -> Iterator[float]:
+        yield from first(ranks, size)
+        yield from second(ranks, size)
+
+    return rounds
+
+
+def _signal(ranks: int, size: float) -> Iterator[float]:  # noqa: ARG001 - a barrier has no data
+    yield from [1.0] * _doublings(ranks)
+
+
+ALGORITHMS: dict[str, dict[str, Rounds]] = {
+    "allreduce": {
+        "recursive doubling": _tree,
+        "ring": _then(_ring, _ring),
+        "halving and doubling": _then(_halving, _halving),
+    },
+    "allgather": {"recursive doubling": _halving, "ring": _ring},
+    "reduce_scatter": {"recursive halving": _halving, "ring": _ring},
+    "bcast": {"binomial tree": _tree, "scatter and allgather": _then(_halving, _ring)},
+    "reduce": {"binomial tree": _tree, "reduce-scatter and gather": _then(_halving, _halving)},
+    "alltoall": {"pairwise": _ring},
+    "barrier": {"dissemination": _signal},
+}
+
+
+def predicted(fit: Fit, collective: str, ranks: int, size: float) -> tuple[str, float] | None:
+    """Predict the time of a collective operation.
+
+    Args:
+        fit: of point-to-point messages between the same ranks.
+        collective: its name.
+        ranks: that take part.
+        size: of all data, in bytes: what each rank has at the end of an allgather, and before a
+            reduce-scatter or an all-to-all.
+
+    Returns:
+        The fastest algorithm and its seconds; none if the operation is not known, or every
+        algorithm needs messages of sizes that the fit says nothing of.
+
+    """
+    found = {
+        name: sum(times)
+        for name, rounds in ALGORITHMS.get(collective, {}).items()
+        if (times := _times(fit, rounds(ranks, size))) is not None
+    }
+    if not found or ranks < 2:  # noqa: PLR2004 - alone, nothing is exchanged
+        return None
+    best = min(found, key=lambda name: found[name])
+    return best, found[best]
+
+
+def _times(fit: Fit, sizes: Iterable[float]) -> list[float] | None:
+    smallest = fit.pieces[0].first
+    times = [fit.seconds(max(size, smallest / 4)) for size in sizes]
+    known = [time for time in times if time is not None]
+    return known if len(known) == len(times) else None
+
+
+def predictions(fit: Fit, summaries: Iterable[Summary], ranks: int) -> tuple[Prediction, ...]:
+    """Set measured collective operations beside what they should take.
+
+    Args:
+        fit: of point-to-point messages between the same ranks.
+        summaries: of the collectives; a metric is named by its operation, as `allreduce` or
+            `allreduce_time`.
+        ranks: that took part, where a summary's `ranks` does not say.
+
+    Returns:
+        A prediction per summary that there is one for.
+
+    """
+    found = []
+    for summary in summaries:
+        collective = summary.metric.removesuffix("_time")
+        size, n = summary.params.get("size", 0), summary.params.get("ranks", ranks)
+        if not isinstance(size, int) or not isinstance(n, int) or summary.median <= 0:
+            continue
+        best = predicted(fit, collective, n, size)
+        if best is not None:
+            found.append(
+                Prediction(
+                    collective=collective,
+                    ranks=n,
+                    size=size,
+                    algorithm=best[0],
+                    predicted=best[1],
+                    measured=size / summary.median if summary.unit == "B/s" else summary.median,
+                )
+            )
+    return tuple(found)

@@ -1,0 +1,253 @@
+"""From throughput at 1, 2, 4 ... ranks to efficiency, with its base named and its bounds.
+
+Efficiency is computed, never typed in: throughput per rank over that of the base (T. Hoefler,
+R. Belli, "Scientific benchmarking of parallel computing systems", SC15, rule 1). A figure that
+somebody printed beside it is checked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from statistics import median
+from typing import TYPE_CHECKING
+
+from cluster.errors import SpecError
+from cluster.model import Value
+from cluster.units import format_point
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cluster.analysis.compare import Launch
+    from cluster.model import Summary
+
+ROUNDED = 0.005  # what printing a whole percentage may be off
+
+
+class Throughput(Value, frozen=True, kw_only=True):
+    """What a number of ranks did together.
+
+    Args:
+        ranks: how many.
+        rate: in things per second, all ranks together.
+        interval: the ends of its 95 % confidence interval; none if only the figure is known.
+        printed: the efficiency that its source claims; none if it claims none.
+
+    """
+
+    ranks: int
+    rate: float
+    interval: tuple[float, float] | None = None
+    printed: float | None = None
+
+
+class Series(Value, frozen=True, kw_only=True):
+    """The same work on different numbers of ranks.
+
+    Args:
+        name: of the work.
+        unit: of the rates, such as `images/s`.
+        throughputs: by ranks.
+
+    """
+
+    name: str
+    unit: str
+    throughputs: tuple[Throughput, ...]
+
+
+class Work(Value, frozen=True, kw_only=True):
+    """A step of data-parallel work, as far as communication is concerned.
+
+    Args:
+        batch: things that a rank does per step.
+        exchanged: bytes that all ranks agree on per step, by an allreduce.
+        rate: that a host's network carries in each direction, in bytes per second.
+        ranks_per_host: that share it.
+
+    """
+
+    batch: float
+    exchanged: float
+    rate: float
+    ranks_per_host: int = 1
+
+
+class Efficiency(Value, frozen=True, kw_only=True):
+    """How well a number of ranks does.
+
+    Args:
+        ranks: how many.
+        rate: in things per second, all together.
+        speedup: of the rate over the base's.
+        efficiency: of a rank, as a part of the base's.
+        interval: the ends of an interval that holds it with 95 % or more; none if it cannot be
+            told.
+        printed: the efficiency that the source claims.
+        follows: whether that follows from the figures beside it, as rounded.
+        least: the efficiency if nothing of the communication overlapped with the computation; none
+            if the work is not known.
+        most: if all of it did.
+
+    """
+
+    ranks: int
+    rate: float
+    speedup: float
+    efficiency: float
+    interval: tuple[float, float] | None
+    printed: float | None
+    follows: bool
+    least: float | None = None
+    most: float | None = None
+
+
+class Scaling(Value, frozen=True, kw_only=True):
+    """How work scales.
+
+    Args:
+        name: of the work.
+        unit: of the rates.
+        base: ranks of the base, the fewest that were measured.
+        base_rate: its rate, all ranks together.
+        rows: by ranks.
+
+    """
+
+    name: str
+    unit: str
+    base: int
+    base_rate: float
+    rows: tuple[Efficiency, ...]
+
+
+def scaling(series: Series, work: Work | None = None) -> Scaling:
+    """Compute efficiencies.
+
+    Args:
+        series: throughputs of the same work.
+        work: what a step of it is, for bounds.
+
+    Returns:
+        An efficiency per throughput.
+
+    Raises:
+        SpecError: there is no throughput, or one is not positive.
+
+    """
+    known = sorted(series.throughputs, key=lambda t: t.ranks)
+    if not known or not all(t.rate > 0 and t.ranks > 0 for t in known):
+        raise SpecError(f"{series.name}: there is no base, or a rate that is not positive.")
+    base = known[0]
+    return Scaling(
+        name=series.name,
+        unit=series.unit,
+        base=base.ranks,
+        base_rate=base.rate,
+        rows=tuple(_efficiency(t, base, work) for t in known),
+    )
+
+
+def _efficiency(own: Throughput, base: Throughput, work: Work | None) -> Efficiency:
+    more = own.ranks / base.ranks
+    efficiency = own.rate / base.rate / more
+    interval = None
+    if own is not base and own.interval is not None and base.interval is not None:
+        low, high = own.interval[0] / base.interval[1], own.interval[1] / base.interval[0]
+        interval = low / more, high / more
+    follows = own.printed is None or abs(own.printed - efficiency) <= ROUNDED + 1e-9
+    least, most = bounds(work, own.ranks, base) if work else (None, None)
+    return Efficiency(
+        ranks=own.ranks,
+        rate=own.rate,
+        speedup=own.rate / base.rate,
+        efficiency=efficiency,
+        interval=interval,
+        printed=own.printed,
+        follows=follows,
+        least=least,
+        most=most,
+    )
+
+
+def bounds(work: Work, ranks: int, base: Throughput) -> tuple[float, float]:
+    """Bound an efficiency by what computation and communication take.
+
+    A step takes between max(T_comp, T_comm) and T_comp + T_comm. T_comp is the base's step, and
+    T_comm the least time of an allreduce between N hosts, 2 (N - 1) / N of the bytes over a host's
+    rate (R. Thakur, R. Rabenseifner, W. Gropp, 2005, section 4.4).
+
+    Args:
+        work: of a step.
+        ranks: that do it.
+        base: whose ranks do as much per step.
+
+    Returns:
+        The efficiency if nothing overlaps, and if everything does.
+
+    """
+    computing = work.batch * base.ranks / base.rate
+    communicating = exchange_seconds(work, ranks)
+    return (
+        computing / (computing + communicating),
+        computing / max(computing, communicating),
+    )
+
+
+def exchange_seconds(work: Work, ranks: int) -> float:
+    """Give the least time of a step's exchange between hosts.
+
+    Args:
+        work: of a step.
+        ranks: that do it.
+
+    Returns:
+        Seconds; 0 on one host.
+
+    """
+    hosts = math.ceil(ranks / work.ranks_per_host)
+    return 2 * (hosts - 1) / hosts * work.exchanged / work.rate
+
+
+def measured(launches: Iterable[Launch]) -> tuple[Series, ...]:
+    """Find work that was measured on different numbers of ranks.
+
+    Args:
+        launches: runs with their summaries.
+
+    Returns:
+        A series per metric and point. A time counts as one thing done: its rate is 1 / s.
+
+    """
+    found: dict[tuple[str, str], dict[int, list[Summary]]] = defaultdict(lambda: defaultdict(list))
+    for launch in launches:
+        spec = launch.record.spec
+        for summary in launch.summaries:
+            rest = {k: v for k, v in summary.params.items() if k not in ("rank", "ranks")}
+            name = ", ".join(filter(None, [summary.metric, format_point(rest)]))
+            unit = "1/s" if summary.better == "lower" else summary.unit
+            found[name, unit][spec.hosts * spec.ranks_per_host].append(summary)
+    return tuple(
+        Series(
+            name=name,
+            unit=unit,
+            throughputs=tuple(_throughput(ranks, group) for ranks, group in sorted(by.items())),
+        )
+        for (name, unit), by in found.items()
+        if len(by) > 1
+    )
+
+
+def _throughput(ranks: int, group: Sequence[Summary]) -> Throughput:
+    """Take the median of several launches; the interval is the widest that they say."""
+    rates = [_rate(s.median, s) for s in group]
+    ends = [_rate(end, s) for s in group if s.ci is not None for end in s.ci]
+    interval = (min(ends), max(ends)) if ends else None
+    return Throughput(ranks=ranks, rate=median(rates), interval=interval)
+
+
+def _rate(value: float, summary: Summary) -> float:
+    if summary.better == "higher":
+        return value
+    return 1 / value if value > 0 else math.inf

@@ -1,0 +1,99 @@
+"""Published tables of throughput, in GitHub's Markdown, as series that can be checked.
+
+A table counts if a column is a rate. The number of ranks is that of `4 GPUs` or the first number of
+a row; rows of the same work in the same network are one series.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from cluster.analysis.scaling import Series, Throughput
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RATE_COLUMN = re.compile(r"rate|throughput", re.IGNORECASE)
+RANKS_COLUMN = re.compile(r"^\W*(ranks|gpus|processes)\b", re.IGNORECASE)
+PRINTED_COLUMN = re.compile(r"efficiency", re.IGNORECASE)
+GROUP_COLUMN = re.compile(r"network|cluster|model", re.IGNORECASE)
+RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(\S+)/s(?:ec)?\b")
+GPUS = re.compile(r"(\d+)\s*GPUs?\b", re.IGNORECASE)
+FIRST = re.compile(r"^\W*(\d+)\b")
+BATCH = re.compile(r"\bbatch\s*\d+\b", re.IGNORECASE)
+PERCENT = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+RULE = re.compile(r"^[\s|:-]+$")
+COMMENT = re.compile(r"^<!--.*?-->\n|<!--.*?-->", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^#+\s*(.*?):?\s*$")
+
+
+def series(text: str) -> tuple[Series, ...]:
+    """Read every table of throughputs.
+
+    Args:
+        text: of a page; what is commented out is left out.
+
+    Returns:
+        A series per table and work.
+
+    """
+    return tuple(
+        Series(name=name, unit=unit, throughputs=tuple(group))
+        for title, rows in _tables(COMMENT.sub("", text))
+        for (name, unit), group in _grouped(title, rows).items()
+    )
+
+
+def _tables(text: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
+    """Give the heading above each table, and its rows by column."""
+    title, block = "", list[list[str]]()
+    for line in [*text.splitlines(), ""]:
+        if line.lstrip().startswith("|"):
+            if not RULE.match(line):
+                block.append([cell.strip() for cell in line.strip().strip("|").split("|")])
+            continue
+        if len(block) > 1:
+            yield title, [dict(zip(block[0], row, strict=False)) for row in block[1:]]
+        block = []
+        if heading := HEADING.match(line):
+            title = heading[1]
+
+
+def _grouped(title: str, rows: list[dict[str, str]]) -> dict[tuple[str, str], list[Throughput]]:
+    found: dict[tuple[str, str], list[Throughput]] = {}
+    for row in rows:
+        rate = RATE.search(_cell(row, RATE_COLUMN))
+        ranks = _ranks(row)
+        if rate is None or ranks is None:
+            continue
+        printed = PERCENT.search(_cell(row, PRINTED_COLUMN))
+        name = ", ".join(filter(None, [title, _work(row)]))
+        throughput = Throughput(
+            ranks=ranks,
+            rate=float(rate[1]),
+            printed=float(printed[1]) / 100 if printed else None,
+        )
+        found.setdefault((name, f"{rate[2]}/s"), []).append(throughput)
+    return found
+
+
+def _cell(row: dict[str, str], column: re.Pattern[str]) -> str:
+    return next((cell for name, cell in row.items() if column.search(name)), "")
+
+
+def _ranks(row: dict[str, str]) -> int | None:
+    first = next(iter(row.values()), "")
+    found = FIRST.search(_cell(row, RANKS_COLUMN)) or GPUS.search(first) or FIRST.search(first)
+    return int(found[1]) if found else None
+
+
+def _work(row: dict[str, str]) -> str:
+    """Name what is the same in all rows of a series: the work, and the network."""
+    if _cell(row, RANKS_COLUMN):
+        description = ""
+    else:
+        first = next(iter(row.values()), "")
+        description = GPUS.sub("", first) if GPUS.search(first) else FIRST.sub("", first)
+    words = [part.strip() for part in BATCH.sub("", description).split(",")]
+    return ", ".join(filter(None, [*words, _cell(row, GROUP_COLUMN)]))

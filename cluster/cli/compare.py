@@ -1,0 +1,128 @@
+"""`cluster compare`: two runs, or many by a factor, with a verdict per cell."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster import runs
+from cluster.analysis.compare import THRESHOLD, Launch, Side, compare, sides
+from cluster.cli import flags
+from cluster.cli.show import print_json
+from cluster.errors import SpecError
+from cluster.reports.markdown import sheet_markdown
+from cluster.reports.terminal import sheet_text
+from cluster.sheets import compared
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from cluster.analysis.compare import Comparison
+    from cluster.runs import Run
+    from cluster.sheets import Sheet
+
+FORMATS = {"terminal": sheet_text, "markdown": sheet_markdown}
+
+
+def compare_(
+    named: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN", help="Two; each may be several launches: A1,A2,A3."),
+    ],
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by", metavar="FACTOR", help="Group all named runs by it: placement, condition ..."
+        ),
+    ] = None,
+    threshold: flags.Threshold = THRESHOLD * 100,
+    report: flags.SheetFormat = "terminal",
+    root: flags.Runs = None,
+    json: flags.Json = False,
+) -> None:
+    """Compare two runs: what differs, and a verdict per cell.
+
+    With --by a cluster stands for all of its runs, otherwise for its newest.
+
+    Example: cluster compare --by condition p2p
+    """
+    where = runs.root(root)
+    if by is None:
+        groups: Sequence[Side] = _two(where, named)
+    else:
+        folders = dict.fromkeys(f for name in named for f in runs.all_of(where, name))
+        groups = sides([launch(runs.read(folder)) for folder in folders], by)
+    show_comparisons(
+        [compare(groups[0], other, threshold / 100) for other in groups[1:]],
+        report=report,
+        as_json=json,
+    )
+
+
+def _two(where: Path, named: Sequence[str]) -> list[Side]:
+    if len(named) != 2:  # noqa: PLR2004
+        raise SpecError(
+            f"{len(named)} run(s) were named; two are compared.",
+            remedy="Type: cluster compare RUN_A RUN_B, or cluster compare --by FACTOR RUN...",
+        )
+    return [_side(where, words.split(",")) for words in named]
+
+
+def _side(where: Path, named: Sequence[str]) -> Side:
+    folders = [runs.find(where, which) for which in named if which]
+    several = f" and {len(folders) - 1} more" if len(folders) > 1 else ""
+    return Side(
+        name="/".join(folders[0].parts[-2:]) + several,
+        launches=tuple(launch(runs.read(folder)) for folder in folders),
+    )
+
+
+def launch(run: Run) -> Launch:
+    """Give a run as a comparison sees it.
+
+    Args:
+        run: as read.
+
+    Returns:
+        Its record and its summaries.
+
+    """
+    return Launch(record=run.record, summaries=run.summary())
+
+
+def show_comparisons(
+    comparisons: Sequence[Comparison], *, report: str = "terminal", as_json: bool
+) -> None:
+    """Show comparisons on standard output.
+
+    Args:
+        comparisons: each of two groups.
+        report: `terminal` or `markdown`.
+        as_json: as a JSON list.
+
+    """
+    if as_json:
+        print_json(list(comparisons))
+        return
+    show_sheets([sheet for comparison in comparisons for sheet in compared(comparison)], report)
+
+
+def show_sheets(sheets: Sequence[Sheet], report: str) -> None:
+    """Show tables on standard output.
+
+    Args:
+        sheets: to show.
+        report: `terminal` or `markdown`.
+
+    Raises:
+        SpecError: it is neither.
+
+    """
+    if report not in FORMATS:
+        raise SpecError(
+            f"There is no format {report!r} for this.", remedy=f"There are: {', '.join(FORMATS)}"
+        )
+    sys.stdout.write("\n".join(FORMATS[report](sheet) for sheet in sheets))

@@ -1,0 +1,135 @@
+"""`cluster plot`: a sweep, a comparison, a scaling or a distribution as a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from cluster import runs
+from cluster.analysis.compare import Launch, compare, sides
+from cluster.analysis.scaling import measured
+from cluster.analysis.scaling import scaling as scaled
+from cluster.cli import flags
+from cluster.cli.report import as_shown, place_for_fonts, read_all, write
+from cluster.errors import SpecError
+from cluster.units import format_point
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cluster.pictures import Format, Picture
+    from cluster.runs import Run
+
+    Draw = Callable[[Sequence[Run], str | None, str, Format], Picture]
+
+Kind = Literal["sweep", "comparison", "scaling", "distribution"]
+MOST_SERIES = 8  # of a distribution
+KINDS: tuple[Format, ...] = ("svg", "png")
+
+
+def plot(
+    named: Annotated[
+        list[str], typer.Argument(metavar="RUN", help="A cluster stands for all of its runs.")
+    ],
+    out: Annotated[
+        Path, typer.Option("-o", "--output", metavar="FILE", help=".svg or .png")
+    ] = Path("plot.svg"),
+    kind: Annotated[Kind, typer.Option("--kind", help="What to draw.")] = "sweep",
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="Which one.  [default: the first]")
+    ] = None,
+    by: Annotated[
+        str, typer.Option("--by", metavar="FACTOR", help="Of a comparison.")
+    ] = "condition",
+    root: flags.Runs = None,
+) -> None:
+    """Draw runs: medians with their intervals, bounds and fits.
+
+    Example: cluster plot p2p --metric bandwidth -o bandwidth.png
+    """
+    form = _format(out)
+    place_for_fonts()
+    found = read_all(runs.root(root), named)
+    write(out, DRAW[kind](found, metric, by, form).image)
+
+
+def _format(out: Path) -> Format:
+    for form in KINDS:
+        if out.suffix == f".{form}":
+            return form
+    raise SpecError(f"{out} is neither .svg nor .png.", remedy="Such as: -o plot.png")
+
+
+def _sweep(found: Sequence[Run], metric: str | None, by: str, form: Format) -> Picture:
+    from cluster import pages, pictures  # noqa: PLC0415 - they import matplotlib
+
+    del by
+    shown = [as_shown(run, Path.cwd()) for run in found]
+    curves = pages.curves(shown, fitted_=len(shown) <= pages.MOST_FITS)
+    return pictures.sweep(curves[_chosen(metric, list(curves))], form)
+
+
+def _chosen(metric: str | None, known: Sequence[str]) -> str:
+    if not known or (metric is not None and metric not in known):
+        there = ", ".join(known) or "none with several sizes"
+        raise SpecError(f"There is no {metric or 'metric'} to draw.", remedy=f"There are: {there}")
+    return metric or known[0]
+
+
+def _comparison(found: Sequence[Run], metric: str | None, by: str, form: Format) -> Picture:
+    from cluster import pictures  # noqa: PLC0415
+
+    launches = [
+        Launch(
+            record=run.record,
+            summaries=tuple(s for s in run.summary() if metric in (None, s.metric)),
+        )
+        for run in found
+    ]
+    base, other, *_ = sides(launches, by)
+    return pictures.comparison(compare(base, other), form)
+
+
+def _scaling(found: Sequence[Run], metric: str | None, by: str, form: Format) -> Picture:
+    from cluster import pictures  # noqa: PLC0415
+
+    del by
+    series = measured(Launch(record=run.record, summaries=run.summary()) for run in found)
+    chosen = [one for one in series if metric is None or one.name.startswith(metric)]
+    if not chosen:
+        raise SpecError(
+            "Nothing was measured on different numbers of ranks.",
+            remedy="Name runs with different --hosts or --ranks-per-host.",
+        )
+    return pictures.scaling([scaled(one) for one in chosen], form)
+
+
+def _distribution(found: Sequence[Run], metric: str | None, by: str, form: Format) -> Picture:
+    from cluster import pictures  # noqa: PLC0415
+
+    del by
+    measurements = [(run, m) for run in found for m in run.measurements if m.values]
+    chosen = _chosen(metric, list(dict.fromkeys(m.metric for _, m in measurements)))
+    several = len(found) > 1
+    series = {
+        ", ".join(
+            filter(
+                None, [run.folder.name if several else "", format_point(m.params), f"rank {m.rank}"]
+            )
+        ): m.values
+        for run, m in measurements
+        if m.metric == chosen
+    }
+    unit = next(m.unit for _, m in measurements if m.metric == chosen)
+    title = f"Raw values of {chosen}"
+    return pictures.distribution(title, unit, dict(list(series.items())[:MOST_SERIES]), form)
+
+
+DRAW: dict[Kind, Draw] = {
+    "sweep": _sweep,
+    "comparison": _comparison,
+    "scaling": _scaling,
+    "distribution": _distribution,
+}

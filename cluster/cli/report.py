@@ -1,0 +1,147 @@
+"""`cluster report`: runs as one page for a browser."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
+
+import typer
+
+from cluster import runs, wheels
+from cluster.analysis.compare import Launch, Side, compare, sides
+from cluster.cli import flags
+from cluster.cli.show import shortened
+from cluster.errors import ClusterError, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.analysis.compare import Comparison
+    from cluster.pages import Shown
+    from cluster.reports.html import Link
+    from cluster.runs import Run
+
+
+def report_(
+    named: Annotated[
+        list[str], typer.Argument(metavar="RUN", help="A cluster stands for all of its runs.")
+    ],
+    out: Annotated[Path, typer.Option("-o", "--output", metavar="FILE")] = Path("report.html"),
+    by: Annotated[
+        str | None,
+        typer.Option("--by", metavar="FACTOR", help="Compare groups.  [default: condition]"),
+    ] = None,
+    root: flags.Runs = None,
+) -> None:
+    """Write a page about runs: one file, for any browser.
+
+    Example: cluster report p2p -o report.html
+    """
+    place_for_fonts()
+    from cluster.pages import report  # noqa: PLC0415 - it imports matplotlib
+    from cluster.reports.html import page  # noqa: PLC0415
+
+    found = read_all(runs.root(root), named)
+    shown = [as_shown(run, out.absolute().parent) for run in found]
+    write(out, page(report(shown, _comparisons(shown, by))).encode())
+
+
+def read_all(where: Path, named: Sequence[str]) -> list[Run]:
+    """Read all runs that were named; one that cannot be read is said, and left out.
+
+    Args:
+        where: all runs are.
+        named: runs, or clusters that stand for all of theirs.
+
+    Returns:
+        The runs.
+
+    Raises:
+        ClusterError: none can be read.
+
+    """
+    folders = dict.fromkeys(folder for name in named for folder in runs.all_of(where, name))
+    found: list[Run] = []
+    for folder in folders:
+        try:
+            found.append(runs.read(folder))
+        except ClusterError as error:
+            if len(folders) == 1:
+                raise
+            sys.stderr.write(f"Left out: {error}\n")
+    if not found:
+        raise ClusterError("None of the runs can be read.")
+    return found
+
+
+def as_shown(run: Run, beside: Path) -> Shown:
+    """Give a run as a report shows it.
+
+    Args:
+        run: as read.
+        beside: the folder of the report, from which links lead to the run's files.
+
+    Returns:
+        Its record, summaries, warnings and files.
+
+    """
+    from cluster.pages import Shown  # noqa: PLC0415 - it imports NumPy
+
+    return Shown(
+        name="/".join(run.folder.parts[-2:]),
+        record=run.record,
+        summaries=run.summary(),
+        warnings=run.warnings,
+        links=tuple(_links(run.folder, beside)),
+    )
+
+
+def _links(folder: Path, beside: Path) -> Iterator[Link]:
+    from cluster.reports.html import Link  # noqa: PLC0415
+
+    names = (runs.RECORD, runs.MEASUREMENTS, runs.RAW)
+    for name in names:
+        if (folder / name).exists():
+            target = quote(os.path.relpath(folder / name, beside))
+            yield Link(text=name, target=f"{target}/" if name == runs.RAW else target)
+
+
+def _comparisons(shown: Sequence[Shown], by: str | None) -> list[Comparison]:
+    """Compare by a factor, or by condition if there are any, or two runs with one another."""
+    launches = [Launch(record=run.record, summaries=run.summaries) for run in shown]
+    if by is not None:
+        groups = sides(launches, by)
+    elif len({run.record.condition for run in shown} - {""}) > 1:
+        groups = sides(launches, "condition")
+    elif len(shown) == 2:  # noqa: PLR2004 - one against the other
+        pairs = zip(shown, launches, strict=True)
+        groups = tuple(Side(name=run.name, launches=(launch,)) for run, launch in pairs)
+    else:
+        return []
+    return [compare(groups[0], other) for other in groups[1:]]
+
+
+def write(out: Path, content: bytes) -> None:
+    """Write a file that was asked for, and say so.
+
+    Args:
+        out: its path.
+        content: of it.
+
+    Raises:
+        SpecError: it cannot be written.
+
+    """
+    try:
+        out.write_bytes(content)
+    except OSError as error:
+        raise SpecError(f"{out} cannot be written: {error.strerror}.") from error
+    sys.stdout.write(f"Written: {shortened(out.absolute())}\n")
+
+
+def place_for_fonts() -> None:
+    """Let matplotlib keep its list of fonts where our other caches are."""
+    os.environ.setdefault("MPLCONFIGDIR", str(wheels.cache() / "matplotlib"))

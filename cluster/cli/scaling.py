@@ -1,0 +1,98 @@
+"""`cluster scaling`: throughput at 1, 2, 4 ... ranks, or a published table of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster import runs
+from cluster.analysis.scaling import Series, Work, measured
+from cluster.analysis.scaling import scaling as scaled_
+from cluster.analysis.tables import series
+from cluster.cli import flags
+from cluster.cli.compare import launch, show_sheets
+from cluster.cli.show import print_json
+from cluster.errors import SpecError
+from cluster.sheets import scaled
+from cluster.units import parse_rate, parse_size
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PAGE = ".md"
+
+
+def scaling(
+    named: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN", help="Of different numbers of ranks; or a table, FILE.md."),
+    ],
+    batch: Annotated[
+        float | None, typer.Option("--batch", metavar="N", help="What a rank does per step.")
+    ] = None,
+    exchange: Annotated[
+        str | None,
+        typer.Option("--exchange", metavar="SIZE", help="What ranks agree on per step: 102MB."),
+    ] = None,
+    link: Annotated[
+        str | None, typer.Option("--link", metavar="RATE", help="Of a host's network: 10gbit.")
+    ] = None,
+    ranks_per_host: flags.RanksPerHost = 1,
+    report: flags.SheetFormat = "terminal",
+    root: flags.Runs = None,
+    json: flags.Json = False,
+) -> None:
+    """Compute efficiencies; --batch, --exchange and --link bound them.
+
+    Example: cluster scaling examples/ddl_scaling.md --batch 128 --exchange 102MB --link 10gbit
+    """
+    pages = [Path(name) for name in named if name.endswith(PAGE) or Path(name).is_file()]
+    found = [one for page in pages for one in _page(page)]
+    others = [name for name in named if Path(name) not in pages]
+    folders = [folder for name in others for folder in runs.all_of(runs.root(root), name)]
+    found += measured([launch(runs.read(folder)) for folder in folders])
+    if not found:
+        raise SpecError(
+            "Nothing was measured on different numbers of ranks.",
+            remedy="Name runs with different --hosts or --ranks-per-host: cluster scaling A B C",
+        )
+    work = _work(batch, exchange, link, ranks_per_host)
+    results = [scaled_(one, work) for one in found]
+    if json:
+        print_json(results)
+    else:
+        show_sheets([scaled(result) for result in results], report)
+
+
+def _page(path: Path) -> Sequence[Series]:
+    try:
+        found = series(path.read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path} cannot be read: {error}.") from error
+    if not found:
+        raise SpecError(
+            f"{path} holds no table of throughputs.",
+            means="A table counts if a column is a rate, such as `226 images/sec`.",
+        )
+    return found
+
+
+def _work(
+    batch: float | None, exchange: str | None, link: str | None, ranks_per_host: int
+) -> Work | None:
+    given = (batch, exchange, link)
+    if given == (None, None, None):
+        return None
+    if batch is None or exchange is None or link is None or batch <= 0:
+        raise SpecError(
+            "Bounds need --batch, --exchange and --link together, all positive.",
+            remedy="Such as --batch 128 --exchange 102MB --link 10gbit",
+        )
+    return Work(
+        batch=batch,
+        exchanged=parse_size(exchange),
+        rate=parse_rate(link),
+        ranks_per_host=ranks_per_host,
+    )

@@ -1,0 +1,216 @@
+"""A report of runs: what came out first, then pictures, tables, the environment and the files."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from cluster import pictures
+from cluster.analysis.bounds import doubts
+from cluster.analysis.compare import headline
+from cluster.analysis.factors import factors
+from cluster.analysis.fit import fit, fits, rest, sweeps
+from cluster.model import Record, Summary, Value
+from cluster.reports import columns, rows
+from cluster.reports.html import LEFT, Link, Page, Section
+from cluster.sheets import Sheet, compared, fitted
+from cluster.units import format_point, format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.analysis.compare import Comparison
+    from cluster.pictures import Curve, Picture
+
+FEW = 4  # runs, whose results stand open, and on top
+MOST_FITS = 3  # runs: with more, lines would hide the points
+
+
+class Shown(Value, frozen=True, kw_only=True):
+    """A run, as a report shows it.
+
+    Args:
+        name: of it.
+        record: what was run, and on what.
+        summaries: of its series.
+        warnings: what could not be read of it.
+        links: its files.
+
+    """
+
+    name: str
+    record: Record
+    summaries: tuple[Summary, ...]
+    warnings: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+
+
+def report(shown: Sequence[Shown], comparisons: Sequence[Comparison] = ()) -> Page:
+    """Lay out a report.
+
+    Args:
+        shown: the runs.
+        comparisons: between some of them.
+
+    Returns:
+        The page.
+
+    """
+    one = len(shown) == 1
+    title = shown[0].name if one else f"{len(shown)} runs"
+    return Page(
+        title=f"cluster report: {title}",
+        verdicts=tuple(headline(one) for one in comparisons) or tuple(_verdicts(shown)),
+        warnings=tuple(warning for run in shown for warning in _wrong(run)),
+        sections=(
+            *(_comparison(number, it) for number, it in enumerate(comparisons)),
+            *_sweeps(shown),
+            *(_results(run, folded=len(shown) > FEW) for run in shown),
+            _environment(shown),
+        ),
+    )
+
+
+def _verdicts(shown: Sequence[Shown]) -> Iterator[str]:
+    """Say what each of a few runs found; of many, how many there are of each kind."""
+    if len(shown) > FEW:
+        counts = Counter(run.record.status for run in shown)
+        yield f"{len(shown)} runs: {', '.join(f'{n} {status}' for status, n in counts.items())}"
+        return
+    for run in shown:
+        several = f"{run.name}: " if len(shown) > 1 else ""
+        yield from (several + line for line in gist(run))
+
+
+def gist(run: Shown) -> Iterator[str]:
+    """Say what a run found, in a line per metric: the shortest time, or the highest rate.
+
+    Args:
+        run: to sum up.
+
+    Yields:
+        A line.
+
+    """
+    for metric in dict.fromkeys(summary.metric for summary in run.summaries):
+        series = [s for s in run.summaries if s.metric == metric and s.median < math.inf]
+        if not series:
+            continue
+        best = (max if series[0].better == "higher" else min)(series, key=lambda s: s.median)
+        interval = " (no interval)"
+        if best.ci is not None:
+            ends = " .. ".join(format_value(end, best.unit) for end in best.ci)
+            interval = f" (95% CI {ends})"
+        share = "no bound is known"
+        if best.share is not None:
+            share = f"{best.share:.1%} of its bound"
+        point = format_point(best.params)
+        median = format_value(best.median, best.unit)
+        yield f"{metric} {point}: {median}{interval}; {share}"
+
+
+def _wrong(run: Shown) -> Iterator[str]:
+    if run.record.status != "done":
+        reason = f": {run.record.reason}" if run.record.reason else ""
+        yield f"{run.name} is {run.record.status}{reason}"
+    yield from (f"{run.name}: {doubt}" for doubt in doubts(run.summaries))
+
+
+def _comparison(number: int, comparison: Comparison) -> Section:
+    return Section(
+        title=f"{comparison.other} against {comparison.base}",
+        pictures=(pictures.comparison(comparison, prefix=f"c{number}"),),
+        sheets=compared(comparison),
+    )
+
+
+def _sweeps(shown: Sequence[Shown]) -> Iterator[Section]:
+    drawn = tuple(_drawn(shown))
+    own = fits(shown[0].summaries) if len(shown) == 1 else ()
+    if drawn:
+        yield Section(
+            title="Over message size",
+            pictures=drawn,
+            sheets=(fitted(own),) if own else (),
+            notes=("Touch a point, or point at it, to read its values.",),
+        )
+
+
+def _drawn(shown: Sequence[Shown]) -> Iterator[Picture]:
+    found = curves(shown, fitted_=len(shown) <= MOST_FITS)
+    for number, group in enumerate(found.values()):
+        yield pictures.sweep(group, prefix=f"s{number}")
+
+
+def curves(shown: Sequence[Shown], *, fitted_: bool) -> dict[str, list[Curve]]:
+    """Find what can be drawn over message sizes.
+
+    Args:
+        shown: the runs.
+        fitted_: whether their fits are to be drawn too.
+
+    Returns:
+        For each metric a curve per run and series.
+
+    """
+    found: dict[str, list[Curve]] = {}
+    for run in shown:
+        for sweep in sweeps(run.summaries):
+            curve = pictures.Curve(
+                name=", ".join(filter(None, [run.name, format_point(rest(sweep[0]))])),
+                summaries=sweep,
+                fit=fit(sweep) if fitted_ else None,
+            )
+            found.setdefault(sweep[0].metric, []).append(curve)
+    return found
+
+
+def _results(run: Shown, *, folded: bool) -> Section:
+    record = run.record
+    at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(record.at))
+    sheet = Sheet(
+        title=f"{record.benchmark}, {at}",
+        columns=columns(run.summaries),
+        rows=tuple(rows(run.summaries)),
+        notes=(*record.notes, *run.warnings),
+        left=LEFT,
+    )
+    command = f"Started by: {shlex.join(record.argv)}" if record.argv else ""
+    ranks = f"Ranks by: {shlex.join(record.command)}" if record.command else ""
+    return Section(
+        title=run.name,
+        sheets=(sheet,),
+        notes=tuple(filter(None, (command, ranks))),
+        links=run.links,
+        folded=folded,
+    )
+
+
+def _environment(shown: Sequence[Shown]) -> Section:
+    known = [dict(factors(run.record)) for run in shown]
+    names = dict.fromkeys(name for run in known for name in run)
+    values = {name: sorted({run.get(name, "-") for run in known}) for name in names}
+    definitions = {d.id: d for run in shown for d in run.record.definitions.values()}
+    words = ("definition", "what", "clock", "warm-up", "aggregation")
+    return Section(
+        title="Environment and definitions",
+        sheets=(
+            Sheet(
+                title="What was run, and on what",
+                columns=("factor", "value"),
+                rows=tuple((name, " | ".join(found)) for name, found in values.items()),
+                left=("factor", "value"),
+            ),
+            Sheet(
+                title="What the metrics are",
+                columns=words,
+                rows=tuple(
+                    (d.id, d.what, d.clock, d.warm_up, d.aggregation) for d in definitions.values()
+                ),
+                left=words,
+            ),
+        ),
+    )

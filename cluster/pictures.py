@@ -1,0 +1,322 @@
+"""Sweeps, comparisons, scalings and distributions as pictures, drawn by matplotlib.
+
+Each has the bound where one is known, and intervals as bars; a fitted line is drawn over its range
+only (T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems", SC15,
+rules 11 and 12). Pictures are narrow: they are read on phones too.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+from cluster.model import Value
+from cluster.units import format_point, format_size, format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from cluster.analysis.compare import Comparison
+    from cluster.analysis.fit import Fit
+    from cluster.analysis.scaling import Scaling
+    from cluster.model import Summary
+
+Format = Literal["svg", "png"]
+WIDTH, HEIGHT = 4.6, 3.4  # inches
+DPI = 160  # of a PNG
+PER_ROW = 0.26  # inches, of a comparison's cell
+MOST_ROWS = 60  # of a comparison
+MOST_STEPS = 400  # of a distribution's curve
+LABELLED = 8  # series with a name of their own; more would hide the picture
+STYLE: dict[Any, Any] = {
+    "text.parse_math": False,  # a dollar is a dollar
+    "svg.fonttype": "none",  # text stays text: small, and it can be searched
+    "svg.hashsalt": "cluster",  # the same picture twice is the same file
+    "font.size": 8.5,
+    "font.family": "sans-serif",
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.constrained_layout.use": True,
+}
+UNSAID: Any = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+VERDICT_COLOURS = {
+    "faster": "#1b7f3b",
+    "slower": "#b3261e",
+    "equivalent": "#1f5fa8",
+    "inconclusive": "#777777",
+}
+
+
+class Curve(Value, frozen=True, kw_only=True):
+    """A sweep of one run.
+
+    Args:
+        name: of it.
+        summaries: of one metric, by size.
+        fit: of it, if one is to be drawn.
+
+    """
+
+    name: str
+    summaries: tuple[Summary, ...]
+    fit: Fit | None = None
+
+
+class Picture(Value, frozen=True, kw_only=True):
+    """A picture, and what each of its points says.
+
+    Args:
+        title: of it.
+        image: the file.
+        tips: for each group of points, by its id in an SVG, what each point says.
+
+    """
+
+    title: str
+    image: bytes
+    tips: dict[str, tuple[str, ...]]
+
+
+def sweep(curves: Sequence[Curve], kind: Format = "svg", prefix: str = "p") -> Picture:
+    """Draw a metric over sizes, of one run or several, on logarithmic axes.
+
+    Args:
+        curves: of one metric.
+        kind: of file.
+        prefix: of ids, which differ within a page.
+
+    Returns:
+        The picture: medians with their intervals, fits over their ranges, and the bound.
+
+    """
+    figure, axes = _figure()
+    first = curves[0].summaries[0]
+    tips: dict[str, tuple[str, ...]] = {}
+    for number, curve in enumerate(curves):
+        points = [s for s in curve.summaries if 0 < s.median < math.inf]
+        sizes = [float(s.params["size"]) for s in points]
+        label = curve.name if number < LABELLED else "_"
+        line = _with_bars(axes, sizes, points, label)
+        tips[_named(line, f"{prefix}-{number}")] = tuple(_tip(curve.name, s) for s in points)
+        if curve.fit is not None:
+            _draw_fit(axes, curve.fit, first.unit, line.get_color())
+    _draw_bound(axes, [s for curve in curves for s in curve.summaries])
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlabel("message size")
+    axes.set_ylabel(f"{first.metric}, {first.unit} ({first.better} is better)")
+    axes.xaxis.set_major_formatter(lambda x, _: _short_size(x))
+    axes.tick_params(axis="x", rotation=30)
+    axes.yaxis.set_major_formatter(lambda y, _: format_value(y, first.unit).replace(".000", ""))
+    axes.yaxis.set_minor_formatter(lambda *_: "")
+    _legend(axes)
+    return _picture(figure, f"{first.metric} over message size", kind, tips)
+
+
+def _short_size(size: float) -> str:
+    return format_size(round(size)) if size >= 1 else f"{size:g}"
+
+
+def _with_bars(axes: Axes, places: Sequence[float], points: Sequence[Summary], label: str) -> Any:  # noqa: ANN401
+    """Draw medians, and their intervals as bars."""
+    medians = [s.median for s in points]
+    low = [s.median - s.ci[0] if s.ci else 0.0 for s in points]
+    high = [s.ci[1] - s.median if s.ci and s.ci[1] < math.inf else 0.0 for s in points]
+    (line,) = axes.plot(places, medians, "o-", ms=3.5, lw=1, label=label)
+    axes.errorbar(
+        places, medians, yerr=[low, high], fmt="none", ecolor=line.get_color(), elinewidth=1.2
+    )
+    return line
+
+
+def _draw_fit(axes: Axes, fit: Fit, unit: str, colour: str) -> None:
+    """Draw the lines over their sizes only, and mark where the protocol changes."""
+    for number, piece in enumerate(fit.pieces):
+        steps = 40
+        ratio = (piece.last / piece.first) ** (1 / steps)
+        sizes = [piece.first * ratio**k for k in range(steps + 1)]
+        times = [piece.seconds(size) for size in sizes]
+        if min(times) <= 0:
+            continue
+        values = times if unit == "s" else [s / t for s, t in zip(sizes, times, strict=True)]
+        beta = format_value(piece.beta, "B/s")
+        label = f"{format_value(piece.alpha, 's')} + size / ({beta})"
+        label = label if number < 2 else "_"  # noqa: PLR2004 - the picture stays readable
+        axes.plot(sizes, values, "--", lw=0.9, color=colour, alpha=0.7, label=label)
+
+    for before, after in pairwise(fit.pieces):
+        axes.axvline(math.sqrt(before.last * after.first), color=colour, lw=0.8, ls=":", alpha=0.7)
+
+
+def _draw_bound(axes: Axes, summaries: Sequence[Summary]) -> None:
+    known = sorted({(float(s.params["size"]), s.bound) for s in summaries if s.bound is not None})
+    if known:
+        sizes, bounds = zip(*known, strict=True)
+        axes.plot(sizes, bounds, ":", color="black", lw=1.2, label="bound")
+
+
+def _tip(name: str, summary: Summary) -> str:
+    unit = summary.unit
+    words = [name, format_point(summary.params), format_value(summary.median, unit)]
+    if summary.ci is not None:
+        words.append(f"95% CI {' .. '.join(format_value(end, unit) for end in summary.ci)}")
+    if summary.share is not None:
+        words.append(f"{summary.share:.1%} of the bound")
+    return ", ".join(filter(None, [*words, f"n = {summary.n}"]))
+
+
+def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") -> Picture:
+    """Draw the ratio of each cell, with its interval, beside what does not matter.
+
+    Args:
+        compared: two groups of launches.
+        kind: of file.
+        prefix: of ids, which differ within a page.
+
+    Returns:
+        The picture.
+
+    """
+    cells = [cell for cell in compared.cells if cell.ratio is not None][:MOST_ROWS]
+    ratios = [cell.ratio or 1.0 for cell in cells]
+    figure, axes = _figure(height=1.2 + PER_ROW * max(3, len(cells)))
+    limit = compared.threshold
+    axes.axvspan(1 / (1 + limit), 1 + limit, color="#1f5fa8", alpha=0.10, label="does not matter")
+    axes.axvline(1, color="black", lw=0.8)
+    for row, (cell, ratio) in enumerate(zip(cells, ratios, strict=True)):
+        low, high = cell.interval or (ratio, ratio)
+        colour = VERDICT_COLOURS[cell.verdict]
+        axes.plot([low, high], [row, row], "-", color=colour, lw=2)
+    (line,) = axes.plot(ratios, range(len(cells)), "o", color="black", ms=3.5)
+    axes.set_yticks(
+        range(len(cells)), [f"{cell.metric} {format_point(cell.params)}" for cell in cells]
+    )
+    axes.invert_yaxis()
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    axes.set_xlabel(f"ratio of {compared.other} to {compared.base}", wrap=True)
+    _legend(axes)
+    words = [
+        f"{c.metric} {format_point(c.params)}: {_ratio_words(c.ratio, c.interval)}, {c.verdict}"
+        for c in cells
+    ]
+    title = f"{compared.other} against {compared.base}"
+    return _picture(figure, title, kind, {_named(line, f"{prefix}-0"): tuple(words)})
+
+
+def _ratio_words(ratio: float | None, interval: tuple[float, float] | None) -> str:
+    ends = f" ({interval[0]:.4f} .. {interval[1]:.4f})" if interval else ""
+    return f"{ratio:.4f}{ends}"
+
+
+def scaling(scalings: Sequence[Scaling], kind: Format = "svg", prefix: str = "p") -> Picture:
+    """Draw efficiencies over ranks, with their bounds.
+
+    Args:
+        scalings: of several works.
+        kind: of file.
+        prefix: of ids, which differ within a page.
+
+    Returns:
+        The picture.
+
+    """
+    figure, axes = _figure()
+    tips = {}
+    for number, one in enumerate(scalings):
+        ranks = [row.ranks for row in one.rows]
+        values = [100 * row.efficiency for row in one.rows]
+        label = f"{one.name} (base: {one.base})" if number < LABELLED else "_"
+        (line,) = axes.plot(ranks, values, "o-", ms=4, lw=1.2, label=label)
+        spans = [row.interval or (row.efficiency, row.efficiency) for row in one.rows]
+        for rank, (low, high) in zip(ranks, spans, strict=True):
+            axes.plot([rank, rank], [100 * low, 100 * high], "-", color=line.get_color(), lw=1.2)
+        known = [(r.ranks, 100 * r.least, 100 * r.most) for r in one.rows if r.least and r.most]
+        if known:
+            places, least, most = zip(*known, strict=True)
+            axes.fill_between(places, least, most, color=line.get_color(), alpha=0.12)
+        tips[_named(line, f"{prefix}-{number}")] = tuple(
+            f"{one.name}, {row.ranks} ranks: {format_value(row.rate, one.unit)}, "
+            f"{row.efficiency:.1%} of {one.base} rank(s)"
+            for row in one.rows
+        )
+    axes.axhline(100, color="black", lw=0.8, ls=":")
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("ranks")
+    axes.set_ylabel("efficiency, % of the base's rate per rank")
+    _legend(axes)
+    return _picture(figure, "Efficiency over ranks", kind, tips)
+
+
+def distribution(
+    title: str, unit: str, series: dict[str, Sequence[float]], kind: Format = "svg"
+) -> Picture:
+    """Draw how values are distributed: which share of them is at most so much.
+
+    Args:
+        title: of the picture.
+        unit: of the values.
+        series: raw values, by name.
+        kind: of file.
+
+    Returns:
+        The picture: one curve per series, without bins that could hide anything.
+
+    """
+    figure, axes = _figure()
+    for number, (name, values) in enumerate(series.items()):
+        ordered, n = sorted(values), len(values)
+        places = sorted({round(k * (n - 1) / MOST_STEPS) for k in range(MOST_STEPS + 1)})
+        shares = [(place + 1) / n for place in places]
+        label = name if number < LABELLED else "_"
+        axes.plot([ordered[i] for i in places], shares, drawstyle="steps-post", lw=1.2, label=label)
+    if all(min(values) > 0 for values in series.values()):
+        axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(lambda x, _: format_value(x, unit).replace(".000", ""))
+    axes.xaxis.set_minor_formatter(lambda *_: "")
+    axes.tick_params(axis="x", rotation=30)
+    axes.set_ylabel("share of all values")
+    _legend(axes)
+    return _picture(figure, title, kind, {})
+
+
+def _figure(height: float = HEIGHT) -> tuple[Figure, Axes]:
+    """Make a figure of its own: no window, and no state that pictures would share."""
+    from matplotlib import rc_context  # noqa: PLC0415 - it is slow to import
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, height))
+        return figure, figure.add_subplot()
+
+
+def _named(line: Any, name: str) -> str:  # noqa: ANN401 - of matplotlib
+    line.set_gid(name)
+    return name
+
+
+def _legend(axes: Axes) -> None:
+    _, labels = axes.get_legend_handles_labels()
+    if labels:
+        axes.legend(fontsize=7, framealpha=0.85)
+
+
+def _picture(figure: Figure, title: str, kind: Format, tips: dict[str, tuple[str, ...]]) -> Picture:
+    from matplotlib import rc_context  # noqa: PLC0415 - it is slow to import
+
+    out = io.BytesIO()
+    figure.axes[0].set_title(title, fontsize=9, wrap=True)
+    with rc_context(STYLE):
+        figure.savefig(
+            out, format=kind, dpi=DPI, metadata={"Date": None} if kind == "svg" else None
+        )
+    return Picture(title=title, image=out.getvalue(), tips=tips)

@@ -1,0 +1,298 @@
+"""What analysis finds, as tables of text that any report can show."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from cluster.analysis.bounds import BELIEVABLE
+from cluster.analysis.compare import headline
+from cluster.model import Value
+from cluster.units import format_point, format_size, format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.analysis.compare import Cell, Comparison
+    from cluster.analysis.fit import Fit, Piece
+    from cluster.analysis.predict import Prediction
+    from cluster.analysis.scaling import Efficiency, Scaling
+
+STRIP = 21  # characters, one of them for "as fast as before"
+LINE = (
+    "alpha is what a message costs before its first byte, beta what large ones would reach, n_1/2 "
+    "the size at which half of beta is reached. A line holds for its sizes only; that of a rate is "
+    "of the time per message."
+)
+WIDEST = 1.0  # of the strip to each side, in powers of two
+
+
+class Sheet(Value, frozen=True, kw_only=True):
+    """A table with its title, and what to know of it.
+
+    Args:
+        title: of the table; the result, where it has one.
+        columns: their names.
+        rows: of cells.
+        notes: below it.
+        left: columns of words; all others hold numbers.
+
+    """
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+
+
+def compared(comparison: Comparison) -> tuple[Sheet, Sheet]:
+    """Show a comparison: what differs first, then what came of it.
+
+    Args:
+        comparison: of two groups of launches.
+
+    Returns:
+        A table of factors, and one of cells.
+
+    """
+    return _differing(comparison), _cells(comparison)
+
+
+def _differing(comparison: Comparison) -> Sheet:
+    nothing = "What differs: nothing that was recorded"
+    return Sheet(
+        title="What differs" if comparison.factors else nothing,
+        columns=("factor", comparison.base, comparison.other),
+        rows=tuple((factor.name, factor.base, factor.other) for factor in comparison.factors),
+        left=("factor", comparison.base, comparison.other),
+    )
+
+
+def _cells(comparison: Comparison) -> Sheet:
+    span = _span(comparison.cells)
+    strip = f"{2**-span:.2f} .. {2**span:.2f}"
+    found = ("metric", "parameters", "verdict", "ratio", "95% CI of ratio", strip)
+    return Sheet(
+        title=headline(comparison),
+        columns=(*found, comparison.base, comparison.other, "why"),
+        rows=tuple(_cell(cell, span) for cell in comparison.cells),
+        notes=(*_explained(comparison), *comparison.notes),
+        left=("metric", "parameters", "verdict", strip, "why"),
+    )
+
+
+def _explained(comparison: Comparison) -> tuple[str, ...]:
+    limit = f"{comparison.threshold:.1%}"
+    ratios = f"The ratio is that of {comparison.other} to {comparison.base}, of medians of launches"
+    unlike = f"its interval leaves out 1, it is beyond {limit}, and no chance among so many cells"
+    return (
+        f"{ratios}. Faster or slower: {unlike}. Equivalent: all of the interval is within {limit}.",
+    )
+
+
+def _cell(cell: Cell, span: float) -> tuple[str, ...]:
+    medians = ("-" if m is None else format_value(m, cell.unit) for m in (cell.base, cell.other))
+    interval = "none"
+    if cell.interval is not None:
+        interval = " .. ".join(f"{end:.4f}" for end in cell.interval)
+    return (
+        cell.metric,
+        format_point(cell.params),
+        cell.verdict,
+        "-" if cell.ratio is None else f"{cell.ratio:.4f}",
+        interval,
+        strip(cell.ratio, cell.interval, span),
+        *medians,
+        cell.reason,
+    )
+
+
+def _span(cells: Sequence[Cell]) -> float:
+    """Give how far a strip goes to each side, in powers of two: as far as most cells need."""
+    ends = [abs(math.log2(end)) for cell in cells for end in cell.interval or () if end > 0]
+    return min(WIDEST, max([0.05, *ends]))
+
+
+def strip(ratio: float | None, interval: tuple[float, float] | None, span: float) -> str:
+    """Draw an interval around its ratio, on a line whose middle is 1.
+
+    Args:
+        ratio: of two medians.
+        interval: of the ratio.
+        span: of the line to each side, in powers of two.
+
+    Returns:
+        Characters such as `.....|.--*--....`.
+
+    """
+    line = ["."] * STRIP
+    line[STRIP // 2] = "|"
+    if ratio is None or interval is None:
+        return "".join(line)
+    low, middle, high = (_place(value, span) for value in (interval[0], ratio, interval[1]))
+    line[low : high + 1] = "-" * (high + 1 - low)
+    line[middle] = "*"
+    return "".join(line)
+
+
+def _place(value: float, span: float) -> int:
+    part = math.log2(value) / span if value > 0 else -1.0
+    return round((min(1.0, max(-1.0, part)) + 1) / 2 * (STRIP - 1))
+
+
+def fitted(fits: Sequence[Fit]) -> Sheet:
+    """Show fits: a row per piece.
+
+    Args:
+        fits: of sweeps.
+
+    Returns:
+        A table.
+
+    """
+    intervals = ("alpha", "95% CI", "beta", "95% CI of beta", "n_1/2", "worst error")
+    return Sheet(
+        title="t = alpha + size / beta",
+        columns=("metric", "sizes", "points", *intervals),
+        rows=tuple(_piece(fit, piece) for fit in fits for piece in fit.pieces),
+        notes=(LINE,),
+        left=("metric", "sizes"),
+    )
+
+
+def _piece(fit: Fit, piece: Piece) -> tuple[str, ...]:
+    return (
+        ", ".join(filter(None, [fit.metric, format_point(fit.params)])),
+        f"{format_size(piece.first)} .. {format_size(piece.last)}",
+        str(piece.points),
+        format_value(piece.alpha, "s"),
+        _interval(piece.alpha_ci, "s"),
+        format_value(piece.beta, "B/s"),
+        _interval(piece.beta_ci, "B/s"),
+        "none" if piece.half is None else format_value(piece.half, "B"),
+        f"{piece.worst:.1%}",
+    )
+
+
+def _interval(ends: tuple[float, float] | None, unit: str) -> str:
+    if ends is None:
+        return "none"
+    return " .. ".join(format_value(end, unit) for end in ends)
+
+
+def foretold(predictions: Sequence[Prediction]) -> Sheet:
+    """Show collective operations beside what point-to-point messages promise.
+
+    Args:
+        predictions: to show.
+
+    Returns:
+        A table.
+
+    """
+    return Sheet(
+        title="Collective operations, by the messages they are made of",
+        columns=(
+            "collective",
+            "ranks",
+            "size",
+            "algorithm",
+            "predicted",
+            "measured",
+            "measured / p.",
+        ),
+        rows=tuple(
+            (
+                p.collective,
+                str(p.ranks),
+                format_size(p.size),
+                p.algorithm,
+                format_value(p.predicted, "s"),
+                format_value(p.measured, "s"),
+                f"{p.ratio:.2f}",
+            )
+            for p in predictions
+        ),
+        notes=("Predicted: the fastest known algorithm, without arithmetic, on links of its own.",),
+        left=("collective", "algorithm"),
+    )
+
+
+def scaled(scaling: Scaling) -> Sheet:
+    """Show efficiencies, with their base.
+
+    Args:
+        scaling: of one work.
+
+    Returns:
+        A table.
+
+    """
+    bounded = any(row.most is not None for row in scaling.rows)
+    printed = any(row.printed is not None for row in scaling.rows)
+    columns = ("ranks", "rate", "speedup", "efficiency", "95% CI", "view")
+    base = f"{scaling.base} rank(s) at {format_value(scaling.base_rate, scaling.unit)}"
+    return Sheet(
+        title=f"{scaling.name}: efficiency over {base}",
+        columns=(
+            *columns,
+            *(("no overlap", "all overlap") if bounded else ()),
+            *(("printed",) if printed else ()),
+        ),
+        rows=tuple(_scaled(row, scaling.unit, bounded, printed) for row in scaling.rows),
+        notes=tuple(_doubtful(scaling)),
+        left=("view", "printed"),
+    )
+
+
+def _doubtful(scaling: Scaling) -> Iterator[str]:
+    for row in scaling.rows:
+        if not row.follows:
+            yield (
+                f"The printed {row.printed:.0%} of {row.ranks} ranks does not follow from its row: "
+                f"{row.efficiency:.1%}."
+            )
+        if row.least is not None and row.efficiency < row.least:
+            yield (
+                f"{row.ranks} ranks do worse than they would if nothing overlapped "
+                f"({row.least:.1%}): the exchange is slower than this link, or ranks wait for "
+                "something else."
+            )
+        if row.most is not None and row.efficiency > row.most * BELIEVABLE:
+            yield (
+                f"{row.ranks} ranks do better than possible ({row.most:.1%}): do not believe it, "
+                "or the batch, the exchange or the link is not what was said."
+            )
+
+
+def _scaled(row: Efficiency, unit: str, bounded: bool, printed: bool) -> tuple[str, ...]:  # noqa: FBT001
+    interval = "none"
+    if row.interval is not None:
+        interval = " .. ".join(f"{end:.1%}" for end in row.interval)
+    bounds = ("-" if part is None else f"{part:.1%}" for part in (row.least, row.most))
+    claim = "" if row.printed is None else f"{row.printed:.0%}"
+    return (
+        str(row.ranks),
+        format_value(row.rate, unit),
+        f"{row.speedup:.2f} x",
+        f"{row.efficiency:.1%}",
+        interval,
+        bar(row.efficiency),
+        *(tuple(bounds) if bounded else ()),
+        *((claim if row.follows else f"{claim} does not follow",) if printed else ()),
+    )
+
+
+def bar(part: float) -> str:
+    """Draw a part of one as a bar of ten characters.
+
+    Args:
+        part: to draw.
+
+    Returns:
+        Such as `########..`.
+
+    """
+    full = min(10, max(0, round(part * 10)))
+    return "#" * full + "." * (10 - full)

@@ -1,0 +1,60 @@
+"""Processes that are killed: launches and teardowns outside of the process that tests.
+
+They come from a server that has imported everything, so each begins at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+from typing import TYPE_CHECKING
+
+from cluster.clusters import attach, launch_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from multiprocessing.process import BaseProcess
+
+    from cluster.model import ClusterSpec
+
+WITHIN = 60.0  # seconds for a process to end
+
+_context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(["tests.dying", "cluster.providers.aws", "boto3"])
+
+
+@contextlib.contextmanager
+def begun(what: Callable[..., None], *args: object) -> Iterator[BaseProcess]:
+    """Let a process do something; it does not outlive the block."""
+    process = _context.Process(target=_in, args=(dict(os.environ), what, *args))
+    process.start()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.join()
+
+
+def status(what: Callable[..., None], *args: object) -> int | None:
+    """Let a process do something, and give its exit status; a signal's is negative."""
+    with begun(what, *args) as process:
+        process.join(WITHIN)
+        return process.exitcode
+
+
+def launch(spec: ClusterSpec) -> None:
+    """Launch a cluster."""
+    launch_spec(spec)
+
+
+def down(name: str) -> None:
+    """Take a cluster down."""
+    attach(name).down(reachable=False)
+
+
+def _in(environ: dict[str, str], what: Callable[..., None], *args: object) -> None:
+    os.environ.clear()
+    os.environ.update(environ)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what it says as it dies is nobody's business
+    what(*args)

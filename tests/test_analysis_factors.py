@@ -1,0 +1,102 @@
+"""What differs between runs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from cluster.analysis.factors import Factor, differing, factors
+from cluster.model import ClusterSpec, Facts, Interface, Link, Machine, Record
+
+FACTS = Facts(
+    host="h0",
+    home="/root",
+    user="root",
+    system="Debian",
+    kernel="6.1",
+    cpu="fast",
+    cores=8,
+    usable_cores=4,
+    cgroup_cpus=None,
+    cgroup_memory=None,
+    memory=2**34,
+    clock="tsc",
+    python="3.11",
+    mpi="5.0",
+    tmux="3.3",
+    libraries={"numpy": "2.0"},
+    variables={},
+    boot="b",
+    interfaces=(Interface(name="eth0", address="10.0.0.1", prefix=24, mtu=1500),),
+)
+RECORD = Record(
+    id="r",
+    benchmark="p2p",
+    status="done",
+    at=0.0,
+    spec=ClusterSpec(name="x", options={"rate": "1gbit"}),
+    params=msgspec.Raw(b'{"window": null, "sizes": [8, 64], "until_precise": false}'),
+    environment=(FACTS,),
+    variables={"OMPI_MCA_btl": "self", "OMP_NUM_THREADS": "1"},
+    software="1.0",
+)
+
+
+def changed(**fields: object) -> Record:
+    return msgspec.structs.replace(RECORD, **fields)
+
+
+def test_each_factor_has_one_name_at_every_level() -> None:
+    known = dict(factors(RECORD))
+
+    assert known["placement"] == "0"
+    assert known["options.rate"] == "1gbit"
+    assert known["sizes"] == "8,64"
+    assert known["window"] == "-"
+    assert known["mca:btl"] == "self"
+    assert known["env:OMP_NUM_THREADS"] == "1"
+    assert known["host.libraries.numpy"] == "2.0"
+    assert known["host.interfaces.mtu"] == "1500"
+
+
+def test_who_and_when_are_no_factors() -> None:
+    other = changed(
+        id="s",
+        at=9.0,
+        spec=ClusterSpec(name="y", options={"rate": "1gbit"}),
+        environment=(msgspec.structs.replace(FACTS, host="h9", boot="c"),),
+        command=("mpirun", "10.0.0.9"),
+        phases={"run": 3.0},
+    )
+
+    assert differing([RECORD], [other]) == ()
+
+
+def test_what_differs_is_named_with_both_values() -> None:
+    host = msgspec.structs.replace(FACTS, kernel="6.2")
+    other = changed(environment=(FACTS, host), variables={"OMPI_MCA_btl": "tcp"})
+
+    assert differing([RECORD], [other]) == (
+        Factor(name="mca:btl", base="self", other="tcp"),
+        Factor(name="env:OMP_NUM_THREADS", base="1", other="-"),
+        Factor(name="host.kernel", base="6.1", other="6.1 | 6.2"),
+    )
+
+
+def test_runs_of_one_group_may_differ_too() -> None:
+    both = [RECORD, changed(software="2.0")]
+
+    assert differing([RECORD], both) == (Factor(name="cluster", base="1.0", other="1.0 | 2.0"),)
+    assert differing(both, both) == ()
+
+
+def test_a_link_is_a_factor() -> None:
+    def on(rate: float) -> Record:
+        link = Link(rate=rate, source="test")
+        machine = Machine(  # noqa: S604 - no command
+            name="0.x", id="0", address="a", shell="local", folder="f", bin="b", link=link
+        )
+        return changed(machines=(machine,))
+
+    assert differing([on(1e9)], [on(2e9)]) == (
+        Factor(name="link.rate", base="1000000000.0", other="2000000000.0"),
+    )

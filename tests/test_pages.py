@@ -1,0 +1,177 @@
+"""Reports in a real browser: what they show, on a phone, without a network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from cluster import runs
+from cluster.model import ClusterSpec, Record
+from tests.browser import Browser
+from tests.conftest import command, runs_folder
+from tests.test_analysis_summarize import definition, measurement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+TIME = definition(metric="latency")
+RATE = definition(metric="bandwidth", unit="B/s")
+DEFINITIONS = {of.id: of for of in (TIME, RATE)}
+TRICKY = "<script>alert('1 & 2')</script> $x$"
+
+
+def saved(name: str, times: float = 1.0, at: float = 1e9, **fields: Any) -> Path:
+    """Write a run with two sweeps."""
+    folder = runs.create(runs_folder(), name, "test", at)
+    record = Record(
+        id=folder.name,
+        benchmark="test",
+        status=fields.pop("status", "done"),
+        at=at,
+        spec=ClusterSpec(name=name),
+        definitions=DEFINITIONS,
+        **fields,
+    )
+    runs.write(folder, record)
+    for size in (8 * 4**k for k in range(8)):
+        seconds = times * (1e-6 + size / 1e10)
+        values = tuple(seconds * (1 + 0.001 * k) for k in range(20))
+        runs.append(
+            folder,
+            [
+                msgspec.structs.replace(measurement(of, values, size=size), params={"size": size})
+                for of in (TIME, RATE)
+            ],
+        )
+    return folder
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    with Browser(tmp_path / "profile") as opened:
+        yield opened
+
+
+def test_a_report_of_one_run_on_a_phone(browser: Browser, home: Path) -> None:
+    folder = saved("one", notes=(TRICKY,))
+    page = home / "report.html"
+    command("report", "one", "-o", str(page))
+    browser.open(page)
+
+    assert browser.complaints == []
+    assert [url for url in browser.asked_for if not url.startswith(("file:", "data:"))] == []
+    assert len([url for url in browser.asked_for if url.startswith("file:")]) == 1
+    assert browser.ask("document.documentElement.scrollWidth") <= 390, "it scrolls sideways"
+    first = browser.ask("document.querySelector('.verdicts li').textContent")
+    assert first.startswith("latency 8 B: 1.0")
+    assert "no bound is known" in first
+    assert browser.ask("document.querySelector('.verdicts').getBoundingClientRect().top") < 200
+    assert browser.ask("document.querySelectorAll('figure svg').length") == 2
+    shown = browser.ask("document.body.innerText")
+    assert TRICKY in shown
+    assert "t = alpha + size / beta" in shown
+    assert "Environment and definitions" in shown
+    assert browser.ask("document.querySelectorAll('tbody tr').length") > 16
+    links = browser.ask("[...document.querySelectorAll('a')].map(a => a.href)")
+    assert f"{folder.as_uri()}/run.json" in links
+    assert f"{folder.as_uri()}/measurements.jsonl" in links
+
+
+def test_a_point_tells_its_values_when_it_is_pointed_at_or_touched(
+    browser: Browser, home: Path
+) -> None:
+    saved("one")
+    page = home / "report.html"
+    command("report", "one", "-o", str(page))
+    browser.open(page)
+    place = browser.ask("""(() => {
+      const mark = document.querySelector('g#s0-0 use');
+      mark.scrollIntoView({block: 'center'});
+      const r = mark.getBoundingClientRect();
+      return {x: r.x + r.width / 2, y: r.y + r.height / 2};
+    })()""")
+    text = "getComputedStyle(document.getElementById('tip')).display + ' ' + tip.textContent"
+
+    assert browser.ask(text).startswith("none")
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", **place)
+    told = browser.ask(text)
+    assert told.startswith("block one/")
+    assert "8 B, 1.0" in told
+    assert "95% CI" in told
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
+    browser.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[place])
+    assert browser.ask(text).startswith("block one/")
+    inside = browser.ask(
+        "(r => r.left >= 0 && r.right <= innerWidth && r.top >= 0)(tip.getBoundingClientRect())"
+    )
+    assert inside
+    assert browser.complaints == []
+
+
+def test_the_verdict_of_an_experiment_stands_first(browser: Browser, home: Path) -> None:
+    for number in range(5):
+        saved("ab", 1 + 0.001 * number, 1e9 + number, condition="links=1")
+        saved("ab", 2 + 0.001 * number, 1e9 + number, condition="links=4")
+    saved("ab", 1.0, 2e9, condition="links=1", status="failed", reason="A rank died.")
+    page = home / "report.html"
+    command("report", "ab", "-o", str(page))
+    browser.open(page)
+    lines = browser.ask("[...document.querySelectorAll('.verdicts li')].map(x => x.textContent)")
+
+    assert lines[0].endswith("is failed: A rank died.")
+    assert lines[1] == "links=4 against links=1: slower in all 16 cells"
+    assert browser.ask("document.querySelectorAll('figure svg').length") == 3
+    assert browser.ask("document.documentElement.scrollWidth") <= 390
+    assert browser.complaints == []
+
+
+def test_a_report_without_values_says_so(home: Path) -> None:
+    folder = runs.create(runs_folder(), "none", "test", 1e9)
+    spec = ClusterSpec(name="none")
+    runs.write(
+        folder,
+        Record(id="n", benchmark="test", status="failed", at=1e9, spec=spec, reason="No host."),
+    )
+    command("report", "none")
+    text = (home / "report.html").read_text()
+
+    assert "is failed: No host." in text
+    assert "http://" not in text.replace("http://www.w3.org/", "")
+
+
+def test_a_run_that_cannot_be_read_is_left_out_and_said(home: Path) -> None:
+    saved("some")
+    broken = saved("some", at=1e9 + 1)
+    (broken / runs.RECORD).write_text("{")
+    done = command("report", "some")
+
+    assert "Left out" in done.stderr
+    assert broken.name not in (home / "report.html").read_text()
+    assert "cannot be written" in command("report", "some", "-o", "no/where.html", status=2).stderr
+
+
+@pytest.mark.parametrize("kind", ["sweep", "distribution"])
+@pytest.mark.parametrize("form", ["svg", "png"])
+def test_pictures_of_a_run(home: Path, kind: str, form: str) -> None:
+    saved("one")
+    command("plot", "one", "--kind", kind, "-o", f"out.{form}")
+    image = (home / f"out.{form}").read_bytes()
+
+    assert (b"<svg" in image) if form == "svg" else image.startswith(b"\x89PNG")
+    if form == "svg":
+        assert b"latency" in image
+
+
+def test_pictures_of_several_runs(home: Path) -> None:
+    saved("ab", condition="x=1")
+    saved("ab", 2.0, 1e9 + 1, condition="x=2")
+    command("plot", "ab", "--kind", "comparison", "--metric", "latency")
+
+    assert "ratio of x=2 to x=1" in (home / "plot.svg").read_text()
+    assert "neither .svg nor .png" in command("plot", "ab", "-o", "a.pdf", status=2).stderr
+    assert "There is no gossip" in command("plot", "ab", "--metric", "gossip", status=2).stderr
+    refused = command("plot", "ab", "--kind", "scaling", status=2).stderr
+    assert "different numbers of ranks" in refused
