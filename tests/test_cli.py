@@ -311,7 +311,7 @@ def test_the_help_of_a_benchmark_fits_a_screen() -> None:
         ("cluster be", {"bench"}),
         ("cluster bench ", {"iperf", "p2p"}),
         ("cluster bench p2p --until", {"--until-precise"}),
-        ("cluster bench p2p --provider ", {"aws", "lab", "local", "ssh"}),
+        ("cluster bench p2p --provider ", {"aws", "gcp", "lab", "local", "ssh"}),
         ("cluster show --format ", {"terminal", "markdown", "csv", "json"}),
     ],
 )

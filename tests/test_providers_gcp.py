@@ -347,8 +347,10 @@ def test_names_that_google_would_not_take(gcp: Cloud) -> None:
 @pytest.mark.parametrize("status", [503, 0])
 @pytest.mark.parametrize("shortage_", ["error", "ghost", "vanish", "short"])
 def test_no_room_in_a_zone_leads_to_the_next_however_it_shows(
-    gcp: Cloud, shortage_: str, status: int
+    gcp: Cloud, monkeypatch: pytest.MonkeyPatch, shortage_: str, status: int
 ) -> None:
+    """It is found out at once, and not because something is not listed for long."""
+    monkeypatch.setenv("CLUSTER_LATE", "600")
     gcp.set(
         capacity={f"{ZONE} {INSTANCE}": 1},
         shortage=shortage_,
