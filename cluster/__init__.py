@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from cluster.version import __version__
 
 if TYPE_CHECKING:
-    from cluster.clusters import Cluster, Listener, attach, launch
+    from cluster.clusters import Cluster, Listener, attach
     from cluster.errors import (
         Capacity,
         ClusterError,
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Timeout,
         Unreachable,
     )
+    from cluster.launching import launch
     from cluster.model import ClusterSpec, Definition, Machine, Measurement, Record, Summary
     from cluster.runs import Run
 
@@ -58,7 +59,7 @@ __all__ = [
     "launch",
 ]
 
-_LAYERS = ("errors", "model", "runs", "clusters")  # the lighter first
+_LAYERS = ("errors", "model", "runs", "clusters", "launching")  # the lighter first
 
 
 def __getattr__(name: str) -> object:

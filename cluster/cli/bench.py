@@ -31,8 +31,9 @@ from cluster.cli.show import (
     show_run,
 )
 from cluster.cli.waiting import Waiting
-from cluster.clusters import TIMEOUT, Cluster, launch_spec, plan_spec
+from cluster.clusters import TIMEOUT, Cluster
 from cluster.errors import JobError, SpecError
+from cluster.launching import launch_spec, plan_spec
 from cluster.model import ClusterSpec, Plan, Value
 from cluster.runs import make_root
 from cluster.runs import root as runs_root

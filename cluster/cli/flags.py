@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from cluster import journal, plugins
-from cluster.clusters import default_hosts
 from cluster.errors import SpecError
+from cluster.launching import default_hosts
 from cluster.model import ClusterSpec
 from cluster.providers import Provider as ProviderPlugin
 from cluster.units import parse_seconds

@@ -13,10 +13,11 @@ from rich.console import Console
 from cluster.cli import flags
 from cluster.cli.show import print_json, show_plan, table
 from cluster.cli.waiting import Waiting
-from cluster.clusters import attach, launch_spec, plan_spec
+from cluster.clusters import attach
 from cluster.errors import ClusterError
 from cluster.fanout import results
 from cluster.hosts import Hosts
+from cluster.launching import launch_spec, plan_spec
 from cluster.model import Completed, Machine, Value
 
 commands = typer.Typer()

@@ -19,8 +19,8 @@ LAUNCHING = {  # the function that is about to be called
     "the processes are started": "cluster.providers.lab:_join",
     "the links are half made": "cluster.providers.lab:shape",
     "the links are made": "cluster.providers.lab:_write_network",
-    "the hosts are up": "cluster.clusters:journal.Created",
-    "the hosts are in the journal": "cluster.clusters:_connect",
+    "the hosts are up": "cluster.launching:journal.Created",
+    "the hosts are in the journal": "cluster.launching:_connect",
     "connecting": "cluster.connecting:_called",
 }
 RUNNING = {

@@ -17,7 +17,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from cluster import journal, plugins
-from cluster.clusters import launch_spec
+from cluster.launching import launch_spec
 from cluster.model import ClusterSpec
 from cluster.providers import Provider
 from tests.fakes.aws import Cloud, Settings
