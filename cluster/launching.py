@@ -1,0 +1,209 @@
+"""launch(): from what is asked to machines that answer, or to nothing at all."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from cluster import journal, plugins
+from cluster.benchmark import convert
+from cluster.clusters import Cluster, attach
+from cluster.errors import ClusterError, SpecError, Timeout, tail
+from cluster.fanout import connect_all
+from cluster.model import ClusterSpec, Plan, Tell, nothing
+from cluster.providers import Provider
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def launch(  # noqa: PLR0913 - one parameter per field
+    name: str,
+    *,
+    provider: str = "local",
+    hosts: int | None = None,
+    ranks_per_host: int = 1,
+    placement: bool = False,
+    instance: str | None = None,
+    zone: str | None = None,
+    image: str | None = None,
+    spot: bool = False,
+    accelerator: str | None = None,
+    ttl: float | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Cluster:
+    """Launch a cluster; it stays until `.down()`, or until the end of a `with` block.
+
+    A cluster of this name that costs nothing is replaced.
+
+    Args:
+        name: of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
+        provider: where the machines come from.
+        hosts: how many; as many as the provider thinks best if not given (`local`: two).
+        ranks_per_host: MPI processes on each.
+        placement: ask for machines close to one another (a placement group).
+        instance: the provider's machine type.
+        zone: the provider's zone.
+        image: what the machines start from; the provider's choice if not given.
+        spot: ask for spare machines, which may be taken away at any moment.
+        accelerator: a kind of accelerator and how many of them each machine has, such as `t4:1`.
+        ttl: seconds after which the machines end by themselves; the provider's choice if not given.
+        options: the provider's own options.
+
+    Returns:
+        The cluster.
+
+    Raises:
+        SpecError: it cannot be honoured; nothing was created.
+        ProvisionError: the machines could not be had; nothing is left.
+
+    """
+    given = dict(options or {})
+    return launch_spec(
+        ClusterSpec(
+            name=name,
+            provider=provider,
+            hosts=default_hosts(provider, given) if hosts is None else hosts,
+            ranks_per_host=ranks_per_host,
+            placement=placement,
+            instance=instance,
+            zone=zone,
+            image=image,
+            spot=spot,
+            accelerator=accelerator,
+            ttl=ttl,
+            options=given,
+        )
+    )
+
+
+def default_hosts(provider: str, options: Mapping[str, str]) -> int:
+    """Tell how many machines a provider would make if nobody says.
+
+    Args:
+        provider: its name.
+        options: its own options.
+
+    Returns:
+        How many.
+
+    Raises:
+        SpecError: there is no such provider, or an option is wrong.
+
+    """
+    chosen = plugins.load(Provider, provider)
+    convert(options, chosen.Options, f"option of the provider {provider!r}")
+    return chosen.default_hosts(dict(options))
+
+
+def launch_spec(
+    spec: ClusterSpec, tell: Tell = nothing, planned: tuple[Provider, Plan] | None = None
+) -> Cluster:
+    """Launch the cluster that a spec describes.
+
+    Args:
+        spec: what is asked.
+        tell: called with a machine and the state that it got to.
+        planned: what `plan_spec` gave, if it was asked before.
+
+    Returns:
+        The cluster.
+
+    Raises:
+        SpecError: it cannot be honoured; nothing was created.
+        ProvisionError: the machines could not be had; nothing is left.
+
+    """
+    began = time.monotonic()
+    provider, plan = planned or plan_spec(spec)
+    book = journal.of(spec.name)
+    resuming = False
+    if book.entries():
+        if book.is_launching():
+            raise book.busy()
+        known = attach(spec.name)
+        if known.can_serve(spec):
+            return known
+        resuming = provider.resumes and known.is_unfinished(spec)
+        if not resuming:
+            _replace(known)
+    intended = journal.Intended(
+        spec=spec, at=time.time(), costs=plan.costs, price=plan.price, ttl=plan.ttl
+    )
+    with book.launching(intended, resuming=resuming):
+        cluster = _make(spec, provider, plan, book, tell)
+    cluster.note_launch(time.monotonic() - began)
+    return cluster
+
+
+def _make(
+    spec: ClusterSpec, provider: Provider, plan: Plan, book: journal.Journal, tell: Tell
+) -> Cluster:
+    """Make the machines, and wait until they answer; if that fails, nothing is left."""
+    try:
+        with book.held():
+            machines = provider.create(spec, book, tell)
+            expires = time.time() + plan.ttl if plan.ttl else None
+            book.append(journal.Created(machines=machines, expires=expires))
+        cluster = Cluster(spec, book)
+        _connect(cluster, provider, tell)
+        book.append(journal.Launched())
+    except (ClusterError, ExceptionGroup, KeyboardInterrupt) as error:
+        with suppress(SpecError):  # another process may have taken it down already
+            failed = attach(spec.name)
+            failed.down(reachable=False)
+            _add_cost(error, failed)
+        raise
+    return cluster
+
+
+def _add_cost(error: BaseException, cluster: Cluster) -> None:
+    """Say what a launch cost that came to nothing."""
+    receipt = cluster.receipt()
+    if isinstance(error, ClusterError) and receipt and receipt.dollars is not None:
+        existed = f"{receipt.hosts} machine(s) existed for {receipt.seconds:.0f} s"
+        error.means = f"{error.means}\n{existed}: ${receipt.dollars:.2f}.".strip()
+
+
+def _connect(cluster: Cluster, provider: Provider, tell: Tell) -> None:
+    """Wait until every machine answers; of one that does not, show what it said."""
+    began = time.monotonic()
+    try:
+        connect_all(cluster.shells(), provider.ready_within, tell)
+        if provider.rotates_host_keys:
+            cluster.rotate_host_keys()
+        if cluster.costs:
+            cluster.note_connected(time.monotonic() - began)
+    except Timeout as error:
+        said = [provider.console(m) for m in cluster.machines if error.what.startswith(m.name)]
+        means = "\n".join([error.means, *(tail(text) for text in said if text)])
+        raise Timeout(error.what, means=means, remedy=error.remedy) from error
+
+
+def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:
+    """Ask a provider whether it can honour a spec, before anything exists.
+
+    Args:
+        spec: what is asked.
+
+    Returns:
+        The provider, and what it would do.
+
+    Raises:
+        SpecError: it cannot be honoured.
+
+    """
+    provider = plugins.load(Provider, spec.provider)
+    convert(spec.options, provider.Options, f"option of the provider {spec.provider!r}")
+    return provider, provider.plan(spec)
+
+
+def _replace(cluster: Cluster) -> None:
+    if cluster.costs:
+        raise SpecError(
+            f"There is a cluster {cluster.name!r} already, and it costs money.",
+            means="It is left as it is.",
+            remedy=f"Choose another --name, or take it down: cluster down {cluster.name}",
+        )
+    cluster.down(reason="It was replaced by a newer cluster of the same name.")
