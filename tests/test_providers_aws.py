@@ -380,7 +380,7 @@ def test_a_launch_that_fails_says_what_it_cost(aws: Cloud) -> None:
 
 def test_what_another_process_takes_down_has_a_receipt_from_its_start(aws: Cloud) -> None:
     """Its launch was killed as soon as Amazon had said that there are machines."""
-    aws.fail(Fault(action="DescribeInstances", kill="before", skip=1))
+    aws.fail(Fault(action="DescribeInstances", kill="before", skip=1, where={"DryRun": "None"}))
     command(*UP, status=-9)
     aws.mend()
     said = command("down", "c5").stdout
