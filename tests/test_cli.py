@@ -317,7 +317,10 @@ def test_shell_completion(words: str, suggestions: set[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["bench", "nothing"], "There is no benchmark 'nothing'.\nThere are: collectives, iperf, p2p"),
+        (
+            ["bench", "nothing"],
+            "There is no benchmark 'nothing'.\nThere are: collectives, iperf, p2p",
+        ),
         (["bench", "p2p", "--metrics", "speed"], "p2p has no metric 'speed'.\nThere are: oneway"),
         (["bench", "p2p", "--sizes", "64MiB:8"], "--sizes 8:64MiB"),
         (["bench", "p2p", "--sizes", "0"], "The size 0 is not between"),
