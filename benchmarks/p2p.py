@@ -126,7 +126,7 @@ class P2PParams(Repetitions, frozen=True, kw_only=True):
         sizes: Such as 8:64MiB (powers of two) or 8,65536.
         window: Messages in flight. [default: 64]
         pair: The two ranks that exchange messages.
-        kernel: What runs the timed loops: c, python, or auto: C where there is a compiler.
+        kernel: The timed loops: c, python, or auto.
 
     """
 

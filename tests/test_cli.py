@@ -309,7 +309,7 @@ def test_the_help_of_a_benchmark_fits_a_screen() -> None:
     ("words", "suggestions"),
     [
         ("cluster be", {"bench"}),
-        ("cluster bench ", {"iperf", "p2p"}),
+        ("cluster bench ", {"collectives", "iperf", "p2p"}),
         ("cluster bench p2p --until", {"--until-precise"}),
         ("cluster bench p2p --provider ", {"aws", "gcp", "lab", "local", "ssh"}),
         ("cluster show --format ", {"terminal", "markdown", "csv", "json"}),
@@ -331,7 +331,10 @@ def test_shell_completion(words: str, suggestions: set[str]) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["bench", "nothing"], "There is no benchmark 'nothing'.\nThere are: iperf, p2p"),
+        (
+            ["bench", "nothing"],
+            "There is no benchmark 'nothing'.\nThere are: collectives, iperf, p2p",
+        ),
         (["bench", "p2p", "--metrics", "speed"], "p2p has no metric 'speed'.\nThere are: oneway"),
         (["bench", "p2p", "--sizes", "64MiB:8"], "--sizes 8:64MiB"),
         (["bench", "p2p", "--sizes", "0"], "The size 0 is not between"),

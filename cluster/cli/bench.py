@@ -9,7 +9,7 @@ import inspect
 import re
 import sys
 from itertools import count
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
 
 import msgspec
 import typer
@@ -312,13 +312,15 @@ def _shared(name: str) -> dict[str, tuple[Any, object]]:
 
 
 def _flags(params: type[Value]) -> Iterator[inspect.Parameter]:
-    help_ = dict(ARGUMENT.findall(inspect.cleandoc(params.__doc__ or "")))
+    parents = reversed(params.__mro__)
+    docs = (inspect.cleandoc(parent.__doc__ or "") for parent in parents if parent is not object)
+    help_ = {name: text for doc in docs for name, text in ARGUMENT.findall(doc)}
     for field in msgspec.structs.fields(params):
         kind, default, shown = _flag_type(field.type, field.default)
         option = typer.Option(
             f"--{field.name.replace('_', '-')}",
             help=" ".join(help_.get(field.name, "").split()),
-            metavar=None if kind is bool else "N" if kind in (int, int | None) else "LIST",
+            metavar=_metavar(field.type),
             show_default=shown,
         )
         yield inspect.Parameter(
@@ -329,12 +331,23 @@ def _flags(params: type[Value]) -> Iterator[inspect.Parameter]:
         )
 
 
+def _metavar(kind: Any) -> str | None:  # noqa: ANN401 - an annotation
+    """Say in a word what a flag takes."""
+    if kind is bool:
+        return None
+    if get_origin(kind) is Literal:
+        return "WORD"
+    return "N" if kind in (int, int | None) else "LIST"
+
+
 def _flag_type(kind: Any, default: Any) -> tuple[Any, object, str | bool]:  # noqa: ANN401
     """Choose what typer checks; everything else is text, and is checked by the benchmark."""
     if kind is bool or kind is int:
         return kind, default, True
     if kind == (int | None):
         return kind, None, False
+    if get_origin(kind) is Literal:
+        return str, default, True
     if default is None:
         return str | None, None, False
     shown = f"{_typed(default[0])}:{_typed(default[-1])}" if kind is Sizes else _joined(default)
