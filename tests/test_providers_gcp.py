@@ -627,6 +627,21 @@ def test_a_cluster_is_seen_from_everywhere(gcp: Cloud) -> None:
     assert 0 < row["expires"] - time.time() < 600
 
 
+def test_what_a_launch_brought_is_in_the_journal(gcp: Cloud) -> None:
+    create(spec_of(hosts=3))
+
+    [answered] = [e for e in book_of(spec_of()).entries() if isinstance(e, journal.Answered)]
+    assert list(answered.ids) == instances(gcp)
+
+
+def test_a_teardown_that_is_refused_says_what_remains(gcp: Cloud) -> None:
+    gcp.fail(Fault(action=BULK, code="QUOTA_EXCEEDED", operation=True))
+    gcp.fail(Fault(action="firewalls.delete", code="forbidden"))
+
+    with pytest.raises(Denied, match=r"may still exist, and cost money.*cluster down c5"):
+        create(spec_of())
+
+
 def test_a_launch_that_came_to_nothing_is_begun_anew(gcp: Cloud) -> None:
     """Google would answer the same requests with what they did, which is not there any more."""
     gcp.fail(Fault(action=BULK, code="QUOTA_EXCEEDED", operation=True, times=1))

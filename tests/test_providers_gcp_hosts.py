@@ -46,7 +46,7 @@ def test_the_founding_command_on_google(gcp_hosts: Cloud) -> None:
     assert "cluster connect c5" in said
     assert "transferred 10 MB in" in said
     assert "of bound" in said
-    assert "Receipt: launch" in said
+    assert "Receipt: " in said
     assert "$2.76 an hour each, 2026-11-20" in said
     assert "c5 is down; 0 left (looked for instances" in said
     assert gcp_hosts.things() == before

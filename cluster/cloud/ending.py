@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from cluster.model import Resource
 
 WITHIN = 600.0  # seconds for everything to be gone
+REMAINS = (  # of what cluster
+    "What the launch had made may still exist, and cost money until its time to live is over; "
+    "try again: cluster down {}"
+)
 FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two looks
 
 

@@ -13,7 +13,7 @@ from cluster.cloud.failures import PASSING, UNLISTED, Failure, persist
 from cluster.cloud.marks import Mark  # noqa: TC001 - msgspec reads annotations
 from cluster.errors import ProvisionError, Timeout, tail
 from cluster.gcp.hostkeys import HostKeys
-from cluster.gcp.naming import Whose, described, label, read, request_id
+from cluster.gcp.naming import DIGITS, Whose, described, label, read, request_id
 from cluster.gcp.offer import GcpOptions, Offer, taken
 from cluster.gcp.request import alias, firewalls, machine, request
 from cluster.gcp.shapes import Firewall, Instance, Operation
@@ -253,7 +253,9 @@ class Making:
             if failure.kind not in PASSING:  # else nobody knows whether it was done
                 self._book.append(journal.Answered(token=token))
             raise
-        self._book.append(journal.Answered(token=token, ids=(done.name,)))
+        numbers = range(1, done.created + 1)
+        names = tuple(f"{label(self._mark)}-{number:0{DIGITS}}" for number in numbers)
+        self._book.append(journal.Answered(token=token, ids=names))
         self._book.append(journal.Timed(phase="create", seconds=time.monotonic() - began))
         self._check_all_made(zone, done)
         return self._wait(zone)

@@ -24,7 +24,7 @@ from cluster.aws.sweeping import (
     console,
     launch_filter,
 )
-from cluster.cloud.ending import late
+from cluster.cloud.ending import REMAINS, late
 from cluster.cloud.failures import Failure
 from cluster.cloud.keys import KNOWN
 from cluster.errors import ClusterError
@@ -37,10 +37,6 @@ if TYPE_CHECKING:
     from cluster.aws.api import Region
     from cluster.model import Tell
 
-REMAINS = (
-    "What the launch had made may still exist, and cost money until its time to live is over; "
-    "try again: cluster down {}"
-)
 T = TypeVar("T")
 
 

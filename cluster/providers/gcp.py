@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from cluster import journal
-from cluster.cloud.ending import late
+from cluster.cloud.ending import REMAINS, late
 from cluster.cloud.failures import Failure
 from cluster.errors import ClusterError
 from cluster.gcp import api
@@ -61,7 +61,8 @@ class Gcp(Provider):
                 return Making(project, spec, options, journal, intent, tell).make()
             except (Failure, ClusterError, KeyboardInterrupt):
                 forget(journal)
-                _end(project, journal, intent)
+                with _telling(REMAINS.format(spec.name)):
+                    _end(project, journal, intent)
                 raise
 
     def find(self, name: str) -> tuple[Resource, ...]:
