@@ -141,7 +141,7 @@ def _check_how(spec: ClusterSpec, how: How) -> None:
             )
 
 
-def _once(cluster: Cluster, benchmark: str, how: How, **more: object) -> None:
+def _once(cluster: Cluster, benchmark: str, how: How, /, **more: object) -> None:
     """Run it, and show what came out, also of a run that failed."""
     try:
         run = _bench(cluster, how)(benchmark, detach=how.detach, **more)
@@ -155,7 +155,7 @@ def _bench(cluster: Cluster, how: How) -> Callable[..., Run]:
     """Give a `Cluster.bench` that people can look at: from the second launch on, more briefly."""
     launches = count()
 
-    def bench(benchmark: str, **more: Any) -> Run:  # noqa: ANN401 - parameters have their own types
+    def bench(benchmark: str, /, **more: Any) -> Run:  # noqa: ANN401 - parameters have their own types
         with Live(stderr=how.json, brief=next(launches) > 0) as live:
             return cluster.bench(
                 benchmark, runs=how.runs, timeout=how.timeout, listener=live, **more
