@@ -18,7 +18,7 @@ from cluster.cloud.failures import Failure
 from cluster.model import ClusterSpec
 from cluster.providers import Provider
 from tests.conftest import COMMAND, ROOT, answer, command, launcher, run, runs_folder, until
-from tests.fakes.aws import Fault
+from tests.fakes.aws import Fault, Settings
 
 if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
@@ -203,6 +203,22 @@ def test_the_policy_lets_nobody_touch_what_is_not_theirs(
                 region.call(operation, **params)
             assert refused.value.kind == "denied", f"{operation} {thing}"
     assert aws.things() == everything
+
+
+def test_the_policy_is_enough_where_a_network_has_to_be_made(
+    aws: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aws.reset(Settings(default_vpc=()))
+    before = aws.things()
+    _become_newcomer(aws, monkeypatch)
+    provider = plugins.load(Provider, "aws")
+    provider.plan(SPEC)
+    book = journal.of("c5")
+    book.append(journal.Intended(spec=SPEC, at=time.time()))
+
+    assert len(provider.create(SPEC, book)) == 2
+    provider.destroy("c5")
+    assert aws.things() == before
 
 
 def _become_newcomer(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:

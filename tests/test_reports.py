@@ -248,6 +248,7 @@ def test_json() -> None:
             "share": None,
             "definition": "",
             "shape": None,
+            "limit": "",
         },
         {
             "metric": "bandwidth",
@@ -266,6 +267,7 @@ def test_json() -> None:
             "share": None,
             "definition": "",
             "shape": None,
+            "limit": "",
         },
     ]
 

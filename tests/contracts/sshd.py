@@ -79,10 +79,16 @@ class Sshd:
         return (self.folder / "log").read_text().count("Accepted publickey")
 
     def cut(self) -> None:
-        """Kill what serves the connections, so that they break in the middle."""
+        """Kill what serves the connections, so that they break in the middle.
+
+        For somebody else than root it is two processes, of which the second has the connection.
+        """
         assert self.process is not None
-        for child in children(self.process.pid):
-            os.kill(child, signal.SIGKILL)
+        serving = children(self.process.pid)
+        below = [process for child in serving for process in children(child)]
+        for process in [*serving, *filter(is_sshd, below)]:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
     def machine(self, **access: str | int) -> Machine:
         known: dict[str, str | int] = {
@@ -101,6 +107,14 @@ class Sshd:
             bin=str(Path(sys.executable).parent),
             access=Access(**{**known, **access}),  # type: ignore[arg-type]
         )
+
+
+def is_sshd(process: int) -> bool:
+    """Tell it from the commands that it runs."""
+    try:
+        return Path(f"/proc/{process}/comm").read_text().startswith("sshd")
+    except OSError:
+        return False
 
 
 def children(pid: int) -> list[int]:
