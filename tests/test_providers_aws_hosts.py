@@ -49,7 +49,7 @@ def test_the_founding_command(aws_hosts: Cloud) -> None:
     assert "cluster connect c5" in said
     assert "transferred 10 MB in" in said
     assert "of bound" in said
-    assert "Receipt: launch" in said
+    assert "Receipt: create" in said
     assert "c5 is down; 0 left (looked for instances" in said
     assert aws_hosts.things() == before
     assert answer("ls") == []
