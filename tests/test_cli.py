@@ -312,7 +312,7 @@ def test_the_help_of_a_benchmark_fits_a_screen() -> None:
         ("cluster bench ", {"collectives", "iperf", "p2p"}),
         ("cluster bench p2p --until", {"--until-precise"}),
         ("cluster bench p2p --provider ", {"aws", "gcp", "lab", "local", "ssh"}),
-        ("cluster show --format ", {"terminal", "markdown", "csv", "json"}),
+        ("cluster show --format ", {"terminal", "markdown", "csv", "html", "json"}),
     ],
 )
 def test_shell_completion(words: str, suggestions: set[str]) -> None:
