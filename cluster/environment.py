@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import tempfile
 import threading
@@ -136,7 +135,7 @@ class Common:
     def __init__(self, environment: Environment, names: Sequence[str]) -> None:
         """Begin with nothing downloaded."""
         self.environment = environment
-        self.token = secrets.token_hex(4)
+        self.token = os.urandom(4).hex()
         self.ended = {name: threading.Event() for name in names}
         self.own = wheels.own()
         self._lock = threading.Lock()
