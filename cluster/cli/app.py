@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="cluster",
-    help="Is the network between your machines as fast as it should be, and if not, why?\n\n"
+    help="\b\nIs the network between your machines as fast as it should be? If not, why?\n"
     "Example: cluster bench p2p --run-local",
     no_args_is_help=True,
     rich_markup_mode=None,
