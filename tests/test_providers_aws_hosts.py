@@ -61,6 +61,15 @@ def test_the_founding_command(aws_hosts: Cloud) -> None:
     assert run["machines"][0]["link"]["flow"] == 10e9 / 8
 
 
+def test_the_link_of_a_placement_group_is_read_as_what_it_carries(aws_hosts: Cloud) -> None:
+    """Hosts are shaped to what Amazon gives one connection there: no value is above its bound."""
+    aws_hosts.set(rate="10gbit")
+    said = launcher("--name=c5", "--placement=1", "--instance=c5.18xlarge", "--iters=20").stdout
+
+    assert "of bound" in said
+    assert "faster than possible" not in said
+
+
 def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(aws_hosts: Cloud) -> None:
     before = aws_hosts.things()
     command(*UP)
