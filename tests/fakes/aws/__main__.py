@@ -15,7 +15,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fakes.aws")
     parser.add_argument("--hosts", action="store_true", help="a real host behind each instance")
     parser.add_argument("--port", type=int, default=0, help="any that is free, if not given")
-    parser.add_argument("--rate", default="", help="of each host's link, such as 10gbit")
+    parser.add_argument("--rate", default="10gbit", help="of each host's link; as EC2 gives a flow")
     asked = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM):  # whoever started this may ignore one
         signal.signal(number, signal.default_int_handler)
