@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 MCA = "OMPI_MCA_"  # what Open MPI calls its parameters in the environment
 NONE = "-"  # the value of a factor that a run does not have
-WHOSE = {"host", "home", "user", "reached", "boot", "interfaces"}  # who a host is, not what it is
+# Who a host is, not what it is.
+WHOSE = {"host", "home", "user", "reached", "boot", "interfaces", "executable", "topology"}
 
 
 class Factor(Value, frozen=True, kw_only=True):
