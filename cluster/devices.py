@@ -381,7 +381,8 @@ def _on_gpu(comm: Comm) -> tuple[Memory | None, SpecError | None]:
         library = _library()
         there = library.count()
         if there < ranks:
-            raise gpus.without(platform.node(), there, ranks)
+            why = f"{library.module} sees none there; see whether the driver does: nvidia-smi"
+            raise gpus.without(platform.node(), there, ranks, why)
         gpus.check_mpi(platform.node(), gpus.mpi_flags())
         return Gpu(library(number)), None
     except SpecError as error:

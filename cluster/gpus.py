@@ -99,13 +99,19 @@ def check(facts: Facts, wanted: int) -> None:
     check_mpi(facts.host, facts.mpi_flags)
 
 
-def without(host: str, there: int, wanted: int) -> SpecError:
+def without(
+    host: str,
+    there: int,
+    wanted: int,
+    means: str = "Its driver does not know of any: nvidia-smi is not there, or names none.",
+) -> SpecError:
     """Make the error for a host that has too few GPUs.
 
     Args:
         host: its name.
         there: how many it has.
         wanted: how many it needs.
+        means: why we think that it has none.
 
     Returns:
         The error.
@@ -120,7 +126,7 @@ def without(host: str, there: int, wanted: int) -> SpecError:
         )
     return SpecError(
         f"{host} has no GPU.",
-        means="Its driver does not know of any: nvidia-smi is not there, or names none.",
+        means=means,
         remedy="Take machines that have some, such as --accelerator t4:1 on Google's cloud, or the "
         "processor's memory: --buffer cpu",
     )

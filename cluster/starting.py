@@ -122,7 +122,8 @@ def check_plan(chosen: Benchmark[Any], params: object, spec: ClusterSpec, plan: 
     """
     wanted = chosen.gpus(params, spec.ranks_per_host)
     if plan.gpus is not None and plan.gpus < wanted:
-        raise gpus.without("Each of these machines", plan.gpus, wanted)
+        why = "The provider says so; nothing was asked for."
+        raise gpus.without("Each of these machines", plan.gpus, wanted, why)
 
 
 def prepare(

@@ -95,9 +95,9 @@ def _flat(prefix: str, values: object, leave: Iterable[str] = ()) -> Iterator[tu
 
 
 def _text(value: object) -> str:
-    if value is None or value == []:
+    if value is None or value in ([], ()):
         return NONE
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ",".join(_text(part) for part in value)
     return str(int(value) if isinstance(value, bool) else value)
 
