@@ -19,7 +19,7 @@ from cluster.cli import bench, flags
 from cluster.cli.app import down
 from cluster.cli.hosts import up
 from cluster.cli.plot import plot
-from cluster.clusters import TIMEOUT, attach
+from cluster.clusters import attach
 from cluster.errors import ClusterError, SpecError
 from cluster.model import ClusterSpec, Value
 from cluster.trials import Trial
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 BENCHMARK, METRIC = "p2p", "oneway_bandwidth"  # what the receiver sees, as in the founding program
 PROVIDER = "gcp"
 FLOAT32 = 4  # bytes
+TIMEOUT = 3600.0  # seconds: a hundred of the largest vector take minutes
 LENGTHS = tuple(10**exponent for exponent in range(1, 10))  # of a vector
 HowMany = Annotated[int, typer.Option("--hosts", metavar="N", help="How many machines.")]
 Out = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help=".svg or .png")]
