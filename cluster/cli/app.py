@@ -19,6 +19,7 @@ from cluster.cli.compare import compare_
 from cluster.cli.fit import fit
 from cluster.cli.live import Live
 from cluster.cli.plot import plot
+from cluster.cli.profile import profile
 from cluster.cli.report import report_
 from cluster.cli.scaling import scaling
 from cluster.cli.show import (
@@ -72,6 +73,7 @@ app.command()(scaling)
 app.command()(plot)
 app.command("report")(report_)
 app.command("import")(importing.import_)
+app.command()(profile)
 
 
 class ClusterRow(Value, frozen=True, kw_only=True):
