@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cluster.analysis.bounds import BELIEVABLE
 from cluster.analysis.compare import headline
 from cluster.model import Value
-from cluster.units import format_bytes, format_point, format_size, format_value
+from cluster.units import format_point, format_size, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from cluster.analysis.compare import Cell, Comparison
     from cluster.analysis.fit import Fit, Piece
     from cluster.analysis.predict import Prediction
-    from cluster.analysis.profiles import Bin, JobProfile
     from cluster.analysis.scaling import Efficiency, Scaling
 
 STRIP = 21  # characters, one of them for "as fast as before"
@@ -25,7 +24,6 @@ LINE = (
     "the size at which half of beta is reached. A line holds for its sizes only; that of a rate is "
     "of the time per message."
 )
-MOST_RANKS = 32  # that a table shows
 WIDEST = 1.0  # of the strip to each side, in powers of two
 
 
@@ -283,123 +281,6 @@ def _scaled(row: Efficiency, unit: str, bounded: bool, printed: bool) -> tuple[s
         bar(row.efficiency),
         *(tuple(bounds) if bounded else ()),
         *((claim if row.follows else f"{claim} does not follow",) if printed else ()),
-    )
-
-
-def profiled(job: JobProfile) -> tuple[Sheet, ...]:
-    """Show the MPI profile of a job: what it means, then routines, sizes and ranks.
-
-    Args:
-        job: to show.
-
-    Returns:
-        Four tables; one that has nothing to show is left out.
-
-    """
-    tables = (_routines(job), _sizes(job), _ranks(job))
-    return (_meaning(job), *(table for table in tables if table.rows))
-
-
-def _meaning(job: JobProfile) -> Sheet:
-    of_job = ", ".join(filter(None, [f"job {job.job}", job.context]))
-    wrong = [check for check in job.checks if not check.agrees]
-    missing = job.size - len(job.ranks)
-    return Sheet(
-        title=f"{of_job}: {len(job.ranks)} of {job.size or '?'} rank(s) wrote a profile",
-        columns=("finding", "arithmetic"),
-        rows=tuple((finding.says, finding.how) for finding in job.findings),
-        notes=(
-            *(f"Its sums do not agree: {check.what}: {check.how}" for check in wrong),
-            f"{len(job.checks) - len(wrong)} of {len(job.checks)} sums were checked and agree",
-            *((f"the files of {missing} rank(s) are not here",) if missing > 0 else ()),
-        ),
-        left=("finding", "arithmetic"),
-    )
-
-
-def _routines(job: JobProfile) -> Sheet:
-    return Sheet(
-        title="Routines, of all ranks whose files are here",
-        columns=("routine", "calls", "bytes a call", "bytes", "time", "of MPI", "view", "most"),
-        rows=tuple(
-            (
-                total.name,
-                str(total.calls),
-                format_bytes(total.bytes / total.calls if total.calls else 0.0),
-                format_bytes(total.bytes),
-                f"{total.time:.3f} s",
-                f"{total.share:.1%}",
-                bar(total.share),
-                f"{total.most:.3f} s (rank {total.most_rank})",
-            )
-            for total in job.routines
-        ),
-        left=("routine", "view"),
-    )
-
-
-def _sizes(job: JobProfile) -> Sheet:
-    calls = {total.name: total.calls for total in job.routines}
-    times = {total.name: total.time for total in job.routines}
-    return Sheet(
-        title="Messages by size",
-        columns=(
-            "routine",
-            "size",
-            "calls",
-            "of calls",
-            "bytes",
-            "time",
-            "of time",
-            "view",
-            "a call",
-        ),
-        rows=tuple(
-            _size(row, calls.get(row.routine, 0), times.get(row.routine, 0.0)) for row in job.bins
-        ),
-        left=("routine", "view"),
-    )
-
-
-def _size(row: Bin, calls: int, time: float) -> tuple[str, ...]:
-    share = row.time / time if time else 0.0
-    return (
-        row.routine,
-        format_bytes(row.size),
-        str(row.calls),
-        f"{row.calls / calls:.1%}" if calls else "-",
-        format_bytes(row.bytes),
-        f"{row.time:.3f} s",
-        f"{share:.1%}",
-        bar(share),
-        format_value(row.time / row.calls, "s") if row.calls and row.time else "-",
-    )
-
-
-def _ranks(job: JobProfile) -> Sheet:
-    """Show each rank, or of many those with the most and the least time in MPI."""
-    shown = sorted(job.tasks, key=lambda task: -task.communication)
-    hidden = len(shown) - MOST_RANKS
-    if hidden > 0:
-        shown = [*shown[: MOST_RANKS // 2], *shown[-MOST_RANKS // 2 :]]
-    shares = [task.communication / task.elapsed if task.elapsed else 0.0 for task in shown]
-    return Sheet(
-        title="Ranks, by their time in MPI",
-        columns=("rank", "host", "in MPI", "elapsed", "share", "view", "memory"),
-        rows=tuple(
-            (
-                str(task.rank),
-                task.host or "-",
-                f"{task.communication:.2f} s",
-                f"{task.elapsed:.2f} s",
-                f"{share:.1%}",
-                bar(share),
-                format_bytes(task.memory) if task.memory else "-",
-            )
-            for task, share in zip(shown, shares, strict=True)
-        ),
-        notes=(f"{hidden} ranks between these are not shown",) if hidden > 0 else (),
-        left=("host", "view"),
     )
 
 

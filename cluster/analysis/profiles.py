@@ -1,6 +1,6 @@
 """From MPI profiles of single ranks to that of a job: totals, imbalance, checks, and what it means.
 
-A time in MPI is that of a transfer and of all waiting for other ranks; a profile cannot tell the two
+A time in MPI is that of a transfer and of all waiting for other ranks; a profile cannot tell them
 apart, but sizes can: what takes longer than larger messages do is no transfer.
 """
 

@@ -30,6 +30,7 @@ from cluster.cli.show import (
     show_run,
     table,
 )
+from cluster.cli.topology import topology
 from cluster.cloud.money import dollars
 from cluster.clusters import Cluster, Listener, attach
 from cluster.errors import ClusterError, JobError, ParseError, ShellError, SpecError
@@ -74,6 +75,7 @@ app.command()(plot)
 app.command("report")(report_)
 app.command("import")(importing.import_)
 app.command()(profile)
+app.command()(topology)
 
 
 class ClusterRow(Value, frozen=True, kw_only=True):

@@ -17,8 +17,8 @@ from cluster.cli.show import print_json
 from cluster.errors import ParseError, SpecError
 from cluster.foreign import Profile
 from cluster.importing import STDIN, read_log
+from cluster.logsheets import profiled
 from cluster.model import Value
-from cluster.sheets import profiled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
