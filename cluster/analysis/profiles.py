@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SMALL = 64.0  # bytes of a message that carries a decision, and no data
 LARGE = 65536.0  # bytes; a program that moves data by MPI has larger messages, or many
 TRICKLE = 1e6  # bytes per second in MPI: no network is as slow
+ENOUGH_CALLS = 100  # that no set-up of connections explains
 MOST_CALLS = 0.5  # of a routine's
 MUCH = 0.25  # of a time
 UNEVEN = 0.15  # of the elapsed time, between the most and the least time in MPI
@@ -419,10 +420,10 @@ def _negotiations(job: JobProfile) -> Iterator[Finding]:
     for routine in job.routines:
         rows = [row for row in job.bins if row.routine == routine.name]
         row = max(rows, key=lambda one: one.calls, default=None)
-        if row is None or row.size > SMALL or routine.share < MUCH or not routine.time:
+        if row is None or row.size > SMALL or row.calls < ENOUGH_CALLS or not routine.time:
             continue
         calls, time = row.calls / routine.calls, row.time / routine.time
-        if calls >= MOST_CALLS and time >= MUCH:
+        if routine.share >= MUCH and calls >= MOST_CALLS and time >= MUCH:
             yield Finding(
                 name="negotiation",
                 says=f"{round(row.size)}-byte {_word(routine.name)}, {calls:.0%} of calls, "

@@ -65,6 +65,7 @@ class How(Value, frozen=True, kw_only=True):
     launches: int = ENOUGH_LAUNCHES
     mca: list[str] | None = None
     env: list[str] | None = None
+    profile: str | None = None
 
     @property
     def variables(self) -> dict[str, str]:
@@ -113,7 +114,7 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
         if pair:
             _alternate(cluster, benchmark, pair, params, how)
         else:
-            _once(cluster, benchmark, how, variables=variables, **params)
+            once(cluster, benchmark, how, variables=variables, **params)
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted: the ranks are stopped.\n")
         raise
@@ -141,8 +142,20 @@ def _check_how(spec: ClusterSpec, how: How) -> None:
             )
 
 
-def _once(cluster: Cluster, benchmark: str, how: How, /, **more: object) -> None:
-    """Run it, and show what came out, also of a run that failed."""
+def once(cluster: Cluster, benchmark: str, how: How, /, **more: object) -> None:
+    """Run a benchmark on a cluster, and show what came out, also of a run that failed.
+
+    Args:
+        cluster: that runs it.
+        benchmark: its name.
+        how: what to do around it.
+        more: parameters of the benchmark, and variables.
+
+    Raises:
+        JobError: the job failed.
+        KeyboardInterrupt: the user interrupted.
+
+    """
     try:
         run = _bench(cluster, how)(benchmark, detach=how.detach, **more)
         show_run(run, as_json=how.json)
@@ -158,7 +171,12 @@ def _bench(cluster: Cluster, how: How) -> Callable[..., Run]:
     def bench(benchmark: str, /, **more: Any) -> Run:  # noqa: ANN401 - parameters have their own types
         with Live(stderr=how.json, brief=next(launches) > 0) as live:
             return cluster.bench(
-                benchmark, runs=how.runs, timeout=how.timeout, listener=live, **more
+                benchmark,
+                runs=how.runs,
+                timeout=how.timeout,
+                listener=live,
+                profile=how.profile,
+                **more,
             )
 
     return bench
@@ -305,6 +323,7 @@ def _shared(name: str) -> dict[str, tuple[Any, object]]:
         "launches": (flags.Launches, ENOUGH_LAUNCHES),
         "mca": (flags.Mca, None),
         "env": (flags.Env, None),
+        "profile": (flags.Profile, None),
         "plan": (flags.PlanOnly, False),
         "runs": (flags.Runs, None),
         "json": (flags.Json, False),

@@ -19,12 +19,11 @@ from cluster.foreign import Profile
 from cluster.importing import STDIN, read_log
 from cluster.logsheets import profiled
 from cluster.model import Value
+from cluster.profiling import FILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-PREFIX = "mpi_profile"
-FILES = f"{PREFIX}.*"
 FORMAT = "mpitrace"
 _TIME = re.compile(r"\.\d{10}$")  # MMDDhhmmss
 
@@ -104,4 +103,4 @@ def _profiles(file: str, details: Iterable[object]) -> Iterator[Source]:
 
 def _job(name: str, rank: int) -> str:
     """Read the job in a file's name: mpi_profile.JOB[.TIME].RANK."""
-    return _TIME.sub("", name.removesuffix(f".{rank}").removeprefix(f"{PREFIX}."))
+    return _TIME.sub("", name.removesuffix(f".{rank}").removeprefix(FILES.removesuffix("*")))

@@ -13,9 +13,10 @@ from rich.table import Table
 from cluster import plugins
 from cluster.analysis.bounds import doubts
 from cluster.model import Plan, Status, Summary, Value
+from cluster.profiling import FILES as PROFILES
 from cluster.reports import Report
 from cluster.reports.terminal import plain_text
-from cluster.runs import read
+from cluster.runs import RAW, read
 from cluster.units import format_seconds
 
 if TYPE_CHECKING:
@@ -84,6 +85,10 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
     if report == "terminal":
         reason = f": {run.record.reason}" if run.record.reason else ""
         sys.stdout.write(f"Run folder: {shortened(run.folder)} ({run.status}{reason})\n")
+        profiles = len(list((run.folder / RAW).glob(PROFILES)))
+        if profiles:
+            which = "/".join(run.folder.parts[-2:])
+            sys.stdout.write(f"MPI profiles: {profiles}; show them: cluster profile {which}\n")
 
 
 def _notes(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
