@@ -88,14 +88,17 @@ def spelled_out(argv: Sequence[str]) -> list[str]:
     """Give each flag its one spelling, and a bare one the value it stands for.
 
     Args:
-        argv: the arguments, such as `--num-iters=5 --placement`.
+        argv: the arguments, such as `--num-iters=5 --placement`; what is behind `--` is
+            somebody else's.
 
     Returns:
         The same in our spelling: `--iterations=5 --placement=1`.
 
     """
-    following = [*argv[1:], ""]
-    return [_spelled_out(word, after) for word, after in zip(argv, following, strict=False)]
+    ours = list(argv).index("--") if "--" in argv else len(argv)
+    following = [*argv[1:ours], ""]
+    spelled = [_spelled_out(word, after) for word, after in zip(argv, following, strict=False)]
+    return [*spelled[:ours], *argv[ours:]]
 
 
 def _spelled_out(word: str, after: str) -> str:

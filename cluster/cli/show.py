@@ -14,6 +14,7 @@ from cluster import plugins
 from cluster.analysis.bounds import doubts
 from cluster.model import Plan, Status, Summary, Value
 from cluster.profiling import FILES as PROFILES
+from cluster.profiling import PRELOAD
 from cluster.reports import Report
 from cluster.reports.terminal import plain_text
 from cluster.runs import RAW, read
@@ -85,10 +86,17 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
     if report == "terminal":
         reason = f": {run.record.reason}" if run.record.reason else ""
         sys.stdout.write(f"Run folder: {shortened(run.folder)} ({run.status}{reason})\n")
-        profiles = len(list((run.folder / RAW).glob(PROFILES)))
-        if profiles:
-            which = "/".join(run.folder.parts[-2:])
-            sys.stdout.write(f"MPI profiles: {profiles}; show them: cluster profile {which}\n")
+        _show_profiles(run)
+
+
+def _show_profiles(run: Run) -> None:
+    """Say where MPI profiles are, or that those that were asked for are not there."""
+    profiles = len(list((run.folder / RAW).glob(PROFILES)))
+    if profiles:
+        which = "/".join(run.folder.parts[-2:])
+        sys.stdout.write(f"MPI profiles: {profiles}; show them: cluster profile {which}\n")
+    elif PRELOAD in run.record.variables:
+        sys.stdout.write("No MPI profile was written: no rank came to MPI_Finalize.\n")
 
 
 def _notes(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
