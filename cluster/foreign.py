@@ -30,7 +30,8 @@ class Device(Value, frozen=True, kw_only=True):
     @property
     def is_gpu(self) -> bool:
         """Whether it is a GPU and no NIC."""
-        return self.name.startswith("GPU")
+        number = self.name.removeprefix("GPU")
+        return number != self.name and number.isascii() and number.isdigit()
 
 
 class Topology(Value, frozen=True, kw_only=True, tag="topology"):

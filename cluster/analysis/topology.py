@@ -13,6 +13,7 @@ from itertools import combinations
 from statistics import median
 from typing import TYPE_CHECKING
 
+from cluster.foreign import Device
 from cluster.model import Value
 from cluster.units import format_value
 
@@ -265,7 +266,7 @@ def _access(access: PeerAccess) -> dict[tuple[int, int], str]:
 
 def _rows(access: PeerAccess) -> Iterator[tuple[str, tuple[str, ...]]]:
     for name, row in zip(access.devices, access.status, strict=True):
-        if name.startswith("GPU") and name[3:].isdigit():
+        if Device(name=name, paths=row).is_gpu:
             yield name, row
 
 
