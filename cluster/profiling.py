@@ -27,6 +27,7 @@ MOST_FILES = 64  # ranks that all write a file; of more, four do
 WITHIN = 120.0  # seconds for a compiler
 NEEDS = "Install a C compiler there: sudo apt-get install gcc libc6-dev"
 FILES = "mpi_profile.*"
+SEPARATORS = " :\t\n"  # in LD_PRELOAD; nothing quotes them (ld.so(8))
 
 
 class Place(Value, frozen=True, kw_only=True):
@@ -87,6 +88,13 @@ def variables(
 
     """
     path = _own(shells, places) if library == OWN else _given(shells, library)
+    if any(mark in path for mark in SEPARATORS):
+        raise SpecError(
+            f"{path} cannot be loaded into the ranks.",
+            means="The dynamic linker takes a space or a colon for the end of a path.",
+            remedy="Use a path without: --profile=/tmp/libmpitrace.so, or for our own library "
+            "another folder: export CLUSTER_STATE=/tmp/cluster",
+        )
     before = others.get(PRELOAD, "")
     every = {"SAVE_ALL_TASKS": "yes"} if ranks <= MOST_FILES else {}
     return {**every, **others, PRELOAD: f"{path}:{before}" if before else path}

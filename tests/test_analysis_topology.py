@@ -86,7 +86,8 @@ def test_a_dgx1_comes_apart_into_what_belongs_together() -> None:
         (3, ("mlx5_1",), "PIX"),
         (6, ("mlx5_3",), "PIX"),
     ]
-    assert made.misfits == made.notes == ()
+    assert made.misfits == ()
+    assert made.notes == ()
 
 
 def test_nics_are_called_by_their_legend() -> None:

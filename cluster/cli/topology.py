@@ -93,8 +93,8 @@ def topology(
     if json:
         print_json(shown)
         return
-    for one in shown:
-        sys.stdout.write(_text(one))
+    for alike in _alike(shown):
+        sys.stdout.write(_text(alike))
 
 
 def _asked(name: str) -> Iterator[tuple[str, Topology]]:
@@ -159,8 +159,22 @@ def _joined(results: Sequence[Parsed], hosts: Sequence[tuple[str, Topology]]) ->
     return shown
 
 
-def _text(one: HostTopology) -> str:
-    title = f"{one.host}\n" if one.host else ""
+def _alike(hosts: Sequence[HostTopology]) -> list[list[HostTopology]]:
+    """Put hosts together that have the same devices, joined alike."""
+    groups: list[list[HostTopology]] = []
+    for host in hosts:
+        same = (group for group in groups if host.host and group[0].topology == host.topology)
+        found = next(same, None)
+        if found is None:
+            groups.append([host])
+        else:
+            found.append(host)
+    return groups
+
+
+def _text(alike: Sequence[HostTopology]) -> str:
+    one = alike[0]
+    title = ", ".join(host.host for host in alike) + "\n" if one.host else ""
     parts = [_matrix(one.topology)] if one.topology else []
     parts += [sheet_text(sheet) for sheet in connected(one.joined, one.transports)]
     return title + "\n".join(parts)

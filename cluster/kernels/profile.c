@@ -41,7 +41,7 @@
 enum { ROUTINES(AS_NUMBER) COUNT };
 static const char *const names[] = {ROUTINES(AS_NAME)};
 
-enum { BINS = 64 }; /* bin k holds sizes above 2^(k-1), up to 2^k bytes */
+enum { BINS = 65 }; /* bin 0 holds no bytes, bin k + 1 more than 2^(k-1), up to 2^k of them */
 
 struct sum {
     int64_t calls, bytes, time; /* in ticks */
@@ -85,6 +85,13 @@ static void add(struct sum *sum, int64_t bytes, int64_t time)
     sum->time += time;
 }
 
+static int bin(int64_t bytes)
+{
+    if (bytes <= 1)
+        return (int)bytes;
+    return 65 - __builtin_clzll((uint64_t)bytes - 1);
+}
+
 static void record(int which, int64_t start, int64_t end, int64_t bytes)
 {
     struct routine *routine = &routines[which];
@@ -93,9 +100,7 @@ static void record(int which, int64_t start, int64_t end, int64_t bytes)
     while (threaded && __atomic_test_and_set(&lock, __ATOMIC_ACQUIRE))
         sched_yield();
     add(&routine->all, bytes, end - start);
-    if (bytes > 0)
-        add(&routine->bins[bytes == 1 ? 0 : 64 - __builtin_clzll((uint64_t)bytes - 1)], bytes,
-            end - start);
+    add(&routine->bins[bin(bytes)], bytes, end - start);
     if (threaded)
         __atomic_clear(&lock, __ATOMIC_RELEASE);
 }
