@@ -7,10 +7,11 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
+from typer.core import TyperGroup
 
 from cluster import journal, plugins, runs
 from cluster.cli import doctor, flags, gc, hosts, importing, lab
@@ -44,8 +45,22 @@ from cluster.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+
+class _Commands(TyperGroup):
+    """All commands on one screen: what concerns shells is in the README."""
+
+    def get_params(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's own types
+        """Leave the options for completion out of the help."""
+        params = super().get_params(ctx)
+        for param in params:
+            if "completion" in str(param.name):
+                param.hidden = True  # type: ignore[attr-defined]
+        return params
+
+
 app = typer.Typer(
     name="cluster",
+    cls=_Commands,
     help="\b\nIs the network between your machines as fast as it should be? If not, why?\n"
     "Example: cluster bench p2p --run-local",
     no_args_is_help=True,

@@ -225,7 +225,7 @@ def run(
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
-    """Run a command on all hosts at once; --profile is for an MPI program.
+    """Run a command on all hosts at once; --mpi: on ranks.
 
     Example: cluster run mine -- uname -a
     """

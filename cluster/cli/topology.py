@@ -77,7 +77,7 @@ def topology(
     ] = None,
     json: flags.Json = False,
 ) -> None:
-    """Say which GPUs belong together, and which do not do what their links promise.
+    """Say which GPUs belong together, and which are too slow.
 
     Example: cluster topology topo.txt nccl.log p2p.txt
     """
