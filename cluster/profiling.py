@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from cluster.containers import PROGRAM as IN_IMAGE
 from cluster.errors import SpecError
 from cluster.fanout import on_each
-from cluster.kernels import FOLDER
 from cluster.model import Value
 
 if TYPE_CHECKING:
@@ -55,6 +54,8 @@ def places(machines: tuple[Machine, ...], facts: tuple[Facts, ...], image: str) 
         A place per machine, by its name.
 
     """
+    from cluster.kernels import FOLDER  # noqa: PLC0415 - brings ctypes, which takes a while
+
     found = {}
     for machine, fact in zip(machines, facts, strict=False):
         bin_ = posixpath.join(fact.home, machine.bin)

@@ -1,4 +1,7 @@
-"""`cluster profile`: what ranks spent in MPI, and what that means."""
+"""`cluster profile`: what ranks spent in MPI, and what that means.
+
+The analysis is imported when it is asked for: `cluster --help` does without.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cluster import runs
-from cluster.analysis.profiles import JobProfile, Source, jobs
 from cluster.cli import flags
 from cluster.cli.compare import show_sheets
 from cluster.cli.show import print_json
 from cluster.errors import ParseError, SpecError
-from cluster.foreign import Profile
 from cluster.importing import STDIN, read_log
-from cluster.logsheets import profiled
 from cluster.model import Value
 from cluster.profiling import FILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+
+    from cluster.analysis.profiles import JobProfile, Source
 
 FORMAT = "mpitrace"
 _TIME = re.compile(r"\.\d{10}$")  # MMDDhhmmss
@@ -50,6 +52,9 @@ def profile(
 
     Example: cluster profile mpi_profile.*
     """
+    from cluster.analysis.profiles import jobs  # noqa: PLC0415
+    from cluster.logsheets import profiled  # noqa: PLC0415
+
     unread: list[str] = []
     files = [file for name in named for file in _files(name, root)]
     found = jobs(_sources(files, unread))
@@ -96,6 +101,9 @@ def _sources(files: Sequence[str], unread: list[str]) -> Iterator[Source]:
 
 
 def _profiles(file: str, details: Iterable[object]) -> Iterator[Source]:
+    from cluster.analysis.profiles import Source  # noqa: PLC0415
+    from cluster.foreign import Profile  # noqa: PLC0415
+
     for detail in details:
         if isinstance(detail, Profile):
             yield Source(job=_job(Path(file).name, detail.rank), profile=detail)

@@ -1,4 +1,7 @@
-"""`cluster topology`: how GPUs and NICs are joined, what NCCL chose, and whether rates fit."""
+"""`cluster topology`: how GPUs and NICs are joined, what NCCL chose, and whether rates fit.
+
+The analysis is imported when it is asked for: `cluster --help` does without.
+"""
 
 from __future__ import annotations
 
@@ -14,21 +17,20 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster import reading
-from cluster.analysis.topology import Joined, joined, nvlinks
-from cluster.analysis.transports import Transports, transports
 from cluster.cli import flags
 from cluster.cli.show import print_json
 from cluster.clusters import attach
 from cluster.errors import ClusterError, ParseError, ShellError, SpecError
 from cluster.foreign import PeerAccess, Topology
 from cluster.importing import read_log
-from cluster.logsheets import connected
 from cluster.model import Value
 from cluster.reports.terminal import WIDE, sheet_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cluster.analysis.topology import Joined
+    from cluster.analysis.transports import Transports
     from cluster.foreign import Parsed
     from cluster.model import Completed
 
@@ -137,6 +139,9 @@ def _answer(host: str, end: Completed | ClusterError) -> Topology:
 
 def _joined(results: Sequence[Parsed], hosts: Sequence[tuple[str, Topology]]) -> list[HostTopology]:
     """Join each matrix with all that was measured and logged."""
+    from cluster.analysis.topology import joined  # noqa: PLC0415
+    from cluster.analysis.transports import transports  # noqa: PLC0415
+
     measured = [m for result in results for m in result.measurements]
     details = [result.detail for result in results]
     access = next((one for one in details if isinstance(one, PeerAccess)), None)
@@ -173,6 +178,8 @@ def _alike(hosts: Sequence[HostTopology]) -> list[list[HostTopology]]:
 
 
 def _text(alike: Sequence[HostTopology]) -> str:
+    from cluster.logsheets import connected  # noqa: PLC0415
+
     one = alike[0]
     title = ", ".join(host.host for host in alike) + "\n" if one.host else ""
     parts = [_matrix(one.topology)] if one.topology else []
@@ -202,4 +209,4 @@ def _matrix(found: Topology) -> str:
 
 
 def _style(path: str) -> str:
-    return NVLINK if nvlinks(path) else COLOURS.get(path, "")
+    return NVLINK if path.startswith("NV") else COLOURS.get(path, "")
