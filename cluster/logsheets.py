@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cluster.analysis.transports import Carrier, Transports
 
 MOST_RANKS = 32  # that a table shows
+MOST_PAIRS = 12  # that are named at once
 
 
 def profiled(job: JobProfile) -> tuple[Sheet, ...]:
@@ -155,15 +156,13 @@ def connected(joined: Joined, carried: Transports) -> Iterator[Sheet]:
 def _best(joined: Joined) -> Sheet:
     """Say which GPUs to take, and which not."""
     ends = (("best for two ranks", joined.best), ("worst for two ranks", joined.worst))
+    if len(joined.best) == len(joined.pairs):
+        ends = (("all pairs are alike", joined.best), ("", ()))
     together = [
         ("joined by " + group.path, "  ".join(",".join(map(str, one)) for one in group.sets))
         for group in joined.groups
     ]
-    rows = [
-        (what, f"{', '.join(pair.name for pair in pairs)}: {_paths(pairs)}")
-        for what, pairs in ends
-        if pairs
-    ]
+    rows = [(what, f"{_names(pairs)}: {_paths(pairs)}") for what, pairs in ends if pairs]
     return Sheet(
         title="Which GPUs belong together",
         columns=("what", "GPUs"),
@@ -174,6 +173,12 @@ def _best(joined: Joined) -> Sheet:
         ),
         left=("what", "GPUs"),
     )
+
+
+def _names(pairs: tuple[Pair, ...]) -> str:
+    more = len(pairs) - MOST_PAIRS
+    names = [pair.name for pair in pairs[:MOST_PAIRS]]
+    return ", ".join([*names, *([f"and {more} more"] if more > 0 else [])])
 
 
 def _paths(pairs: tuple[Pair, ...]) -> str:

@@ -11,6 +11,7 @@ from cluster.analysis.topology import Joined, joined, speed
 from cluster.analysis.transports import Transports, transports
 from cluster.errors import ParseError
 from cluster.foreign import Device, Parsed, PeerAccess, Topology
+from cluster.logsheets import connected
 from cluster.reading import read
 
 LOGS = Path(__file__).parent / "logs"
@@ -88,6 +89,16 @@ def test_a_dgx1_comes_apart_into_what_belongs_together() -> None:
     ]
     assert made.misfits == ()
     assert made.notes == ()
+
+
+def test_where_all_pairs_are_alike_it_is_said() -> None:
+    text = "\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n"
+    made, carried = seen(text)
+    first = next(connected(made, carried))
+
+    assert first.rows == (("all pairs are alike", "GPU0-GPU1: NV18"), ("joined by NV18", "0,1"))
+    shown = [sheet.title for sheet in connected(*seen("NCCL version 2.20.5+cuda12.4\n"))]
+    assert shown == ["What NCCL chose"]
 
 
 def test_nics_are_called_by_their_legend() -> None:
@@ -246,6 +257,23 @@ def test_a_figure_of_other_work_is_not_comparable() -> None:
     assert "not comparable: 166697 images/s" in carried.findings[0]
     _, alike = seen(table.replace("~104000", "~104000 (batch-size=8192)"))
     assert alike.findings == ()
+
+
+def test_nvbandwidth_measures_pairs_too() -> None:
+    made, _ = seen((LOGS / "nvbandwidth.text.txt").read_text())
+
+    assert all(pair.copies.rate for pair in made.pairs)
+    text = (
+        "nvbandwidth Version: v0.8\nRunning device_to_device_memcpy_read_ce.\n"
+        "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n"
+        "           0         1         2\n 0       N/A    276.07    276.30\n"
+        " 1    275.76       N/A    140.00\n 2    276.10    275.00       N/A\n\n"
+        "SUM device_to_device_memcpy_read_ce 1500.00\n"
+    )
+    lines = ["\tGPU0\tGPU1\tGPU2", "GPU0\t X \tNV12\tNV12", "GPU1\tNV12\t X \tNV12"]
+    made, _ = seen("\n".join([*lines, "GPU2\tNV12\tNV12\t X ", ""]), text)
+    (one,) = made.misfits
+    assert (one.gpus, one.rate) == ((1, 2), 140e9)
 
 
 def test_a_large_matrix_costs_little() -> None:

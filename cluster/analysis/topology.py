@@ -277,8 +277,7 @@ def _copies(measurements: Iterable[Measurement]) -> dict[tuple[int, int], Copies
         row, column = m.params.get("row"), m.params.get("column")
         if not isinstance(row, int) or not isinstance(column, int) or row == column:
             continue
-        kind = f"{m.metric} {m.params.get('p2p', 'on')}"
-        found[min(row, column), max(row, column)][kind] += m.values
+        found[min(row, column), max(row, column)][_measured(m)] += m.values
     one_way = any("p2p_bandwidth on" in kinds for kinds in found.values())
     rate, ways = ("p2p_bandwidth", 1) if one_way else ("p2p_bidirectional", 2)
     return {
@@ -290,7 +289,16 @@ def _copies(measurements: Iterable[Measurement]) -> dict[tuple[int, int], Copies
             ways=ways,
         )
         for gpus, kinds in sorted(found.items())
+        if set(kinds) != {"other"}
     }
+
+
+def _measured(m: Measurement) -> str:
+    """Say what a measurement of a pair is; nvbandwidth copies between GPUs as the older test."""
+    if m.metric == "copy_bandwidth":
+        is_pair = str(m.params.get("test", "")).startswith("device_to_device_memcpy")
+        return "p2p_bandwidth on" if is_pair else "other"
+    return f"{m.metric} {m.params.get('p2p', 'on')}"
 
 
 def _inferred(copies: Mapping[tuple[int, int], Copies]) -> dict[tuple[int, int], str]:

@@ -97,6 +97,8 @@ class Experiment(Value, frozen=True, kw_only=True):
     @property
     def how(self) -> str:
         """What carried its data, and by which settings."""
+        if not self.carriers:
+            return "nothing that the log names"
         kinds = dict.fromkeys(via for carrier in self.carriers for via in carrier.via)
         given = ", ".join(f"{one.name}={one.value}" for one in self.settings)
         return f"{', '.join(kinds)}, {self.channels} channel(s)" + (f", {given}" if given else "")
