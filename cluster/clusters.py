@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from cluster import gpus, hostkeys, journal, mesh, plugins, runs
+from cluster import gpus, hostkeys, journal, mesh, plugins, profiling, runs
 from cluster.cloud.keys import KNOWN
 from cluster.cloud.money import dollars
 from cluster.environment import check_tools, examine, install
@@ -432,6 +432,7 @@ class Cluster(Hosts):
         listener: Listener | None = None,
         variables: Mapping[str, str] | None = None,
         condition: str = "",
+        profile: str | None = None,
         **params: object,
     ) -> Run:
         """Run a benchmark and bring its results home.
@@ -444,6 +445,8 @@ class Cluster(Hosts):
             listener: hears how it goes.
             variables: for the environment of every rank.
             condition: a name for what is special about it, to compare by.
+            profile: `own` takes MPI profiles of all ranks, and the path of a libmpitrace on the
+                hosts does so by that; they are in the run's `raw` folder.
             params: of the benchmark.
 
         Returns:
@@ -461,8 +464,8 @@ class Cluster(Hosts):
         self.install(chosen.programs, heard.preparing)
         self._examine(chosen.programs, chosen.gpus(checked, self.spec.ranks_per_host))
         self._join()
+        how = self._condition(condition, variables or {}, profile)
         self._end_previous()
-        how = Condition(name=condition, variables=dict(variables or {}))
         ready = prepare(self, chosen, checked, runs_root(runs), timeout, how)
         job = self._job(ready.job)
         ending = Ending(status="interrupted", reason="Ctrl-C was pressed.")
@@ -477,6 +480,15 @@ class Cluster(Hosts):
             with _ignoring_interrupts():
                 self._close(job, ending, stop=True)
             raise
+
+    def _condition(self, name: str, variables: Mapping[str, str], profile: str | None) -> Condition:
+        """Say what is special about a run; a profiler is made ready for it."""
+        if profile is None:
+            return Condition(name=name, variables=dict(variables))
+        places = profiling.places(self.machines, self.facts, self.image)
+        ranks = self.layout.size
+        told = profiling.variables(self.shells(), places, profile, ranks, variables)
+        return Condition(name=name, variables=told, notes=(profiling.note(profile),))
 
     def wait(self, listener: Listener | None = None) -> int:
         """Wait for the newest job, which any process may have started.

@@ -84,14 +84,38 @@ def import_logs(
     return imported
 
 
+def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> Reading:
+    """Read a log, and keep nothing of it.
+
+    Args:
+        file: its path; `-` is standard input.
+        format_: the parser to use; those that recognise the log, if empty.
+        stdin: what `-` means.
+
+    Returns:
+        What it says.
+
+    Raises:
+        SpecError: it cannot be read, or there is no such parser.
+        ParseError: nothing in it was understood.
+
+    """
+    return _named(file, _chunks(file, stdin), format_)
+
+
 def _read(file: str, raw: Path, format_: str, stdin: BinaryIO | None) -> Reading:
     """Read a log, and keep it."""
     raw.mkdir(exist_ok=True)
     stem = "stdin" if file == STDIN else Path(file).name
     place = next(p for p in _places(raw, stem) if not p.exists())
+    with place.open("xb") as out:
+        return _named(file, _kept(redacted(_chunks(file, stdin)), out), format_)
+
+
+def _named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
+    """Read a log; an error names its file."""
     try:
-        with place.open("xb") as out:
-            return read(_kept(redacted(_chunks(file, stdin)), out), format_)
+        return read(chunks, format_)
     except ParseError as error:
         raise ParseError(f"{file}: {error.what}", line=error.line, remedy=error.remedy) from error
 

@@ -575,11 +575,13 @@ class Condition(Value, frozen=True, kw_only=True):
     Args:
         name: to compare by; empty if it is no part of an experiment.
         variables: for the environment of every rank.
+        notes: what a reader of its numbers must know.
 
     """
 
     name: str = ""
     variables: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
 
 
 class JobRecord(Value, frozen=True, kw_only=True):

@@ -159,10 +159,12 @@ def prepare(
     program = [*_told(condition.variables), *chosen.program(params)]
     argv = starter.argv(_found(program, bin_, cluster.image), cluster.layout)
     folder = runs.create(where, session, chosen.name, at)
+    planned = _planned(cluster, chosen, params, argv, folder.name, at)
     record = msgspec.structs.replace(
-        _planned(cluster, chosen, params, argv, folder.name, at),
+        planned,
         variables=condition.variables,
         condition=condition.name,
+        notes=(*planned.notes, *condition.notes),
     )
     runs.write(folder, record)
     for fact in cluster.facts:

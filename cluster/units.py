@@ -199,6 +199,21 @@ def parse_rate(text: str) -> float:
     return rate
 
 
+def format_bytes(size: float) -> str:
+    """Give a number of bytes with four significant digits, such as an average or a sum.
+
+    Args:
+        size: bytes.
+
+    Returns:
+        Such as `8 B`, `138.8 kB`, `4.719 MB`.
+
+    """
+    if size < BYTES["kB"]:
+        return f"{size:.4g} B"
+    return _scaled(size, ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")))
+
+
 def format_rate(rate: float) -> str:
     """Give the rate of a line as `parse_rate` reads it.
 

@@ -34,6 +34,8 @@ COMMANDS = (
         "lab",
         "gc",
         "compare",
+        "profile",
+        "topology",
         "fit",
         "scaling",
         "plot",
@@ -317,7 +319,7 @@ def test_the_help_of_a_benchmark_fits_a_screen(name: str) -> None:
     ("words", "suggestions"),
     [
         ("cluster be", {"bench"}),
-        ("cluster bench ", {"collectives", "iperf", "p2p"}),
+        ("cluster bench ", {"collectives", "iperf", "p2p", "program"}),
         ("cluster bench p2p --until", {"--until-precise"}),
         ("cluster bench p2p --accel", {"--accelerator"}),
         ("cluster bench p2p --provider ", {"aws", "gcp", "lab", "local", "ssh"}),

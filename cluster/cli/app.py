@@ -7,10 +7,11 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
+from typer.core import TyperGroup
 
 from cluster import journal, plugins, runs
 from cluster.cli import doctor, flags, gc, hosts, importing, lab
@@ -19,6 +20,7 @@ from cluster.cli.compare import compare_
 from cluster.cli.fit import fit
 from cluster.cli.live import Live
 from cluster.cli.plot import plot
+from cluster.cli.profile import profile
 from cluster.cli.report import report_
 from cluster.cli.scaling import scaling
 from cluster.cli.show import (
@@ -29,6 +31,7 @@ from cluster.cli.show import (
     show_run,
     table,
 )
+from cluster.cli.topology import topology
 from cluster.cloud.money import dollars
 from cluster.clusters import Cluster, Listener, attach
 from cluster.errors import ClusterError, JobError, ParseError, ShellError, SpecError
@@ -42,8 +45,22 @@ from cluster.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+
+class _Commands(TyperGroup):
+    """All commands on one screen: what concerns shells is in the README."""
+
+    def get_params(self, ctx: Any) -> Any:  # noqa: ANN401 - typer's own types
+        """Leave the options for completion out of the help."""
+        params = super().get_params(ctx)
+        for param in params:
+            if "completion" in str(param.name):
+                param.hidden = True  # type: ignore[attr-defined]
+        return params
+
+
 app = typer.Typer(
     name="cluster",
+    cls=_Commands,
     help="\b\nIs the network between your machines as fast as it should be? If not, why?\n"
     "Example: cluster bench p2p --run-local",
     no_args_is_help=True,
@@ -72,6 +89,8 @@ app.command()(scaling)
 app.command()(plot)
 app.command("report")(report_)
 app.command("import")(importing.import_)
+app.command()(profile)
+app.command()(topology)
 
 
 class ClusterRow(Value, frozen=True, kw_only=True):

@@ -126,6 +126,15 @@ Env = Annotated[
     list[str] | None,
     typer.Option("--env", metavar="NAME=VALUE", help="Variable for every rank; repeatable."),
 ]
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="[=PATH]",
+        help="Count and time the ranks' calls of MPI; by the libmpitrace at PATH, if it is given.",
+        show_default=False,
+    ),
+]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder, id, cluster or latest.")]
 Threshold = Annotated[
     float,

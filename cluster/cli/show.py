@@ -15,9 +15,11 @@ from cluster import plugins
 from cluster.analysis.bounds import doubts
 from cluster.gpus import BUILT
 from cluster.model import Facts, Plan, Status, Summary, Value
+from cluster.profiling import FILES as PROFILES
+from cluster.profiling import PRELOAD
 from cluster.reports import Report
 from cluster.reports.terminal import plain_text
-from cluster.runs import read
+from cluster.runs import RAW, read
 from cluster.units import format_seconds
 
 if TYPE_CHECKING:
@@ -87,6 +89,17 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
         sys.stdout.write("".join(f"{line}\n" for line in _gpu_lines(run.record.environment)))
         reason = f": {run.record.reason}" if run.record.reason else ""
         sys.stdout.write(f"Run folder: {shortened(run.folder)} ({run.status}{reason})\n")
+        _show_profiles(run)
+
+
+def _show_profiles(run: Run) -> None:
+    """Say where MPI profiles are, or that those that were asked for are not there."""
+    profiles = len(list((run.folder / RAW).glob(PROFILES)))
+    if profiles:
+        which = "/".join(run.folder.parts[-2:])
+        sys.stdout.write(f"MPI profiles: {profiles}; show them: cluster profile {which}\n")
+    elif PRELOAD in run.record.variables:
+        sys.stdout.write("No MPI profile was written: no rank came to MPI_Finalize.\n")
 
 
 def _notes(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
