@@ -51,6 +51,7 @@ def import_logs(
     *,
     name: str = NAME,
     format_: str = "",
+    condition: str = "",
     stdin: BinaryIO | None = None,
 ) -> Imported:
     """Make a run folder of logs.
@@ -60,6 +61,7 @@ def import_logs(
         where: all runs are.
         name: under which the run is kept, as that of a cluster.
         format_: the parser to use; those that recognise the logs, if empty.
+        condition: a name for what is special about it, to compare by.
         stdin: what `-` means.
 
     Returns:
@@ -80,7 +82,7 @@ def import_logs(
         raise
     imported = Imported(folder=folder, readings=readings)
     runs.append(folder, _distinct(imported.results))
-    runs.write(folder, _record(imported, spec, at))
+    runs.write(folder, _record(imported, spec, at, condition))
     return imported
 
 
@@ -150,7 +152,7 @@ def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
                 )
 
 
-def _record(imported: Imported, spec: ClusterSpec, at: float) -> Record:
+def _record(imported: Imported, spec: ClusterSpec, at: float, condition: str) -> Record:
     results = imported.results
     failures = [f"{result.title}: {text}" for result in results for text in result.failures]
     formats = dict.fromkeys(result.format for result in results)
@@ -166,6 +168,7 @@ def _record(imported: Imported, spec: ClusterSpec, at: float) -> Record:
         notes=tuple(dict.fromkeys(_notes(imported))),
         reason="; ".join(failures[:3]),
         software=__version__,
+        condition=condition,
     )
 
 

@@ -158,7 +158,7 @@ def format_value(value: float, unit: str) -> str:
 
     Args:
         value: in `unit`.
-        unit: `s`, `B/s` or any other unit, which is then left as it is.
+        unit: `s`, `B/s`, `B` or any other unit, which is then left as it is.
 
     Returns:
         Such as `1.116 us`, `4324 MB/s`.
@@ -168,7 +168,24 @@ def format_value(value: float, unit: str) -> str:
         return _scaled(value, ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")))
     if unit == "B/s":
         return _scaled(value, ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")))
+    if unit == "B":
+        return _scaled(value, ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")))
     return f"{value:.4g} {unit}"
+
+
+def format_tick(value: float, unit: str) -> str:
+    """Give a round value, as an axis has them, without digits that say nothing.
+
+    Args:
+        value: in `unit`.
+        unit: as for `format_value`.
+
+    Returns:
+        Such as `100 MB/s`.
+
+    """
+    digits, _, scale = format_value(value, unit).partition(" ")
+    return f"{float(digits):g} {scale}"
 
 
 def _scaled(value: float, scales: tuple[tuple[float, str], ...]) -> str:

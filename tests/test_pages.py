@@ -98,12 +98,12 @@ def test_a_point_tells_its_values_when_it_is_pointed_at_or_touched(
     assert browser.ask(text).startswith("none")
     browser.call("Input.dispatchMouseEvent", type="mouseMoved", **place)
     told = browser.ask(text)
-    assert told.startswith("block one/")
+    assert told.startswith("block one, ")
     assert "8 B, 1.0" in told
     assert "95% CI" in told
     browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
     browser.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[place])
-    assert browser.ask(text).startswith("block one/")
+    assert browser.ask(text).startswith("block one, ")
     inside = browser.ask(
         "(r => r.left >= 0 && r.right <= innerWidth && r.top >= 0)(tip.getBoundingClientRect())"
     )
@@ -163,6 +163,34 @@ def test_pictures_of_a_run(home: Path, kind: str, form: str) -> None:
     assert (b"<svg" in image) if form == "svg" else image.startswith(b"\x89PNG")
     if form == "svg":
         assert b"latency" in image
+
+
+def test_a_condition_of_several_launches_is_one_line_with_its_range(home: Path) -> None:
+    for number in range(5):
+        saved("ab", 1 + 0.1 * number, 1e9 + number, condition="links=1")
+        saved("ab", 3 + 0.1 * number, 1e9 + number, condition="links=4")
+    saved("other", 9.0)
+    command("plot", "ab", "other", "--metric", "latency", "--bound", "10gbit")
+    drawn = (home / "plot.svg").read_text()
+
+    for words in (
+        "links=1 (5 launches)",
+        "links=4 (5 launches)",
+        "other",
+        "bound: 10gbit, as told",
+    ):
+        assert drawn.count(f">{words}<") == 1, words
+    assert "bars: lowest and highest launch" in drawn
+    assert "is not a rate" in command("plot", "ab", "--bound", "fast", status=2).stderr
+
+
+def test_runs_without_a_condition_are_told_apart(home: Path) -> None:
+    first, second = saved("one"), saved("one", at=1e9 + 1)
+    command("plot", "one")
+    drawn = (home / "plot.svg").read_text()
+
+    for folder in (first, second):
+        assert f">one/{folder.name}<" in drawn
 
 
 def test_pictures_of_several_runs(home: Path) -> None:

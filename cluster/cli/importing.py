@@ -43,6 +43,9 @@ def import_(
         ),
     ] = "",
     name: Annotated[str, typer.Option("--name", help="Under which the run is kept.")] = NAME,
+    condition: Annotated[
+        str, typer.Option("--condition", help="Of an experiment, to compare by: cuda-ipc.")
+    ] = "",
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
@@ -51,7 +54,12 @@ def import_(
     Example: cluster import all_reduce.log
     """
     imported = import_logs(
-        files, runs.root(root), name=name, format_=format_, stdin=sys.stdin.buffer
+        files,
+        runs.root(root),
+        name=name,
+        format_=format_,
+        condition=condition,
+        stdin=sys.stdin.buffer,
     )
     run = runs.read(imported.folder)
     if json:
