@@ -34,6 +34,7 @@ COMMANDS = (
         "lab",
         "gc",
         "compare",
+        "sql",
         "fit",
         "scaling",
         "plot",

@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 
 from cluster.analysis.bounds import Route, judged, share
-from cluster.analysis.median import is_precise, median_interval
-from cluster.analysis.shape import shape
+from cluster.analysis.median import is_precise, median_interval, middle
+from cluster.analysis.shape import quantile, shape
 from cluster.errors import ParseError
 from cluster.model import Definition, Measurement, Scalar, Shape, Summary
 
@@ -83,8 +83,8 @@ def _summary(definition: Definition, measurements: list[Measurement], route: Rou
     params = dict(first.params)
     if definition.aggregation == "each rank":
         params["rank"] = first.rank
-    p1, p5, p95, p99 = (float(p) for p in np.percentile(ordered, (1, 5, 95, 99)))
-    median = float(np.median(ordered))
+    p1, p5, p95, p99 = (quantile(ordered, part) for part in (0.01, 0.05, 0.95, 0.99))
+    median = middle(ordered)
     slow = first.unit == "s" or definition.better == "lower"  # so is what is high
     summary = Summary(
         metric=definition.metric,
@@ -120,8 +120,8 @@ def pooled(launches: Sequence[Summary]) -> Summary:
     first = launches[0]
     series = np.array([summary.median for summary in launches])
     ordered = np.sort(series)
-    p1, p5, p95, p99 = (float(p) for p in np.percentile(ordered, (1, 5, 95, 99)))
-    median = float(np.median(ordered))
+    p1, p5, p95, p99 = (quantile(ordered, part) for part in (0.01, 0.05, 0.95, 0.99))
+    median = middle(ordered)
     tail = _ratio(p99, median) if first.better == "lower" else _ratio(median, p1)
     bounds = {summary.bound for summary in launches}
     bound = first.bound if len(bounds) == 1 else None

@@ -7,10 +7,11 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
+from typer.core import TyperGroup
 
 from cluster import journal, plugins, runs
 from cluster.cli import doctor, flags, gc, hosts, importing, lab
@@ -29,6 +30,7 @@ from cluster.cli.show import (
     show_run,
     table,
 )
+from cluster.cli.sql import sql
 from cluster.cloud.money import dollars
 from cluster.clusters import Cluster, Listener, attach
 from cluster.errors import ClusterError, JobError, ParseError, ShellError, SpecError
@@ -42,8 +44,21 @@ from cluster.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+
+class Commands(TyperGroup):
+    """All commands; their options take one line of a help that fits a screen."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
+        """Name the options, and describe the commands."""
+        names = [" ".join(param.opts) for param in self.get_params(ctx)]
+        formatter.write_paragraph()
+        formatter.write_text(f"Options: {', '.join(names)}")
+        self.format_commands(ctx, formatter)
+
+
 app = typer.Typer(
     name="cluster",
+    cls=Commands,
     help="\b\nIs the network between your machines as fast as it should be? If not, why?\n"
     "Example: cluster bench p2p --run-local",
     no_args_is_help=True,
@@ -71,6 +86,7 @@ app.command()(fit)
 app.command()(scaling)
 app.command()(plot)
 app.command("report")(report_)
+app.command()(sql)
 app.command("import")(importing.import_)
 
 
