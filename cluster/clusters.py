@@ -51,6 +51,7 @@ from cluster.settling import (
 )
 from cluster.starting import Ready, check_bench, prepare
 from cluster.steps import variables
+from cluster.units import parse_expected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -410,7 +411,7 @@ class Cluster(Hosts):
         """Whether any job was ever started here."""
         return bool(self._jobs)
 
-    def bench(
+    def bench(  # noqa: PLR0913 - each is an option of its own
         self,
         benchmark: str,
         *,
@@ -420,6 +421,8 @@ class Cluster(Hosts):
         listener: Listener | None = None,
         variables: Mapping[str, str] | None = None,
         condition: str = "",
+        describe: str = "",
+        expect: str = "",
         **params: object,
     ) -> Run:
         """Run a benchmark and bring its results home.
@@ -432,6 +435,8 @@ class Cluster(Hosts):
             listener: hears how it goes.
             variables: for the environment of every rank.
             condition: a name for what is special about it, to compare by.
+            describe: in a sentence, for whoever reads the record.
+            expect: what it should come to, such as `1.1GB/s`.
             params: of the benchmark.
 
         Returns:
@@ -450,7 +455,12 @@ class Cluster(Hosts):
         self._examine(chosen.programs)
         self._join()
         self._end_previous()
-        how = Condition(name=condition, variables=dict(variables or {}))
+        how = Condition(
+            name=condition,
+            variables=dict(variables or {}),
+            description=describe,
+            expected=parse_expected(expect) if expect else None,
+        )
         ready = prepare(self, chosen, checked, runs_root(runs), timeout, how)
         job = self._job(ready.job)
         ending = Ending(status="interrupted", reason="Ctrl-C was pressed.")

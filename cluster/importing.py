@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cluster import runs
 from cluster.errors import ParseError, SpecError
-from cluster.model import ClusterSpec, Measurement, Record, Value
+from cluster.model import ClusterSpec, Condition, Measurement, Record, Value
 from cluster.reading import read
 from cluster.redaction import redacted
 from cluster.version import __version__
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 NAME = "imported"
+PLAIN = Condition()
 PORTION = 1 << 20  # bytes read at a time
 
 
@@ -51,7 +52,7 @@ def import_logs(
     *,
     name: str = NAME,
     format_: str = "",
-    condition: str = "",
+    condition: Condition = PLAIN,
     stdin: BinaryIO | None = None,
 ) -> Imported:
     """Make a run folder of logs.
@@ -61,7 +62,7 @@ def import_logs(
         where: all runs are.
         name: under which the run is kept, as that of a cluster.
         format_: the parser to use; those that recognise the logs, if empty.
-        condition: a name for what is special about it, to compare by.
+        condition: what is special about it.
         stdin: what `-` means.
 
     Returns:
@@ -152,7 +153,7 @@ def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
                 )
 
 
-def _record(imported: Imported, spec: ClusterSpec, at: float, condition: str) -> Record:
+def _record(imported: Imported, spec: ClusterSpec, at: float, condition: Condition) -> Record:
     results = imported.results
     failures = [f"{result.title}: {text}" for result in results for text in result.failures]
     formats = dict.fromkeys(result.format for result in results)
@@ -168,7 +169,9 @@ def _record(imported: Imported, spec: ClusterSpec, at: float, condition: str) ->
         notes=tuple(dict.fromkeys(_notes(imported))),
         reason="; ".join(failures[:3]),
         software=__version__,
-        condition=condition,
+        condition=condition.name,
+        description=condition.description,
+        expected=condition.expected,
     )
 
 

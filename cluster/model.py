@@ -553,17 +553,34 @@ class Facts(Value, frozen=True, kw_only=True):
     programs: dict[str, str] = {}
 
 
+class Expected(Value, frozen=True, kw_only=True):
+    """What somebody expected of a run.
+
+    Args:
+        value: in `unit`.
+        unit: `s`, `B/s` or any other; empty if nobody said, and that of the result is meant.
+
+    """
+
+    value: float
+    unit: str = ""
+
+
 class Condition(Value, frozen=True, kw_only=True):
     """What is special about a run, beside its benchmark's parameters.
 
     Args:
         name: to compare by; empty if it is no part of an experiment.
         variables: for the environment of every rank.
+        description: of the run, by who started it.
+        expected: what it should come to, if anybody said.
 
     """
 
     name: str = ""
     variables: dict[str, str] = {}
+    description: str = ""
+    expected: Expected | None = None
 
 
 class JobRecord(Value, frozen=True, kw_only=True):
@@ -644,6 +661,8 @@ class Record(Value, frozen=True, kw_only=True):
         variables: environment variables that were asked for, for every rank.
         condition: of an experiment with several, such as `mca:btl_tcp_links=4`; empty if it was
             none.
+        description: by who started it.
+        expected: what it should come to, if anybody said.
 
     """
 
@@ -667,6 +686,8 @@ class Record(Value, frozen=True, kw_only=True):
     software: str = ""
     variables: dict[str, str] = {}
     condition: str = ""
+    description: str = ""
+    expected: Expected | None = None
 
 
 class Plan(Value, frozen=True, kw_only=True):

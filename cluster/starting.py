@@ -143,6 +143,8 @@ def prepare(
         _planned(cluster, chosen, params, argv, folder.name, at),
         variables=condition.variables,
         condition=condition.name,
+        description=condition.description,
+        expected=condition.expected,
     )
     runs.write(folder, record)
     there = posixpath.join(home, machine.folder, folder.name)

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Self
 
 from cluster.errors import SpecError
+from cluster.model import Expected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,6 +36,15 @@ SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 LARGEST = 2**40
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|m|min|h|d)")
 _RATE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([kmg]?bit)")
+_EXPECTED = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*(|(?!e\d)[A-Za-z].{0,30})")
+_KNOWN_UNITS = {
+    **{
+        name: (scale, "s") for name, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+    },
+    **{f"{name}/s": (float(scale), "B/s") for name, scale in BYTES.items() if name},
+    **{name: (scale / 8, "B/s") for name, scale in BITS.items()},
+    **{f"{name}/s": (scale / 8, "B/s") for name, scale in BITS.items()},
+}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
@@ -229,6 +239,30 @@ def format_rate(rate: float) -> str:
     bits = rate * 8
     unit = next((unit for unit in ("gbit", "mbit", "kbit") if bits >= BITS[unit]), "bit")
     return f"{bits / BITS[unit]:.12g}{unit}"
+
+
+def parse_expected(text: str) -> Expected:
+    """Read a value that somebody expects.
+
+    Args:
+        text: a number with a unit: `12us`, `1.1GB/s`, `10gbit`, `220 images/s`, or alone.
+
+    Returns:
+        The value, in seconds or bytes per second if it is one of these.
+
+    Raises:
+        SpecError: it is no positive number.
+
+    """
+    match = _EXPECTED.fullmatch(text.strip())
+    if match is None or not float(match[1]):
+        raise SpecError(
+            f"{text!r} is nothing to expect.",
+            remedy="Write a number, with a unit if you like: 220, 12us, 1.1GB/s, 10gbit.",
+        )
+    unit = match[2]
+    scale, meant = _KNOWN_UNITS.get(unit, (1.0, unit))
+    return Expected(value=float(Decimal(match[1]) * Decimal(str(scale))), unit=meant)
 
 
 def parse_seconds(text: str) -> float:

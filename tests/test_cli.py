@@ -35,6 +35,7 @@ COMMANDS = (
         "gc",
         "compare",
         "sql",
+        "push",
         "fit",
         "scaling",
         "plot",

@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from cluster import journal, plugins, runs
-from cluster.cli import doctor, flags, gc, hosts, importing, lab
+from cluster.cli import doctor, flags, gc, hosts, importing, lab, listing
 from cluster.cli.bench import BenchGroup
 from cluster.cli.compare import compare_
 from cluster.cli.fit import fit
@@ -87,6 +87,8 @@ app.command()(scaling)
 app.command()(plot)
 app.command("report")(report_)
 app.command()(sql)
+app.command("runs")(listing.runs_)
+app.command()(listing.push)
 app.command("import")(importing.import_)
 
 
@@ -103,19 +105,6 @@ class ClusterRow(Value, frozen=True, kw_only=True):
     region: str = ""
     dollars: float | None = None
     expires: float | None = None
-
-
-class RunRow(Value, frozen=True, kw_only=True):
-    """One line of `cluster runs`."""
-
-    run: str
-    name: str
-    benchmark: str
-    provider: str
-    placement: bool
-    status: str
-    at: float
-    reason: str
 
 
 class StatusAnswer(Value, frozen=True, kw_only=True):
@@ -252,48 +241,6 @@ def _state(cluster: Cluster) -> tuple[str, int | None, str | None]:
     if status in ("planned", "running") and code is not None:
         return "ended, to be fetched", code, record.run
     return status, code, record.run
-
-
-@app.command("runs")
-def runs_(
-    root: flags.Runs = None,
-    json: flags.Json = False,
-) -> None:
-    """List the runs, the oldest first.
-
-    Example: cluster runs --json
-    """
-    rows = []
-    for folder in runs.folders(runs.root(root)):
-        try:
-            rows.append(_run_row(folder))
-        except ClusterError as error:
-            sys.stderr.write(f"Left out: {error}\n")
-    if json:
-        print_json(rows)
-        return
-    table(
-        ("run", "provider", "placement", "status", "why"),
-        [
-            (f"{r.name}/{Path(r.run).name}", r.provider, str(int(r.placement)), r.status, r.reason)
-            for r in rows
-        ],
-        empty=f"There are no runs in {runs.root(root)}.",
-    )
-
-
-def _run_row(folder: Path) -> RunRow:
-    record = runs.record(folder)
-    return RunRow(
-        run=str(folder),
-        name=record.spec.name,
-        benchmark=record.benchmark,
-        provider=record.spec.provider,
-        placement=record.spec.placement,
-        status=record.status,
-        at=record.at,
-        reason=record.reason,
-    )
 
 
 def _run_names() -> list[str]:

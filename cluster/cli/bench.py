@@ -40,7 +40,7 @@ from cluster.runs import root as runs_root
 from cluster.sheets import compared
 from cluster.starting import check_bench
 from cluster.trials import Trial, alternate, check_launches, judged, trials, variable
-from cluster.units import Sizes, format_size
+from cluster.units import Sizes, format_size, parse_expected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -65,6 +65,8 @@ class How(Value, frozen=True, kw_only=True):
     launches: int = ENOUGH_LAUNCHES
     mca: list[str] | None = None
     env: list[str] | None = None
+    describe: str = ""
+    expect: str = ""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -132,6 +134,8 @@ def _check_how(spec: ClusterSpec, how: How) -> None:
             "--no-keep and --detach contradict each other: nobody would be there to take it down.",
             remedy=f"Leave one out; after --detach: cluster down {spec.name}",
         )
+    if how.expect:
+        parse_expected(how.expect)
     if how.ab:
         check_launches(how.launches)
         if how.detach:
@@ -158,7 +162,13 @@ def _bench(cluster: Cluster, how: How) -> Callable[..., Run]:
     def bench(benchmark: str, /, **more: Any) -> Run:  # noqa: ANN401 - parameters have their own types
         with Live(stderr=how.json, brief=next(launches) > 0) as live:
             return cluster.bench(
-                benchmark, runs=how.runs, timeout=how.timeout, listener=live, **more
+                benchmark,
+                runs=how.runs,
+                timeout=how.timeout,
+                listener=live,
+                describe=how.describe,
+                expect=how.expect,
+                **more,
             )
 
     return bench
@@ -305,6 +315,8 @@ def _shared(name: str) -> dict[str, tuple[Any, object]]:
         "launches": (flags.Launches, ENOUGH_LAUNCHES),
         "mca": (flags.Mca, None),
         "env": (flags.Env, None),
+        "describe": (flags.Describe, ""),
+        "expect": (flags.Expect, ""),
         "plan": (flags.PlanOnly, False),
         "runs": (flags.Runs, None),
         "json": (flags.Json, False),

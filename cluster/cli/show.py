@@ -12,6 +12,7 @@ from rich.table import Table
 
 from cluster import plugins
 from cluster.analysis.bounds import doubts
+from cluster.logbook import against
 from cluster.model import Plan, Status, Summary, Value
 from cluster.reports import Report
 from cluster.reports.terminal import plain_text
@@ -88,7 +89,9 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
 
 def _notes(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
     """Give all that a reader of the numbers must know."""
-    return (*run.record.notes, *run.warnings, *doubts(summaries))
+    record = run.record
+    expected = against(summaries, record.expected)
+    return (*record.notes, *run.warnings, *doubts(summaries), *expected)
 
 
 def shortened(path: Path) -> Path:
