@@ -181,7 +181,7 @@ def test_a_part_of_the_machines_is_given_back_before_the_next_zone_is_asked(aws:
     provider = planned()
     aws.set(gives=1)
 
-    with pytest.raises(Capacity, match="gave fewer than 2 machines") as caught:
+    with pytest.raises(Capacity, match="gave 1 of 2 machines") as caught:
         create(provider)
     assert "Nothing is left." in caught.value.means
     assert "--hosts" in caught.value.remedy
