@@ -20,7 +20,7 @@ from cluster.units import format_point, format_value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cluster.model import Expected, Facts, Record, Summary
+    from cluster.model import Expected, Facts, Planned, Record, Summary
 
 COLUMNS = (
     "Description",
@@ -44,12 +44,14 @@ class Entry(Value, frozen=True, kw_only=True):
         storage: where its files are.
         record: what was run, and on what.
         summaries: of its series.
+        gaps: what was planned and not taken.
 
     """
 
     storage: str
     record: Record
     summaries: tuple[Summary, ...]
+    gaps: tuple[str, ...] = ()
 
 
 def logbook(entries: Sequence[Entry]) -> Sheet:
@@ -192,14 +194,37 @@ def attained(summaries: Iterable[Summary], expected: Expected) -> tuple[Summary,
     return None
 
 
+def gaps(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
+    """Say which planned series have no value, and why.
+
+    Args:
+        record: of a run.
+        missing: of its planned series.
+
+    Yields:
+        A sentence per metric; nothing while the run may still take them.
+
+    """
+    if record.status in ("planned", "running"):
+        return
+    points: dict[str, list[str]] = {}
+    for cell in missing:
+        points.setdefault(cell.metric, []).append(format_point(cell.params))
+    reason = record.reason or "nobody said why"
+    for metric, lacking in points.items():
+        total = sum(cell.metric == metric for cell in record.planned)
+        where = f" at {', '.join(lacking)} ({len(lacking)} of {total})" if any(lacking) else ""
+        yield f"{metric} was not taken{where}: {reason}"
+
+
 def _came_out(entry: Entry) -> Iterator[str]:
     record = entry.record
     if record.status != "done":
         yield f"{record.status}: {record.reason}" if record.reason else record.status
-    yield from against(entry.summaries, record.expected)
+    yield from (line.rstrip(".") for line in against(entry.summaries, record.expected))
     bounded = [s for s in bests(entry.summaries) if s.share is not None]
     yield from (f"{s.metric} reaches {s.share:.1%} of its bound" for s in bounded)
-    yield from record.notes
+    yield from (note.rstrip(".") for note in (*record.notes, *entry.gaps))
 
 
 def against(summaries: Sequence[Summary], expected: Expected | None) -> Iterator[str]:

@@ -397,6 +397,19 @@ class Measurement(Value, frozen=True, kw_only=True):
         return (self.definition, self.rank, *sorted(self.params.items()))
 
 
+class Planned(Value, frozen=True, kw_only=True):
+    """A series that a run was to take.
+
+    Args:
+        metric: its name.
+        params: the point, as far as it is known before.
+
+    """
+
+    metric: str
+    params: dict[str, Scalar] = {}
+
+
 class Shape(Value, frozen=True, kw_only=True):
     """What a series of values says beyond its median.
 
@@ -663,6 +676,7 @@ class Record(Value, frozen=True, kw_only=True):
             none.
         description: by who started it.
         expected: what it should come to, if anybody said.
+        planned: every series that it was to take, if the benchmark knows.
 
     """
 
@@ -688,6 +702,7 @@ class Record(Value, frozen=True, kw_only=True):
     condition: str = ""
     description: str = ""
     expected: Expected | None = None
+    planned: tuple[Planned, ...] = ()
 
 
 class Plan(Value, frozen=True, kw_only=True):

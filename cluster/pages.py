@@ -37,7 +37,7 @@ class Shown(Value, frozen=True, kw_only=True):
         name: of it.
         record: what was run, and on what.
         summaries: of its series.
-        warnings: what could not be read of it.
+        warnings: what could not be read of it, or was not taken.
         links: its files.
 
     """

@@ -208,6 +208,7 @@ def _planned(
         command=tuple(argv),
         argv=tuple(sys.argv),
         definitions={definition.id: definition for definition in chosen.recorded(params)},
+        planned=tuple(chosen.planned(params, cluster.layout.size)),
         environment=cluster.facts,
         notes=(*_notes(cluster), *chosen.notes(params, cluster.facts)),
         phases=dict(cluster.phases),

@@ -14,7 +14,7 @@ from cluster import runs, stores
 from cluster.cli import flags
 from cluster.cli.show import print_json, shortened, table
 from cluster.errors import ClusterError
-from cluster.logbook import Entry, logbook
+from cluster.logbook import Entry, gaps, logbook
 from cluster.model import Expected, Value
 from cluster.reports.markdown import sheet_markdown
 
@@ -119,7 +119,8 @@ def _entry(place: Place) -> Entry:
     folder, kept = place
     run = runs.read(folder)
     storage = str(shortened(folder)) if kept == str(folder) else kept
-    return Entry(storage=storage, record=run.record, summaries=run.summary())
+    lacking = tuple(gaps(run.record, run.missing))
+    return Entry(storage=storage, record=run.record, summaries=run.summary(), gaps=lacking)
 
 
 def push(

@@ -12,8 +12,8 @@ from rich.table import Table
 
 from cluster import plugins
 from cluster.analysis.bounds import doubts
-from cluster.logbook import against
-from cluster.model import Plan, Status, Summary, Value
+from cluster.logbook import against, gaps
+from cluster.model import Plan, Planned, Status, Summary, Value
 from cluster.reports import Report
 from cluster.reports.terminal import plain_text
 from cluster.runs import read
@@ -34,6 +34,7 @@ class Answer(Value, frozen=True, kw_only=True):
     reason: str
     notes: tuple[str, ...]
     summaries: tuple[Summary, ...]
+    missing: tuple[Planned, ...] = ()
 
 
 def show_newest(cluster: Cluster, *, as_json: bool) -> None:
@@ -66,6 +67,7 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
             status=run.status,
             reason=run.record.reason,
             notes=_notes(run, summaries),
+            missing=run.missing,
             summaries=summaries,
         )
         print_json(answer)
@@ -91,7 +93,8 @@ def _notes(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
     """Give all that a reader of the numbers must know."""
     record = run.record
     expected = against(summaries, record.expected)
-    return (*record.notes, *run.warnings, *doubts(summaries), *expected)
+    lacking = gaps(record, run.missing)
+    return (*record.notes, *run.warnings, *lacking, *doubts(summaries), *expected)
 
 
 def shortened(path: Path) -> Path:
