@@ -232,6 +232,8 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
         The picture.
 
     """
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - it is slow to import
+
     cells = [cell for cell in compared.cells if cell.ratio is not None][:MOST_ROWS]
     ratios = [cell.ratio or 1.0 for cell in cells]
     figure, axes = _figure(height=1.2 + PER_ROW * max(3, len(cells)))
@@ -248,6 +250,7 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
     )
     axes.invert_yaxis()
     axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.set_xlabel(f"ratio of {compared.other} to {compared.base}", wrap=True)
     _legend(axes)
@@ -333,7 +336,7 @@ def distribution(
     axes.xaxis.set_minor_formatter(lambda *_: "")
     axes.tick_params(axis="x", rotation=30)
     axes.set_ylabel("share of all values")
-    _legend(axes)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=7)  # curves are everywhere inside
     return _picture(figure, title, kind, {})
 
 

@@ -31,7 +31,7 @@ def saved(name: str, times: float = 1.0, at: float = 1e9, **fields: Any) -> Path
         benchmark="test",
         status=fields.pop("status", "done"),
         at=at,
-        spec=ClusterSpec(name=name),
+        spec=fields.pop("spec", ClusterSpec(name=name)),
         definitions=DEFINITIONS,
         **fields,
     )
@@ -184,6 +184,27 @@ def test_a_condition_of_several_launches_is_one_line_with_its_range(home: Path) 
     assert "is not a rate" in command("plot", "ab", "--bound", "fast", status=2).stderr
 
 
+def test_a_distribution_names_conditions_and_says_what_it_leaves_out(home: Path) -> None:
+    saved("ab", condition="links=1")
+    saved("ab", 3.0, 1e9 + 1, condition="links=4")
+    command("plot", "ab", "--kind", "distribution", "--metric", "latency")
+    drawn = (home / "plot.svg").read_text()
+
+    assert ">links=1, 8 B, rank 0<" in drawn
+    assert "Raw values of latency (the first 8 of 16 series)" in drawn
+
+
+def test_a_picture_of_efficiencies_over_ranks(home: Path) -> None:
+    for hosts, times in ((1, 1.0), (2, 1.1), (4, 1.3)):
+        saved(f"of{hosts}", times, spec=ClusterSpec(name=f"of{hosts}", hosts=hosts))
+    command("plot", "of1", "of2", "of4", "--kind", "scaling", "--metric", "latency, 8 B")
+    drawn = (home / "plot.svg").read_text()
+
+    assert "Efficiency over ranks" in drawn
+    assert "latency, 8 B (base: 1)" in drawn
+    assert ">ranks<" in drawn
+
+
 def test_runs_without_a_condition_are_told_apart(home: Path) -> None:
     first, second = saved("one"), saved("one", at=1e9 + 1)
     command("plot", "one")
@@ -198,7 +219,9 @@ def test_pictures_of_several_runs(home: Path) -> None:
     saved("ab", 2.0, 1e9 + 1, condition="x=2")
     command("plot", "ab", "--kind", "comparison", "--metric", "latency")
 
-    assert "ratio of x=2 to x=1" in (home / "plot.svg").read_text()
+    drawn = (home / "plot.svg").read_text()
+    assert "ratio of x=2 to x=1" in drawn
+    assert ">2<" in drawn, "an axis of ratios has numbers"
     assert "neither .svg nor .png" in command("plot", "ab", "-o", "a.pdf", status=2).stderr
     assert "There is no gossip" in command("plot", "ab", "--metric", "gossip", status=2).stderr
     refused = command("plot", "ab", "--kind", "scaling", status=2).stderr

@@ -129,23 +129,25 @@ def _scaling(found: Sequence[Run], drawing: Drawing) -> Picture:
 
 
 def _distribution(found: Sequence[Run], drawing: Drawing) -> Picture:
-    from cluster import pictures  # noqa: PLC0415
+    from cluster import pages, pictures  # noqa: PLC0415
 
-    measurements = [(run, m) for run in found for m in run.measurements if m.values]
-    chosen = _chosen(drawing.metric, list(dict.fromkeys(m.metric for _, m in measurements)))
-    several = len(found) > 1
-    series = {
-        ", ".join(
-            filter(
-                None, [run.folder.name if several else "", format_point(m.params), f"rank {m.rank}"]
-            )
-        ): m.values
-        for run, m in measurements
-        if m.metric == chosen
-    }
-    unit = next(m.unit for _, m in measurements if m.metric == chosen)
-    title = f"Raw values of {chosen}"
+    names = pages.labels([as_shown(run, Path.cwd()) for run in found])
+    taken = [
+        (name, m)
+        for name, run in zip(names, found, strict=True)
+        for m in run.measurements
+        if m.values
+    ]
+    chosen = _chosen(drawing.metric, list(dict.fromkeys(m.metric for _, m in taken)))
+    series: dict[str, list[float]] = {}
+    for name, m in taken:
+        if m.metric == chosen:
+            words = [name if len(set(names)) > 1 else "", format_point(m.params), f"rank {m.rank}"]
+            series.setdefault(", ".join(filter(None, words)), []).extend(m.values)
+    unit = next(m.unit for _, m in taken if m.metric == chosen)
     shown: dict[str, Sequence[float]] = dict(list(series.items())[:MOST_SERIES])
+    some = f" (the first {len(shown)} of {len(series)} series)" if len(series) > len(shown) else ""
+    title = f"Raw values of {chosen}{some}"
     return pictures.distribution(title, unit, shown, drawing.form)
 
 
