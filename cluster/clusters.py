@@ -51,6 +51,7 @@ from cluster.settling import (
 )
 from cluster.starting import Ready, check_bench, prepare
 from cluster.steps import variables
+from cluster.units import parse_expected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -422,7 +423,7 @@ class Cluster(Hosts):
         """Whether any job was ever started here."""
         return bool(self._jobs)
 
-    def bench(
+    def bench(  # noqa: PLR0913 - each is an option of its own
         self,
         benchmark: str,
         *,
@@ -433,6 +434,8 @@ class Cluster(Hosts):
         variables: Mapping[str, str] | None = None,
         condition: str = "",
         profile: str | None = None,
+        describe: str = "",
+        expect: str = "",
         **params: object,
     ) -> Run:
         """Run a benchmark and bring its results home.
@@ -447,6 +450,8 @@ class Cluster(Hosts):
             condition: a name for what is special about it, to compare by.
             profile: `own` takes MPI profiles of all ranks, and the path of a libmpitrace on the
                 hosts does so by that; they are in the run's `raw` folder.
+            describe: in a sentence, for whoever reads the record.
+            expect: what it should come to, such as `1.1GB/s`.
             params: of the benchmark.
 
         Returns:
@@ -459,12 +464,19 @@ class Cluster(Hosts):
 
         """
         chosen, checked = check_bench(self.spec, benchmark, params, timeout)
+        how = Condition(
+            name=condition,
+            variables=dict(variables or {}),
+            description=describe,
+            expected=parse_expected(expect) if expect else None,
+        )
         self.phases = {phase: s for phase, s in self.phases.items() if phase in LAUNCH_PHASES}
         heard = listener or Listener()
         self.install(chosen.programs, heard.preparing)
         self._examine(chosen.programs, chosen.gpus(checked, self.spec.ranks_per_host))
         self._join()
-        how = self._condition(condition, variables or {}, profile)
+        if profile is not None:
+            how = self._profiled(how, profile)
         self._end_previous()
         ready = prepare(self, chosen, checked, runs_root(runs), timeout, how)
         job = self._job(ready.job)
@@ -481,14 +493,12 @@ class Cluster(Hosts):
                 self._close(job, ending, stop=True)
             raise
 
-    def _condition(self, name: str, variables: Mapping[str, str], profile: str | None) -> Condition:
-        """Say what is special about a run; a profiler is made ready for it."""
-        if profile is None:
-            return Condition(name=name, variables=dict(variables))
+    def _profiled(self, how: Condition, profile: str) -> Condition:
+        """Make a profiler ready, and say that its numbers have it in them."""
         places = profiling.places(self.machines, self.facts, self.image)
-        ranks = self.layout.size
-        told = profiling.variables(self.shells(), places, profile, ranks, variables)
-        return Condition(name=name, variables=told, notes=(profiling.note(profile),))
+        told = profiling.variables(self.shells(), places, profile, self.layout.size, how.variables)
+        notes = (*how.notes, profiling.note(profile))
+        return msgspec.structs.replace(how, variables=told, notes=notes)
 
     def wait(self, listener: Listener | None = None) -> int:
         """Wait for the newest job, which any process may have started.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cluster import runs
 from cluster.errors import ParseError, SpecError
-from cluster.model import ClusterSpec, Measurement, Record, Value
+from cluster.model import ClusterSpec, Condition, Measurement, Record, Value
 from cluster.reading import read
 from cluster.redaction import redacted
 from cluster.version import __version__
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 NAME = "imported"
+PLAIN = Condition()
 PORTION = 1 << 20  # bytes read at a time
 
 
@@ -51,6 +52,7 @@ def import_logs(
     *,
     name: str = NAME,
     format_: str = "",
+    condition: Condition = PLAIN,
     stdin: BinaryIO | None = None,
 ) -> Imported:
     """Make a run folder of logs.
@@ -60,6 +62,7 @@ def import_logs(
         where: all runs are.
         name: under which the run is kept, as that of a cluster.
         format_: the parser to use; those that recognise the logs, if empty.
+        condition: what is special about it.
         stdin: what `-` means.
 
     Returns:
@@ -80,7 +83,7 @@ def import_logs(
         raise
     imported = Imported(folder=folder, readings=readings)
     runs.append(folder, _distinct(imported.results))
-    runs.write(folder, _record(imported, spec, at))
+    runs.write(folder, _record(imported, spec, at, condition))
     return imported
 
 
@@ -174,7 +177,7 @@ def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
                 )
 
 
-def _record(imported: Imported, spec: ClusterSpec, at: float) -> Record:
+def _record(imported: Imported, spec: ClusterSpec, at: float, condition: Condition) -> Record:
     results = imported.results
     failures = [f"{result.title}: {text}" for result in results for text in result.failures]
     formats = dict.fromkeys(result.format for result in results)
@@ -190,6 +193,9 @@ def _record(imported: Imported, spec: ClusterSpec, at: float) -> Record:
         notes=tuple(dict.fromkeys(_notes(imported))),
         reason="; ".join(failures[:3]),
         software=__version__,
+        condition=condition.name,
+        description=condition.description,
+        expected=condition.expected,
     )
 
 

@@ -399,6 +399,19 @@ class Measurement(Value, frozen=True, kw_only=True):
         return (self.definition, self.rank, *sorted(self.params.items()))
 
 
+class Planned(Value, frozen=True, kw_only=True):
+    """A series that a run was to take.
+
+    Args:
+        metric: its name.
+        params: the point, as far as it is known before.
+
+    """
+
+    metric: str
+    params: dict[str, Scalar] = {}
+
+
 class Shape(Value, frozen=True, kw_only=True):
     """What a series of values says beyond its median.
 
@@ -569,6 +582,19 @@ class Facts(Value, frozen=True, kw_only=True):
     mpi_flags: dict[str, str] = {}
 
 
+class Expected(Value, frozen=True, kw_only=True):
+    """What somebody expected of a run.
+
+    Args:
+        value: in `unit`.
+        unit: `s`, `B/s` or any other; empty if nobody said, and that of the result is meant.
+
+    """
+
+    value: float
+    unit: str = ""
+
+
 class Condition(Value, frozen=True, kw_only=True):
     """What is special about a run, beside its benchmark's parameters.
 
@@ -576,12 +602,16 @@ class Condition(Value, frozen=True, kw_only=True):
         name: to compare by; empty if it is no part of an experiment.
         variables: for the environment of every rank.
         notes: what a reader of its numbers must know.
+        description: of the run, by who started it.
+        expected: what it should come to, if anybody said.
 
     """
 
     name: str = ""
     variables: dict[str, str] = {}
     notes: tuple[str, ...] = ()
+    description: str = ""
+    expected: Expected | None = None
 
 
 class JobRecord(Value, frozen=True, kw_only=True):
@@ -662,6 +692,9 @@ class Record(Value, frozen=True, kw_only=True):
         variables: environment variables that were asked for, for every rank.
         condition: of an experiment with several, such as `mca:btl_tcp_links=4`; empty if it was
             none.
+        description: by who started it.
+        expected: what it should come to, if anybody said.
+        planned: every series that it was to take, if the benchmark knows.
 
     """
 
@@ -685,6 +718,9 @@ class Record(Value, frozen=True, kw_only=True):
     software: str = ""
     variables: dict[str, str] = {}
     condition: str = ""
+    description: str = ""
+    expected: Expected | None = None
+    planned: tuple[Planned, ...] = ()
 
 
 class Plan(Value, frozen=True, kw_only=True):

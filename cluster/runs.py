@@ -12,7 +12,17 @@ import msgspec
 
 from cluster import lines
 from cluster.errors import ClusterError, ParseError, SpecError
-from cluster.model import Layout, Link, Machine, Measurement, Record, Status, Summary, Value
+from cluster.model import (
+    Layout,
+    Link,
+    Machine,
+    Measurement,
+    Planned,
+    Record,
+    Status,
+    Summary,
+    Value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,6 +72,18 @@ class Run(Value, frozen=True, kw_only=True):
             with_rates(self.measurements, definitions),
             definitions,
             _route(self.record, self.measurements),
+        )
+
+    @property
+    def missing(self) -> tuple[Planned, ...]:
+        """Every planned series of which there is no value."""
+        taken = [(m.metric, m.params.items()) for m in self.measurements if m.values]
+        return tuple(
+            cell
+            for cell in self.record.planned
+            if not any(
+                metric == cell.metric and cell.params.items() <= point for metric, point in taken
+            )
         )
 
 

@@ -165,6 +165,8 @@ def prepare(
         variables=condition.variables,
         condition=condition.name,
         notes=(*planned.notes, *condition.notes),
+        description=condition.description,
+        expected=condition.expected,
     )
     runs.write(folder, record)
     for fact in cluster.facts:
@@ -232,6 +234,7 @@ def _planned(
         argv=tuple(sys.argv),
         definitions={definition.id: definition for definition in chosen.recorded(params)},
         environment=tuple(msgspec.structs.replace(f, topology="") for f in cluster.facts),
+        planned=tuple(chosen.planned(params, cluster.layout.size)),
         notes=(*_notes(cluster), *chosen.notes(params, cluster.facts)),
         phases=dict(cluster.phases),
         software=__version__,

@@ -36,6 +36,8 @@ COMMANDS = (
         "compare",
         "profile",
         "topology",
+        "sql",
+        "push",
         "fit",
         "scaling",
         "plot",

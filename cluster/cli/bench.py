@@ -40,7 +40,7 @@ from cluster.runs import root as runs_root
 from cluster.sheets import compared
 from cluster.starting import check_bench, check_plan
 from cluster.trials import PLAIN, Trial, alternate, check_launches, judged, trials, variable
-from cluster.units import Sizes, format_size
+from cluster.units import Sizes, format_size, parse_expected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -60,7 +60,7 @@ AROUND: flags.Declared = {
     "runs": (flags.Runs, None),
     "json": (flags.Json, False),
 }
-SELDOM = {*flags.MACHINES, *AROUND, "launches", "mca", "env", "profile"} - {
+SELDOM = {*flags.MACHINES, *AROUND, "launches", "mca", "env", "profile", "describe", "expect"} - {
     "placement",
     "option",
     "json",
@@ -81,6 +81,8 @@ class How(Value, frozen=True, kw_only=True):
     mca: list[str] | None = None
     env: list[str] | None = None
     profile: str | None = None
+    describe: str = ""
+    expect: str = ""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -184,6 +186,8 @@ def _check_how(spec: ClusterSpec, how: How) -> None:
             "--no-keep and --detach contradict each other: nobody would be there to take it down.",
             remedy=f"Leave one out; after --detach: cluster down {spec.name}",
         )
+    if how.expect:
+        parse_expected(how.expect)
     if how.ab:
         check_launches(how.launches)
         if how.detach:
@@ -240,6 +244,8 @@ def _bench(cluster: Cluster, how: How) -> Callable[..., Run]:
                 timeout=how.timeout,
                 listener=live,
                 profile=how.profile,
+                describe=how.describe,
+                expect=how.expect,
                 **more,
             )
 
@@ -399,6 +405,8 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
             ],
             False,
         ),
+        "describe": (flags.Describe, ""),
+        "expect": (flags.Expect, ""),
     }
     return flags.declared(command, [*_flags(benchmark.Params), *flags.parameters(shared)])
 

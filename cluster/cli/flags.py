@@ -135,6 +135,13 @@ Profile = Annotated[
         show_default=False,
     ),
 ]
+Describe = Annotated[
+    str, typer.Option("--describe", metavar="TEXT", help="For the record: what it is for.")
+]
+Expect = Annotated[
+    str,
+    typer.Option("--expect", metavar="VALUE", help="What it should come to: 220, 1.1GB/s, 12us."),
+]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder, id, cluster or latest.")]
 Threshold = Annotated[
     float,

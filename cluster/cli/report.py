@@ -15,6 +15,7 @@ from cluster.analysis.compare import Launch, Side, compare, sides
 from cluster.cli import flags
 from cluster.cli.show import shortened
 from cluster.errors import ClusterError, SpecError
+from cluster.logbook import gaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,7 +95,7 @@ def as_shown(run: Run, beside: Path) -> Shown:
         name="/".join(run.folder.parts[-2:]),
         record=run.record,
         summaries=run.summary(),
-        warnings=run.warnings,
+        warnings=(*run.warnings, *gaps(run.record, run.missing)),
         links=tuple(_links(run.folder, beside)),
     )
 

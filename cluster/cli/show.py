@@ -14,7 +14,8 @@ from rich.table import Table
 from cluster import plugins
 from cluster.analysis.bounds import doubts
 from cluster.gpus import BUILT
-from cluster.model import Facts, Plan, Status, Summary, Value
+from cluster.logbook import against, gaps
+from cluster.model import Facts, Plan, Planned, Status, Summary, Value
 from cluster.profiling import FILES as PROFILES
 from cluster.profiling import PRELOAD
 from cluster.reports import Report
@@ -37,6 +38,7 @@ class Answer(Value, frozen=True, kw_only=True):
     reason: str
     notes: tuple[str, ...]
     summaries: tuple[Summary, ...]
+    missing: tuple[Planned, ...] = ()
 
 
 def show_newest(cluster: Cluster, *, as_json: bool) -> None:
@@ -69,6 +71,7 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
             status=run.status,
             reason=run.record.reason,
             notes=_notes(run, summaries),
+            missing=run.missing,
             summaries=summaries,
         )
         print_json(answer)
@@ -104,7 +107,10 @@ def _show_profiles(run: Run) -> None:
 
 def _notes(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
     """Give all that a reader of the numbers must know."""
-    return (*run.record.notes, *run.warnings, *doubts(summaries))
+    record = run.record
+    expected = against(summaries, record.expected)
+    lacking = gaps(record, run.missing)
+    return (*record.notes, *run.warnings, *lacking, *doubts(summaries), *expected)
 
 
 def _gpu_lines(environment: Sequence[Facts]) -> list[str]:
