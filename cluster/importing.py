@@ -9,9 +9,11 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster import runs
+from msgspec import structs
+
+from cluster import hardware, runs
 from cluster.errors import ParseError, SpecError
-from cluster.model import ClusterSpec, Measurement, Record, Value
+from cluster.model import ClusterSpec, Hardware, Record, Value
 from cluster.reading import read
 from cluster.redaction import redacted
 from cluster.version import __version__
@@ -21,8 +23,10 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from cluster.foreign import Parsed, Reading
+    from cluster.model import Measurement, Scalar
 
 STDIN = "-"
+BETWEEN = ("network", "collective")  # media that there are between hosts
 NAME = "imported"
 PORTION = 1 << 20  # bytes read at a time
 
@@ -45,6 +49,22 @@ class Imported(Value, frozen=True, kw_only=True):
         return tuple(result for reading in self.readings for result in reading.results)
 
 
+class Place(Value, frozen=True, kw_only=True):
+    """Where logs were written, as far as they do not say so themselves.
+
+    Args:
+        hardware: of the hosts.
+        hosts: that took part; 0 if nobody says.
+
+    """
+
+    hardware: Hardware | None = None
+    hosts: int = 0
+
+
+UNKNOWN = Place()
+
+
 def import_logs(
     files: Sequence[str],
     where: Path,
@@ -52,6 +72,7 @@ def import_logs(
     name: str = NAME,
     format_: str = "",
     stdin: BinaryIO | None = None,
+    place: Place = UNKNOWN,
 ) -> Imported:
     """Make a run folder of logs.
 
@@ -61,6 +82,7 @@ def import_logs(
         name: under which the run is kept, as that of a cluster.
         format_: the parser to use; those that recognise the logs, if empty.
         stdin: what `-` means.
+        place: where they were written.
 
     Returns:
         The run, with all that was read.
@@ -79,9 +101,29 @@ def import_logs(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     imported = Imported(folder=folder, readings=readings)
-    runs.append(folder, _distinct(imported.results))
-    runs.write(folder, _record(imported, spec, at))
+    results = imported.results
+    runs.append(folder, _distinct([_placed(result, place.hosts) for result in results]))
+    runs.keep(folder, results)
+    runs.write(folder, _record(imported, spec, at, place))
     return imported
+
+
+def _placed(result: Parsed, hosts: int) -> Parsed:
+    """Add to the points of a result who took part: the log knows better than the user."""
+    media = {d.id: d.medium for d in result.definitions}
+    who: dict[str, Scalar] = {"operation": result.operation, "ranks": result.ranks}
+    who = {key: value for key, value in who.items() if value}
+    where: dict[str, Scalar] = {"hosts": result.hosts or hosts} if result.hosts or hosts else {}
+    return structs.replace(
+        result,
+        measurements=tuple(
+            structs.replace(
+                m,
+                params={**m.params, **who, **(where if media[m.definition] in BETWEEN else {})},
+            )
+            for m in result.measurements
+        ),
+    )
 
 
 def _read(file: str, raw: Path, format_: str, stdin: BinaryIO | None) -> Reading:
@@ -137,21 +179,13 @@ def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
             if keys[m.key] == 1:
                 yield m
             else:
-                yield Measurement(
-                    metric=m.metric,
-                    definition=m.definition,
-                    unit=m.unit,
-                    params={**m.params, "part": seen[m.key]},
-                    rank=m.rank,
-                    host=m.host,
-                    values=m.values,
-                    bytes=m.bytes,
-                    complete=m.complete,
-                )
+                yield structs.replace(m, params={**m.params, "part": seen[m.key]})
 
 
-def _record(imported: Imported, spec: ClusterSpec, at: float) -> Record:
+def _record(imported: Imported, spec: ClusterSpec, at: float, place: Place) -> Record:
     results = imported.results
+    models = [model for result in results for model in result.devices]
+    doubt = hardware.contradiction(place.hardware, models)
     failures = [f"{result.title}: {text}" for result in results for text in result.failures]
     formats = dict.fromkeys(result.format for result in results)
     definitions = {d.id: d for result in results for d in result.definitions}
@@ -163,9 +197,10 @@ def _record(imported: Imported, spec: ClusterSpec, at: float) -> Record:
         spec=spec,
         argv=tuple(sys.argv),
         definitions=definitions,
-        notes=tuple(dict.fromkeys(_notes(imported))),
+        notes=tuple(dict.fromkeys((*_notes(imported), *filter(None, [doubt])))),
         reason="; ".join(failures[:3]),
         software=__version__,
+        hardware=hardware.completed(place.hardware, models),
     )
 
 

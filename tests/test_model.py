@@ -43,8 +43,9 @@ WORDS = {
     "factor": "1",
     "rate": "bus",
     "rate_of": "p2p.latency-00000000",
+    "medium": "network",
 }
-LATER = ("flow", "kernel", "factor", "rate", "rate_of")  # what older runs do not have
+LATER = ("flow", "kernel", "factor", "rate", "rate_of", "medium")  # what older runs do not have
 OTHER_WORDS = {
     "benchmark": "p2q",
     "metric": "latence",
@@ -60,6 +61,7 @@ OTHER_WORDS = {
     "factor": "",
     "rate": "",
     "rate_of": "",
+    "medium": "",
 }
 
 

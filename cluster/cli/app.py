@@ -7,16 +7,18 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
+from typer.core import TyperGroup, TyperOption
 
 from cluster import journal, plugins, runs
 from cluster.cli import doctor, flags, gc, hosts, importing, lab
 from cluster.cli.bench import BenchGroup
 from cluster.cli.compare import compare_
 from cluster.cli.fit import fit
+from cluster.cli.judge import judge
 from cluster.cli.live import Live
 from cluster.cli.plot import plot
 from cluster.cli.report import report_
@@ -42,10 +44,23 @@ from cluster.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+
+class Root(TyperGroup):
+    """All commands; their list needs the lines that the options of completion would take."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
+        """Show the options, but for those of completion, which the help names in its own line."""
+        for option in self.params:
+            if isinstance(option, TyperOption) and "completion" in str(option.name):
+                option.hidden = True
+        super().format_options(ctx, formatter)
+
+
 app = typer.Typer(
     name="cluster",
+    cls=Root,
     help="\b\nIs the network between your machines as fast as it should be? If not, why?\n"
-    "Example: cluster bench p2p --run-local",
+    "Example: cluster bench p2p --run-local  (completion: cluster --install-completion)",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -72,6 +87,7 @@ app.command()(scaling)
 app.command()(plot)
 app.command("report")(report_)
 app.command("import")(importing.import_)
+app.command()(judge)
 
 
 class ClusterRow(Value, frozen=True, kw_only=True):

@@ -33,6 +33,7 @@ _iperf = partial(
     warm_up="none",
     aggregation="all ranks",
     flow="one way",
+    medium="TCP",
 )
 SENT = _iperf(
     metric="sent",
@@ -52,6 +53,7 @@ LOST = _iperf(
     better="lower",
     what="UDP datagrams that did not arrive, in percent of those sent",
     flow="",
+    medium="",
 )
 JITTER = _iperf(
     metric="jitter",
@@ -59,6 +61,7 @@ JITTER = _iperf(
     better="lower",
     what="jitter of UDP datagrams; printed in ms",
     flow="",
+    medium="",
 )
 
 _LINE = re.compile(

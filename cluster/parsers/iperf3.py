@@ -35,12 +35,14 @@ RECEIVED = _iperf(
     what="bytes that the receiver took, all streams together, over its seconds; printed in bit/s",
     aggregation="all ranks",
     flow="one way",
+    medium="TCP",
 )
 SENT = _iperf(
     metric="sent",
     what="bytes that the sender's kernel took, all streams together, over its seconds; in bit/s",
     aggregation="all ranks",
     flow="one way",
+    medium="TCP",
 )
 INTERVAL = _iperf(
     metric="interval",
@@ -48,12 +50,20 @@ INTERVAL = _iperf(
     "the log; omitted intervals are left out",
     aggregation="all ranks",
     flow="one way",
+    medium="TCP",
 )
 LOST = _iperf(
     metric="lost",
     unit="%",
     better="lower",
     what="UDP datagrams that did not arrive, in percent of those sent",
+    aggregation="all ranks",
+)
+RETRANSMITS = _iperf(
+    metric="retransmits",
+    unit="segments",
+    better="lower",
+    what="segments of TCP that the sender sent again, all streams together",
     aggregation="all ranks",
 )
 JITTER = _iperf(
@@ -80,6 +90,11 @@ _KNOWN = re.compile(
     r"CPU Utilization|Control connection MSS|Time:|Cookie:|TCP MSS|Starting Test|snd_tcp|rcv_tcp|"
     r"Linux \S+ \d|Cookie)"
 )
+_SAID = (
+    ("version", re.compile(r"iperf (3\.[\w.+-]+)")),
+    ("mss", re.compile(r"(?:Control connection |TCP )MSS:? (\d+)")),
+    ("congestion", re.compile(r"snd_tcp_congestion (\w+)")),
+)
 _ERROR = re.compile(r"\s*(?:iperf3: )?((?:error - |interrupt - ).*|unable to .*)")
 
 
@@ -90,7 +105,9 @@ class Iperf3(Parser):
         *("iperf3", "iperf 3.", "Connecting to host", "Accepted connection from", "sum_received"),
         *("test_start", '"intervals"', "receiver"),
     )
-    definitions: ClassVar[tuple[Definition, ...]] = (RECEIVED, SENT, INTERVAL, LOST, JITTER)
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        *(RECEIVED, SENT, INTERVAL, RETRANSMITS, LOST, JITTER),
+    )
 
     def __init__(self) -> None:
         """Begin outside any test."""
@@ -103,6 +120,7 @@ class Iperf3(Parser):
             if self._text is None or self._text.is_begun:
                 self._close()
                 self._text = _Text(number)
+            self._text.say(line)
             return True
         error = _ERROR.match(line)
         if error:
@@ -110,7 +128,10 @@ class Iperf3(Parser):
             return True
         match = _LINE.match(line)
         if match is None:
-            return self._text is not None and _KNOWN.match(line) is not None
+            known = self._text is not None and _KNOWN.match(line) is not None
+            if known and self._text is not None:
+                self._text.say(line)
+            return known
         if self._text is None and not _ROLE.search(line):
             return False  # a line of iperf2 has no role, and a log of iperf3 has a head
         return self._open(number).row(match)
@@ -167,6 +188,12 @@ class _Text:
         self.is_begun = True
         self._sheet.fail(text)
 
+    def say(self, line: str) -> None:
+        """Read what it says of itself with `-V`."""
+        for name, pattern in _SAID:
+            found = pattern.search(line)
+            self._sheet.set(name, found[1] if found else "")
+
     def row(self, match: re.Match[str]) -> bool:
         stream, way, begin, end = match[1], match[2] or "", number(match[3]), number(match[4])
         amount = number(match[7])
@@ -213,6 +240,7 @@ class _Sum(msgspec.Struct):
     omitted: bool = False
     jitter_ms: float | None = None
     lost_percent: float | None = None
+    retransmits: int | None = None
 
     @property
     def rate(self) -> float:
@@ -232,6 +260,13 @@ class _Udp(msgspec.Struct):
     udp: _Sum | None = None
 
 
+class _Cpu(msgspec.Struct):
+    """How busy the processors were with it, in percent of one."""
+
+    host_total: float = 0.0
+    remote_total: float = 0.0
+
+
 class _End(msgspec.Struct):
     """The end."""
 
@@ -241,6 +276,8 @@ class _End(msgspec.Struct):
     sum_received: _Sum | None = None
     sum_sent_bidir_reverse: _Sum | None = None
     sum_received_bidir_reverse: _Sum | None = None
+    sender_tcp_congestion: str = ""
+    cpu_utilization_percent: _Cpu | None = None
 
 
 class _TestStart(msgspec.Struct):
@@ -258,6 +295,8 @@ class _Start(msgspec.Struct):
 
     version: str = ""
     connecting_to: dict[str, Any] | None = None
+    tcp_mss: int = 0
+    tcp_mss_default: int = 0
     test_start: _TestStart | None = None
 
 
@@ -292,6 +331,7 @@ class _Document(msgspec.Struct):
         """Give a sheet all of it."""
         if self.error:
             sheet.fail(self.error)
+        self._say(sheet)
         test = self._test
         params: dict[str, Scalar] = {"protocol": test.protocol, "streams": test.num_streams}
         if test.reverse:
@@ -302,6 +342,17 @@ class _Document(msgspec.Struct):
                 sheet.add(INTERVAL, interval.sum.rate, params)
         if sheet.empty and not self.error:
             sheet.fail("nothing was transferred")
+
+    def _say(self, sheet: Sheet) -> None:
+        """Say what it was run with, which explains some figures."""
+        start, end = self.start or _Start(), self.end or _End()
+        sheet.set("version", start.version.removeprefix("iperf").strip())
+        sheet.set("congestion", end.sender_tcp_congestion)
+        mss = start.tcp_mss or start.tcp_mss_default
+        sheet.set("mss", str(mss) if mss else "")
+        if end.cpu_utilization_percent is not None:
+            busy = end.cpu_utilization_percent
+            sheet.set("cpu", f"{max(busy.host_total, busy.remote_total):.0f}")
 
     def _totals(self, sheet: Sheet, params: dict[str, Scalar]) -> None:
         end = self.end or _End()
@@ -319,6 +370,8 @@ class _Document(msgspec.Struct):
         for definition, total, way in ways:
             if total is not None and total.rate > 0:
                 sheet.add(definition, total.rate, {**params, **way})
+        if sent is not None and sent.retransmits is not None:
+            sheet.add(RETRANSMITS, sent.retransmits, params)
         udp = end.sum if self._test.protocol == "UDP" else None
         if udp is not None and udp.jitter_ms is not None:
             sheet.add(JITTER, udp.jitter_ms / 1e3, params)

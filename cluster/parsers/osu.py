@@ -68,6 +68,7 @@ BANDWIDTH = _osu(
     what="a window of messages one way, all bytes over the time; printed in MB/s of 1e6 bytes",
     aggregation="one rank",
     flow="one way",
+    medium="network",
 )
 BIDIRECTIONAL = _osu(
     metric="bidirectional",
@@ -76,6 +77,7 @@ BIDIRECTIONAL = _osu(
     what="windows both ways at once, bytes of both directions; printed in MB/s of 1e6 bytes",
     aggregation="one rank",
     flow="both ways",
+    medium="network",
 )
 MULTI = _osu(
     metric="multi_bandwidth",
@@ -84,6 +86,7 @@ MULTI = _osu(
     what="windows of all pairs at once, one way, summed over pairs; printed in MB/s of 1e6 bytes",
     aggregation="all ranks",
     flow="one way",
+    medium="network",
 )
 RATE = _osu(
     metric="message_rate",
