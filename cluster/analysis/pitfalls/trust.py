@@ -13,7 +13,7 @@ MISTAKES = (
     (2**30 / 1e9, "GiB were taken for GB"),
     (2**20 / 1e6, "MiB were taken for MB"),
 )
-NEAR = 0.03
+NEAR = 0.015  # of a mistake's factor
 
 
 def above_bound(evidence: Evidence) -> Finding | None:
@@ -22,11 +22,11 @@ def above_bound(evidence: Evidence) -> Finding | None:
     if not above:
         return None
     worst = max(above, key=lambda s: s.share or 0.0)
-    share = worst.share or 0.0
+    share, point = worst.share or 0.0, format_point(worst.params)
     guess = next((f"; {what}?" for off, what in MISTAKES if abs(share / off - 1) < NEAR), "")
     return Finding(
         name="faster than possible",
-        evidence=f"{worst.metric} ({format_point(worst.params)}) is {share:.1%} of its bound, "
+        evidence=f"{worst.metric}{f' ({point})' if point else ''} is {share:.1%} of its bound, "
         f"{format_value(worst.bound or 0.0, worst.unit)}{guess}",
         confidence="certain",
         remedy="do not believe it: look at its unit and direction, and at the hardware that was "
