@@ -77,6 +77,27 @@ BOTH_WAYS = _imb(
     flow="both ways",
     medium="network",
 )
+OVERALL = _imb(
+    metric="overall_time",
+    unit="s",
+    better="lower",
+    what="a non-blocking call and the computation beside it (t_ovrl); printed in us",
+    aggregation="mean of ranks",
+)
+PURE = _imb(
+    metric="pure_time",
+    unit="s",
+    better="lower",
+    what="a non-blocking call with nothing beside it (t_pure); printed in us",
+    aggregation="mean of ranks",
+)
+COMPUTE = _imb(
+    metric="compute_time",
+    unit="s",
+    better="lower",
+    what="the computation beside a non-blocking call (t_CPU); printed in us",
+    aggregation="mean of ranks",
+)
 OVERLAP = _imb(
     metric="overlap",
     unit="%",
@@ -84,7 +105,15 @@ OVERLAP = _imb(
     what="the share of a non-blocking call that the computation hides, in percent",
     aggregation="mean of ranks",
 )
-_TIMES = {"t": LATENCY, "t_min": FASTEST, "t_max": SLOWEST, "t_avg": MEAN}
+_TIMES = {
+    "t": LATENCY,
+    "t_min": FASTEST,
+    "t_max": SLOWEST,
+    "t_avg": MEAN,
+    "t_ovrl": OVERALL,
+    "t_pure": PURE,
+    "t_CPU": COMPUTE,
+}
 
 _START = re.compile(r"\s*#\s*Intel\s*\(R\) MPI Benchmarks?\b.*?(\d{4}[\w .]*|[\d.]+)?[,\s]*")
 _NAME = re.compile(r"\s*#\s*Benchmarking (\w+)\s*$")
@@ -105,7 +134,7 @@ class Imb(Parser):
     marks: ClassVar[tuple[str, ...]] = ("MPI Benchmark", "# Benchmarking", "#repetitions")
     has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (
-        *(LATENCY, MEAN, FASTEST, SLOWEST, BANDWIDTH, BOTH_WAYS, OVERLAP),
+        *(LATENCY, MEAN, FASTEST, SLOWEST, BANDWIDTH, BOTH_WAYS, OVERALL, PURE, COMPUTE, OVERLAP),
     )
 
     def __init__(self) -> None:

@@ -82,6 +82,8 @@ _LINE = re.compile(
     rf"([\d.]+)\s+{_PREFIX}Bytes\s+([\d.]+)\s+{_PREFIX}(bits|Bytes)/sec(.*)"
 )
 _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
+EVENT = 64  # characters at the beginning of a line of `--json-stream`, which name its event
+_RETRANSMITS = re.compile(r"\s+(\d{1,15})\s+sender\s*$")
 _ROLE = re.compile(r"\b(sender|receiver)\s*$")
 _HEAD = re.compile(r"\s*(?:Connecting to host|Accepted connection from|Reverse mode,|iperf 3\.)")
 _KNOWN = re.compile(
@@ -103,7 +105,7 @@ class Iperf3(Parser):
 
     marks: ClassVar[tuple[str, ...]] = (
         *("iperf3", "iperf 3.", "Connecting to host", "Accepted connection from", "sum_received"),
-        *("test_start", '"intervals"', "receiver"),
+        *("test_start", '"intervals"', '"event"', "receiver"),
     )
     definitions: ClassVar[tuple[Definition, ...]] = (
         *(RECEIVED, SENT, INTERVAL, RETRANSMITS, LOST, JITTER),
@@ -113,6 +115,8 @@ class Iperf3(Parser):
         """Begin outside any test."""
         self._parsed: list[Parsed] = []
         self._text: _Text | None = None
+        self._stream: _Document | None = None  # of `--json-stream`, as far as it is there
+        self._stream_at = 0
 
     def take(self, line: str, number: int) -> bool:
         """Read a line of the text form."""
@@ -139,11 +143,43 @@ class Iperf3(Parser):
     def take_document(self, text: str, number: int) -> bool:
         """Read a document of `-J`."""
         try:
+            if '"event"' in text[:EVENT]:
+                return self._event(msgspec.json.decode(text, type=_Event), number)
             document = msgspec.json.decode(text, type=_Document)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return self._torn(text, number)
         if not document.is_any:
             return False
+        return self._document(document, number)
+
+    def _event(self, event: _Event, number: int) -> bool:
+        """Read a line of `--json-stream`, which has a document for each part of a document."""
+        data = event.data
+        if event.event == "start":
+            start = msgspec.json.decode(data, type=_Start)
+            if not start.version.startswith("iperf"):
+                return False  # of another program
+            self._end_stream()
+            self._stream, self._stream_at = _Document(start=start, intervals=[]), number
+        elif self._stream is None:
+            return False
+        elif event.event == "interval" and self._stream.intervals is not None:
+            self._stream.intervals.append(msgspec.json.decode(data, type=_Interval))
+        elif event.event == "end":
+            self._stream.end = msgspec.json.decode(data, type=_End)
+        elif event.event == "error":
+            self._stream.error = msgspec.json.decode(data, type=str)
+        return True
+
+    def _end_stream(self) -> None:
+        document, self._stream = self._stream, None
+        if document is None:
+            return
+        if not document.is_any:
+            document.error = "its end is missing: it was stopped, or the log is cut off"
+        self._document(document, self._stream_at)
+
+    def _document(self, document: _Document, number: int) -> bool:
         sheet = Sheet("iperf3", number, document.title)
         document.fill(sheet)
         self._parsed.append(sheet.parsed())
@@ -152,6 +188,7 @@ class Iperf3(Parser):
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per test."""
         self._close()
+        self._end_stream()
         return tuple(self._parsed)
 
     def _torn(self, text: str, number: int) -> bool:
@@ -182,6 +219,7 @@ class _Text:
         # (role, way) -> the totals of streams, and of [SUM]
         self._totals: dict[tuple[str, str], dict[str, float]] = {}
         self._streams: dict[str, None] = {}
+        self._again: dict[str, int] = {}  # segments that were sent again
         self.is_begun = False
 
     def fail(self, text: str) -> None:
@@ -206,6 +244,9 @@ class _Text:
         role = _ROLE.search(match[10])
         if role:
             self._totals.setdefault((role[1], way), {})[stream] = amount * scale
+            again = _RETRANSMITS.match(match[10])
+            if again:
+                self._again[stream] = int(again[1])
             self._udp(_UDP.match(match[10]), role[1])
         return True
 
@@ -222,6 +263,9 @@ class _Text:
             if way:
                 params["way"] = way
             total = totals.get("SUM" if len(streams) > 1 else next(iter(totals)))
+            again = self._again.get("SUM" if len(streams) > 1 else next(iter(totals)))
+            if again is not None and role == "sender":
+                sheet.add(RETRANSMITS, again, params)
             if total is not None:
                 sheet.add(RECEIVED if role == "receiver" else SENT, total, params)
         if sheet.empty and self.is_begun:
@@ -298,6 +342,13 @@ class _Start(msgspec.Struct):
     tcp_mss: int = 0
     tcp_mss_default: int = 0
     test_start: _TestStart | None = None
+
+
+class _Event(msgspec.Struct):
+    """A line of `--json-stream`."""
+
+    event: str = ""
+    data: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Document(msgspec.Struct):
