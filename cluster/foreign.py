@@ -149,6 +149,32 @@ class Setting(Value, frozen=True, kw_only=True):
     value: str
 
 
+class Symptom(Value, frozen=True, kw_only=True):
+    """A line by which a known trouble shows.
+
+    Args:
+        kind: of the trouble, such as `cma`; see `parsers/symptoms.py`.
+        text: of the line.
+        value: what it says, such as the value of a setting of the kernel; empty if that is all.
+
+    """
+
+    kind: str
+    text: str
+    value: str = ""
+
+
+class Symptoms(Value, frozen=True, kw_only=True, tag="symptoms"):
+    """Lines by which known troubles show: complaints of libraries, settings of hosts.
+
+    Args:
+        found: in the order of the log; the first few of each kind.
+
+    """
+
+    found: tuple[Symptom, ...]
+
+
 class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
     """What NCCL said of its decisions (NCCL_DEBUG=INFO).
 
@@ -288,7 +314,7 @@ class Profile(Value, frozen=True, kw_only=True, tag="profile"):
     complete: bool = True
 
 
-Detail = Topology | PeerAccess | NcclLog | Profile
+Detail = Topology | PeerAccess | NcclLog | Profile | Symptoms
 
 
 class Parsed(Value, frozen=True, kw_only=True):
@@ -303,6 +329,12 @@ class Parsed(Value, frozen=True, kw_only=True):
         detail: what is no measurement.
         notes: what a reader of the numbers must know.
         failures: what the log itself says went wrong.
+        operation: the collective, as MPI and NCCL name it without their prefix, such as
+            `all_reduce`; empty if it is none, or if the log does not say.
+        ranks: that took part; 0 if the log does not say.
+        hosts: that they were on; 0 if the log does not say.
+        devices: models of GPUs, each once, such as `NVIDIA A100-SXM4-40GB`.
+        settings: what else the tool says of itself and its host: `version`, `congestion`, `mss`.
 
     """
 
@@ -314,6 +346,11 @@ class Parsed(Value, frozen=True, kw_only=True):
     detail: Detail | None = None
     notes: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
+    operation: str = ""
+    ranks: int = 0
+    hosts: int = 0
+    devices: tuple[str, ...] = ()
+    settings: tuple[Setting, ...] = ()
 
 
 class Unread(Value, frozen=True, kw_only=True):

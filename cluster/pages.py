@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.analysis.compare import Comparison
+    from cluster.analysis.evidence import Finding
     from cluster.pictures import Curve, Picture
 
 FEW = 4  # runs, whose results stand open, and on top
@@ -39,6 +40,7 @@ class Shown(Value, frozen=True, kw_only=True):
         summaries: of its series.
         warnings: what could not be read of it, or was not taken.
         links: its files.
+        findings: what may be wrong with it.
 
     """
 
@@ -47,6 +49,7 @@ class Shown(Value, frozen=True, kw_only=True):
     summaries: tuple[Summary, ...]
     warnings: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 def report(shown: Sequence[Shown], comparisons: Sequence[Comparison] = ()) -> Page:
@@ -221,11 +224,22 @@ def _results(run: Shown, *, folded: bool) -> Section:
     ranks = f"Ranks by: {shlex.join(record.command)}" if record.command else ""
     return Section(
         title=run.name,
-        sheets=(sheet,),
+        sheets=(sheet, *_troubles(run.findings)),
         notes=tuple(filter(None, (command, ranks))),
         links=run.links,
         folded=folded,
     )
+
+
+def _troubles(findings: Sequence[Finding]) -> Iterator[Sheet]:
+    if findings:
+        words = ("trouble", "confidence", "evidence", "remedy", "the run that would confirm it")
+        yield Sheet(
+            title="What to look at",
+            columns=words,
+            rows=tuple((f.name, f.confidence, f.evidence, f.remedy, f.confirm) for f in findings),
+            left=words,
+        )
 
 
 def _environment(shown: Sequence[Shown]) -> Section:

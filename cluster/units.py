@@ -31,11 +31,13 @@ BYTES = {
     "GiB": 2**30,
     "TiB": 2**40,
 }
-BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12}
 SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 LARGEST = 2**40
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|m|min|h|d)")
-_RATE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([kmg]?bit)")
+_RATE = re.compile(
+    r"(\d{1,9}(?:\.\d{1,9})?)\s*(?:([kmgt]?)(?:bit(?:/s)?|bps)|([kmgt]?)(?-i:B/s))", re.IGNORECASE
+)
 _EXPECTED = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*(|(?!e\d)[A-Za-z].{0,30})")
 _KNOWN_UNITS = {
     **{
@@ -206,10 +208,10 @@ def _scaled(value: float, scales: tuple[tuple[float, str], ...]) -> str:
 
 
 def parse_rate(text: str) -> float:
-    """Read the rate of a line as network people write it.
+    """Read the rate of a line as network people write it, or in bytes as the makers of GPUs do.
 
     Args:
-        text: such as `1gbit`, `2.5gbit` or `100mbit`; k, m and g are powers of 1000.
+        text: such as `1gbit`, `2.5gbit`, `100mbit` or `300 GB/s`; k, m and g are powers of 1000.
 
     Returns:
         The rate in bytes per second.
@@ -218,12 +220,18 @@ def parse_rate(text: str) -> float:
         SpecError: it is not such a rate.
 
     """
-    match = _RATE.fullmatch(text.strip().lower())
-    if match is None or not (rate := float(match[1]) * BITS[match[2]] / 8):
+    match = _RATE.fullmatch(text.strip())
+    bits = 0.0
+    if match is not None:
+        of_bits, of_bytes = match[2], match[3]
+        prefix = of_bits if of_bits is not None else of_bytes
+        bits = float(match[1]) * BITS[f"{prefix.lower()}bit"] * (8 if of_bits is None else 1)
+    if not bits:
         raise SpecError(
-            f"{text!r} is not a rate.", remedy="Write bits per second: 100mbit, 1gbit, 2.5gbit."
+            f"{text!r} is not a rate.",
+            remedy="Write bits per second: 100mbit, 1gbit, 2.5gbit; or bytes: 300GB/s.",
         )
-    return rate
+    return bits / 8
 
 
 def format_bytes(size: float) -> str:

@@ -26,6 +26,7 @@ COMMANDS = (
     *("bench", "ls", "runs", "show", "status", "logs", "wait", "fetch", "connect", "down"),
     *(
         "doctor",
+        "judge",
         "up",
         "hosts",
         "run",

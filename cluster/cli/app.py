@@ -18,6 +18,7 @@ from cluster.cli import doctor, flags, gc, hosts, importing, lab, listing
 from cluster.cli.bench import BenchGroup
 from cluster.cli.compare import compare_
 from cluster.cli.fit import fit
+from cluster.cli.judge import judge
 from cluster.cli.live import Live
 from cluster.cli.plot import plot
 from cluster.cli.profile import profile
@@ -62,7 +63,7 @@ app = typer.Typer(
     name="cluster",
     cls=Commands,
     help="\b\nIs the network between your machines as fast as it should be? If not, why?\n"
-    "Example: cluster bench p2p --run-local",
+    "Example: cluster bench p2p --run-local  (completion: cluster --install-completion)",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -94,6 +95,7 @@ app.command()(listing.push)
 app.command("import")(importing.import_)
 app.command()(profile)
 app.command()(topology)
+app.command()(judge)
 
 
 class ClusterRow(Value, frozen=True, kw_only=True):

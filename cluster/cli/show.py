@@ -13,6 +13,7 @@ from rich.table import Table
 
 from cluster import plugins
 from cluster.analysis.bounds import doubts
+from cluster.analysis.evidence import Finding
 from cluster.gpus import BUILT
 from cluster.logbook import against, gaps
 from cluster.model import Facts, Plan, Planned, Status, Summary, Value
@@ -24,7 +25,7 @@ from cluster.runs import RAW, read
 from cluster.units import format_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from cluster.clusters import Cluster
     from cluster.runs import Run
@@ -37,6 +38,7 @@ class Answer(Value, frozen=True, kw_only=True):
     status: Status
     reason: str
     notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
     summaries: tuple[Summary, ...]
     missing: tuple[Planned, ...] = ()
 
@@ -70,7 +72,8 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
             run=str(run.folder),
             status=run.status,
             reason=run.record.reason,
-            notes=_notes(run, summaries),
+            notes=notes_of(run, summaries),
+            findings=findings(run, summaries),
             missing=run.missing,
             summaries=summaries,
         )
@@ -82,7 +85,7 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
         sys.stdout.write(f"Run folder: {shortened(run.folder)}\n")
         return
     summaries = run.summary()
-    rendered = plugins.load(Report, report).render(summaries, notes=_notes(run, summaries))
+    rendered = plugins.load(Report, report).render(summaries, notes=notes_of(run, summaries))
     if isinstance(rendered, bytes):
         sys.stdout.flush()
         sys.stdout.buffer.write(rendered)
@@ -90,6 +93,7 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
         sys.stdout.write(rendered)
     if report == "terminal":
         sys.stdout.write("".join(f"{line}\n" for line in _gpu_lines(run.record.environment)))
+        sys.stdout.write("".join(f"{line}\n" for line in finding_lines(findings(run, summaries))))
         reason = f": {run.record.reason}" if run.record.reason else ""
         sys.stdout.write(f"Run folder: {shortened(run.folder)} ({run.status}{reason})\n")
         _show_profiles(run)
@@ -105,8 +109,51 @@ def _show_profiles(run: Run) -> None:
         sys.stdout.write("No MPI profile was written: no rank came to MPI_Finalize.\n")
 
 
-def _notes(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
-    """Give all that a reader of the numbers must know."""
+def findings(run: Run, summaries: tuple[Summary, ...]) -> tuple[Finding, ...]:
+    """Say what may be wrong with a run.
+
+    Args:
+        run: as read.
+        summaries: of it.
+
+    Returns:
+        The findings, the surest first.
+
+    """
+    from cluster.analysis.diagnose import diagnose  # noqa: PLC0415 - only for summaries
+
+    return diagnose(run.evidence(summaries))
+
+
+def finding_lines(found: Sequence[Finding]) -> Iterator[str]:
+    """Give findings for people.
+
+    Args:
+        found: by the rules.
+
+    Yields:
+        Lines; none if nothing was found.
+
+    """
+    if found:
+        yield "What to look at:"
+    for number, finding in enumerate(found, 1):
+        first, *others = finding.lines()
+        yield f"  {number}. {first}"
+        yield from (f"     {line}" for line in others)
+
+
+def notes_of(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
+    """Give all that a reader of the numbers must know.
+
+    Args:
+        run: as read.
+        summaries: of it.
+
+    Returns:
+        Sentences.
+
+    """
     record = run.record
     expected = against(summaries, record.expected)
     lacking = gaps(record, run.missing)

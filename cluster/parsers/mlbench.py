@@ -36,6 +36,7 @@ ONE_WAY = _ml(
     what="one blocking message, timed by the receiver; printed in MB/s of 2**20 bytes",
     aggregation="one rank",
     flow="one way",
+    medium="network",
 )
 FIRST = _ml(
     metric="first_bandwidth",
@@ -51,6 +52,7 @@ MEAN = _ml(
     what="what the program printed at its end, the warm-up included; in MB/s of 2**20 bytes",
     aggregation="one rank",
     flow="one way",
+    medium="network",
 )
 COLLECTIVE = _ml(
     metric="collective_time",
