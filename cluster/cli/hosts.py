@@ -231,7 +231,7 @@ def run(
     """
     if mpi or profile is not None:
         how = How(runs=root, timeout=timeout or TIMEOUT, json=json, profile=profile)
-        once(attach(name), "program", how, command=shlex.join(words))
+        once(attach(name), "program", {"command": shlex.join(words)}, how)
         return
     turn = threading.Lock()
 
