@@ -74,6 +74,16 @@ def test_pasted_with_single_spaces_and_a_log_without_a_topology() -> None:
     assert "cluster topology LOG" in refused
 
 
+def test_a_log_that_says_nothing_is_left_out_and_named(home: Path) -> None:
+    (home / "empty").write_text("")
+    done = command("topology", "empty", str(DGX))
+
+    assert "best for two ranks" in done.stdout
+    assert done.stderr == "Left out: empty: The log is empty.\n"
+    assert "empty: The log is empty." in command("topology", "empty", status=1).stderr
+    assert "nowhere cannot be read" in command("topology", "nowhere", status=2).stderr
+
+
 @pytest.fixture
 def two(tools: None) -> str:
     del tools

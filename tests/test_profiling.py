@@ -129,6 +129,70 @@ def test_a_program_of_mpi4py_is_counted_to_the_byte(home: Path) -> None:
     command("down", "mine")
 
 
+IN_C = """
+#include <mpi.h>
+int main(int argc, char **argv)
+{
+    int rank, size, flag = 0, index, done, indices[2], counts[2] = {3, 1}, places[2] = {0, 4};
+    double out[64] = {0}, in[64];
+    MPI_Datatype column, types[2] = {MPI_DOUBLE, MPI_INT};
+    MPI_Request r[2];
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &flag);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Type_vector(4, 1, 8, MPI_DOUBLE, &column);
+    MPI_Type_commit(&column);
+    MPI_Send(out, 8, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
+    MPI_Recv(in, 8, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 0)
+        MPI_Send(out, 1, column, 1, 1, MPI_COMM_WORLD);
+    else
+        MPI_Recv(in, 64, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Gather(rank ? out : MPI_IN_PLACE, 2, MPI_INT, in, 2, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Gatherv(rank ? out : MPI_IN_PLACE, counts[rank], MPI_INT, in, counts, places, MPI_INT, 0,
+                MPI_COMM_WORLD);
+    MPI_Scatterv(out, counts, places, MPI_INT, in, counts[rank], MPI_INT, 0, MPI_COMM_WORLD);
+    counts[0] = counts[1] = 2, places[1] = 32;
+    MPI_Datatype mine[2] = {types[rank], types[rank]};
+    MPI_Alltoallw(out, counts, places, types, in, counts, places, mine, MPI_COMM_WORLD);
+    MPI_Send_init(out, 4, MPI_INT, 1 - rank, 2, MPI_COMM_WORLD, &r[0]);
+    MPI_Recv_init(in, 4, MPI_INT, 1 - rank, 2, MPI_COMM_WORLD, &r[1]);
+    MPI_Startall(2, r);
+    MPI_Waitany(2, r, &index, MPI_STATUS_IGNORE);
+    MPI_Waitsome(2, r, &done, indices, MPI_STATUSES_IGNORE);
+    MPI_Testall(2, r, &flag, MPI_STATUSES_IGNORE);
+    MPI_Request_free(&r[0]);
+    MPI_Request_free(&r[1]);
+    MPI_Finalize();
+    return 0;
+}
+"""
+EACH = {
+    "MPI_Gather": (1, 8),
+    "MPI_Alltoallw": (1, 2 * 8 + 2 * 4),
+    "MPI_Startall": (1, 0),
+    "MPI_Waitany": (1, 0),
+    "MPI_Waitsome": (1, 0),
+    "MPI_Testall": (1, 0),
+}
+
+
+def test_a_program_of_c_is_counted_to_the_byte(home: Path) -> None:
+    """Nobody to send to, types with gaps, data in place, no status wanted, several threads."""
+    (home / "known.c").write_text(IN_C)
+    run(str(BIN / "mpicc"), "known.c", "-o", "known", cwd=home)
+    command("up", "mine")
+    command("run", "mine", "--profile", "--", str(home / "known"))
+    found = profiles(runs.find(runs_folder(), "latest") / "raw")
+    command("down", "mine")
+
+    first = {"MPI_Gatherv": (1, 12), "MPI_Scatterv": (1, 12)}
+    second = {"MPI_Gatherv": (1, 4), "MPI_Scatterv": (1, 4)}
+    assert sums(found[0]) == {"MPI_Send": (2, 32), "MPI_Recv": (1, 0), **EACH, **first}
+    assert sums(found[1]) == {"MPI_Send": (1, 0), "MPI_Recv": (2, 32), **EACH, **second}
+    assert [check for check in job(found).checks if not check.agrees] == []
+
+
 def only(found: Run) -> dict[int, Counter[str]]:
     made = profiles(found.folder / "raw")
     return {n: Counter({r.name: r.calls for r in one.routines}) for n, one in made.items()}

@@ -6,7 +6,6 @@ The analysis is imported when it is asked for: `cluster --help` does without.
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,16 +14,18 @@ import typer
 from cluster import runs
 from cluster.cli import flags
 from cluster.cli.compare import show_sheets
+from cluster.cli.logs import readings, say_left_out
 from cluster.cli.show import print_json
-from cluster.errors import ParseError, SpecError
-from cluster.importing import STDIN, read_log
+from cluster.errors import SpecError
+from cluster.importing import STDIN
 from cluster.model import Value
 from cluster.profiling import FILES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cluster.analysis.profiles import JobProfile, Source
+    from cluster.foreign import Reading
 
 FORMAT = "mpitrace"
 _TIME = re.compile(r"\.\d{10}$")  # MMDDhhmmss
@@ -57,13 +58,13 @@ def profile(
 
     unread: list[str] = []
     files = [file for name in named for file in _files(name, root)]
-    found = jobs(_sources(files, unread))
+    logs = readings(files, unread, format_=FORMAT)
+    found = jobs(source for file, reading in logs for source in _profiles(file, reading))
     answer = ProfileAnswer(jobs=found, unread=tuple(unread))
     if json:
         print_json(answer)
         return
-    for why in unread:
-        sys.stderr.write(f"Left out: {why}\n")
+    say_left_out(unread)
     show_sheets([sheet for job in found for sheet in profiled(job)], report)
 
 
@@ -85,28 +86,14 @@ def _files(name: str, root: str | None) -> Sequence[str]:
     return found
 
 
-def _sources(files: Sequence[str], unread: list[str]) -> Iterator[Source]:
-    """Read profiles; a file without one is left out, unless there is no other."""
-    failures: list[ParseError] = []
-    for file in files:
-        try:
-            reading = read_log(file, format_=FORMAT, stdin=sys.stdin.buffer)
-        except ParseError as error:
-            failures.append(error)
-            unread.append(error.what)
-            continue
-        yield from _profiles(file, (result.detail for result in reading.results))
-    if failures and len(failures) == len(files):
-        raise failures[0]
-
-
-def _profiles(file: str, details: Iterable[object]) -> Iterator[Source]:
+def _profiles(file: str, reading: Reading) -> Iterator[Source]:
     from cluster.analysis.profiles import Source  # noqa: PLC0415
     from cluster.foreign import Profile  # noqa: PLC0415
 
-    for detail in details:
-        if isinstance(detail, Profile):
-            yield Source(job=_job(Path(file).name, detail.rank), profile=detail)
+    for result in reading.results:
+        if isinstance(result.detail, Profile):
+            job = _job(Path(file).name, result.detail.rank)
+            yield Source(job=job, profile=result.detail)
 
 
 def _job(name: str, rank: int) -> str:

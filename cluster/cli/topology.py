@@ -18,11 +18,11 @@ from rich.text import Text
 
 from cluster import reading
 from cluster.cli import flags
+from cluster.cli.logs import readings, say_left_out
 from cluster.cli.show import print_json
 from cluster.clusters import attach
 from cluster.errors import ClusterError, ParseError, ShellError, SpecError
 from cluster.foreign import PeerAccess, Topology
-from cluster.importing import read_log
 from cluster.model import Value
 from cluster.reports.terminal import WIDE, sheet_text
 
@@ -87,9 +87,10 @@ def topology(
         raise SpecError(
             "Nothing was named.", remedy="Type: cluster topology LOG..., or --live NAME"
         )
-    results = [
-        result for file in logs or () for result in read_log(file, stdin=sys.stdin.buffer).results
-    ]
+    left_out: list[str] = []
+    read = readings(logs or (), left_out)
+    results = [result for _, reading_ in read for result in reading_.results]
+    say_left_out(left_out)
     hosts = list(_asked(live)) if live else []
     shown = _joined(results, hosts)
     if json:
