@@ -28,6 +28,7 @@ from cluster.model import (
     JobRecord,
     Layout,
     Machine,
+    Plan,
     Price,
     Receipt,
     Status,
@@ -179,6 +180,13 @@ class Cluster(Hosts):
             case journal.Switched():
                 self._switched.append(entry.at)
 
+    @property
+    def plan(self) -> Plan:
+        """What a launch of the same spec would do: nothing, at the price that was agreed."""
+        price = f", ${self.price.hourly * len(self.machines):.4g} an hour" if self.price else ""
+        line = f"{self.name} is there already: {len(self.machines)} machine(s){price}; none is made"
+        return Plan(lines=(line,), costs=self.costs, price=self.price, ttl=self._ttl)
+
     def can_serve(self, spec: ClusterSpec) -> bool:
         """Tell whether this cluster is what a spec asks for, and every machine answers.
 
@@ -189,7 +197,7 @@ class Cluster(Hosts):
             Whether there is nothing to make.
 
         """
-        if spec != self.spec or not self._launched:
+        if not self.was_launched_as(spec):
             return False
         try:
             connect_all(self.shells(), ANSWER_WITHIN)
@@ -197,6 +205,18 @@ class Cluster(Hosts):
             self.close()
             return False
         return True
+
+    def was_launched_as(self, spec: ClusterSpec) -> bool:
+        """Tell whether a spec was launched to its end, without asking whether it still stands.
+
+        Args:
+            spec: what is asked.
+
+        Returns:
+            Whether its machines were all there once.
+
+        """
+        return spec == self.spec and self._launched
 
     def is_unfinished(self, spec: ClusterSpec) -> bool:
         """Tell whether this is a launch of a spec that was interrupted, and could go on.
