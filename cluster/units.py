@@ -143,7 +143,7 @@ def format_size(size: int) -> str:
         The number and its unit.
 
     """
-    for unit in ("GB", "GiB", "MB", "MiB", "KiB"):
+    for unit in ("GB", "GiB", "MB", "MiB", "KiB", "kB"):
         if size >= BYTES[unit] and size % BYTES[unit] == 0:
             return f"{size // BYTES[unit]} {unit}"
     return f"{size} B"

@@ -158,7 +158,7 @@ def test_a_wrong_byte_fails_the_run(
 
     words = (f"--operations={name}", "--sizes=2000", "--iters=10", f"--kernel={kernel}")
     said = command("bench", "altered", *words, status=1).stderr
-    assert f"WrongDataError: {name} 2000 B" in said
+    assert f"WrongDataError: {name} 2 kB" in said
     assert "arrived as" in said
 
 

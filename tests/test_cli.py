@@ -81,7 +81,7 @@ def test_a_run_is_listed_shown_and_rendered_in_every_format(tools: None) -> None
     assert answer("show") == made
     assert answer("show", made["run"]) == made
     assert answer("show", Path(made["run"]).name) == made
-    assert "1000 B, rank 1" in command("show", "p2p").stdout
+    assert "1 kB, rank 1" in command("show", "p2p").stdout
     assert command("show", "p2p", "--format=markdown").stdout.startswith("| metric |")
     assert command("show", "p2p", "--format=csv").stdout.startswith("metric,unit,size,rank,n,")
     assert json.loads(command("show", "p2p", "--format=json").stdout) == made["summaries"]
