@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import msgspec
 
 from cluster.benchmark import Benchmark
+from cluster.devices import place
 from cluster.errors import ClusterError, SpecError
 from cluster.kernels import Choice, address, either, in_c, load
 from cluster.model import Definition, Planned, Value
@@ -607,11 +608,8 @@ def _torch(backend: str) -> Any:  # noqa: ANN401 - a module that need not be the
 
 def _device(rank: Rank, torch: Any) -> str:  # noqa: ANN401
     """Give each rank of a host a GPU of its own."""
-    from mpi4py import MPI  # noqa: PLC0415
-
-    host = rank.comm.Split_type(MPI.COMM_TYPE_SHARED)
-    own, all_, there = host.Get_rank(), host.Get_size(), torch.cuda.device_count()
-    host.Free()
+    own, all_ = place(rank.comm)
+    there = torch.cuda.device_count()
     if there < all_:
         raise ClusterError(
             f"{os.uname().nodename} has {there} GPU(s) for {all_} ranks.",

@@ -131,6 +131,20 @@ class Benchmark(Plugin, Generic[ParamsT]):
             )
         return tuple(known[metric] for metric in dict.fromkeys(metrics))
 
+    def gpus(self, params: ParamsT, ranks_per_host: int) -> int:
+        """Tell how many GPUs a host needs for these parameters; none by default.
+
+        Args:
+            params: of the benchmark.
+            ranks_per_host: how many ranks each host runs.
+
+        Returns:
+            How many, on the host that needs most.
+
+        """
+        del params, ranks_per_host
+        return 0
+
     def notes(self, params: ParamsT, facts: tuple[Facts, ...]) -> tuple[str, ...]:
         """Say what a reader of the numbers must know about these hosts; nothing by default.
 

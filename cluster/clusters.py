@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from cluster import hostkeys, journal, mesh, plugins, runs
+from cluster import gpus, hostkeys, journal, mesh, plugins, runs
 from cluster.cloud.keys import KNOWN
 from cluster.cloud.money import dollars
 from cluster.environment import check_tools, examine, install
@@ -327,18 +327,30 @@ class Cluster(Hosts):
         self._environment = wanted
         self._note_phase("install", began)
 
-    def _examine(self, programs: Sequence[str]) -> None:
-        """Ask every host what it is, and whether a job could run there."""
+    def _examine(self, programs: Sequence[str], gpus_: int = 0) -> None:
+        """Ask every host what it is, and whether a job could run there.
+
+        One that was asked before is asked again only if it lacks something, which may be there now.
+        """
         if self.facts and all(set(programs) <= set(fact.programs) for fact in self.facts):
-            return
+            with suppress(SpecError):
+                self._check_gpus(self.facts, gpus_)
+                return
         hosts = {machine.name: machine for machine in self.machines}
         found = on_each(self.shells(), lambda name, shell: examine(shell, hosts[name], programs))
         facts = tuple(found.values())
         check_tools(facts, programs)
+        self._check_gpus(facts, gpus_)
         if len(found) > 1:
             self._note_addresses(common(self.machines, facts))
         self._journal.append(journal.Examined(facts=facts))
         self.facts = facts
+
+    def _check_gpus(self, facts: Iterable[Facts], wanted: int) -> None:
+        """Refuse hosts without what GPUs need; in an image the ranks look for themselves."""
+        if wanted and not self.image:
+            for fact in facts:
+                gpus.check(fact, wanted)
 
     def _note_addresses(self, network: Network) -> None:
         """Keep where hosts reach one another, which is not always where we reach them."""
@@ -452,7 +464,7 @@ class Cluster(Hosts):
         self.phases = {phase: s for phase, s in self.phases.items() if phase in LAUNCH_PHASES}
         heard = listener or Listener()
         self.install(chosen.programs, heard.preparing)
-        self._examine(chosen.programs)
+        self._examine(chosen.programs, chosen.gpus(checked, self.spec.ranks_per_host))
         self._join()
         self._end_previous()
         how = Condition(

@@ -335,6 +335,7 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
             In a collective, the ranks of a host can share what passes its link `between hosts`, or
             each needs its own, `between ranks`.
         kernel: what runs the timed loop, if it is not Python.
+        buffer: whose memory messages are in, if it is not the processor's.
         factor: of a collective of n ranks: its bus bandwidth over its algorithm bandwidth.
         rate: which of these two a summary is, if its values are times of another definition.
         rate_of: the id of that definition.
@@ -352,6 +353,7 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
     aggregation: Aggregation
     flow: Flow = ""
     kernel: Literal["", "C"] = ""
+    buffer: Literal["", "cuda"] = ""
     factor: Factor = ""
     rate: Literal["", "algorithm", "bus"] = ""
     rate_of: str = ""
@@ -540,6 +542,14 @@ class Facts(Value, frozen=True, kw_only=True):
         boot: of its kernel: hosts that have the same one share its cores.
         programs: what each program that was asked for says of its version; where it is, if it says
             nothing.
+        executable: the Python of our environment.
+        gpus: the model of each GPU.
+        gpu_driver: its version.
+        gpu_modules: of the kernel, by which others reach the memory of GPUs, such as
+            nvidia_peermem.
+        topology: the paths between GPUs and network cards, as `nvidia-smi topo -m` prints them; in
+            a run, it is a file in `raw/`.
+        mpi_flags: what Open MPI's `ompi_info` says of CUDA.
 
     """
 
@@ -564,6 +574,12 @@ class Facts(Value, frozen=True, kw_only=True):
     reached: str = ""
     boot: str = ""
     programs: dict[str, str] = {}
+    executable: str = ""
+    gpus: tuple[str, ...] = ()
+    gpu_driver: str = ""
+    gpu_modules: tuple[str, ...] = ()
+    topology: str = ""
+    mpi_flags: dict[str, str] = {}
 
 
 class Expected(Value, frozen=True, kw_only=True):
@@ -713,6 +729,7 @@ class Plan(Value, frozen=True, kw_only=True):
         costs: whether it costs money while it runs.
         price: of one host, where that is known.
         ttl: seconds after which the machines end by themselves, if they do.
+        gpus: of each machine, where that is known before it exists.
 
     """
 
@@ -720,6 +737,7 @@ class Plan(Value, frozen=True, kw_only=True):
     costs: bool = False
     price: Price | None = None
     ttl: float | None = None
+    gpus: int | None = None
 
 
 class Sighting(Value, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ import msgspec
 from cluster.benchmark import convert
 from cluster.errors import ClusterError
 from cluster.model import NOTES, Definition, Measurement, Progress, Scalar
+from cluster.onhost import REASON
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm, Intracomm
@@ -225,7 +226,8 @@ class Rank:
 def main(benchmark: Benchmark[Any]) -> None:
     """Run a benchmark as one rank: the last line of every benchmark's file.
 
-    Whatever goes wrong on one rank ends all of them: the others would wait for it for ever.
+    Whatever goes wrong on one rank ends all of them: the others would wait for it for ever. What
+    a rank refuses is the reason of the run.
 
     Args:
         benchmark: to run; its parameters are the first argument, as JSON.
@@ -242,6 +244,11 @@ def main(benchmark: Benchmark[Any]) -> None:
         rank = Rank(comm, Path.cwd())
         benchmark.measure(rank, params)
         comm.Barrier()
+    except ClusterError as error:
+        Path(REASON).write_text(error.what)
+        sys.stderr.write(f"Rank {comm.Get_rank()} of {comm.Get_size()}: {error}\n")
+        sys.stderr.flush()
+        comm.Abort(1)
     except (Exception, SystemExit):  # noqa: BLE001 - whatever it was, the others must not wait
         sys.stderr.write(f"Rank {comm.Get_rank()} of {comm.Get_size()} failed:\n")
         traceback.print_exc()

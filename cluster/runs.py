@@ -242,6 +242,26 @@ def append(folder: Path, measurements: Iterable[Measurement]) -> None:
         raise _unwritable(folder, error) from error
 
 
+def write_raw(folder: Path, name: str, text: str) -> None:
+    """Keep a text as it came, beside what the job writes.
+
+    Args:
+        folder: of the run.
+        name: of the file in `raw/`.
+        text: of it.
+
+    Raises:
+        ClusterError: it cannot be written.
+
+    """
+    path = folder / RAW / name
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
 def record(folder: Path) -> Record:
     """Read the record of a run.
 

@@ -77,6 +77,7 @@ class Offer(Value, frozen=True, kw_only=True):
         link: what their network can do, where that is known.
         price: of one machine for an hour, where that is known.
         lines: the same for a person.
+        gpus: of each machine.
 
     """
 
@@ -93,6 +94,7 @@ class Offer(Value, frozen=True, kw_only=True):
     link: Link | None
     price: Price | None
     lines: tuple[str, ...]
+    gpus: int = 0
 
 
 def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
@@ -176,6 +178,7 @@ def decide(region: Region, spec: ClusterSpec, options: AwsOptions) -> Offer:
         link=link,
         price=cost,
         lines=lines,
+        gpus=sum(gpus.count for gpus in kind.gpu_info.gpus) if kind.gpu_info else 0,
     )
     mark = marks.new(spec.name, region.owner, region.now() + ttl, user=region.user)
     permissions.check(region, spec, options, offer, mark)

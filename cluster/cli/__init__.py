@@ -41,15 +41,18 @@ def main() -> NoReturn:
     _run(app)
 
 
-def start(*launchers: Callable[..., None]) -> NoReturn:
+def start(*launchers: Callable[..., None], what: str | None = None) -> NoReturn:
     """Run a launcher script: parameters become flags, docstrings the help.
 
     Args:
         launchers: functions whose parameters are annotated with `cluster.cli.flags`; if there are
             several, the name of each is a verb.
+        what: all of them are for.
 
     """
-    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app = typer.Typer(
+        help=what, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+    )
     for launcher in launchers:
         app.command()(launcher)
     _run(app)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,9 @@ from rich.table import Table
 
 from cluster import plugins
 from cluster.analysis.bounds import doubts
+from cluster.gpus import BUILT
 from cluster.logbook import against, gaps
-from cluster.model import Plan, Planned, Status, Summary, Value
+from cluster.model import Facts, Plan, Planned, Status, Summary, Value
 from cluster.reports import Report
 from cluster.reports.terminal import plain_text
 from cluster.runs import read
@@ -85,6 +87,7 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
     else:
         sys.stdout.write(rendered)
     if report == "terminal":
+        sys.stdout.write("".join(f"{line}\n" for line in _gpu_lines(run.record.environment)))
         reason = f": {run.record.reason}" if run.record.reason else ""
         sys.stdout.write(f"Run folder: {shortened(run.folder)} ({run.status}{reason})\n")
 
@@ -95,6 +98,23 @@ def _notes(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
     expected = against(summaries, record.expected)
     lacking = gaps(record, run.missing)
     return (*record.notes, *run.warnings, *lacking, *doubts(summaries), *expected)
+
+
+def _gpu_lines(environment: Sequence[Facts]) -> list[str]:
+    """Say which GPUs they have, and what leads to their memory: a line for those that are alike."""
+    alike: dict[str, list[str]] = {}
+    for facts in environment:
+        if facts.gpus:
+            alike.setdefault(_gpus(facts), []).append(facts.host)
+    return [f"GPUs of {', '.join(hosts)}: {words}" for words, hosts in alike.items()]
+
+
+def _gpus(facts: Facts) -> str:
+    models = ", ".join(f"{count} x {model}" for model, count in Counter(facts.gpus).items())
+    known = {"true": "MPI with CUDA", "false": "MPI without CUDA"}
+    mpi = known.get(facts.mpi_flags.get(BUILT, ""), "")
+    words = (f"driver {facts.gpu_driver}", *facts.gpu_modules, mpi, "paths in raw/topology.*.txt")
+    return ", ".join(filter(None, (models, *words)))
 
 
 def shortened(path: Path) -> Path:

@@ -64,7 +64,7 @@ class Offer(Value, frozen=True, kw_only=True):
         disk: size of the root disk, in GiB.
         accelerator: Google's name of what is attached to each machine; empty, if nothing is.
         accelerators: how many of them.
-        gpus: machines have accelerators, attached or not.
+        gpus: accelerators of each machine, attached or its own.
         tier1: they have Tier_1 networking.
         allow: the network that SSH is open to.
         ttl: seconds until the machines end by themselves.
@@ -84,7 +84,7 @@ class Offer(Value, frozen=True, kw_only=True):
     disk: int
     accelerator: str = ""
     accelerators: int = 0
-    gpus: bool = False
+    gpus: int = 0
     tier1: bool = False
     allow: str
     ttl: float
@@ -165,7 +165,7 @@ def decide(project: Project, spec: ClusterSpec, options: GcpOptions) -> Offer:
         disk=max(options.disk, image.disk_size_gb),
         accelerator=wanted.kind.type if wanted and wanted.kind.attached else "",
         accelerators=wanted.count if wanted else 0,
-        gpus=gpus is not None,
+        gpus=gpus[1] if gpus else 0,
         tier1=tier1,
         allow=allow,
         ttl=ttl,

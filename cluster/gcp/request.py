@@ -105,7 +105,9 @@ def _interface(options: GcpOptions, offer: Offer, mark: Mark) -> dict[str, Any]:
 
 
 def _scheduling(spec: ClusterSpec, offer: Offer) -> dict[str, Any]:
-    fixed = offer.gpus or spec.spot or spec.placement  # such machines cannot move while they run
+    fixed = (
+        bool(offer.gpus) or spec.spot or spec.placement
+    )  # such machines cannot move while they run
     return {
         "automatic_restart": False,
         "on_host_maintenance": "TERMINATE" if fixed else "MIGRATE",

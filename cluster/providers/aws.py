@@ -62,7 +62,9 @@ class Aws(Provider):
         refuse(spec, {"accelerator": "the machine type says it, such as --instance p4d.24xlarge"})
         with _telling("Nothing was created."):
             offer = self._offer(spec)
-        return Plan(lines=offer.lines, costs=True, price=offer.price, ttl=offer.ttl)
+        return Plan(
+            lines=offer.lines, costs=True, price=offer.price, ttl=offer.ttl, gpus=offer.gpus
+        )
 
     def create(
         self, spec: ClusterSpec, journal: journal.Journal, tell: Tell = nothing

@@ -48,7 +48,9 @@ class Gcp(Provider):
         """Find out everything that reading can tell, or refuse."""
         with _telling("Nothing was created."):
             offer = self._offer(spec)
-        return Plan(lines=offer.lines, costs=True, price=offer.price, ttl=offer.ttl)
+        return Plan(
+            lines=offer.lines, costs=True, price=offer.price, ttl=offer.ttl, gpus=offer.gpus
+        )
 
     def create(
         self, spec: ClusterSpec, journal: journal.Journal, tell: Tell = nothing
