@@ -396,6 +396,8 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
         "mca": (flags.Mca, None),
         "env": (flags.Env, None),
         "profile": (flags.Profile, None),
+        "describe": (flags.Describe, ""),
+        "expect": (flags.Expect, ""),
         ALL: (
             Annotated[
                 bool,
@@ -405,8 +407,6 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
             ],
             False,
         ),
-        "describe": (flags.Describe, ""),
-        "expect": (flags.Expect, ""),
     }
     return flags.declared(command, [*_flags(benchmark.Params), *flags.parameters(shared)])
 
