@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import msgspec
 
 from cluster.benchmark import Benchmark
+from cluster.devices import place
 from cluster.errors import ClusterError, SpecError
 from cluster.kernels import Choice, address, either, in_c, load
-from cluster.model import Definition, Value
+from cluster.model import Definition, Planned, Value
 from cluster.onhost import interfaces
 from cluster.payload import WrongDataError, aligned, check, inverse, pattern
 from cluster.programs import free_port
@@ -28,7 +29,7 @@ from cluster.sampling import Repetitions, samples
 from cluster.units import Sizes, format_size, format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     import numpy as np
     from mpi4py.MPI import Intracomm
@@ -237,6 +238,12 @@ class Collectives(Benchmark[CollectivesParams]):
         bases = tuple(timed(NAMED[name], params.transport) for name in names)
         choice = params.kernel if params.transport == "mpi" else "python"
         return _with_rates(either(bases, choice))
+
+    def planned(self, params: CollectivesParams, ranks: int) -> Iterator[Planned]:
+        """Give every operation at every size that so many ranks can share."""
+        for name in dict.fromkeys(params.operations):
+            for size in _sizes(NAMED[name], params.sizes, ranks):
+                yield Planned(metric=TIMED[name].metric, params={"size": size} if size else {})
 
     def measure(self, rank: Rank, params: CollectivesParams) -> None:
         """Do every operation at every size."""
@@ -601,11 +608,8 @@ def _torch(backend: str) -> Any:  # noqa: ANN401 - a module that need not be the
 
 def _device(rank: Rank, torch: Any) -> str:  # noqa: ANN401
     """Give each rank of a host a GPU of its own."""
-    from mpi4py import MPI  # noqa: PLC0415
-
-    host = rank.comm.Split_type(MPI.COMM_TYPE_SHARED)
-    own, all_, there = host.Get_rank(), host.Get_size(), torch.cuda.device_count()
-    host.Free()
+    own, all_ = place(rank.comm)
+    there = torch.cuda.device_count()
     if there < all_:
         raise ClusterError(
             f"{os.uname().nodename} has {there} GPU(s) for {all_} ranks.",

@@ -12,21 +12,26 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.benchmark import Benchmark, check_pair
+from cluster.devices import Buffers, memory, on_gpus
 from cluster.errors import SpecError
 from cluster.kernels import Choice, address, either, in_c, load
-from cluster.model import Definition
-from cluster.payload import WrongDataError, aligned, check, inverse, pattern
+from cluster.model import Definition, Planned
+from cluster.payload import WrongDataError, aligned, inverse, pattern
 from cluster.rank import main
 from cluster.sampling import Counts, Repetitions, samples
 from cluster.units import Sizes, format_size, format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from mpi4py.MPI import Comm, Datatype, Request
+    from mpi4py.MPI import Comm, Datatype
 
-    from cluster.payload import Buffer
+    from cluster.devices import Memory, Piece
+    from cluster.model import Facts
     from cluster.rank import Rank
+
+    Once = Callable[[Piece, Piece], float]
+    """One repetition with what is sent and where it arrives; gives its seconds."""
 
 TAG_DATA = 100
 TAG_ACK = 101
@@ -52,6 +57,21 @@ ONEWAY = Definition(
     synchronisation="barrier of the pair before each value, outside the timed region",
     warm_up="2 messages, not timed, unless said otherwise",
     aggregation="each rank",
+    flow="one way",
+)
+RECEIVED = Definition(
+    benchmark="p2p",
+    metric="oneway_bandwidth",
+    unit="B/s",
+    better="higher",
+    what=(
+        "one blocking MPI_Send from the first rank of the pair to the second: all bytes over the "
+        "second's time in MPI_Recv"
+    ),
+    clock=CLOCK,
+    synchronisation="barrier of the pair before each value, outside the timed region",
+    warm_up="2 messages, not timed, unless said otherwise",
+    aggregation="one rank",
     flow="one way",
 )
 LATENCY = Definition(
@@ -117,6 +137,8 @@ COPY = Definition(
     aggregation="one rank",
 )
 
+BLOCKING = (ONEWAY, RECEIVED)  # one message at a time, each of which people see
+
 
 class P2PParams(Repetitions, frozen=True, kw_only=True):
     """The parameters of `p2p`.
@@ -127,6 +149,7 @@ class P2PParams(Repetitions, frozen=True, kw_only=True):
         window: Messages in flight. [default: 64]
         pair: The two ranks that exchange messages.
         kernel: The timed loops: c, python, or auto.
+        buffer: Memory of the messages: cpu or cuda.
 
     """
 
@@ -135,41 +158,86 @@ class P2PParams(Repetitions, frozen=True, kw_only=True):
     window: int | None = None
     pair: tuple[int, int] = (0, 1)
     kernel: Choice = "auto"
+    buffer: Buffers = "cpu"
 
 
 class P2P(Benchmark[P2PParams]):
     """Point-to-point messages between any two ranks."""
 
     Params = P2PParams
-    metrics: ClassVar[tuple[Definition, ...]] = (ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL, COPY)
+    metrics: ClassVar[tuple[Definition, ...]] = (
+        *(ONEWAY, RECEIVED, LATENCY, BANDWIDTH, BIDIRECTIONAL, COPY),
+    )
 
     def check(self, params: P2PParams, ranks: int) -> None:
         """Refuse unknown metrics, empty work, and ranks that do not exist."""
-        self.selected(params)
+        if not self.selected(params):
+            raise SpecError(
+                "--buffer cuda leaves nothing to take: memory_copy is of the processor's memory.",
+                remedy="Name other metrics: --metrics latency,bandwidth",
+            )
         params.check()
         _check_window(params)
+        if params.buffer == "cuda" and params.kernel == "c":
+            raise SpecError("--kernel c is for --buffer cpu: the loops in C know no GPU.")
         if not params.sizes:
             raise SpecError("There are no sizes.", remedy="Give some: --sizes 8:64MiB")
         check_pair(params.pair, ranks)
 
     def selected(self, params: P2PParams) -> tuple[Definition, ...]:
-        """Give the definitions of the metrics asked for, in that order."""
-        return self.named(params.metrics)
+        """Give the definitions of the metrics asked for, in that order.
+
+        A copy by the processor is nothing to GPUs.
+        """
+        named = self.named(params.metrics)
+        return tuple(of for of in named if params.buffer == "cpu" or of is not COPY)
 
     def recorded(self, params: P2PParams) -> tuple[Definition, ...]:
         """Give those of both loops, if the hosts decide which of them runs."""
-        return either(self.selected(params), params.kernel)
+        selected = self.selected(params)
+        if params.buffer == "cuda":
+            return tuple(map(on_gpus, selected))
+        return either(selected, params.kernel)
+
+    def gpus(self, params: P2PParams, ranks_per_host: int) -> int:
+        """Tell how many GPUs a host needs: one for each rank of the pair that is there."""
+        if params.buffer == "cpu":
+            return 0
+        first, second = (number // ranks_per_host for number in params.pair)
+        return 2 if first == second else 1
+
+    def notes(self, params: P2PParams, facts: tuple[Facts, ...]) -> tuple[str, ...]:
+        """Say what is left out."""
+        del facts
+        if params.buffer == "cpu" or COPY.metric not in params.metrics:
+            return ()
+        return ("memory_copy is left out: it is of the processor's memory.",)
 
     def measure(self, rank: Rank, params: P2PParams) -> None:
         """Exchange messages on the pair; everybody else sleeps until it is done."""
-        library = load(rank, "p2p", params.kernel)
+        library = load(rank, "p2p", params.kernel) if params.buffer == "cpu" else None
         member = rank.number in params.pair
         comm = rank.comm.Split(int(member), params.pair.index(rank.number) if member else 0)
         if member:
-            data = Data(comm, params)
+            data = Data(comm, params, memory(params.buffer, comm))
             loops = Mpi4py(data) if library is None else Compiled(data, library)
             Exchange(rank, data, loops, params).run(self.selected(params))
         rank.meet()
+
+    def planned(self, params: P2PParams, ranks: int) -> Iterator[Planned]:
+        """Give every metric at every size."""
+        del ranks
+        for definition, size in _cells(self.selected(params), params):
+            yield Planned(metric=definition.metric, params={"size": size})
+
+
+def _cells(definitions: Iterable[Definition], params: P2PParams) -> list[tuple[Definition, int]]:
+    """Give what is to be taken: every metric at every size, but a copy of one size only."""
+    return [
+        (definition, size)
+        for definition in definitions
+        for size in ((COPIED,) if definition is COPY else params.sizes)
+    ]
 
 
 def _check_window(params: P2PParams) -> None:
@@ -204,9 +272,10 @@ class Messages:
         self.patterns = data.patterns[0][:size], data.patterns[1][:size]
         self._incoming = [data.incoming[k * size : (k + 1) * size] for k in range(self.places)]
         self._what = f"{definition.metric} of {format_size(size)}"
-        data.incoming[:] = 0
+        self._check = data.memory.check
+        data.memory.clear(data.incoming)
 
-    def message(self, number: int) -> tuple[Buffer, Buffer]:
+    def message(self, number: int) -> tuple[Piece, Piece]:
         """Give what a message sends, and the place where it arrives."""
         lap, place = divmod(number, self.places)
         return self.patterns[lap % 2], self._incoming[place]
@@ -214,7 +283,7 @@ class Messages:
     def check(self, number: int) -> None:
         """Compare what arrived with what was sent."""
         outgoing, incoming = self.message(number)
-        check(incoming, outgoing, self._what)
+        self._check(incoming, outgoing, self._what)
 
 
 class Data:
@@ -223,22 +292,26 @@ class Data:
     Args:
         comm: of the pair; its rank 0 sends first.
         params: of the benchmark.
+        memory: that messages are in.
 
     """
 
-    def __init__(self, comm: Comm, params: P2PParams) -> None:
+    def __init__(self, comm: Comm, params: P2PParams, memory: Memory) -> None:
         """Fill it."""
         largest = max(*params.sizes, COPIED)
         self.comm = comm
+        self.memory = memory
         self.first = comm.Get_rank() == 0
         self.peer = 1 - comm.Get_rank()
         self.window = params.window or WINDOW
         bytes_ = pattern(largest)
-        self.patterns = bytes_, inverse(bytes_)
-        self.incoming = aligned(largest)
+        self.patterns = memory.put(bytes_), memory.put(inverse(bytes_))
+        self.incoming = memory.zeros(largest)
 
     def takes(self, definition: Definition) -> bool:
         """Tell whether this rank takes the values of a metric."""
+        if definition is RECEIVED:
+            return not self.first
         return self.first or definition.aggregation != "one rank"
 
     def moved(self, definition: Definition, size: int) -> int:
@@ -270,11 +343,7 @@ class Exchange:
 
     def run(self, definitions: tuple[Definition, ...]) -> None:
         """Take every metric at every size."""
-        cells = [
-            (definition, size)
-            for definition in definitions
-            for size in ((COPIED,) if definition is COPY else self.params.sizes)
-        ]
+        cells = _cells(definitions, self.params)
         for number, (definition, size) in enumerate(cells):
             what = f"{definition.metric} {format_size(size)}"
 
@@ -291,7 +360,7 @@ class Exchange:
         messages = Messages(self.data, definition, size)
         repeat = self.loops.prepared(definition, messages)
         moved = self.data.moved(definition, size)
-        most = 1 if definition is ONEWAY else max(1, min(MOST_AT_ONCE, AT_ONCE // moved))
+        most = 1 if definition in BLOCKING else max(1, min(MOST_AT_ONCE, AT_ONCE // moved))
         values = self.rank.begin(self.loops.defined(definition), {"size": size}, size=moved)
         for done, seconds in samples(repeat, counts, most, self.data.comm, values):
             self._tell(definition, size, seconds, tell, done / counts.values)
@@ -300,7 +369,7 @@ class Exchange:
 
     def _counts(self, definition: Definition, size: int) -> Counts:
         small = size <= LARGE
-        if definition is ONEWAY:
+        if definition in BLOCKING:
             warm_up, values = 2, 100
         elif definition is LATENCY:
             warm_up, values = (100, 10_000) if small else (10, 1_000)
@@ -317,13 +386,13 @@ class Exchange:
         part: float,
     ) -> None:
         """Say each one-way time as it comes."""
-        if definition is ONEWAY:
+        if definition in BLOCKING:
             for value in seconds:
                 self.rank.say(oneway_line(self.rank.number, size, value))
             tell(part)
 
     def _say(self, definition: Definition, size: int, values: list[float]) -> None:
-        if definition is ONEWAY or not values or not self.data.first:
+        if definition in BLOCKING or not values or not self.data.first:
             return
         middle = median(values)
         moved = self.data.moved(definition, size)
@@ -345,12 +414,13 @@ class Mpi4py:
     """
 
     def __init__(self, data: Data) -> None:
-        """Keep it."""
+        """Keep it, and what moves its messages."""
         self.data = data
+        self.moves = data.memory.moves(data.comm)
 
     def defined(self, definition: Definition) -> Definition:
         """Give the definition under which values are recorded."""
-        return definition
+        return self.data.memory.defined(definition)
 
     def prepared(self, definition: Definition, messages: Messages) -> Callable[[int], list[float]]:
         """Give the function of a metric."""
@@ -358,20 +428,20 @@ class Mpi4py:
             return self._latency(messages)
         if definition is COPY:
             return self._copy(messages)
-        if definition is ONEWAY:
+        if definition in BLOCKING:
             once = self._oneway(messages)
         elif definition is BANDWIDTH:
             once = self._bandwidth(messages)
         else:
             once = self._bidirectional(messages)
-        takes, barrier = self.data.takes(definition), self.data.comm.Barrier
+        takes, ready = self.data.takes(definition), self.moves.ready
         checks = definition is BIDIRECTIONAL or not self.data.first
 
         def repeat(n: int) -> list[float]:
             found = []
             for _ in range(n):
                 outgoing, incoming = messages.message(messages.number)
-                barrier()
+                ready()
                 found.append(once(outgoing, incoming))
                 if checks:
                     messages.check(messages.number)
@@ -380,33 +450,34 @@ class Mpi4py:
 
         return repeat
 
-    def _oneway(self, _: Messages) -> Callable[[Buffer, Buffer], float]:
+    def _oneway(self, _: Messages) -> Once:
         """Send one message from the first rank to the second."""
-        first, comm, peer = self.data.first, self.data.comm, self.data.peer
+        first, peer = self.data.first, self.data.peer
+        send, receive = self.moves.send, self.moves.receive
 
-        def once(outgoing: Buffer, incoming: Buffer) -> float:
+        def once(outgoing: Piece, incoming: Piece) -> float:
             if first:
                 start = perf_counter_ns()
-                comm.Send(outgoing, peer, TAG_DATA)
+                send(outgoing, peer, TAG_DATA)
                 return (perf_counter_ns() - start) / 1e9
             start = perf_counter_ns()
-            comm.Recv(incoming, peer, TAG_DATA)
+            receive(incoming, peer, TAG_DATA)
             return (perf_counter_ns() - start) / 1e9
 
         return once
 
     def _latency(self, messages: Messages) -> Callable[[int], list[float]]:
         """Bounce messages off the peer; what arrives is kept until the last, and checked then."""
-        comm, peer, first = self.data.comm, self.data.peer, self.data.first
-        send, receive = comm.Send, comm.Recv
+        peer, first = self.data.peer, self.data.first
+        ready, send, receive = self.moves.ready, self.moves.send, self.moves.receive
 
-        def ping(outgoing: Buffer, incoming: Buffer) -> float:
+        def ping(outgoing: Piece, incoming: Piece) -> float:
             start = perf_counter_ns()
             send(outgoing, peer, TAG_DATA)
             receive(incoming, peer, TAG_DATA)
             return (perf_counter_ns() - start) / 2e9
 
-        def pong(outgoing: Buffer, incoming: Buffer) -> float:
+        def pong(outgoing: Piece, incoming: Piece) -> float:
             receive(incoming, peer, TAG_DATA)
             send(outgoing, peer, TAG_DATA)
             return 0.0
@@ -418,7 +489,7 @@ class Mpi4py:
             found = [half(*messages.message(number)) for number in numbers]
             for number in numbers:
                 messages.check(number)
-            comm.Barrier()
+            ready()
             half(*messages.message(numbers.stop))
             messages.number = numbers.stop + 1
             return found
@@ -436,7 +507,7 @@ class Mpi4py:
 
         window, first, comm = range(self.data.window), self.data.first, self.data.comm
 
-        def once(outgoing: Buffer, incoming: Buffer) -> float:
+        def once(outgoing: Piece, incoming: Piece) -> float:
             start = perf_counter_ns()
             for _ in window:
                 np.copyto(incoming, outgoing)
@@ -451,33 +522,33 @@ class Mpi4py:
 
         return repeat
 
-    def _bandwidth(self, _: Messages) -> Callable[[Buffer, Buffer], float]:
+    def _bandwidth(self, _: Messages) -> Once:
         """Keep a window of messages to the peer in flight."""
         ack, window, peer = bytearray(4), range(self.data.window), self.data.peer
-        comm, wait = self.data.comm, _waitall()
-        isend, irecv = comm.Isend, comm.Irecv
+        comm, wait = self.data.comm, self.moves.wait
+        isend, irecv = self.moves.isend, self.moves.irecv
 
-        def source(outgoing: Buffer, _: Buffer) -> float:
+        def source(outgoing: Piece, _: Piece) -> float:
             start = perf_counter_ns()
             wait([isend(outgoing, peer, TAG_DATA) for _ in window])
             comm.Recv(ack, peer, TAG_ACK)
             return (perf_counter_ns() - start) / 1e9
 
-        def sink(_: Buffer, incoming: Buffer) -> float:
+        def sink(_: Piece, incoming: Piece) -> float:
             wait([irecv(incoming, peer, TAG_DATA) for _ in window])
             comm.Send(ack, peer, TAG_ACK)
             return 0.0
 
         return source if self.data.first else sink
 
-    def _bidirectional(self, _: Messages) -> Callable[[Buffer, Buffer], float]:
+    def _bidirectional(self, _: Messages) -> Once:
         """Keep a window of messages in flight in both directions at once."""
         window, peer = range(self.data.window), self.data.peer
-        comm, wait = self.data.comm, _waitall()
-        isend, irecv = comm.Isend, comm.Irecv
+        comm, wait = self.data.comm, self.moves.wait
+        isend, irecv = self.moves.isend, self.moves.irecv
         ack_out, ack_in = bytearray(4), bytearray(4)
 
-        def once(outgoing: Buffer, incoming: Buffer) -> float:
+        def once(outgoing: Piece, incoming: Piece) -> float:
             start = perf_counter_ns()
             receives = [irecv(incoming, peer, TAG_DATA) for _ in window]
             wait(receives + [isend(outgoing, peer, TAG_DATA) for _ in window])
@@ -587,12 +658,6 @@ def oneway_line(rank: int, size: int, seconds: float) -> str:
         f"Process {rank} transferred {mb:g} MB in {seconds * 1e3:.1f} ms "
         f"({mb / seconds:.1f} MB/sec)"
     )
-
-
-def _waitall() -> Callable[[list[Request]], object]:
-    from mpi4py.MPI import Request  # noqa: PLC0415 - importing it starts MPI
-
-    return Request.Waitall
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from cluster import hostkeys, journal, mesh, plugins, runs
+from cluster import gpus, hostkeys, journal, mesh, plugins, profiling, runs
 from cluster.cloud.keys import KNOWN
 from cluster.cloud.money import dollars
 from cluster.environment import check_tools, examine, install
@@ -51,6 +51,7 @@ from cluster.settling import (
 )
 from cluster.starting import Ready, check_bench, prepare
 from cluster.steps import variables
+from cluster.units import parse_expected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -326,18 +327,30 @@ class Cluster(Hosts):
         self._environment = wanted
         self._note_phase("install", began)
 
-    def _examine(self, programs: Sequence[str]) -> None:
-        """Ask every host what it is, and whether a job could run there."""
+    def _examine(self, programs: Sequence[str], gpus_: int = 0) -> None:
+        """Ask every host what it is, and whether a job could run there.
+
+        One that was asked before is asked again only if it lacks something, which may be there now.
+        """
         if self.facts and all(set(programs) <= set(fact.programs) for fact in self.facts):
-            return
+            with suppress(SpecError):
+                self._check_gpus(self.facts, gpus_)
+                return
         hosts = {machine.name: machine for machine in self.machines}
         found = on_each(self.shells(), lambda name, shell: examine(shell, hosts[name], programs))
         facts = tuple(found.values())
         check_tools(facts, programs)
+        self._check_gpus(facts, gpus_)
         if len(found) > 1:
             self._note_addresses(common(self.machines, facts))
         self._journal.append(journal.Examined(facts=facts))
         self.facts = facts
+
+    def _check_gpus(self, facts: Iterable[Facts], wanted: int) -> None:
+        """Refuse hosts without what GPUs need; in an image the ranks look for themselves."""
+        if wanted and not self.image:
+            for fact in facts:
+                gpus.check(fact, wanted)
 
     def _note_addresses(self, network: Network) -> None:
         """Keep where hosts reach one another, which is not always where we reach them."""
@@ -410,7 +423,7 @@ class Cluster(Hosts):
         """Whether any job was ever started here."""
         return bool(self._jobs)
 
-    def bench(
+    def bench(  # noqa: PLR0913 - each is an option of its own
         self,
         benchmark: str,
         *,
@@ -420,6 +433,9 @@ class Cluster(Hosts):
         listener: Listener | None = None,
         variables: Mapping[str, str] | None = None,
         condition: str = "",
+        profile: str | None = None,
+        describe: str = "",
+        expect: str = "",
         **params: object,
     ) -> Run:
         """Run a benchmark and bring its results home.
@@ -432,6 +448,10 @@ class Cluster(Hosts):
             listener: hears how it goes.
             variables: for the environment of every rank.
             condition: a name for what is special about it, to compare by.
+            profile: `own` takes MPI profiles of all ranks, and the path of a libmpitrace on the
+                hosts does so by that; they are in the run's `raw` folder.
+            describe: in a sentence, for whoever reads the record.
+            expect: what it should come to, such as `1.1GB/s`.
             params: of the benchmark.
 
         Returns:
@@ -444,13 +464,20 @@ class Cluster(Hosts):
 
         """
         chosen, checked = check_bench(self.spec, benchmark, params, timeout)
+        how = Condition(
+            name=condition,
+            variables=dict(variables or {}),
+            description=describe,
+            expected=parse_expected(expect) if expect else None,
+        )
         self.phases = {phase: s for phase, s in self.phases.items() if phase in LAUNCH_PHASES}
         heard = listener or Listener()
         self.install(chosen.programs, heard.preparing)
-        self._examine(chosen.programs)
+        self._examine(chosen.programs, chosen.gpus(checked, self.spec.ranks_per_host))
         self._join()
+        if profile is not None:
+            how = self._profiled(how, profile)
         self._end_previous()
-        how = Condition(name=condition, variables=dict(variables or {}))
         ready = prepare(self, chosen, checked, runs_root(runs), timeout, how)
         job = self._job(ready.job)
         ending = Ending(status="interrupted", reason="Ctrl-C was pressed.")
@@ -465,6 +492,13 @@ class Cluster(Hosts):
             with _ignoring_interrupts():
                 self._close(job, ending, stop=True)
             raise
+
+    def _profiled(self, how: Condition, profile: str) -> Condition:
+        """Make a profiler ready, and say that its numbers have it in them."""
+        places = profiling.places(self.machines, self.facts, self.image)
+        told = profiling.variables(self.shells(), places, profile, self.layout.size, how.variables)
+        notes = (*how.notes, profiling.note(profile))
+        return msgspec.structs.replace(how, variables=told, notes=notes)
 
     def wait(self, listener: Listener | None = None) -> int:
         """Wait for the newest job, which any process may have started.

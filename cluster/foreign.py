@@ -30,7 +30,8 @@ class Device(Value, frozen=True, kw_only=True):
     @property
     def is_gpu(self) -> bool:
         """Whether it is a GPU and no NIC."""
-        return self.name.startswith("GPU")
+        number = self.name.removeprefix("GPU")
+        return number != self.name and number.isascii() and number.isdigit()
 
 
 class Topology(Value, frozen=True, kw_only=True, tag="topology"):
@@ -103,6 +104,10 @@ class NcclRank(Value, frozen=True, kw_only=True):
         host: it ran on; empty if the log does not say.
         device: its CUDA device; -1 if the log does not say.
         bus: PCI address of the device, as NCCL printed it.
+        gpu: the number of the GPU on its host, whatever CUDA_VISIBLE_DEVICES says; -1 if the log
+            does not say.
+        place: what stands in brackets behind the rank where it is joined with others: its CUDA
+            device, its PCI address or the number of its GPU, depending on NCCL's version.
 
     """
 
@@ -110,6 +115,8 @@ class NcclRank(Value, frozen=True, kw_only=True):
     host: str = ""
     device: int = -1
     bus: str = ""
+    gpu: int = -1
+    place: str = ""
 
 
 class NcclTree(Value, frozen=True, kw_only=True):
@@ -182,6 +189,7 @@ class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
         trees: the place of each rank in each channel's tree.
         edges: what carries data between which ranks.
         ranks: where they ran.
+        gpus: whose processors ranks were bound near to, by their numbers on the host.
         networks: that NCCL uses between hosts, such as `IB` or `Socket`.
         interfaces: of it, such as `mlx5_0:1/IB` or `eth0:10.0.0.1<0>`.
         settings: from the environment.
@@ -201,6 +209,7 @@ class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
     trees: tuple[NcclTree, ...] = ()
     edges: tuple[NcclEdge, ...] = ()
     ranks: tuple[NcclRank, ...] = ()
+    gpus: tuple[int, ...] = ()
     networks: tuple[str, ...] = ()
     interfaces: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from cluster import hardware, runs
 from cluster.errors import ParseError, SpecError
-from cluster.model import ClusterSpec, Hardware, Record, Value
+from cluster.model import ClusterSpec, Condition, Hardware, Record, Value
 from cluster.reading import read
 from cluster.redaction import redacted
 from cluster.version import __version__
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 STDIN = "-"
 BETWEEN = ("network", "collective")  # media that there are between hosts
 NAME = "imported"
+PLAIN = Condition()
 PORTION = 1 << 20  # bytes read at a time
 
 
@@ -71,6 +72,7 @@ def import_logs(
     *,
     name: str = NAME,
     format_: str = "",
+    condition: Condition = PLAIN,
     stdin: BinaryIO | None = None,
     place: Place = UNKNOWN,
 ) -> Imported:
@@ -81,6 +83,7 @@ def import_logs(
         where: all runs are.
         name: under which the run is kept, as that of a cluster.
         format_: the parser to use; those that recognise the logs, if empty.
+        condition: what is special about it.
         stdin: what `-` means.
         place: where they were written.
 
@@ -104,7 +107,7 @@ def import_logs(
     results = imported.results
     runs.append(folder, _distinct([_placed(result, place.hosts) for result in results]))
     runs.keep(folder, results)
-    runs.write(folder, _record(imported, spec, at, place))
+    runs.write(folder, _record(imported, spec, at, condition, place))
     return imported
 
 
@@ -126,14 +129,38 @@ def _placed(result: Parsed, hosts: int) -> Parsed:
     )
 
 
+def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> Reading:
+    """Read a log, and keep nothing of it.
+
+    Args:
+        file: its path; `-` is standard input.
+        format_: the parser to use; those that recognise the log, if empty.
+        stdin: what `-` means.
+
+    Returns:
+        What it says.
+
+    Raises:
+        SpecError: it cannot be read, or there is no such parser.
+        ParseError: nothing in it was understood.
+
+    """
+    return _named(file, _chunks(file, stdin), format_)
+
+
 def _read(file: str, raw: Path, format_: str, stdin: BinaryIO | None) -> Reading:
     """Read a log, and keep it."""
     raw.mkdir(exist_ok=True)
     stem = "stdin" if file == STDIN else Path(file).name
     place = next(p for p in _places(raw, stem) if not p.exists())
+    with place.open("xb") as out:
+        return _named(file, _kept(redacted(_chunks(file, stdin)), out), format_)
+
+
+def _named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
+    """Read a log; an error names its file."""
     try:
-        with place.open("xb") as out:
-            return read(_kept(redacted(_chunks(file, stdin)), out), format_)
+        return read(chunks, format_)
     except ParseError as error:
         raise ParseError(f"{file}: {error.what}", line=error.line, remedy=error.remedy) from error
 
@@ -182,7 +209,9 @@ def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
                 yield structs.replace(m, params={**m.params, "part": seen[m.key]})
 
 
-def _record(imported: Imported, spec: ClusterSpec, at: float, place: Place) -> Record:
+def _record(
+    imported: Imported, spec: ClusterSpec, at: float, condition: Condition, place: Place
+) -> Record:
     results = imported.results
     models = [model for result in results for model in result.devices]
     doubt = hardware.contradiction(place.hardware, models)
@@ -201,6 +230,9 @@ def _record(imported: Imported, spec: ClusterSpec, at: float, place: Place) -> R
         reason="; ".join(failures[:3]),
         software=__version__,
         hardware=hardware.completed(place.hardware, models),
+        condition=condition.name,
+        description=condition.description,
+        expected=condition.expected,
     )
 
 

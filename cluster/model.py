@@ -388,6 +388,7 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
             In a collective, the ranks of a host can share what passes its link `between hosts`, or
             each needs its own, `between ranks`.
         kernel: what runs the timed loop, if it is not Python.
+        buffer: whose memory messages are in, if it is not the processor's.
         factor: of a collective of n ranks: its bus bandwidth over its algorithm bandwidth.
         rate: which of these two a summary is, if its values are times of another definition.
         rate_of: the id of that definition.
@@ -407,6 +408,7 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
     aggregation: Aggregation
     flow: Flow = ""
     kernel: Literal["", "C"] = ""
+    buffer: Literal["", "cuda"] = ""
     factor: Factor = ""
     rate: Literal["", "algorithm", "bus"] = ""
     rate_of: str = ""
@@ -451,6 +453,19 @@ class Measurement(Value, frozen=True, kw_only=True):
     def key(self) -> tuple[object, ...]:
         """What tells this measurement from every other one of its run."""
         return (self.definition, self.rank, *sorted(self.params.items()))
+
+
+class Planned(Value, frozen=True, kw_only=True):
+    """A series that a run was to take.
+
+    Args:
+        metric: its name.
+        params: the point, as far as it is known before.
+
+    """
+
+    metric: str
+    params: dict[str, Scalar] = {}
 
 
 class Shape(Value, frozen=True, kw_only=True):
@@ -583,6 +598,14 @@ class Facts(Value, frozen=True, kw_only=True):
         boot: of its kernel: hosts that have the same one share its cores.
         programs: what each program that was asked for says of its version; where it is, if it says
             nothing.
+        executable: the Python of our environment.
+        gpus: the model of each GPU.
+        gpu_driver: its version.
+        gpu_modules: of the kernel, by which others reach the memory of GPUs, such as
+            nvidia_peermem.
+        topology: the paths between GPUs and network cards, as `nvidia-smi topo -m` prints them; in
+            a run, it is a file in `raw/`.
+        mpi_flags: what Open MPI's `ompi_info` says of CUDA.
 
     """
 
@@ -607,6 +630,25 @@ class Facts(Value, frozen=True, kw_only=True):
     reached: str = ""
     boot: str = ""
     programs: dict[str, str] = {}
+    executable: str = ""
+    gpus: tuple[str, ...] = ()
+    gpu_driver: str = ""
+    gpu_modules: tuple[str, ...] = ()
+    topology: str = ""
+    mpi_flags: dict[str, str] = {}
+
+
+class Expected(Value, frozen=True, kw_only=True):
+    """What somebody expected of a run.
+
+    Args:
+        value: in `unit`.
+        unit: `s`, `B/s` or any other; empty if nobody said, and that of the result is meant.
+
+    """
+
+    value: float
+    unit: str = ""
 
 
 class Condition(Value, frozen=True, kw_only=True):
@@ -615,11 +657,17 @@ class Condition(Value, frozen=True, kw_only=True):
     Args:
         name: to compare by; empty if it is no part of an experiment.
         variables: for the environment of every rank.
+        notes: what a reader of its numbers must know.
+        description: of the run, by who started it.
+        expected: what it should come to, if anybody said.
 
     """
 
     name: str = ""
     variables: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+    description: str = ""
+    expected: Expected | None = None
 
 
 class JobRecord(Value, frozen=True, kw_only=True):
@@ -701,6 +749,9 @@ class Record(Value, frozen=True, kw_only=True):
         condition: of an experiment with several, such as `mca:btl_tcp_links=4`; empty if it was
             none.
         hardware: of the hosts that an imported log was written on, where that is known.
+        description: by who started it.
+        expected: what it should come to, if anybody said.
+        planned: every series that it was to take, if the benchmark knows.
 
     """
 
@@ -725,6 +776,9 @@ class Record(Value, frozen=True, kw_only=True):
     variables: dict[str, str] = {}
     condition: str = ""
     hardware: Hardware | None = None
+    description: str = ""
+    expected: Expected | None = None
+    planned: tuple[Planned, ...] = ()
 
 
 class Plan(Value, frozen=True, kw_only=True):
@@ -735,6 +789,7 @@ class Plan(Value, frozen=True, kw_only=True):
         costs: whether it costs money while it runs.
         price: of one host, where that is known.
         ttl: seconds after which the machines end by themselves, if they do.
+        gpus: of each machine, where that is known before it exists.
 
     """
 
@@ -742,6 +797,7 @@ class Plan(Value, frozen=True, kw_only=True):
     costs: bool = False
     price: Price | None = None
     ttl: float | None = None
+    gpus: int | None = None
 
 
 class Sighting(Value, frozen=True, kw_only=True):

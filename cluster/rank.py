@@ -14,13 +14,14 @@ import threading
 import time
 import traceback
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from cluster.benchmark import convert
 from cluster.errors import ClusterError
 from cluster.model import NOTES, Definition, Measurement, Progress, Scalar
+from cluster.onhost import REASON
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm, Intracomm
@@ -222,10 +223,37 @@ class Rank:
         os._exit(128 + number)
 
 
+class _Told:
+    """Who this rank is, by what its starter told it: MPI is left to the program that it starts."""
+
+    def Get_rank(self) -> int:  # noqa: N802 - as mpi4py says it
+        return self._number("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", otherwise=0)
+
+    def Get_size(self) -> int:  # noqa: N802
+        return self._number("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", otherwise=1)
+
+    @staticmethod
+    def _number(*names: str, otherwise: int) -> int:
+        return next((int(os.environ[name]) for name in names if name in os.environ), otherwise)
+
+
+def stand_in(benchmark: Benchmark[Any]) -> None:
+    """Run a benchmark as one rank that is no rank of MPI itself, for what it starts may be one.
+
+    Args:
+        benchmark: to run; its parameters are the first argument, as JSON.
+
+    """
+    params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
+    rank = Rank(cast("Intracomm", _Told()), Path.cwd())
+    benchmark.measure(rank, params)
+
+
 def main(benchmark: Benchmark[Any]) -> None:
     """Run a benchmark as one rank: the last line of every benchmark's file.
 
-    Whatever goes wrong on one rank ends all of them: the others would wait for it for ever.
+    Whatever goes wrong on one rank ends all of them: the others would wait for it for ever. What
+    a rank refuses is the reason of the run.
 
     Args:
         benchmark: to run; its parameters are the first argument, as JSON.
@@ -242,6 +270,11 @@ def main(benchmark: Benchmark[Any]) -> None:
         rank = Rank(comm, Path.cwd())
         benchmark.measure(rank, params)
         comm.Barrier()
+    except ClusterError as error:
+        Path(REASON).write_text(error.what)
+        sys.stderr.write(f"Rank {comm.Get_rank()} of {comm.Get_size()}: {error}\n")
+        sys.stderr.flush()
+        comm.Abort(1)
     except (Exception, SystemExit):  # noqa: BLE001 - whatever it was, the others must not wait
         sys.stderr.write(f"Rank {comm.Get_rank()} of {comm.Get_size()} failed:\n")
         traceback.print_exc()

@@ -13,7 +13,17 @@ import msgspec
 from cluster import lines
 from cluster.errors import ClusterError, ParseError, SpecError
 from cluster.foreign import Parsed
-from cluster.model import Layout, Link, Machine, Measurement, Record, Status, Summary, Value
+from cluster.model import (
+    Layout,
+    Link,
+    Machine,
+    Measurement,
+    Planned,
+    Record,
+    Status,
+    Summary,
+    Value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -95,6 +105,18 @@ class Run(Value, frozen=True, kw_only=True):
             variables={**of_hosts, **record.variables},
             instance=record.spec.instance or (record.hardware.name if record.hardware else ""),
             failed=record.status == "failed",
+        )
+
+    @property
+    def missing(self) -> tuple[Planned, ...]:
+        """Every planned series of which there is no value."""
+        taken = [(m.metric, m.params.items()) for m in self.measurements if m.values]
+        return tuple(
+            cell
+            for cell in self.record.planned
+            if not any(
+                metric == cell.metric and cell.params.items() <= point for metric, point in taken
+            )
         )
 
 
@@ -269,6 +291,26 @@ def keep(folder: Path, results: Iterable[Parsed]) -> None:
         (folder / RESULTS).write_bytes(b"".join(msgspec.json.encode(r) + b"\n" for r in rest))
     except OSError as error:
         raise _unwritable(folder, error) from error
+
+
+def write_raw(folder: Path, name: str, text: str) -> None:
+    """Keep a text as it came, beside what the job writes.
+
+    Args:
+        folder: of the run.
+        name: of the file in `raw/`.
+        text: of it.
+
+    Raises:
+        ClusterError: it cannot be written.
+
+    """
+    path = folder / RAW / name
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    except OSError as error:
+        raise _unwritable(path, error) from error
 
 
 def record(folder: Path) -> Record:

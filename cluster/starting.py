@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from cluster import plugins, runs
+from cluster import gpus, plugins, runs
 from cluster.benchmark import Benchmark, convert, encode
 from cluster.containers import PROGRAM as IN_IMAGE
 from cluster.errors import SpecError
@@ -21,6 +21,7 @@ from cluster.model import (
     JobRecord,
     Layout,
     Machine,
+    Plan,
     Record,
     Value,
 )
@@ -106,6 +107,25 @@ def check_bench(
     return chosen, checked
 
 
+def check_plan(chosen: Benchmark[Any], params: object, spec: ClusterSpec, plan: Plan) -> None:
+    """Refuse machines that are known to lack what a benchmark needs, before they cost anything.
+
+    Args:
+        chosen: the benchmark.
+        params: of it, checked.
+        spec: of the cluster.
+        plan: of its provider.
+
+    Raises:
+        SpecError: they have too few GPUs.
+
+    """
+    wanted = chosen.gpus(params, spec.ranks_per_host)
+    if plan.gpus is not None and plan.gpus < wanted:
+        why = "The provider says so; nothing was asked for."
+        raise gpus.without("Each of these machines", plan.gpus, wanted, why)
+
+
 def prepare(
     cluster: Launched,
     chosen: Benchmark[Any],
@@ -139,12 +159,19 @@ def prepare(
     program = [*_told(condition.variables), *chosen.program(params)]
     argv = starter.argv(_found(program, bin_, cluster.image), cluster.layout)
     folder = runs.create(where, session, chosen.name, at)
+    planned = _planned(cluster, chosen, params, argv, folder.name, at)
     record = msgspec.structs.replace(
-        _planned(cluster, chosen, params, argv, folder.name, at),
+        planned,
         variables=condition.variables,
         condition=condition.name,
+        notes=(*planned.notes, *condition.notes),
+        description=condition.description,
+        expected=condition.expected,
     )
     runs.write(folder, record)
+    for fact in cluster.facts:
+        if fact.topology:
+            runs.write_raw(folder, f"topology.{fact.host}.txt", fact.topology)
     there = posixpath.join(home, machine.folder, folder.name)
     env = {
         "PATH": bin_,
@@ -206,7 +233,8 @@ def _planned(
         command=tuple(argv),
         argv=tuple(sys.argv),
         definitions={definition.id: definition for definition in chosen.recorded(params)},
-        environment=cluster.facts,
+        environment=tuple(msgspec.structs.replace(f, topology="") for f in cluster.facts),
+        planned=tuple(chosen.planned(params, cluster.layout.size)),
         notes=(*_notes(cluster), *chosen.notes(params, cluster.facts)),
         phases=dict(cluster.phases),
         software=__version__,

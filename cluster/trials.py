@@ -27,10 +27,10 @@ FORM = "KEY=V1,V2, where KEY is a parameter of the benchmark, mca:NAME or env:NA
 
 
 class Trial(Value, frozen=True, kw_only=True):
-    """One of two conditions.
+    """One condition of an experiment.
 
     Args:
-        name: `KEY=VALUE`, as it was asked for.
+        name: to compare by; `KEY=VALUE`, as it was asked for, of an A against B.
         params: of the benchmark, that it sets.
         variables: of every rank's environment, that it sets.
 
@@ -39,6 +39,9 @@ class Trial(Value, frozen=True, kw_only=True):
     name: str
     params: dict[str, str]
     variables: dict[str, str]
+
+
+PLAIN = Trial(name="", params={}, variables={})  # of no experiment
 
 
 def trials(text: str, benchmark: str) -> tuple[Trial, Trial]:

@@ -105,6 +105,16 @@ def launcher(*words: str, status: int | None = 0) -> subprocess.CompletedProcess
     return run(sys.executable, script, *words, status=status)
 
 
+def on_ranks(
+    program: str, *words: str, ranks: int = 2, status: int = 0
+) -> subprocess.CompletedProcess[str]:
+    """Run a program of Python on ranks of MPI, here."""
+    root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+    mpirun = str(Path(sys.executable).parent / "mpirun")
+    start = [mpirun, *root, "--bind-to", "none", "--host", f"localhost:{ranks}", "-np", str(ranks)]
+    return run(*start, sys.executable, "-c", program, *words, status=status)
+
+
 def answer(*words: str, status: int | None = 0) -> Any:
     """Run the `cluster` command with --json, and read all of its standard output as JSON."""
     return json.loads(command(*words, "--json", status=status).stdout)

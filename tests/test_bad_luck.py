@@ -421,7 +421,7 @@ def test_a_message_that_lands_nowhere_fails_the_run(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is left of an earlier message is not taken for the one that did not arrive."""
-    after = "        def pong(outgoing: Buffer, incoming: Buffer) -> float:\n"
+    after = "        def pong(outgoing: Piece, incoming: Piece) -> float:\n"
     altered(home, monkeypatch, after, "            incoming = incoming.copy()\n")
 
     words = ("--metrics=latency", "--sizes=64", "--iters=300", "--warm-up=0", "--kernel=python")
@@ -431,7 +431,7 @@ def test_a_message_that_lands_nowhere_fails_the_run(
 def test_latency_is_half_of_the_round_trip(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The peer sleeps 20 ms before it answers: so the latency is 10 ms and a little."""
     after = (
-        "        def pong(outgoing: Buffer, incoming: Buffer) -> float:\n"
+        "        def pong(outgoing: Piece, incoming: Piece) -> float:\n"
         "            receive(incoming, peer, TAG_DATA)\n"
     )
     altered(home, monkeypatch, after, "            __import__('time').sleep(0.02)\n")

@@ -184,6 +184,8 @@ def test_torch_is_asked_for_where_it_is_missing() -> None:
     said = command("bench", "collectives", "--transport=gloo", "--sizes=8", status=1).stderr
     assert "torch is missing on" in said
     assert "cluster does not install it" in said
+    assert "Traceback" not in said
+    assert "torch is missing on" in answer("show", "collectives")["reason"]
 
 
 @pytest.mark.usefixtures("tools")

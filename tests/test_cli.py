@@ -35,6 +35,10 @@ COMMANDS = (
         "lab",
         "gc",
         "compare",
+        "profile",
+        "topology",
+        "sql",
+        "push",
         "fit",
         "scaling",
         "plot",
@@ -297,21 +301,30 @@ def test_the_first_help_names_every_command() -> None:
     assert "Commands:" in command(status=2).stderr
 
 
-def test_the_help_of_a_benchmark_fits_a_screen() -> None:
-    shown = command("bench", "p2p", "--help").stdout
+@pytest.mark.parametrize("name", ["p2p", "collectives", "iperf"])
+def test_the_help_of_a_benchmark_fits_a_screen(name: str) -> None:
+    """It explains what is usual, names the rest, and says how that is explained."""
+    shown = command("bench", name, "--help").stdout
+    every = command("bench", name, "--help-all").stdout
 
-    assert len(shown.splitlines()) <= 50
-    assert "Example: cluster bench p2p --run-local" in shown
-    for flag in ("--metrics", "--sizes", "--until-precise", "--placement", "--json"):
-        assert flag in shown
+    assert len(shown.splitlines()) <= 40
+    assert f"Example: cluster bench {name} --run-local" in shown
+    for flag in ("--iterations", "--provider", "--hosts", "--placement", "--json", "--ab"):
+        assert re.search(rf"^  {flag} ", shown, re.MULTILINE)
+    declared = re.findall(r"^  (?:-h, )?(--[a-z-]+)", every, re.MULTILINE)
+    assert {"--ttl", "--accelerator", "--mca", "--plan"} <= set(declared)
+    assert all(flag in shown for flag in declared)
+    assert "More (explained by --help-all)" in shown
+    assert "More" not in every
 
 
 @pytest.mark.parametrize(
     ("words", "suggestions"),
     [
         ("cluster be", {"bench"}),
-        ("cluster bench ", {"collectives", "iperf", "p2p"}),
+        ("cluster bench ", {"collectives", "iperf", "p2p", "program"}),
         ("cluster bench p2p --until", {"--until-precise"}),
+        ("cluster bench p2p --accel", {"--accelerator"}),
         ("cluster bench p2p --provider ", {"aws", "gcp", "lab", "local", "ssh"}),
         ("cluster show --format ", {"terminal", "markdown", "csv", "html", "json"}),
     ],

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ import cluster
 from cluster import kernels
 from cluster.benchmarks.p2p import BANDWIDTH, LATENCY
 from cluster.kernels import either, in_c
-from tests.conftest import answer, command, run
+from tests.conftest import answer, command, on_ranks, run
 
 if TYPE_CHECKING:
     from cluster.runs import Run
@@ -31,13 +30,6 @@ def compiler(tools: None) -> None:
     del tools
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler: apt-get install gcc")
-
-
-def on_ranks(program: str, ranks: int = 2, status: int = 0) -> str:
-    """Run a program of Python on ranks of MPI."""
-    root = ["--allow-run-as-root"] if os.getuid() == 0 else []
-    words = [str(BIN / "mpirun"), *root, "--bind-to", "none", "--host", f"localhost:{ranks}"]
-    return run(*words, "-np", str(ranks), sys.executable, "-c", program, status=status).stdout
 
 
 def compiled(home: Path, name: str, source: str) -> Path:
@@ -128,7 +120,7 @@ def test_a_library_for_another_mpi_is_refused(home: Path, size: int) -> None:
         f"try: kernels._opened(Path({str(path)!r}))\n"
         "except kernels.NotBuiltError as error: print(error)"
     )
-    assert "belongs to another MPI" in on_ranks(program, 1)
+    assert "belongs to another MPI" in on_ranks(program, ranks=1).stdout
 
 
 EXCHANGE = """
@@ -136,8 +128,9 @@ import ctypes
 from mpi4py import MPI
 from cluster.benchmark import convert
 from cluster.benchmarks.p2p import LATENCY, Compiled, Data, Messages, P2PParams
+from cluster.devices import Processor
 params = convert({{"sizes": [64]}}, P2PParams, "parameter")
-data = Data(MPI.COMM_WORLD.Dup(), params)
+data = Data(MPI.COMM_WORLD.Dup(), params, Processor())
 repeat = Compiled(data, ctypes.CDLL({library!r})).prepared(LATENCY, Messages(data, LATENCY, 64))
 try:
     for value in repeat(5) + repeat(5): print(value)
@@ -158,7 +151,7 @@ def test_latency_in_c_is_half_of_the_round_trip(home: Path) -> None:
     )
     path = compiled(home, "slow", source.replace(before, sleeps))
 
-    values = [float(word) for word in on_ranks(EXCHANGE.format(library=str(path))).split()]
+    values = [float(word) for word in on_ranks(EXCHANGE.format(library=str(path))).stdout.split()]
     assert len(values) == 10
     assert 0.010 <= min(values) < 0.019
 
@@ -174,7 +167,7 @@ def test_in_c_too_a_message_that_lands_nowhere_is_seen(home: Path) -> None:
     )
     path = compiled(home, "elsewhere", elsewhere)
 
-    said = on_ranks(EXCHANGE.format(library=str(path)), status=3)
+    said = on_ranks(EXCHANGE.format(library=str(path)), status=3).stdout
     assert "WrongDataError latency of 64 B: byte 0 arrived as" in said
 
 
@@ -185,4 +178,4 @@ def test_a_message_may_be_larger_than_an_int_can_count() -> None:
         "for size in (2**31 - 1, 2**31, 4 * 10**9):\n"
         "    count, kind = _counted(size); assert count * kind.Get_size() == size, size\n"
     )
-    on_ranks(program, 1)
+    on_ranks(program, ranks=1)

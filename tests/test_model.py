@@ -40,12 +40,15 @@ WORDS = {
     "aggregation": "one rank",
     "flow": "one way",
     "kernel": "C",
+    "buffer": "cuda",
     "factor": "1",
     "rate": "bus",
     "rate_of": "p2p.latency-00000000",
     "medium": "network",
 }
-LATER = ("flow", "kernel", "factor", "rate", "rate_of", "medium")  # what older runs do not have
+LATER = (  # what older runs do not have
+    *("flow", "kernel", "buffer", "factor", "rate", "rate_of", "medium"),
+)
 OTHER_WORDS = {
     "benchmark": "p2q",
     "metric": "latence",
@@ -58,6 +61,7 @@ OTHER_WORDS = {
     "aggregation": "each rank",
     "flow": "",
     "kernel": "",
+    "buffer": "",
     "factor": "",
     "rate": "",
     "rate_of": "",
@@ -168,14 +172,18 @@ def test_what_is_not_asked_for() -> None:
                 "shape": None,
             },
         ),
-        (model.Plan, {"costs": False, "price": None, "ttl": None}),
+        (model.Plan, {"costs": False, "price": None, "ttl": None, "gpus": None}),
         (model.Output, {"stdout": "", "ranks": ()}),
         (Machine, {"access": None, "link": None}),
         (model.Link, {"mtu": 1500, "encapsulation": 0, "flow": None}),
         (Definition, dict.fromkeys(LATER, "")),
         (
             model.Facts,
-            {"interfaces": (), "reached": "", "boot": "", "programs": msgspec.NODEFAULT},
+            {
+                **dict.fromkeys(("interfaces", "gpus", "gpu_modules"), ()),
+                **dict.fromkeys(("reached", "boot", "executable", "gpu_driver", "topology"), ""),
+                **dict.fromkeys(("programs", "mpi_flags"), msgspec.NODEFAULT),
+            },
         ),
     ],
 )

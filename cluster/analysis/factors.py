@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 MCA = "OMPI_MCA_"  # what Open MPI calls its parameters in the environment
 NONE = "-"  # the value of a factor that a run does not have
-WHOSE = {"host", "home", "user", "reached", "boot", "interfaces"}  # who a host is, not what it is
+# Who a host is, not what it is.
+WHOSE = {"host", "home", "user", "reached", "boot", "interfaces", "executable", "topology"}
 
 
 class Factor(Value, frozen=True, kw_only=True):
@@ -94,9 +95,9 @@ def _flat(prefix: str, values: object, leave: Iterable[str] = ()) -> Iterator[tu
 
 
 def _text(value: object) -> str:
-    if value is None or value == []:
+    if value is None or value in ([], ()):
         return NONE
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return ",".join(_text(part) for part in value)
     return str(int(value) if isinstance(value, bool) else value)
 

@@ -75,7 +75,7 @@ TOLD: dict[Kind, tuple[type[ProvisionError], str, str]] = {
     "capacity": (
         Capacity,
         "There are not enough machines of this type there now",
-        "Try another zone: --option zones=a,b, or another --instance, or later.",
+        "Try another zone: --option zones=a,b, another --instance, fewer --hosts, or later.",
     ),
     "quota": (
         Quota,

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from cluster import journal
 from cluster.aws.offer import AwsOptions, Offer, Site, taken
-from cluster.aws.request import interfaces, machine, name, request, tagged
+from cluster.aws.request import interfaces, name, request, seen, tagged
 from cluster.aws.shapes import (
     Gateway,
     Instance,
@@ -23,44 +22,29 @@ from cluster.aws.shapes import (
     Vpc,
 )
 from cluster.aws.sweeping import Sweep, console, instances, launch_filter
-from cluster.cloud import boot, keys, marks, shortage
-from cluster.cloud.failures import PASSING, UNLISTED, Failure, persist
-from cluster.cloud.marks import Mark  # noqa: TC001 - msgspec reads annotations
+from cluster.cloud import boot, keys, marks
+from cluster.cloud.failures import UNLISTED, Failure, persist
+from cluster.cloud.launch import Intent, Orders, ask_in_turn, too_few
+from cluster.cloud.machine import machine
 from cluster.errors import Capacity, ProvisionError, Timeout, tail
-from cluster.model import ClusterSpec, Machine, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from cluster import journal
     from cluster.aws.api import Region
-    from cluster.model import Tell
+    from cluster.model import ClusterSpec, Machine, Tell
 
 PROVIDER = "aws"
-FILE = "aws.json"
 CIDR = "10.0.0.0/16"  # of a network of our own
 POLL = 1.0  # seconds
-NEXT_ZONE = ("capacity", "unsupported")  # kinds of failures that another zone may not have
 ENDED = ("shutting-down", "terminated", "stopping", "stopped")
-INSTANCES = "instances"
 N = TypeVar("N", bound=Tagged)
-
-
-class Intent(Value, frozen=True, kw_only=True):
-    """Everything that a launch asks for; the same file, the same calls.
-
-    Args:
-        mark: that everything will carry.
-        offer: what was decided.
-
-    """
-
-    mark: Mark
-    offer: Offer
 
 
 def intend(
     region: Region, spec: ClusterSpec, book: journal.Journal, offer: Callable[[], Offer]
-) -> Intent:
+) -> Intent[Offer]:
     """Write down what is about to be made; a launch that was begun before goes on.
 
     Args:
@@ -73,16 +57,14 @@ def intend(
         The intent, on disk.
 
     """
-    path = book.folder / FILE
-    if path.exists():
-        return msgspec.json.decode(path.read_bytes(), type=Intent)
-    decided = offer()
-    expires = region.now() + decided.ttl
-    mark = marks.new(spec.name, region.owner, expires, user=region.user)
-    intent = Intent(mark=mark, offer=decided)
-    keys.save(path, msgspec.json.encode(intent))
-    journal.note_place(PROVIDER, region.name)
-    return intent
+
+    def decide() -> Intent[Offer]:
+        decided = offer()
+        expires = region.now() + decided.ttl
+        mark = marks.new(spec.name, region.owner, expires, user=region.user)
+        return Intent(mark=mark, offer=decided)
+
+    return Orders(PROVIDER, region.name, book).intend(Intent[Offer], decide)
 
 
 class Making:
@@ -104,7 +86,7 @@ class Making:
         spec: ClusterSpec,
         options: AwsOptions,
         book: journal.Journal,
-        intent: Intent,
+        intent: Intent[Offer],
         tell: Tell,
     ) -> None:
         """Begin with nothing made."""
@@ -113,6 +95,7 @@ class Making:
         self._spec = spec
         self._options = options
         self._book = book
+        self._orders = Orders(PROVIDER, region.name, book)
         self._mark, self._offer = intent.mark, intent.offer
 
     def make(self) -> tuple[Machine, ...]:
@@ -141,7 +124,7 @@ class Making:
         keys.know(known, [(one.instance_id, first.public) for one in found])
         link = self._offer.link
         return tuple(
-            machine(name(self._spec, number), one, self._options, known, link)
+            machine(name(self._spec, number), seen(one), self._options, known, link)
             for number, one in enumerate(found)
         )
 
@@ -177,7 +160,7 @@ class Making:
             "ToPort": 22,
             "IpRanges": [{"CidrIp": self._offer.allow, "Description": "whoever launched it"}],
         }
-        self._order("security-group-rules", group)
+        self._orders.note("security-group-rules", group)
         self._unless_there(
             "authorize_security_group_ingress", GroupId=group, IpPermissions=[ssh, inside]
         )
@@ -258,43 +241,22 @@ class Making:
 
     def _run(self, vpc: str, group: str, data: str) -> tuple[str, ...]:
         """Ask zone after zone; give the ids of the machines."""
-        sites = self._left()
-        for site in sites:
-            subnet = self._subnet(vpc, site)
-            ids: tuple[str, ...] = ()
-            try:
-                ids = self._run_in(site, subnet, group, data)
-            except Failure as failure:
-                if failure.kind == "capacity":
-                    shortage.note(site.zone, self._spec.instance or "")
-                if failure.kind not in NEXT_ZONE or site == sites[-1]:
-                    raise
-            if len(ids) == self._spec.hosts:
-                return ids
-            if ids:
-                self._give_back(site)
-        raise Capacity(
-            f"{sites[-1].zone} gave fewer than {self._spec.hosts} machines.",
-            means="A part is of no use; it was given back. Nothing is left.",
-            remedy="Try another zone: --option zones=a,b, or fewer --hosts, or later.",
+        return ask_in_turn(
+            self._orders.left(self._offer.sites, self._token),
+            lambda site: self._run_in(site, self._subnet(vpc, site), group, data),
+            zone=lambda site: site.zone,
+            instance=self._spec.instance or "",
+            give_back=Sweep(self._region, launch_filter(self._mark)).end_instances,
         )
-
-    def _left(self) -> tuple[Site, ...]:
-        """Give the zones that are still to be asked: a launch that goes on begins with the last."""
-        orders = {e.token for e in self._book.entries() if isinstance(e, journal.Ordered)}
-        sites = self._offer.sites
-        asked = [number for number, site in enumerate(sites) if self._token(site) in orders]
-        return sites[max(asked, default=0) :]
 
     def _token(self, site: Site) -> str:
         return f"{self._mark.launch}-{site.zone}"
 
     def _run_in(self, site: Site, subnet: str, group: str, data: str) -> tuple[str, ...]:
+        """Make the machines in a zone: all, whatever Amazon was told of how few will do."""
         token = self._token(site)
-        self._order(INSTANCES, token)
-        began = time.monotonic()
-        ids: tuple[str, ...] = ()
-        try:
+
+        def ask() -> tuple[str, ...]:
             answer = self._region.call(
                 "run_instances",
                 **request(self._spec, self._options, self._offer, self._mark),
@@ -302,20 +264,13 @@ class Making:
                 UserData=data,
                 NetworkInterfaces=interfaces(self._options, self._offer, subnet, group),
             )
-            ids = tuple(one.instance_id for one in msgspec.convert(answer, Reservation).instances)
-        except Failure as failure:
-            if failure.kind in PASSING:
-                raise  # nobody knows whether it was done
-            self._book.append(journal.Answered(token=token))
-            raise
-        self._book.append(journal.Answered(token=token, ids=ids))
-        self._book.append(journal.Timed(phase="create", seconds=time.monotonic() - began))
-        return ids
+            return tuple(one.instance_id for one in msgspec.convert(answer, Reservation).instances)
 
-    def _give_back(self, site: Site) -> None:
-        """Take away a part before anything else is tried."""
-        shortage.note(site.zone, self._spec.instance or "")
-        Sweep(self._region, launch_filter(self._mark)).end_instances()
+        ids = self._orders.machines(token, ask)
+        if len(ids) < self._spec.hosts:
+            what = f"gave {len(ids)} of {self._spec.hosts} machines"
+            raise too_few("RunInstances", site.zone, what)
+        return ids
 
     def _wait(self, ids: frozenset[str]) -> list[Instance]:
         """Wait until all run and have their addresses, asking for all of them in one call."""
@@ -331,7 +286,7 @@ class Making:
             late = [one for one in found if not self._is_ready(one)]
             seconds = time.monotonic() - began
             if len(found) == len(ids) and not late:
-                self._book.append(journal.Timed(phase="running", seconds=seconds))
+                self._orders.timed("running", seconds)
                 return found
             if seconds > self._options.wait:
                 raise self._late(found, late, seconds)
@@ -381,18 +336,6 @@ class Making:
 
     # How each thing is asked for.
 
-    def _order(self, kind: str, token: str) -> None:
-        """Write down what the next call makes."""
-        self._book.append(
-            journal.Ordered(
-                provider=PROVIDER,
-                region=self._region.name,
-                kind=kind,
-                token=token,
-                at=time.time(),
-            )
-        )
-
     def _tagged(self, *kinds: str) -> dict[str, Any]:
         return {"TagSpecifications": tagged(self._mark, *kinds)}
 
@@ -400,7 +343,7 @@ class Making:
         self, kind: str, create: Callable[[], object], find: Callable[[], tuple[N, ...]]
     ) -> N:
         """Make something with a name; if the name is taken, it may be by our own lost call."""
-        self._order(kind, self._mark.label)
+        self._orders.note(kind, self._mark.label)
         try:
             create()
         except Failure as failure:
@@ -423,7 +366,7 @@ class Making:
         **params: str,
     ) -> N:
         """Make something without a name, once: what our own lost call made is found by its mark."""
-        self._order(kind, self._mark.label)
+        self._orders.note(kind, self._mark.label)
         filters = [{"Name": f"tag:{marks.LAUNCH}", "Values": [self._mark.launch]}]
         filters += [{"Name": name, "Values": [value]} for name, value in (where or {}).items()]
 

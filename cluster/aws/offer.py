@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from cluster import journal
 from cluster.aws import permissions, quotas
@@ -13,15 +13,15 @@ from cluster.aws.shapes import Image, InstanceType, Offering, SecurityGroup, Sub
 from cluster.cloud import caller, marks, shortage
 from cluster.cloud.failures import Failure
 from cluster.cloud.money import expected
+from cluster.cloud.options import TTL, CloudOptions, words
 from cluster.errors import SpecError
-from cluster.model import EnvironmentOptions, Link, Price, Value
+from cluster.model import Link, Price, Value
 from cluster.units import format_seconds
 
 if TYPE_CHECKING:
     from cluster.aws.api import Region
     from cluster.model import ClusterSpec
 
-TTL = 2 * 3600.0  # seconds
 GBIT = 1e9 / 8  # bytes per second
 MTU = 9001  # of an interface in a virtual network (EC2 user guide, "Network MTU")
 IN_GROUP, OUTSIDE = 10 * GBIT, 5 * GBIT  # of one flow (EC2 user guide, "Network bandwidth")
@@ -34,31 +34,17 @@ CANONICAL = {"x86_64": "amd64", "arm64": "arm64"}  # its words for our architect
 SUGGESTED = 6  # names in a message
 
 
-class AwsOptions(EnvironmentOptions, frozen=True, kw_only=True):
+class AwsOptions(CloudOptions, frozen=True, kw_only=True):
     """The options of the provider `aws`.
 
     Args:
-        zones: to try one after another, such as `us-east-1a,us-east-1b` or `a,b`.
-        subnet: to put the machines into; one of the default network, if empty.
-        allow: who may come in by SSH, such as `192.0.2.0/24`; your own address alone, if empty.
-        public: machines have public addresses; 0: they are reached at their private ones.
         efa: Elastic Fabric Adapters, one for each network card.
-        threads_per_core: 1 switches hyper-threading off; as the type has it, if 0.
-        disk: size of the root disk in GiB; as the image has it, if that is more.
-        user: to log in as.
-        wait: seconds for all machines to run.
+        user: to log in as: that of the image.
 
     """
 
-    zones: str = ""
-    subnet: str = ""
-    allow: str = ""
-    public: bool = True
     efa: bool = False
-    threads_per_core: Literal[0, 1, 2] = 0
-    disk: int = 0
     user: str = "ubuntu"
-    wait: float = 300.0
 
 
 class Site(Value, frozen=True, kw_only=True):
@@ -91,6 +77,7 @@ class Offer(Value, frozen=True, kw_only=True):
         link: what their network can do, where that is known.
         price: of one machine for an hour, where that is known.
         lines: the same for a person.
+        gpus: of each machine.
 
     """
 
@@ -107,6 +94,7 @@ class Offer(Value, frozen=True, kw_only=True):
     link: Link | None
     price: Price | None
     lines: tuple[str, ...]
+    gpus: int = 0
 
 
 def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
@@ -123,7 +111,7 @@ def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
         SpecError: it means none.
 
     """
-    for word in (spec.zone or "", *_words(options.zones)):
+    for word in (spec.zone or "", *words(options.zones)):
         if match := ZONE.fullmatch(word):
             return match[1]
         if REGION.fullmatch(word):
@@ -190,6 +178,7 @@ def decide(region: Region, spec: ClusterSpec, options: AwsOptions) -> Offer:
         link=link,
         price=cost,
         lines=lines,
+        gpus=sum(gpus.count for gpus in kind.gpu_info.gpus) if kind.gpu_info else 0,
     )
     mark = marks.new(spec.name, region.owner, region.now() + ttl, user=region.user)
     permissions.check(region, spec, options, offer, mark)
@@ -219,10 +208,6 @@ def link_of(kind: InstanceType, *, grouped: bool) -> Link | None:
         flow=IN_GROUP if grouped else OUTSIDE,
         source="EC2 DescribeInstanceTypes, and the user guide's limit of a flow",
     )
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _check_name_is_free(region: Region, spec: ClusterSpec) -> None:
@@ -355,7 +340,7 @@ def _zones(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
 
 def _asked(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
     zones = [spec.zone] if spec.zone and spec.zone != region.name else []
-    zones += [region.name + word if len(word) == 1 else word for word in _words(options.zones)]
+    zones += [region.name + word if len(word) == 1 else word for word in words(options.zones)]
     return list(dict.fromkeys(zones))
 
 

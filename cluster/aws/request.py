@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.model import Access, Machine
+from cluster.cloud.machine import Seen
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cluster.aws.offer import AwsOptions, Offer
     from cluster.aws.shapes import Instance
     from cluster.cloud.marks import Mark
-    from cluster.model import ClusterSpec, Link
+    from cluster.model import ClusterSpec
 
 
 def name(spec: ClusterSpec, number: int) -> str:
@@ -118,37 +116,11 @@ def tagged(mark: Mark, *kinds: str) -> list[dict[str, Any]]:
     return [{"ResourceType": kind, "Tags": listed} for kind in kinds]
 
 
-def machine(
-    called: str, one: Instance, options: AwsOptions, known_hosts: Path, link: Link | None
-) -> Machine:
-    """Give the machine that an instance is to us.
-
-    Args:
-        called: its name.
-        one: the instance.
-        options: of the launch.
-        known_hosts: where its host key is, under its id: addresses are used again, ids never.
-        link: what its network can do.
-
-    Returns:
-        The machine.
-
-    """
-    cluster = called.rpartition(".")[2]
-    return Machine(  # noqa: S604 - "shell" names one of our plug-ins
-        name=called,
+def seen(one: Instance) -> Seen:
+    """Give what every cloud shows of an instance."""
+    return Seen(
         id=one.instance_id,
-        address=one.private_ip_address,
-        shell="ssh",
-        folder=f".cluster-{cluster}",
-        bin=f".cluster-{cluster}/env/bin",
-        access=Access(
-            host=(options.public and one.public_ip_address) or one.private_ip_address,
-            user=options.user,
-            port=22,
-            key=str(known_hosts.with_name("key")),
-            known_hosts=str(known_hosts),
-            alias=one.instance_id,
-        ),
-        link=link,
+        alias=one.instance_id,
+        private=one.private_ip_address,
+        public=one.public_ip_address,
     )

@@ -121,6 +121,18 @@ class ProcessorInfo(Shape, frozen=True, kw_only=True):
     supported_architectures: tuple[str, ...] = ()
 
 
+class Gpus(Shape, frozen=True, kw_only=True):
+    """GPUs of one kind."""
+
+    count: int = 0
+
+
+class GpuInfo(Shape, frozen=True, kw_only=True):
+    """GPUs of a type."""
+
+    gpus: tuple[Gpus, ...] = ()
+
+
 class InstanceType(Shape, frozen=True, kw_only=True):
     """An instance type."""
 
@@ -129,7 +141,7 @@ class InstanceType(Shape, frozen=True, kw_only=True):
     network_info: NetworkInfo = NetworkInfo()
     placement_group_info: PlacementInfo = PlacementInfo()
     processor_info: ProcessorInfo = ProcessorInfo()
-    gpu_info: msgspec.Raw | dict[str, object] | None = None
+    gpu_info: GpuInfo | None = None
     supported_usage_classes: tuple[str, ...] = ()
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
 
 import msgspec
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from cluster import plugins
@@ -38,18 +38,33 @@ from cluster.model import ClusterSpec, Plan, Value
 from cluster.runs import make_root
 from cluster.runs import root as runs_root
 from cluster.sheets import compared
-from cluster.starting import check_bench
-from cluster.trials import Trial, alternate, check_launches, judged, trials, variable
-from cluster.units import Sizes, format_size
+from cluster.starting import check_bench, check_plan
+from cluster.trials import PLAIN, Trial, alternate, check_launches, judged, trials, variable
+from cluster.units import Sizes, format_size, parse_expected
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cluster.providers import Provider
     from cluster.runs import Run
 
 
 ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
+INSTANCE = "t2.large"  # of the founding programs
+ALL, HELP_ALL = "help_all", "--help-all"
+AROUND: flags.Declared = {
+    "keep": (flags.Keep, None),
+    "detach": (flags.Detach, False),
+    "timeout": (flags.Timeout, TIMEOUT),
+    "plan": (flags.PlanOnly, False),
+    "runs": (flags.Runs, None),
+    "json": (flags.Json, False),
+}
+SELDOM = {*flags.MACHINES, *AROUND, "launches", "mca", "env", "profile", "describe", "expect"} - {
+    "placement",
+    "option",
+    "json",
+}
 
 
 class How(Value, frozen=True, kw_only=True):
@@ -65,6 +80,9 @@ class How(Value, frozen=True, kw_only=True):
     launches: int = ENOUGH_LAUNCHES
     mca: list[str] | None = None
     env: list[str] | None = None
+    profile: str | None = None
+    describe: str = ""
+    expect: str = ""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -82,7 +100,13 @@ class AbAnswer(Value, frozen=True, kw_only=True):
     comparison: Comparison
 
 
-def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how: How) -> None:
+def measure(
+    spec: ClusterSpec,
+    benchmark: str,
+    params: Mapping[str, object],
+    how: How,
+    trial: Trial = PLAIN,
+) -> None:
     """Launch a cluster, run a benchmark on it and show what came out.
 
     Args:
@@ -90,6 +114,7 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
         benchmark: its name.
         params: of the benchmark.
         how: what to do around it.
+        trial: the condition that it is one launch of.
 
     Raises:
         ClusterError: it could not be launched, or the job failed; its values are shown first.
@@ -98,10 +123,7 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
     """
     _check_how(spec, how)
     pair = trials(how.ab, benchmark) if how.ab else None
-    for trial in pair or (Trial(name="", params={}, variables={}),):
-        check_bench(spec, benchmark, {**params, **trial.params}, how.timeout)
-    variables = how.variables
-    planned = plan_spec(spec)
+    planned = check(spec, benchmark, params, how, pair or (trial,))
     if how.plan:
         show_plan(planned[1], as_json=how.json)
         return
@@ -113,7 +135,7 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
         if pair:
             _alternate(cluster, benchmark, pair, params, how)
         else:
-            _once(cluster, benchmark, how, variables=variables, **params)
+            once(cluster, benchmark, params, how, trial)
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted: the ranks are stopped.\n")
         raise
@@ -125,6 +147,38 @@ def measure(spec: ClusterSpec, benchmark: str, params: Mapping[str, object], how
         _leave(cluster, how, live)
 
 
+def check(
+    spec: ClusterSpec,
+    benchmark: str,
+    params: Mapping[str, object],
+    how: How,
+    conditions: Iterable[Trial],
+) -> tuple[Provider, Plan]:
+    """Refuse what cannot be measured, before there is anything.
+
+    Args:
+        spec: of the cluster.
+        benchmark: its name.
+        params: of the benchmark, under all conditions.
+        how: what to do around it.
+        conditions: that it is to be run under.
+
+    Returns:
+        The provider, and what it would do.
+
+    Raises:
+        ClusterError: it cannot be.
+
+    """
+    checked = [
+        check_bench(spec, benchmark, {**params, **one.params}, how.timeout) for one in conditions
+    ]
+    planned = plan_spec(spec)
+    for chosen, own in checked:
+        check_plan(chosen, own, spec, planned[1])
+    return planned
+
+
 def _check_how(spec: ClusterSpec, how: How) -> None:
     """Refuse flags that contradict each other."""
     if how.detach and how.keep is False:
@@ -132,6 +186,8 @@ def _check_how(spec: ClusterSpec, how: How) -> None:
             "--no-keep and --detach contradict each other: nobody would be there to take it down.",
             remedy=f"Leave one out; after --detach: cluster down {spec.name}",
         )
+    if how.expect:
+        parse_expected(how.expect)
     if how.ab:
         check_launches(how.launches)
         if how.detach:
@@ -141,10 +197,35 @@ def _check_how(spec: ClusterSpec, how: How) -> None:
             )
 
 
-def _once(cluster: Cluster, benchmark: str, how: How, /, **more: object) -> None:
-    """Run it, and show what came out, also of a run that failed."""
+def once(
+    cluster: Cluster,
+    benchmark: str,
+    params: Mapping[str, object],
+    how: How,
+    trial: Trial = PLAIN,
+) -> None:
+    """Run a benchmark on a cluster, and show what came out, also of a run that failed.
+
+    Args:
+        cluster: that runs it.
+        benchmark: its name.
+        params: of the benchmark.
+        how: what to do around it.
+        trial: the condition that it is one launch of.
+
+    Raises:
+        JobError: the job failed.
+        KeyboardInterrupt: the user interrupted.
+
+    """
     try:
-        run = _bench(cluster, how)(benchmark, detach=how.detach, **more)
+        run = _bench(cluster, how)(
+            benchmark,
+            detach=how.detach,
+            variables={**how.variables, **trial.variables},
+            condition=trial.name,
+            **{**params, **trial.params},
+        )
         show_run(run, as_json=how.json)
     except (JobError, KeyboardInterrupt):
         show_newest(cluster, as_json=how.json)
@@ -158,7 +239,14 @@ def _bench(cluster: Cluster, how: How) -> Callable[..., Run]:
     def bench(benchmark: str, /, **more: Any) -> Run:  # noqa: ANN401 - parameters have their own types
         with Live(stderr=how.json, brief=next(launches) > 0) as live:
             return cluster.bench(
-                benchmark, runs=how.runs, timeout=how.timeout, listener=live, **more
+                benchmark,
+                runs=how.runs,
+                timeout=how.timeout,
+                listener=live,
+                profile=how.profile,
+                describe=how.describe,
+                expect=how.expect,
+                **more,
             )
 
     return bench
@@ -249,10 +337,32 @@ class BenchGroup(TyperGroup):
         app = typer.Typer(
             add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
         )
-        app.command(cmd_name, help=_help(benchmark))(_command(benchmark))
+        app.command(cmd_name, help=_help(benchmark), cls=BenchCommand)(_command(benchmark))
         command = get_command(app)
         command.name = cmd_name
         return command
+
+
+class BenchCommand(TyperCommand):
+    """A benchmark's command, whose --help has its own flags and the usual ones, on one screen."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
+        """Write them, and name the others; with --help-all, write all."""
+        flags_ = [param for param in self.get_params(ctx) if param.get_help_record(ctx)]
+        folded = [] if ctx.params.get(ALL) else [p for p in flags_ if p.name in SELDOM]
+        with formatter.section("Options"):
+            formatter.write_dl([p.get_help_record(ctx) for p in flags_ if p not in folded])
+        if folded:
+            names = " ".join(param.opts[0] for param in folded)
+            with formatter.section(f"More (explained by {HELP_ALL})"):
+                formatter.write_text(names)
+
+
+def _show_all(ctx: typer.Context, value: bool) -> None:  # noqa: FBT001 - typer calls it
+    if value:
+        ctx.params[ALL] = True
+        typer.echo(ctx.get_help())
+        raise typer.Exit
 
 
 def _help(benchmark: Benchmark[Any]) -> str:
@@ -266,56 +376,89 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
     """Make a function with the shared flags and a flag per parameter of the benchmark."""
 
     def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
+        del values[ALL]
         params = {key: values.pop(key) for key in benchmark.Params.__struct_fields__}
         how = How(**{key: values.pop(key) for key in How.__struct_fields__})
-        run_local = values.pop("run_local")
-        provider = flags.chosen(values.pop("provider"), run_local=run_local, default="local")
+        provider = _provider(values, "local")
         given = {key: value for key, value in params.items() if value is not None}
         measure(flags.spec(provider=provider, **values), benchmark.name, given, how)
 
-    own = list(_flags(benchmark.Params))
-    shared = [
-        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-        for key, (kind, default) in _shared(benchmark.name).items()
-    ]
-    command.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in [*own, *shared]}
-    return command
-
-
-def _shared(name: str) -> dict[str, tuple[Any, object]]:
-    return {
-        "name": (flags.Name, name),
+    shared: flags.Declared = {
+        "name": (flags.Name, benchmark.name),
         "provider": (flags.Provider, None),
         "run_local": (flags.RunLocal, False),
         "hosts": (flags.Hosts, None),
         "ranks_per_host": (flags.RanksPerHost, 1),
-        "placement": (flags.Placement, 0),
-        "instance": (flags.Instance, None),
-        "zone": (flags.Zone, None),
-        "image": (flags.Image, None),
-        "spot": (flags.Spot, False),
-        "accelerator": (flags.Accelerator, None),
-        "ttl": (flags.Ttl, None),
-        "option": (flags.Option, None),
-        "keep": (flags.Keep, None),
-        "detach": (flags.Detach, False),
-        "timeout": (flags.Timeout, TIMEOUT),
+        **flags.MACHINES,
+        **AROUND,
         "ab": (flags.Ab, None),
         "launches": (flags.Launches, ENOUGH_LAUNCHES),
         "mca": (flags.Mca, None),
         "env": (flags.Env, None),
-        "plan": (flags.PlanOnly, False),
-        "runs": (flags.Runs, None),
-        "json": (flags.Json, False),
+        "profile": (flags.Profile, None),
+        ALL: (
+            Annotated[
+                bool,
+                typer.Option(
+                    HELP_ALL, help="Show every flag and exit.", is_eager=True, callback=_show_all
+                ),
+            ],
+            False,
+        ),
+        "describe": (flags.Describe, ""),
+        "expect": (flags.Expect, ""),
     }
+    return flags.declared(command, [*_flags(benchmark.Params), *flags.parameters(shared)])
+
+
+def launcher(
+    benchmark: str, params: Callable[..., Mapping[str, object]], *, name: str
+) -> Callable[..., None]:
+    """Make a founding program: one benchmark, with few flags of its own.
+
+    Args:
+        benchmark: its name.
+        params: gives the benchmark's parameters; its own become flags, its docstring the help.
+        name: of the cluster, unless somebody names it.
+
+    Returns:
+        What `cluster.cli.start` runs.
+
+    """
+    own = inspect.signature(params).parameters
+
+    def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
+        given = params(**{key: values.pop(key) for key in own})
+        how = How(**{key: values.pop(key) for key in AROUND})
+        provider = _provider(values, "aws")
+        if provider == "aws":
+            values["instance"] = values["instance"] or INSTANCE
+        measure(flags.spec(provider=provider, **values), benchmark, given, how)
+
+    first: flags.Declared = {
+        "name": (flags.Name, name),
+        "run_local": (flags.RunLocal, False),
+        "provider": (flags.Provider, None),
+        "hosts": (flags.Hosts, None),
+    }
+    last = flags.parameters({**flags.MACHINES, **AROUND})
+    made = flags.declared(command, [*flags.parameters(first), *own.values(), *last])
+    made.__name__, made.__doc__ = params.__name__, params.__doc__
+    return made
+
+
+def _provider(values: dict[str, Any], default: str) -> str:
+    """Take the two flags that say the provider."""
+    run_local = values.pop("run_local")
+    return flags.chosen(values.pop("provider"), run_local=run_local, default=default)
 
 
 def _flags(params: type[Value]) -> Iterator[inspect.Parameter]:
     parents = reversed(params.__mro__)
     docs = (inspect.cleandoc(parent.__doc__ or "") for parent in parents if parent is not object)
     help_ = {name: text for doc in docs for name, text in ARGUMENT.findall(doc)}
-    for field in msgspec.structs.fields(params):
+    fields = msgspec.structs.fields(params)
+    for field in sorted(fields, key=lambda field: field.name not in params.__annotations__):
         kind, default, shown = _flag_type(field.type, field.default)
         option = typer.Option(
             f"--{field.name.replace('_', '-')}",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from inspect import Parameter, Signature
+from typing import Annotated, Any
 
 import typer
 
@@ -124,6 +126,22 @@ Env = Annotated[
     list[str] | None,
     typer.Option("--env", metavar="NAME=VALUE", help="Variable for every rank; repeatable."),
 ]
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="[=PATH]",
+        help="Count and time the ranks' calls of MPI; by the libmpitrace at PATH, if it is given.",
+        show_default=False,
+    ),
+]
+Describe = Annotated[
+    str, typer.Option("--describe", metavar="TEXT", help="For the record: what it is for.")
+]
+Expect = Annotated[
+    str,
+    typer.Option("--expect", metavar="VALUE", help="What it should come to: 220, 1.1GB/s, 12us."),
+]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder, id, cluster or latest.")]
 Threshold = Annotated[
     float,
@@ -133,6 +151,52 @@ SheetFormat = Annotated[str, typer.Option("--format", help="terminal or markdown
 ClusterName = Annotated[
     str, typer.Argument(metavar="NAME", help="Name of the cluster.", autocompletion=_clusters)
 ]
+
+Declared = dict[str, tuple[Any, object]]
+"""Flags of a command: by the name of its parameter, what declares it, and its default."""
+
+MACHINES: Declared = {
+    "placement": (Placement, 0),
+    "instance": (Instance, None),
+    "zone": (Zone, None),
+    "image": (Image, None),
+    "spot": (Spot, False),
+    "accelerator": (Accelerator, None),
+    "ttl": (Ttl, None),
+    "option": (Option, None),
+}
+
+
+def parameters(flags: Declared) -> list[Parameter]:
+    """Give flags as the parameters of a function.
+
+    Args:
+        flags: to give.
+
+    Returns:
+        A parameter each, by keyword only.
+
+    """
+    return [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in flags.items()
+    ]
+
+
+def declared(command: Callable[..., None], flags: Sequence[Parameter]) -> Callable[..., None]:
+    """Let a function that takes any keyword be a command with these flags.
+
+    Args:
+        command: the function.
+        flags: of it.
+
+    Returns:
+        The same function.
+
+    """
+    command.__signature__ = Signature(flags)  # type: ignore[attr-defined]
+    command.__annotations__ = {flag.name: flag.annotation for flag in flags}
+    return command
 
 
 def chosen(provider: str | None, *, run_local: bool, default: str) -> str:

@@ -15,6 +15,7 @@ from cluster.analysis.compare import Launch, Side, compare, sides
 from cluster.cli import flags
 from cluster.cli.show import findings, shortened
 from cluster.errors import ClusterError, SpecError
+from cluster.logbook import gaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -96,7 +97,7 @@ def as_shown(run: Run, beside: Path) -> Shown:
         record=run.record,
         summaries=summaries,
         findings=findings(run, summaries),
-        warnings=run.warnings,
+        warnings=(*run.warnings, *gaps(run.record, run.missing)),
         links=tuple(_links(run.folder, beside)),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,14 @@ from rich.table import Table
 from cluster import plugins
 from cluster.analysis.bounds import doubts
 from cluster.analysis.evidence import Finding
-from cluster.model import Plan, Status, Summary, Value
+from cluster.gpus import BUILT
+from cluster.logbook import against, gaps
+from cluster.model import Facts, Plan, Planned, Status, Summary, Value
+from cluster.profiling import FILES as PROFILES
+from cluster.profiling import PRELOAD
 from cluster.reports import Report
 from cluster.reports.terminal import plain_text
-from cluster.runs import read
+from cluster.runs import RAW, read
 from cluster.units import format_seconds
 
 if TYPE_CHECKING:
@@ -35,6 +40,7 @@ class Answer(Value, frozen=True, kw_only=True):
     notes: tuple[str, ...]
     findings: tuple[Finding, ...]
     summaries: tuple[Summary, ...]
+    missing: tuple[Planned, ...] = ()
 
 
 def show_newest(cluster: Cluster, *, as_json: bool) -> None:
@@ -68,6 +74,7 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
             reason=run.record.reason,
             notes=notes_of(run, summaries),
             findings=findings(run, summaries),
+            missing=run.missing,
             summaries=summaries,
         )
         print_json(answer)
@@ -85,9 +92,21 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
     else:
         sys.stdout.write(rendered)
     if report == "terminal":
+        sys.stdout.write("".join(f"{line}\n" for line in _gpu_lines(run.record.environment)))
         sys.stdout.write("".join(f"{line}\n" for line in finding_lines(findings(run, summaries))))
         reason = f": {run.record.reason}" if run.record.reason else ""
         sys.stdout.write(f"Run folder: {shortened(run.folder)} ({run.status}{reason})\n")
+        _show_profiles(run)
+
+
+def _show_profiles(run: Run) -> None:
+    """Say where MPI profiles are, or that those that were asked for are not there."""
+    profiles = len(list((run.folder / RAW).glob(PROFILES)))
+    if profiles:
+        which = "/".join(run.folder.parts[-2:])
+        sys.stdout.write(f"MPI profiles: {profiles}; show them: cluster profile {which}\n")
+    elif PRELOAD in run.record.variables:
+        sys.stdout.write("No MPI profile was written: no rank came to MPI_Finalize.\n")
 
 
 def findings(run: Run, summaries: tuple[Summary, ...]) -> tuple[Finding, ...]:
@@ -135,7 +154,27 @@ def notes_of(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
         Sentences.
 
     """
-    return (*run.record.notes, *run.warnings, *doubts(summaries))
+    record = run.record
+    expected = against(summaries, record.expected)
+    lacking = gaps(record, run.missing)
+    return (*record.notes, *run.warnings, *lacking, *doubts(summaries), *expected)
+
+
+def _gpu_lines(environment: Sequence[Facts]) -> list[str]:
+    """Say which GPUs they have, and what leads to their memory: a line for those that are alike."""
+    alike: dict[str, list[str]] = {}
+    for facts in environment:
+        if facts.gpus:
+            alike.setdefault(_gpus(facts), []).append(facts.host)
+    return [f"GPUs of {', '.join(hosts)}: {words}" for words, hosts in alike.items()]
+
+
+def _gpus(facts: Facts) -> str:
+    models = ", ".join(f"{count} x {model}" for model, count in Counter(facts.gpus).items())
+    known = {"true": "MPI with CUDA", "false": "MPI without CUDA"}
+    mpi = known.get(facts.mpi_flags.get(BUILT, ""), "")
+    words = (f"driver {facts.gpu_driver}", *facts.gpu_modules, mpi, "paths in raw/topology.*.txt")
+    return ", ".join(filter(None, (models, *words)))
 
 
 def shortened(path: Path) -> Path:

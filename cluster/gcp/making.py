@@ -5,52 +5,34 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from cluster import journal
-from cluster.cloud import ending, keys, marks, shortage
-from cluster.cloud.failures import PASSING, UNLISTED, Failure, persist
-from cluster.cloud.marks import Mark  # noqa: TC001 - msgspec reads annotations
+from cluster.cloud import ending, keys, marks
+from cluster.cloud.failures import UNLISTED, Failure, persist
+from cluster.cloud.launch import Intent, Orders, ask_in_turn, intent_file, too_few
+from cluster.cloud.machine import machine
 from cluster.errors import ProvisionError, Timeout, tail
 from cluster.gcp.hostkeys import HostKeys
 from cluster.gcp.naming import DIGITS, Whose, described, label, read, request_id
 from cluster.gcp.offer import GcpOptions, Offer, taken
-from cluster.gcp.request import alias, firewalls, machine, request
+from cluster.gcp.request import alias, firewalls, request, seen
 from cluster.gcp.shapes import Firewall, Instance, Operation
 from cluster.gcp.sweeping import Sweep, console
-from cluster.model import ClusterSpec, Machine, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cluster import journal
     from cluster.gcp.api import Project
-    from cluster.model import Tell
+    from cluster.model import ClusterSpec, Machine, Tell
 
 PROVIDER = "gcp"
-FILE = "gcp.json"
-INSTANCES = "instances"
 POLL = 1.0  # seconds
-NEXT_ZONE = ("capacity", "unsupported")  # kinds of failures that another zone may not have
 ENDED = ("STOPPING", "STOPPED", "TERMINATED", "SUSPENDING", "SUSPENDED", "DEPROVISIONING")
 BULK = "instances.bulkInsert"
 
 
-class Intent(Value, frozen=True, kw_only=True):
-    """Everything that a launch asks for; the same file, the same calls.
-
-    Args:
-        mark: that everything will carry.
-        offer: what was decided.
-
-    """
-
-    mark: Mark
-    offer: Offer
-
-
 def intend(
     project: Project, spec: ClusterSpec, book: journal.Journal, offer: Callable[[], Offer]
-) -> Intent:
+) -> Intent[Offer]:
     """Write down what is about to be made; a launch that was begun before goes on.
 
     Args:
@@ -63,15 +45,13 @@ def intend(
         The intent, on disk.
 
     """
-    path = book.folder / FILE
-    if path.exists():
-        return msgspec.json.decode(path.read_bytes(), type=Intent)
-    decided = offer()
-    mark = marks.new(spec.name, project.owner, time.time() + decided.ttl)
-    intent = Intent(mark=mark, offer=decided)
-    keys.save(path, msgspec.json.encode(intent))
-    journal.note_place(PROVIDER, project.name)
-    return intent
+
+    def decide() -> Intent[Offer]:
+        decided = offer()
+        mark = marks.new(spec.name, project.owner, time.time() + decided.ttl)
+        return Intent(mark=mark, offer=decided)
+
+    return Orders(PROVIDER, project.name, book).intend(Intent[Offer], decide)
 
 
 def forget(book: journal.Journal) -> None:
@@ -83,7 +63,7 @@ def forget(book: journal.Journal) -> None:
         book: of the cluster.
 
     """
-    (book.folder / FILE).unlink(missing_ok=True)
+    intent_file(book, PROVIDER).unlink(missing_ok=True)
 
 
 class Making:
@@ -105,7 +85,7 @@ class Making:
         spec: ClusterSpec,
         options: GcpOptions,
         book: journal.Journal,
-        intent: Intent,
+        intent: Intent[Offer],
         tell: Tell,
     ) -> None:
         """Begin with nothing made."""
@@ -114,6 +94,7 @@ class Making:
         self._spec = spec
         self._options = options
         self._book = book
+        self._orders = Orders(PROVIDER, project.name, book)
         self._mark, self._offer = intent.mark, intent.offer
         self._whose = Whose(owner=self._mark.owner, name=self._mark.name, launch=self._mark.launch)
 
@@ -139,7 +120,7 @@ class Making:
         waited = HostKeys(self._project, self._options.wait).wait(found)
         keys.know(known, [(alias(one), key) for one, all_ in waited for key in all_])
         return tuple(
-            machine(self._called(number), one, self._options, known, self._offer.link)
+            machine(self._called(number), seen(one), self._options, known, self._offer.link)
             for number, one in enumerate(found)
         )
 
@@ -189,7 +170,7 @@ class Making:
     ) -> Operation | None:
         """Begin to make something; nothing, if there is one of that name."""
         token = request_id(self._mark, f"{collection}/{body['name']}")
-        self._order(collection, token)
+        self._orders.note(collection, token)
         try:
             return self._project.begin(
                 collection, "insert", request_id=token, **{f"{kind}_resource": body}, **where
@@ -212,62 +193,40 @@ class Making:
 
     def _run(self, public_key: str) -> tuple[Instance, ...]:
         """Ask zone after zone; give the machines once they run."""
-        zones = self._left()
-        for zone in zones:
-            try:
-                return self._run_in(zone, public_key)
-            except Failure as failure:
-                if failure.kind == "capacity":
-                    shortage.note(zone, self._offer.instance)
-                if failure.kind not in NEXT_ZONE or zone == zones[-1]:
-                    raise
-            Sweep(self._project, self._whose).end_instances()
-        raise AssertionError("an offer has a zone")
-
-    def _left(self) -> tuple[str, ...]:
-        """Give the zones that are still to be asked: a launch that goes on begins with the last."""
-        orders = {e.token for e in self._book.entries() if isinstance(e, journal.Ordered)}
-        zones = self._offer.zones
-        asked = [number for number, zone in enumerate(zones) if self._token(zone) in orders]
-        return zones[max(asked, default=0) :]
+        return ask_in_turn(
+            self._orders.left(self._offer.zones, self._token),
+            lambda zone: self._run_in(zone, public_key),
+            zone=str,
+            instance=self._offer.instance,
+            give_back=Sweep(self._project, self._whose).end_instances,
+        )
 
     def _token(self, zone: str) -> str:
         return f"{zone}/{request_id(self._mark, zone)}"
 
     def _run_in(self, zone: str, public_key: str) -> tuple[Instance, ...]:
-        token = self._token(zone)
-        self._order(INSTANCES, token)
-        began = time.monotonic()
-        try:
-            operation = self._project.begin(
-                "instances",
-                "bulk_insert",
-                zone=zone,
-                request_id=request_id(self._mark, zone),
-                bulk_insert_instance_resource_resource=request(
-                    self._spec, self._options, self._offer, self._mark, public_key
-                ),
-            )
-            done = self._project.finish(BULK, operation)
-        except Failure as failure:
-            if failure.kind not in PASSING:  # else nobody knows whether it was done
-                self._book.append(journal.Answered(token=token))
-            raise
-        numbers = range(1, done.created + 1)
-        names = tuple(f"{label(self._mark)}-{number:0{DIGITS}}" for number in numbers)
-        self._book.append(journal.Answered(token=token, ids=names))
-        self._book.append(journal.Timed(phase="create", seconds=time.monotonic() - began))
-        self._check_all_made(zone, done)
+        """Make the machines in a zone; an operation that went well may have made too few."""
+        names = self._orders.machines(self._token(zone), lambda: self._bulk(zone, public_key))
+        if len(names) < self._spec.hosts:
+            raise self._too_few(zone, f"gave {len(names)} of {self._spec.hosts} machines")
         return self._wait(zone)
 
-    def _check_all_made(self, zone: str, done: Operation) -> None:
-        """Find out what an operation that went well may hide: that it made too few."""
-        if done.created < self._spec.hosts:
-            raise self._too_few(zone, f"gave {done.created} of {self._spec.hosts} machines")
+    def _bulk(self, zone: str, public_key: str) -> tuple[str, ...]:
+        """Ask for all machines in one call; give the names of those that were made."""
+        operation = self._project.begin(
+            "instances",
+            "bulk_insert",
+            zone=zone,
+            request_id=request_id(self._mark, zone),
+            bulk_insert_instance_resource_resource=request(
+                self._spec, self._options, self._offer, self._mark, public_key
+            ),
+        )
+        made = self._project.finish(BULK, operation).created
+        return tuple(f"{label(self._mark)}-{number:0{DIGITS}}" for number in range(1, made + 1))
 
     def _too_few(self, zone: str, what: str) -> Failure:
-        message = f"{zone} {what}; a part is of no use, and was given back"
-        return Failure("capacity", operation=BULK, code="createdVmCount", message=message)
+        return too_few(BULK, zone, what)
 
     def _wait(self, zone: str) -> tuple[Instance, ...]:
         """Wait until all run and have their addresses, asking for all of them in one call."""
@@ -281,7 +240,7 @@ class Making:
             late = [one for one in found if not self._is_ready(one)]
             seconds = time.monotonic() - began
             if len(found) == self._spec.hosts and not late:
-                self._book.append(journal.Timed(phase="running", seconds=seconds))
+                self._orders.timed("running", seconds)
                 return found
             if len(found) < self._spec.hosts and seconds > ending.late():
                 raise self._too_few(zone, f"lists {len(found)} of {self._spec.hosts} machines")
@@ -329,15 +288,3 @@ class Making:
 
     def _named_one(self, one: Instance, found: tuple[Instance, ...]) -> str:
         return f"{self._called(found.index(one))} ({one.name})"
-
-    def _order(self, kind: str, token: str) -> None:
-        """Write down what the next call makes."""
-        self._book.append(
-            journal.Ordered(
-                provider=PROVIDER,
-                region=self._project.name,
-                kind=kind,
-                token=token,
-                at=time.time(),
-            )
-        )

@@ -4,64 +4,50 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from cluster import journal
 from cluster.cloud import caller, shortage
 from cluster.cloud.failures import Failure
 from cluster.cloud.money import expected
+from cluster.cloud.options import TTL, CloudOptions, words
 from cluster.errors import SpecError
 from cluster.gcp import images, machines, prices, quotas
 from cluster.gcp.accelerators import Chosen, chosen
 from cluster.gcp.api import default_project
 from cluster.gcp.naming import Whose
 from cluster.gcp.shapes import Firewall, MachineType, Network, Subnetwork, Thing
-from cluster.model import EnvironmentOptions, Link, Price, Value
+from cluster.model import Link, Price, Value
 from cluster.units import format_seconds
 
 if TYPE_CHECKING:
     from cluster.gcp.api import Project
     from cluster.model import ClusterSpec
 
-TTL = 2 * 3600.0  # seconds
 ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
 REGION = re.compile(r"[a-z]+-[a-z]+\d+")
 DEFAULT = "default"  # the network that a project begins with
 
 
-class GcpOptions(EnvironmentOptions, frozen=True, kw_only=True):
+class GcpOptions(CloudOptions, frozen=True, kw_only=True):
     """The options of the provider `gcp`.
 
     Args:
         project: that pays; the environment's or the credentials', if empty.
         endpoint: address of another cloud with the same interface; it asks for no credentials.
-        zones: to try one after another, such as `us-central1-a,us-central1-b` or `a,b`.
         network: to put the machines into; without a default one, one is made and removed again.
-        subnet: of the machines; that of the network in the region, if empty.
-        allow: who may come in by SSH, such as `192.0.2.0/24`; your own address alone, if empty.
-        public: machines have public addresses; 0: they are reached at their private ones.
         tier1: Tier_1 networking where the type has it, which costs extra.
-        threads_per_core: 1 switches hyper-threading off; as the type has it, if 0.
-        disk: size of the root disk in GiB; as the image has it, if that is more.
-        user: to log in as.
         allow_retired: ask also for accelerators that Google took away.
-        wait: seconds for all machines to run.
+        user: to log in as; it is made there.
 
     """
 
     project: str = ""
     endpoint: str = ""
-    zones: str = ""
     network: str = DEFAULT
-    subnet: str = ""
-    allow: str = ""
-    public: bool = True
     tier1: bool = True
-    threads_per_core: Literal[0, 1, 2] = 0
-    disk: int = 0
-    user: str = "cluster"
     allow_retired: bool = False
-    wait: float = 300.0
+    user: str = "cluster"
 
 
 class Offer(Value, frozen=True, kw_only=True):
@@ -78,7 +64,7 @@ class Offer(Value, frozen=True, kw_only=True):
         disk: size of the root disk, in GiB.
         accelerator: Google's name of what is attached to each machine; empty, if nothing is.
         accelerators: how many of them.
-        gpus: machines have accelerators, attached or not.
+        gpus: accelerators of each machine, attached or its own.
         tier1: they have Tier_1 networking.
         allow: the network that SSH is open to.
         ttl: seconds until the machines end by themselves.
@@ -98,7 +84,7 @@ class Offer(Value, frozen=True, kw_only=True):
     disk: int
     accelerator: str = ""
     accelerators: int = 0
-    gpus: bool = False
+    gpus: int = 0
     tier1: bool = False
     allow: str
     ttl: float
@@ -179,7 +165,7 @@ def decide(project: Project, spec: ClusterSpec, options: GcpOptions) -> Offer:
         disk=max(options.disk, image.disk_size_gb),
         accelerator=wanted.kind.type if wanted and wanted.kind.attached else "",
         accelerators=wanted.count if wanted else 0,
-        gpus=gpus is not None,
+        gpus=gpus[1] if gpus else 0,
         tier1=tier1,
         allow=allow,
         ttl=ttl,
@@ -226,7 +212,7 @@ def _instance(spec: ClusterSpec, wanted: Chosen | None) -> str:
 
 def _region(spec: ClusterSpec, options: GcpOptions) -> str:
     own = [os.environ.get(f"CLOUDSDK_COMPUTE_{one}", "") for one in ("ZONE", "REGION")]
-    given = [spec.zone] if spec.zone else [*_words(options.zones), *own]
+    given = [spec.zone] if spec.zone else [*words(options.zones), *own]
     for word in given:
         if match := ZONE.fullmatch(word):
             return match[1]
@@ -241,10 +227,6 @@ def _region(spec: ClusterSpec, options: GcpOptions) -> str:
         "No zone is chosen.",
         remedy="Say --zone us-central1-a, or: export CLOUDSDK_COMPUTE_ZONE=us-central1-a",
     )
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _check_name_is_free(project: Project, spec: ClusterSpec) -> None:
@@ -295,7 +277,7 @@ def _asked(spec: ClusterSpec, options: GcpOptions, region: str) -> list[str]:
     own = os.environ.get("CLOUDSDK_COMPUTE_ZONE", "")
     first = spec.zone or ("" if options.zones else own)
     zones = [first] if first and first != region else []
-    zones += [f"{region}-{word}" if len(word) == 1 else word for word in _words(options.zones)]
+    zones += [f"{region}-{word}" if len(word) == 1 else word for word in words(options.zones)]
     return list(dict.fromkeys(zones))
 
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cluster.cloud.machine import Seen
 from cluster.gcp import machines
 from cluster.gcp.naming import DIGITS, described, label, labels
-from cluster.model import Access, Machine
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from cluster.cloud.marks import Mark
     from cluster.gcp.offer import GcpOptions, Offer
     from cluster.gcp.shapes import Instance
-    from cluster.model import ClusterSpec, Link
+    from cluster.model import ClusterSpec
 
 FIRST, LAST = 800, 900  # priorities of our rules: before those of the network, which are 65534
 EVERYBODY = "0.0.0.0/0"
@@ -107,7 +105,9 @@ def _interface(options: GcpOptions, offer: Offer, mark: Mark) -> dict[str, Any]:
 
 
 def _scheduling(spec: ClusterSpec, offer: Offer) -> dict[str, Any]:
-    fixed = offer.gpus or spec.spot or spec.placement  # such machines cannot move while they run
+    fixed = (
+        bool(offer.gpus) or spec.spot or spec.placement
+    )  # such machines cannot move while they run
     return {
         "automatic_restart": False,
         "on_host_maintenance": "TERMINATE" if fixed else "MIGRATE",
@@ -161,45 +161,14 @@ def firewalls(offer: Offer, mark: Mark) -> tuple[dict[str, Any], ...]:
     return (ssh, inside, nothing) if offer.network else (ssh, inside)
 
 
-def machine(
-    called: str, one: Instance, options: GcpOptions, known_hosts: Path, link: Link | None
-) -> Machine:
-    """Give the machine that an instance is to us.
-
-    Args:
-        called: its name.
-        one: the instance.
-        options: of the launch.
-        known_hosts: where its host keys are, under its id: addresses are used again, ids never.
-        link: what its network can do.
-
-    Returns:
-        The machine.
-
-    """
-    cluster = called.rpartition(".")[2]
-    return Machine(  # noqa: S604 - "shell" names one of our plug-ins
-        name=called,
-        id=where(one),
-        address=one.private,
-        shell="ssh",
-        folder=f".cluster-{cluster}",
-        bin=f".cluster-{cluster}/env/bin",
-        access=Access(
-            host=(options.public and one.public) or one.private,
-            user=options.user,
-            port=22,
-            key=str(known_hosts.with_name("key")),
-            known_hosts=str(known_hosts),
-            alias=alias(one),
-        ),
-        link=link,
+def seen(one: Instance) -> Seen:
+    """Give what every cloud shows of an instance; its name is one zone's, its id is for ever."""
+    return Seen(
+        id=f"{one.zone.rpartition('/')[2]}/{one.name}",
+        alias=alias(one),
+        private=one.private,
+        public=one.public,
     )
-
-
-def where(one: Instance) -> str:
-    """Give what tells an instance from every other one of its project, such as `ZONE/NAME`."""
-    return f"{one.zone.rpartition('/')[2]}/{one.name}"
 
 
 def alias(one: Instance) -> str:

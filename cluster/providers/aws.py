@@ -13,9 +13,9 @@ from cluster import journal
 from cluster.aws import api, power
 from cluster.aws.codes import told
 from cluster.aws.living import living, regions
-from cluster.aws.making import INSTANCES, PROVIDER, Intent, Making, intend
-from cluster.aws.offer import REGION, TTL, AwsOptions, Offer, decide, region_of
-from cluster.aws.request import machine
+from cluster.aws.making import PROVIDER, Making, intend
+from cluster.aws.offer import REGION, AwsOptions, Offer, decide, region_of
+from cluster.aws.request import seen
 from cluster.aws.sweeping import (
     LOOKED_FOR,
     Expected,
@@ -27,6 +27,9 @@ from cluster.aws.sweeping import (
 from cluster.cloud.ending import REMAINS, late
 from cluster.cloud.failures import Failure
 from cluster.cloud.keys import KNOWN
+from cluster.cloud.launch import INSTANCES, Intent
+from cluster.cloud.machine import machine
+from cluster.cloud.options import TTL
 from cluster.errors import ClusterError
 from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting, Value, nothing
 from cluster.providers import Provider, refuse
@@ -59,7 +62,9 @@ class Aws(Provider):
         refuse(spec, {"accelerator": "the machine type says it, such as --instance p4d.24xlarge"})
         with _telling("Nothing was created."):
             offer = self._offer(spec)
-        return Plan(lines=offer.lines, costs=True, price=offer.price, ttl=offer.ttl)
+        return Plan(
+            lines=offer.lines, costs=True, price=offer.price, ttl=offer.ttl, gpus=offer.gpus
+        )
 
     def create(
         self, spec: ClusterSpec, journal: journal.Journal, tell: Tell = nothing
@@ -134,7 +139,7 @@ class Aws(Provider):
             )
         known = journal.of(name).folder / KNOWN
         return tuple(
-            machine(was.name, one, options, known, was.link)
+            machine(was.name, seen(one), options, known, was.link)
             for was, one in zip(machines, found, strict=True)
         )
 
@@ -162,7 +167,7 @@ class Aws(Provider):
             self._regions[name] = api.Region(name)
         return self._regions[name]
 
-    def _end(self, region: Region, book: journal.Journal, intent: Intent) -> None:
+    def _end(self, region: Region, book: journal.Journal, intent: Intent[Offer]) -> None:
         """Take away what one launch made, and nothing of any other."""
         Sweep(region, launch_filter(intent.mark)).end(_expected(book))
 

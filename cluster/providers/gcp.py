@@ -11,13 +11,14 @@ import msgspec
 from cluster import journal
 from cluster.cloud.ending import REMAINS, late
 from cluster.cloud.failures import Failure
+from cluster.cloud.launch import INSTANCES, Intent
 from cluster.errors import ClusterError
 from cluster.gcp import api
 from cluster.gcp.accelerators import chosen
 from cluster.gcp.api import Project
 from cluster.gcp.codes import told
 from cluster.gcp.living import PLACE, living
-from cluster.gcp.making import INSTANCES, PROVIDER, Intent, Making, forget, intend
+from cluster.gcp.making import PROVIDER, Making, forget, intend
 from cluster.gcp.naming import Whose
 from cluster.gcp.offer import GcpOptions, Offer, decide, project_of
 from cluster.gcp.sweeping import LOOKED_FOR, Expected, Order, Sweep, console
@@ -47,7 +48,9 @@ class Gcp(Provider):
         """Find out everything that reading can tell, or refuse."""
         with _telling("Nothing was created."):
             offer = self._offer(spec)
-        return Plan(lines=offer.lines, costs=True, price=offer.price, ttl=offer.ttl)
+        return Plan(
+            lines=offer.lines, costs=True, price=offer.price, ttl=offer.ttl, gpus=offer.gpus
+        )
 
     def create(
         self, spec: ClusterSpec, journal: journal.Journal, tell: Tell = nothing
@@ -141,7 +144,7 @@ def _options(spec: ClusterSpec) -> GcpOptions:
     return msgspec.convert(spec.options, GcpOptions, strict=False)
 
 
-def _end(project: Project, book: journal.Journal, intent: Intent) -> None:
+def _end(project: Project, book: journal.Journal, intent: Intent[Offer]) -> None:
     """Take away what one launch made, and nothing of any other."""
     mark = intent.mark
     whose = Whose(owner=mark.owner, name=mark.name, launch=mark.launch)

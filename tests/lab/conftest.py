@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,9 +83,14 @@ def first_process(cluster: Cluster, number: int) -> int:
 
 def ranks_of(cluster: Cluster, program: str) -> dict[str, str]:
     """Give the processes on each host that run a program; hosts without any are left out."""
-    look = f"cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -Fx {program} || :"
+    look = f"cat /proc/[0-9]*/cmdline | tr '\\0' '\\n' | grep -x {itself_not(program)} || :"
     found = cluster.run(["sh", "-c", look], timeout=PATIENCE)
     return {name: done.stdout for name, done in found.items() if done.stdout}
+
+
+def itself_not(program: str) -> str:
+    """Give a pattern for grep that does not find the grep that looks for it."""
+    return f"'[{program[0]}]{re.escape(program[1:])}'"
 
 
 def namespaces() -> int:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from moto.core.request import Request
-from werkzeug.serving import WSGIRequestHandler, make_server
+from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
 from tests.fakes.aws import known
 from tests.fakes.aws.ec2 import Ec2
@@ -39,26 +38,18 @@ class Quiet(WSGIRequestHandler):
         return {**super().make_environ(), "socket": self.connection}
 
 
-class Server:
-    """Listens until it is closed."""
+def listener(cloud: Cloud, port: int) -> ThreadedWSGIServer:
+    """Give what will answer requests to a cloud, once it serves."""
+    return ThreadedWSGIServer("127.0.0.1", port, Answers(cloud), handler=Quiet)
 
-    def __init__(self, cloud: Cloud, port: int) -> None:
+
+class Answers:
+    """A WSGI application."""
+
+    def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
-        self._server = make_server(
-            "127.0.0.1", port, self._application, threaded=True, request_handler=Quiet
-        )
-        self.port = self._server.server_port
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-        )
-        self._thread.start()
 
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
-
-    def _application(
+    def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
         if environ["PATH_INFO"] == "/checkip":
@@ -72,8 +63,8 @@ class Server:
             self._cloud.gaps.append(f"the service {service}")
             start_response("501 Gap", [("Content-Type", "text/plain")])
             return [b"EmulatorGap"]
-        peer = int(environ["REMOTE_PORT"])
-        reply = self._answer(SERVICES[service](self._cloud, request), peer)
+        ends = int(environ["REMOTE_PORT"]), int(environ["SERVER_PORT"])
+        reply = self._answer(SERVICES[service](self._cloud, request), ends)
         if reply is None:
             environ["socket"].shutdown(socket.SHUT_RDWR)
             start_response("500 Lost", [])
@@ -81,7 +72,7 @@ class Server:
         start_response(f"{reply.status} Said", list(reply.headers.items()))
         return [reply.body]
 
-    def _answer(self, service: Service, peer: int) -> Reply | None:
+    def _answer(self, service: Service, ends: tuple[int, int]) -> Reply | None:
         cloud = self._cloud
         with cloud.lock:
             log = cloud.log
@@ -90,7 +81,7 @@ class Server:
             fault = cloud.faults.of(call)
         harm = fault or Fault(action="*")
         if harm.kill == "before":
-            kill(peer, self.port)
+            kill(*ends)
         if harm.kill == "before" or harm.drop == "before":
             return self._ended(log, call, None, lost=True)
         with cloud.lock:
@@ -102,7 +93,7 @@ class Server:
                 reply = service.execute()
         time.sleep(harm.delay)
         if harm.kill == "after":
-            kill(peer, self.port)
+            kill(*ends)
         return self._ended(log, call, reply, lost="after" in (harm.drop, harm.kill))
 
     def _ended(

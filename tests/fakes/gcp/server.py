@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import threading
 import time
 import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -105,22 +104,9 @@ class Listener(ThreadingHTTPServer):
         """Say nothing: a caller may be killed at any moment."""
 
 
-class Server:
-    """Listens until it is closed."""
-
-    def __init__(self, cloud: Cloud, port: int) -> None:
-        handler = type("OurHandler", (Handler,), {"cloud": cloud})
-        self._server = Listener(("127.0.0.1", port), handler)
-        self.port = self._server.server_port
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
-        )
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+def listener(cloud: Cloud, port: int) -> Listener:
+    """Give what will answer requests to a cloud, once it serves."""
+    return Listener(("127.0.0.1", port), type("OurHandler", (Handler,), {"cloud": cloud}))
 
 
 def answer(

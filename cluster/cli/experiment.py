@@ -1,0 +1,211 @@
+"""The founding comparisons: a cluster, a few conditions on it, a picture, and nothing left.
+
+Each is a launcher with the verbs create-cluster, one for each condition, cleanup-cluster, all and
+plot.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from cluster import journal, runs
+from cluster.cli import bench, flags
+from cluster.cli.app import down
+from cluster.cli.hosts import up
+from cluster.cli.plot import plot
+from cluster.clusters import attach
+from cluster.errors import ClusterError, SpecError
+from cluster.model import ClusterSpec, Value
+from cluster.trials import Trial
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+BENCHMARK, METRIC = "p2p", "oneway_bandwidth"  # what the receiver sees, as in the founding program
+PROVIDER = "gcp"
+FLOAT32 = 4  # bytes
+TIMEOUT = 3600.0  # seconds: a hundred of the largest vector take minutes
+LENGTHS = tuple(10**exponent for exponent in range(1, 10))  # of a vector
+HowMany = Annotated[int, typer.Option("--hosts", metavar="N", help="How many machines.")]
+Out = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help=".svg or .png")]
+MEASURING: flags.Declared = {
+    "max_bytes": (
+        Annotated[int, typer.Option("--max-bytes", metavar="N", help="Of the largest vector.")],
+        FLOAT32 * LENGTHS[-1],
+    ),
+    "iterations": (
+        Annotated[int, typer.Option("--iterations", metavar="N", help="How many of each.")],
+        100,
+    ),
+    "timeout": (flags.Timeout, TIMEOUT),
+    "runs": (flags.Runs, None),
+}
+
+
+class Condition(Value, frozen=True, kw_only=True):
+    """One way to send the vectors.
+
+    Args:
+        verb: that measures it, and its name.
+        what: it is, in a sentence.
+        params: of the benchmark, that it sets.
+        variables: of every rank's environment, that it sets.
+
+    """
+
+    verb: str
+    what: str
+    params: dict[str, str] = msgspec.field(default_factory=dict)
+    variables: dict[str, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def trial(self) -> Trial:
+        """The same, as a launch has it."""
+        return Trial(name=self.verb, params=self.params, variables=self.variables)
+
+
+class Experiment(Value, frozen=True, kw_only=True):
+    """Vectors of 10 to 10^9 float32 from one rank to another, under several conditions.
+
+    Args:
+        name: of its cluster.
+        hosts: machines.
+        ranks_per_host: of each.
+        accelerator: of each on Google's cloud, unless an --instance is named.
+        conditions: that are compared.
+
+    """
+
+    name: str
+    hosts: int
+    ranks_per_host: int = 1
+    accelerator: str
+    conditions: tuple[Condition, ...]
+
+    def verbs(self) -> tuple[Callable[..., None], ...]:
+        """Give the verbs, as `cluster.cli.start` runs them."""
+        return (
+            self._create(),
+            *(self._verb(condition) for condition in self.conditions),
+            self._cleanup(),
+            self._all(),
+            self._plot(),
+        )
+
+    @property
+    def _name(self) -> flags.Declared:
+        return {"name": (flags.Name, self.name)}
+
+    @property
+    def _machines(self) -> flags.Declared:
+        first: flags.Declared = {
+            "provider": (flags.Provider, PROVIDER),
+            "hosts": (HowMany, self.hosts),
+        }
+        return {**self._name, **first, **flags.MACHINES}
+
+    def _made(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Give the flags of the machines, with what is usual."""
+        google = values["provider"] == PROVIDER and not values["instance"]
+        usual = self.accelerator if google else None
+        own = {"accelerator": values["accelerator"] or usual, "ranks_per_host": self.ranks_per_host}
+        return {**values, **own}
+
+    def _create(self) -> Callable[..., None]:
+        def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
+            up(**self._made(values))
+
+        what = f"Make {self.hosts} node(s), with {self.accelerator} on Google's cloud."
+        declared: flags.Declared = {**self._machines, "plan": (flags.PlanOnly, False)}
+        return _verb("create-cluster", what, command, declared)
+
+    def _verb(self, condition: Condition) -> Callable[..., None]:
+        def command(name: str, json: bool, **values: Any) -> None:  # noqa: ANN401, FBT001
+            _measure(attach(name).spec, condition, values, as_json=json)
+
+        declared: flags.Declared = {**self._name, **MEASURING, "json": (flags.Json, False)}
+        return _verb(condition.verb, condition.what, command, declared)
+
+    def _cleanup(self) -> Callable[..., None]:
+        def command(name: str, region: list[str] | None) -> None:
+            down([name], region=region)
+
+        declared: flags.Declared = {**self._name, "region": (flags.Regions, None)}
+        return _verb("cleanup-cluster", "Take everything away.", command, declared)
+
+    def _all(self) -> Callable[..., None]:
+        def command(**values: Any) -> None:  # noqa: ANN401
+            measuring = {key: values.pop(key) for key in MEASURING}
+            made = self._made(values)
+            spec = flags.spec(**made)
+            conditions = [condition.trial for condition in self.conditions]
+            how = bench.How(timeout=measuring["timeout"])
+            bench.check(spec, BENCHMARK, _params(measuring), how, conditions)
+            with _cleaned_up(spec.name):
+                up(**made)
+                for condition in self.conditions:
+                    _measure(spec, condition, measuring, as_json=False)
+
+        what = "Do all of it, and leave nothing, whatever happens."
+        return _verb("all", what, command, {**self._machines, **MEASURING})
+
+    def _plot(self) -> Callable[..., None]:
+        def command(name: str, out: Path, root: str | None) -> None:
+            names = {condition.verb for condition in self.conditions}
+            found = [
+                str(folder)
+                for folder in runs.all_of(runs.root(root), name)
+                if runs.record(folder).condition in names
+            ]
+            if not found:
+                raise SpecError(
+                    f"None of the runs of {name} is of {' or '.join(sorted(names))}.",
+                    remedy="Measure them first; runs are listed by: cluster runs",
+                )
+            plot(found, out, "sweep", METRIC, root=root)
+
+        declared: flags.Declared = {**self._name, "out": (Out, Path("fig.png"))}
+        what = "Draw bandwidth over size."
+        return _verb("plot", what, command, {**declared, "root": (flags.Runs, None)})
+
+
+def _verb(
+    name: str, what: str, command: Callable[..., None], declared: flags.Declared
+) -> Callable[..., None]:
+    made = flags.declared(command, flags.parameters(declared))
+    made.__name__, made.__doc__ = name, what
+    return made
+
+
+def _params(measuring: Mapping[str, Any]) -> dict[str, object]:
+    """Give the parameters of the benchmark."""
+    sizes = [FLOAT32 * n for n in LENGTHS if FLOAT32 * n <= measuring["max_bytes"]]
+    return {"metrics": [METRIC], "sizes": sizes, "iterations": measuring["iterations"]}
+
+
+def _measure(
+    spec: ClusterSpec, condition: Condition, measuring: Mapping[str, Any], *, as_json: bool
+) -> None:
+    how = bench.How(runs=measuring["runs"], timeout=measuring["timeout"], keep=True, json=as_json)
+    bench.measure(spec, BENCHMARK, _params(measuring), how, condition.trial)
+
+
+@contextmanager
+def _cleaned_up(name: str) -> Iterator[None]:
+    """Take a cluster down at the end; what went wrong before stays what is reported."""
+    try:
+        yield
+    except BaseException:
+        if name in journal.names():
+            try:
+                down([name])
+            except (ClusterError, ExceptionGroup) as error:
+                sys.stderr.write(f"Error: {error}\n")
+        raise
+    down([name])

@@ -1,0 +1,47 @@
+"""What a launch in any cloud may be told."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cluster.model import EnvironmentOptions
+
+TTL = 2 * 3600.0  # seconds until machines end by themselves, if nobody says
+
+
+class CloudOptions(EnvironmentOptions, frozen=True, kw_only=True):
+    """The options that every cloud has.
+
+    Args:
+        zones: to try one after another, such as `us-east-1a,us-east-1b` or `a,b`.
+        subnet: of the machines; one of the default network, if empty.
+        allow: who may come in by SSH, such as `192.0.2.0/24`; your own address alone, if empty.
+        public: machines have public addresses; 0: they are reached at their private ones.
+        threads_per_core: 1 switches hyper-threading off; as the type has it, if 0.
+        disk: size of the root disk in GiB; as the image has it, if that is more.
+        user: to log in as.
+        wait: seconds for all machines to run.
+
+    """
+
+    zones: str = ""
+    subnet: str = ""
+    allow: str = ""
+    public: bool = True
+    threads_per_core: Literal[0, 1, 2] = 0
+    disk: int = 0
+    user: str = ""
+    wait: float = 300.0
+
+
+def words(text: str) -> list[str]:
+    """Split what is separated by commas.
+
+    Args:
+        text: such as `a, b`.
+
+    Returns:
+        The words, without empty ones.
+
+    """
+    return [word.strip() for word in text.split(",") if word.strip()]

@@ -1,0 +1,417 @@
+"""Memory that messages are in: the processor's, or that of a GPU for each rank.
+
+A loop that exchanges messages knows none of them: it makes, cuts and checks pieces by a `Memory`,
+and moves them by its `Moves`. In the processor's memory a piece is a NumPy array, and moves are
+those of MPI alone; with a GPU, MPI is given the addresses of its memory, and a move is over when
+the GPU is done with it, on both sides.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
+
+import msgspec
+
+from cluster import gpus
+from cluster.errors import SpecError
+from cluster.payload import WrongDataError, aligned, check
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from mpi4py.MPI import Comm
+
+    from cluster.model import Definition
+    from cluster.payload import Buffer
+
+    Piece = Any
+    """A piece of memory: a NumPy array, a `Block`, or a library's own array."""
+
+Buffers = Literal["cpu", "cuda"]
+CHUNK = 1 << 26  # bytes compared at a time: comparing needs as many others
+
+
+class Moves(NamedTuple):
+    """How the ranks of a communicator move blocks; as MPI's calls of these names."""
+
+    ready: Callable[[], object]
+    send: Callable[[Piece, int, int], object]
+    receive: Callable[[Piece, int, int], object]
+    isend: Callable[[Piece, int, int], Any]
+    irecv: Callable[[Piece, int, int], Any]
+    wait: Callable[[list[Any]], object]
+
+
+class Memory(ABC):
+    """A rank's memory for messages; blocks of it can be cut like an array."""
+
+    @abstractmethod
+    def put(self, bytes_: Buffer) -> Piece:
+        """Make a block that holds these bytes."""
+
+    @abstractmethod
+    def zeros(self, size: int) -> Piece:
+        """Make a block of so many bytes, all 0."""
+
+    @abstractmethod
+    def clear(self, block: Piece) -> None:
+        """Make all bytes of a block 0."""
+
+    @abstractmethod
+    def check(self, arrived: Piece, wanted: Piece, what: str) -> None:
+        """Compare what arrived with what was to arrive; raise WrongDataError where they differ."""
+
+    @abstractmethod
+    def moves(self, comm: Comm) -> Moves:
+        """Give what moves its blocks between the ranks of a communicator."""
+
+    @abstractmethod
+    def defined(self, definition: Definition) -> Definition:
+        """Give the definition of a metric whose messages are in this memory."""
+
+
+class Processor(Memory):
+    """The processor's memory."""
+
+    def put(self, bytes_: Buffer) -> Buffer:
+        """Take the array as it is."""
+        return bytes_
+
+    def zeros(self, size: int) -> Buffer:
+        """Make an array at the beginning of a page."""
+        return aligned(size)
+
+    def clear(self, block: Buffer) -> None:
+        """Make all bytes 0."""
+        block[:] = 0
+
+    def check(self, arrived: Buffer, wanted: Buffer, what: str) -> None:
+        """Compare them here."""
+        check(arrived, wanted, what)
+
+    def moves(self, comm: Comm) -> Moves:
+        """Give MPI's own calls: nothing of ours is in their times."""
+        from mpi4py.MPI import Request  # noqa: PLC0415 - importing it starts MPI
+
+        return Moves(comm.Barrier, comm.Send, comm.Recv, comm.Isend, comm.Irecv, Request.Waitall)
+
+    def defined(self, definition: Definition) -> Definition:
+        """Give it as it is."""
+        return definition
+
+
+class Library(Protocol):
+    """What is asked of a library for one GPU: arrays of bytes there, which can be cut."""
+
+    def put(self, bytes_: Buffer) -> Piece: ...  # noqa: D102
+    def zeros(self, size: int) -> Piece: ...  # noqa: D102
+    def clear(self, array: Piece) -> None: ...  # noqa: D102
+    def address(self, array: Piece) -> int: ...  # noqa: D102
+    def equal(self, one: Piece, other: Piece) -> bool: ...  # noqa: D102
+    def fetch(self, array: Piece) -> Buffer: ...  # noqa: D102
+    def synchronise(self) -> None: ...  # noqa: D102
+
+
+class Block:
+    """A piece of a GPU's memory.
+
+    Args:
+        library: that it is made by.
+        array: of it, which owns the memory.
+
+    """
+
+    __slots__ = ("array", "library", "mpi")
+
+    def __init__(self, library: Library, array: Piece) -> None:
+        """Note where it is, as MPI takes it."""
+        from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
+
+        self.library = library
+        self.array = array
+        self.mpi = MPI.buffer.fromaddress(library.address(array), len(array))
+
+    def __len__(self) -> int:
+        """Give its bytes."""
+        return len(self.mpi)
+
+    def __getitem__(self, part: slice) -> Block:
+        """Cut a piece out; it is the same memory."""
+        return Block(self.library, self.array[part])
+
+
+class Gpu(Memory):
+    """The memory of one GPU.
+
+    Args:
+        library: for it.
+
+    """
+
+    def __init__(self, library: Library) -> None:
+        """Keep it."""
+        self._library = library
+
+    def put(self, bytes_: Buffer) -> Block:
+        """Copy them there."""
+        block = Block(self._library, self._library.put(bytes_))
+        self._library.synchronise()
+        return block
+
+    def zeros(self, size: int) -> Block:
+        """Make it there."""
+        return Block(self._library, self._library.zeros(size))
+
+    def clear(self, block: Block) -> None:
+        """Make all bytes 0, there."""
+        self._library.clear(block.array)
+        self._library.synchronise()
+
+    def check(self, arrived: Block, wanted: Block, what: str) -> None:
+        """Compare them there; only what differs is brought here."""
+        for start in range(0, len(arrived), CHUNK):
+            part = slice(start, start + CHUNK)
+            if not self._library.equal(arrived.array[part], wanted.array[part]):
+                check(self._library.fetch(arrived.array), self._library.fetch(wanted.array), what)
+                raise WrongDataError(f"{what}: it arrived wrong, and is right now")
+
+    def moves(self, comm: Comm) -> Moves:
+        """Give calls that are over when the GPU is done with what they moved."""
+        from mpi4py.MPI import Request  # noqa: PLC0415
+
+        done = self._library.synchronise
+
+        def ready() -> None:
+            done()
+            comm.Barrier()
+
+        def send(block: Block, peer: int, tag: int) -> None:
+            comm.Send(block.mpi, peer, tag)
+            done()
+
+        def receive(block: Block, peer: int, tag: int) -> None:
+            comm.Recv(block.mpi, peer, tag)
+            done()
+
+        def wait(requests: list[Any]) -> None:
+            Request.Waitall(requests)
+            done()
+
+        return Moves(
+            ready,
+            send,
+            receive,
+            lambda block, peer, tag: comm.Isend(block.mpi, peer, tag),
+            lambda block, peer, tag: comm.Irecv(block.mpi, peer, tag),
+            wait,
+        )
+
+    def defined(self, definition: Definition) -> Definition:
+        """Give one of its own."""
+        return on_gpus(definition)
+
+
+def on_gpus(definition: Definition) -> Definition:
+    """Give the definition of a metric whose messages are in the memory of GPUs.
+
+    Args:
+        definition: of the same metric, in the processor's memory, timed by a loop in Python.
+
+    Returns:
+        Its definition, with an id of its own.
+
+    """
+    return msgspec.structs.replace(
+        definition,
+        buffer="cuda",
+        what=f"{definition.what}. The messages are in the memory of GPUs, a GPU for each rank, and "
+        "MPI is given their addresses there; each side's move is over when its GPU is done with it "
+        "(cudaDeviceSynchronize, within the time)",
+        synchronisation=f"cudaDeviceSynchronize on both sides, then: {definition.synchronisation}",
+    )
+
+
+class Torch:
+    """PyTorch.
+
+    Args:
+        number: of the GPU, among those that this process sees.
+
+    """
+
+    module: ClassVar[str] = "torch"
+
+    def __init__(self, number: int) -> None:
+        """Take the GPU."""
+        import torch  # noqa: PLC0415 - gigabytes, and not ours to install
+
+        torch.cuda.set_device(number)
+        self._torch = torch
+        self._device = f"cuda:{number}"
+
+    @staticmethod
+    def count() -> int:
+        """Tell how many GPUs this process sees."""
+        import torch  # noqa: PLC0415
+
+        return int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
+
+    def put(self, bytes_: Buffer) -> Piece:
+        """Copy bytes to the GPU."""
+        return self._torch.from_numpy(bytes_).to(self._device)
+
+    def zeros(self, size: int) -> Piece:
+        """Make an array there."""
+        return self._torch.zeros(size, dtype=self._torch.uint8, device=self._device)
+
+    def clear(self, array: Piece) -> None:
+        """Make all bytes 0."""
+        array.zero_()
+
+    def address(self, array: Piece) -> int:
+        """Tell where it begins."""
+        return int(array.data_ptr())
+
+    def equal(self, one: Piece, other: Piece) -> bool:
+        """Tell whether all bytes are equal."""
+        return bool(self._torch.equal(one, other))
+
+    def fetch(self, array: Piece) -> Buffer:
+        """Copy bytes here."""
+        bytes_: Buffer = array.cpu().numpy()
+        return bytes_
+
+    def synchronise(self) -> None:
+        """Wait until the GPU has done all that it was told."""
+        self._torch.cuda.synchronize()
+
+
+class Cupy:
+    """CuPy.
+
+    Args:
+        number: of the GPU, among those that this process sees.
+
+    """
+
+    module: ClassVar[str] = "cupy"
+
+    def __init__(self, number: int) -> None:
+        """Take the GPU."""
+        import cupy  # noqa: PLC0415
+
+        self._cupy = cupy
+        self._device = cupy.cuda.Device(number)
+        self._device.use()
+
+    @staticmethod
+    def count() -> int:
+        """Tell how many GPUs this process sees."""
+        import cupy  # noqa: PLC0415
+
+        try:
+            return int(cupy.cuda.runtime.getDeviceCount())
+        except cupy.cuda.runtime.CUDARuntimeError:  # there is no driver, or no GPU
+            return 0
+
+    def put(self, bytes_: Buffer) -> Piece:
+        """Copy bytes to the GPU."""
+        return self._cupy.asarray(bytes_)
+
+    def zeros(self, size: int) -> Piece:
+        """Make an array there."""
+        return self._cupy.zeros(size, dtype=self._cupy.uint8)
+
+    def clear(self, array: Piece) -> None:
+        """Make all bytes 0."""
+        array.fill(0)
+
+    def address(self, array: Piece) -> int:
+        """Tell where it begins."""
+        return int(array.data.ptr)
+
+    def equal(self, one: Piece, other: Piece) -> bool:
+        """Tell whether all bytes are equal."""
+        return bool(self._cupy.array_equal(one, other))
+
+    def fetch(self, array: Piece) -> Buffer:
+        """Copy bytes here."""
+        bytes_: Buffer = self._cupy.asnumpy(array)
+        return bytes_
+
+    def synchronise(self) -> None:
+        """Wait until the GPU has done all that it was told."""
+        self._device.synchronize()
+
+
+LIBRARIES: tuple[type[Torch | Cupy], ...] = (Torch, Cupy)
+
+
+def memory(buffer: Buffers, comm: Comm) -> Memory:
+    """Take the memory that messages are to be in.
+
+    Args:
+        buffer: whose.
+        comm: of the ranks that exchange them; each of them calls this.
+
+    Returns:
+        The memory.
+
+    Raises:
+        SpecError: one of them cannot have it; on all of them, before anything is timed.
+
+    """
+    if buffer == "cpu":
+        return Processor()
+    found, why = _on_gpu(comm)
+    reasons = [reason for reason in comm.allgather(why) if reason]
+    if found is None or reasons:
+        raise reasons[0]
+    return found
+
+
+def _on_gpu(comm: Comm) -> tuple[Memory | None, SpecError | None]:
+    """Take the memory of a GPU, or say why that cannot be."""
+    number, ranks = place(comm)
+    try:
+        library = _library()
+        there = library.count()
+        if there < ranks:
+            why = f"{library.module} sees none there; see whether the driver does: nvidia-smi"
+            raise gpus.without(platform.node(), there, ranks, why)
+        gpus.check_mpi(platform.node(), gpus.mpi_flags())
+        return Gpu(library(number)), None
+    except SpecError as error:
+        return None, error
+
+
+def place(comm: Comm) -> tuple[int, int]:
+    """Tell which of its host's ranks this one is.
+
+    Args:
+        comm: of the ranks that count; each of them calls this.
+
+    Returns:
+        Its number among those of its host, and how many there are.
+
+    """
+    from mpi4py import MPI  # noqa: PLC0415
+
+    host = comm.Split_type(MPI.COMM_TYPE_SHARED)
+    found = host.Get_rank(), host.Get_size()
+    host.Free()
+    return found
+
+
+def _library() -> type[Torch | Cupy]:
+    """Find a library for GPUs."""
+    from importlib.util import find_spec  # noqa: PLC0415 - rarely needed
+
+    for library in LIBRARIES:
+        if find_spec(library.module):
+            return library
+    raise gpus.without_library(platform.node(), sys.executable)

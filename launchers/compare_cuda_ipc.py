@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""Two GPUs of one node exchange vectors: directly by CUDA IPC, then without it.
+
+Example: python compare_cuda_ipc.py all --zone us-central1-a
+"""
+
+from cluster.cli import start
+from cluster.cli.experiment import Condition, Experiment
+
+# Open MPI's own path between GPUs (up to 5.0: the BTL smcuda, under the PML ob1) has a switch;
+# where UCX carries the messages, it has its own, and the first one means nothing.
+SWITCH = "OMPI_MCA_btl_smcuda_use_cuda_ipc"
+EXPERIMENT = Experiment(
+    name="cuda-ipc",  # the founding experiment's
+    hosts=1,
+    ranks_per_host=2,
+    accelerator="t4:2",
+    conditions=(
+        Condition(
+            verb="cuda-ipc",
+            what="GPU to GPU, which opens the other's memory.",
+            params={"buffer": "cuda"},
+            variables={SWITCH: "1"},
+        ),
+        Condition(
+            verb="no-cuda-ipc",
+            what="GPU to GPU, through the processor's memory.",
+            params={"buffer": "cuda"},
+            variables={SWITCH: "0", "UCX_TLS": "^cuda_ipc"},
+        ),
+    ),
+)
+
+if __name__ == "__main__":
+    start(*EXPERIMENT.verbs(), what=__doc__)

@@ -1,0 +1,222 @@
+"""Messages in the memory of GPUs: what is done with it, without one; and with one, where it is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+import cluster
+from cluster import gpus
+from cluster.benchmark import convert
+from cluster.benchmarks.p2p import BANDWIDTH, BIDIRECTIONAL, LATENCY, ONEWAY, P2P, P2PParams
+from cluster.devices import on_gpus
+from cluster.model import ClusterSpec, Facts, Measurement, Plan
+from cluster.onhost import REASON, facts
+from cluster.starting import check_plan
+from tests.conftest import answer, command, on_ranks, runs_folder
+
+METRICS = (ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL)
+# Stands for torch and a GPU: arrays here, of which MPI is told the addresses alone, as there.
+PRETEND = """
+import numpy as np
+from cluster import devices, gpus
+from cluster.benchmarks.p2p import P2P
+from cluster.rank import main
+
+class Pretend:
+    module = "numpy"
+    waited = 0
+    made = []
+    count = staticmethod(lambda: {there})
+    def __init__(self, number): self.number = number
+    def put(self, bytes_): return bytes_.copy()
+    def zeros(self, size):
+        self.made.append(np.zeros(size, np.uint8))
+        return self.made[-1]
+    def clear(self, array): array[:] = 0
+    def address(self, array): return array.ctypes.data
+    def equal(self, one, other): return np.array_equal(one, other)
+    def fetch(self, array): return array
+    def synchronise(self):
+        Pretend.waited += 1
+        {harm}
+
+devices.LIBRARIES = (Pretend,)
+gpus.mpi_flags = lambda: {{"mpi_built_with_cuda_support": "{built}"}}
+main(P2P())
+print("waited", Pretend.waited)
+"""
+FACTS = Facts(
+    host="a",
+    home="/root",
+    user="root",
+    system="Debian",
+    kernel="Linux",
+    cpu="x",
+    cores=2,
+    usable_cores=2,
+    cgroup_cpus=None,
+    cgroup_memory=None,
+    memory=1,
+    clock="tsc",
+    python="3.11.2",
+    mpi="Open MPI 5",
+    tmux="3.3",
+    libraries={"cupy-cuda12x": "13.6"},
+    variables={},
+    executable="/e/bin/python3",
+    gpus=("Tesla T4", "Tesla T4"),
+    mpi_flags={"mpi_built_with_cuda_support": "true", "opal_cuda_support": "true"},
+)
+
+
+def pretend(*, there: int = 2, harm: str = "", built: str = "true", status: int = 0) -> Any:
+    program = PRETEND.format(there=there, harm=harm or "pass", built=built)
+    metrics = [of.metric for of in METRICS]
+    params = {"metrics": metrics, "sizes": [8, 70_000], "iterations": 5, "warm_up": 1, "window": 3}
+    return on_ranks(program, json.dumps({**params, "buffer": "cuda"}), status=status)
+
+
+def measured() -> list[Measurement]:
+    lines = [path.read_text().splitlines() for path in sorted(Path().glob("measurements.*.jsonl"))]
+    return [msgspec.json.decode(line, type=Measurement) for of in lines for line in of]
+
+
+def test_buffers_have_definitions_of_their_own_and_those_of_before_keep_theirs() -> None:
+    assert ONEWAY.id == "p2p.oneway_time-7387dc59"  # as runs that exist have it
+    assert LATENCY.id == "p2p.latency-e8030b41"
+    for definition in METRICS:
+        own = on_gpus(definition)
+        assert own.id != definition.id
+        assert own.buffer == "cuda"
+        assert "cudaDeviceSynchronize" in own.what
+        assert "memory of GPUs" in own.what
+    params = convert({"buffer": "cuda"}, P2PParams, "parameter")
+    assert P2P().recorded(params) == (on_gpus(LATENCY), on_gpus(BANDWIDTH))
+    assert P2P().notes(params, ()) == ("memory_copy is left out: it is of the processor's memory.",)
+
+
+@pytest.mark.usefixtures("tools")
+def test_every_metric_over_real_mpi_by_addresses_alone() -> None:
+    """Each exchange waits for the GPU on both sides, before and after it."""
+    said = pretend().stdout
+
+    found = measured()
+    cells = {(m.metric, m.params["size"], m.rank) for m in found}
+    both, first = (0, 1), (0,)
+    assert cells == {
+        (of.metric, size, rank)
+        for of, ranks in zip(METRICS, (both, first, first, both), strict=True)
+        for size in (8, 70_000)
+        for rank in ranks
+    }
+    assert {m.definition for m in found} == {on_gpus(of).id for of in METRICS}
+    assert {len(m.values) for m in found} == {5}
+    waits = [int(line.split()[1]) for line in said.splitlines() if line.startswith("waited")]
+    # 6 repetitions of three metrics, before and after each; 6 round trips of two moves; where they
+    # end, once, and two moves that lead on: after all places that small ones have, and after each
+    # large one. Once for each metric to clear, and for each of the two patterns.
+    windows, trips, clearing = 3 * 6 * 2, 6 * 2, 4
+    small, large = 2 * (1 + 2), 6 * (1 + 2)
+    assert waits == [2 * (windows + trips + clearing) + small + large + 2] * 2
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_byte_that_a_gpu_lost_is_found() -> None:
+    harm = "[array.__setitem__(5, 77) for array in self.made]"
+    said = pretend(harm=harm, status=1).stderr
+
+    assert "byte 5 arrived as 77" in said
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"there": 1}, "has 1 GPU(s) for 2 ranks."),
+        ({"there": 0}, "has no GPU."),
+        ({"built": "false"}, "was built without CUDA."),
+    ],
+)
+def test_ranks_that_cannot_refuse_before_anything_is_timed(how: Any, said: str) -> None:
+    """In an image, only they know; what they say becomes the reason of the run."""
+    done = pretend(**how, status=1)
+
+    assert said in Path(REASON).read_text()
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert measured() == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "wanted", "said"),
+    [
+        ({"gpus": ()}, 1, "a has no GPU"),
+        ({"gpus": ("Tesla T4",)}, 2, "a has 1 GPU(s) for 2 ranks"),
+        ({"libraries": {"numpy": "2"}}, 2, "--python /e/bin/python3 install torch"),
+        ({"mpi_flags": {}}, 2, "The MPI on a does not say whether it has CUDA"),
+        ({"mpi_flags": {gpus.BUILT: "false"}}, 2, "--option mpi=PREFIX"),
+        ({"mpi_flags": {gpus.BUILT: "true", gpus.ENABLED: "false"}}, 2, "--mca opal_cuda_support"),
+    ],
+)
+def test_a_host_is_refused_with_what_to_type(
+    changed: dict[str, Any], wanted: int, said: str
+) -> None:
+    gpus.check(FACTS, wanted)
+    with pytest.raises(cluster.SpecError) as refused:
+        gpus.check(msgspec.structs.replace(FACTS, **changed), wanted)
+    assert said in str(refused.value)
+
+
+def test_machines_that_are_known_to_have_none_are_refused_before_they_cost_anything() -> None:
+    params = convert({"buffer": "cuda"}, P2PParams, "parameter")
+    spec = ClusterSpec(name="x", hosts=1, ranks_per_host=2)
+    assert P2P().gpus(params, 2) == 2
+    assert P2P().gpus(params, 1) == 1
+    check_plan(P2P(), params, spec, Plan(lines=(), gpus=2))
+    check_plan(P2P(), params, spec, Plan(lines=()))  # nobody knows
+    with pytest.raises(cluster.SpecError, match="Each of these machines has 1 GPU"):
+        check_plan(P2P(), params, spec, Plan(lines=(), gpus=1))
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"buffer": "disk"}, "There are: cpu, cuda"),
+        ({"buffer": "cuda", "kernel": "c"}, "the loops in C know no GPU"),
+        ({"buffer": "cuda", "metrics": "memory_copy"}, "leaves nothing to take"),
+    ],
+)
+def test_what_buffers_do_not_go_with(options: dict[str, object], said: str) -> None:
+    with pytest.raises(cluster.SpecError) as refused:
+        P2P().check(convert(options, P2PParams, "parameter"), 2)
+    assert said in str(refused.value)
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_host_without_a_gpu_is_refused_and_nothing_is_left() -> None:
+    if facts().gpus:
+        pytest.skip("there is a GPU here")
+    said = command("bench", "p2p", "--buffer=cuda", "--sizes=8", status=2).stderr
+
+    assert f"{facts().host} has no GPU." in said
+    assert "--buffer cpu" in said
+    assert answer("ls") == []
+    assert not list(runs_folder().glob("*/*"))
+
+
+def test_real_gpus() -> None:
+    """Needs two GPUs, torch or CuPy, and an MPI with CUDA."""
+    try:
+        gpus.check(facts(), 2)
+    except cluster.SpecError as error:
+        pytest.skip(error.what)
+    metrics = [of.metric for of in METRICS]
+    with cluster.launch("gpus", hosts=1, ranks_per_host=2) as c:
+        found = c.bench("p2p", metrics=metrics, sizes=[8, 2**20], buffer="cuda")
+
+    assert {m.definition for m in found.measurements} == {on_gpus(of).id for of in METRICS}
