@@ -344,6 +344,17 @@ def test_more_ranks_than_cores() -> None:
     assert hosts.oversubscribed(ours(hosts=few, ranks_per_host=2)) is None
 
 
+def test_hosts_with_gpus_whose_mpi_does_not_know_them() -> None:
+    def told(built: str, *gpus_: str) -> Evidence:
+        facts = host("a")
+        flags = {hosts.BUILT: built}
+        return ours(hosts=(msgspec.structs.replace(facts, gpus=gpus_, mpi_flags=flags),))
+
+    assert hosts.not_cuda_aware(told("false", "Tesla T4")) is not None
+    assert hosts.not_cuda_aware(told("true", "Tesla T4")) is None
+    assert hosts.not_cuda_aware(told("false")) is None  # without a GPU it does no harm
+
+
 def shaped(**words: object) -> Summary:
     whole = {
         "minimum": 1.0,

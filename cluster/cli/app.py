@@ -63,7 +63,7 @@ app = typer.Typer(
     name="cluster",
     cls=Commands,
     help="\b\nIs the network between your machines as fast as it should be? If not, why?\n"
-    "Example: cluster bench p2p --run-local  (completion: cluster --install-completion)",
+    "Example: cluster bench p2p --run-local",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

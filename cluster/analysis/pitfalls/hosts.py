@@ -10,6 +10,7 @@ SMALL = 64  # bytes of a message that carries no payload worth speaking of
 WAITING = 20e-6  # seconds of a small allreduce, from which most of it is waiting
 SHARE = 0.3  # of the time in MPI, from which it is worth speaking of
 LOCKED = 1 << 20  # kB, below which RDMA runs out of memory that it may lock
+BUILT = "mpi_built_with_cuda_support"  # of ompi_info
 BURSTS = ("t2.", "t3.", "t3a.", "t4g.", "e2-micro", "e2-small", "e2-medium", "f1-", "g1-")
 
 
@@ -57,11 +58,17 @@ def cma_blocked(evidence: Evidence) -> Finding | None:
 
 def not_cuda_aware(evidence: Evidence) -> Finding | None:
     """This MPI cannot send from a GPU's memory."""
-    if "false" not in {value for _, value in evidence.symptoms("cuda_aware")}:
+    said = [text for text, value in evidence.symptoms("cuda_aware") if value == "false"]
+    said += [
+        f"{host.host} has {host.gpus[0]}, and its Open MPI says {BUILT} false"
+        for host in evidence.hosts
+        if host.gpus and host.mpi_flags.get(BUILT) == "false"
+    ]
+    if not said:
         return None
     return Finding(
         name="this MPI is not CUDA-aware",
-        evidence=evidence.symptom("cuda_aware"),
+        evidence=said[0],
         confidence="certain",
         remedy="build Open MPI --with-cuda or over a UCX that has CUDA (ucx_info -b | grep CUDA)",
         confirm="osu_bw D D against osu_bw H H",
