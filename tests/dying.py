@@ -22,7 +22,13 @@ if TYPE_CHECKING:
 WITHIN = 60.0  # seconds for a process to end
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["tests.dying", "cluster.providers.aws", "boto3"])
+_context.set_forkserver_preload(
+    [
+        "tests.dying",
+        *("cluster.providers.aws", "boto3"),
+        *("cluster.providers.gcp", "google.cloud.compute_v1"),
+    ]
+)
 
 
 @contextlib.contextmanager

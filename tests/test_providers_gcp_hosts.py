@@ -17,7 +17,6 @@ from cluster.model import ClusterSpec, Machine
 from cluster.providers import Provider
 from tests.conftest import COMMAND, answer, command, launcher, runs_folder, until
 from tests.fakes.gcp import Fault
-from tests.quick import quick
 
 if TYPE_CHECKING:
     from tests.fakes.gcp import Cloud
@@ -151,62 +150,6 @@ def test_sixty_four_machines(gcp_hosts: Cloud) -> None:
     assert command("run", "many", "--", "hostname").stdout.count("ip-10-128-0-") == 64
     assert "0 left" in command("down", "many").stdout
     assert gcp_hosts.things(theirs=False) == frozenset()
-
-
-@pytest.mark.parametrize("way", ["down", "gc", "gc without a journal"])
-@pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize(
-    ("action", "skip"),
-    [
-        ("firewalls.insert", 0),
-        ("firewalls.get", 0),
-        ("firewalls.insert", 1),
-        ("firewalls.insert", 2),
-        ("globalOperations.get", 1),
-        ("resourcePolicies.insert", 0),
-        ("regionOperations.get", 0),
-        ("instances.bulkInsert", 0),
-        ("zoneOperations.get", 0),
-        ("instances.list", 0),
-        ("instances.getGuestAttributes", 0),
-    ],
-)
-def test_a_launch_that_is_killed_leaves_nothing(
-    gcp: Cloud, action: str, skip: int, moment: Any, way: str
-) -> None:
-    """Nothing of it is listed any more, whoever looks, and nothing of others is touched."""
-    before = gcp.things()
-    gcp.set(operation=0.15)
-    gcp.fail(Fault(action=action, kill=moment, skip=skip, times=1))
-    assert quick(*UP) == -signal.SIGKILL
-    gcp.mend()
-
-    clean_up(way)
-    assert gcp.things() == before
-
-
-@pytest.mark.parametrize("way", ["down", "gc without a journal"])
-@pytest.mark.parametrize("moment", ["before", "after"])
-@pytest.mark.parametrize(
-    "action", ["instances.delete", "resourcePolicies.delete", "firewalls.delete"]
-)
-def test_a_teardown_that_is_killed_is_finished_by_the_next(
-    gcp: Cloud, action: str, moment: Any, way: str
-) -> None:
-    before = gcp.things()
-    created("c5")
-    gcp.fail(Fault(action=action, kill=moment, times=1))
-    assert quick("down", "c5") == -signal.SIGKILL
-    gcp.mend()
-
-    clean_up(way)
-    assert gcp.things() == before
-
-
-def clean_up(way: str) -> None:
-    if way == "gc without a journal":
-        journal.of("c5").forget()
-    assert quick(*(("down", "c5") if way == "down" else ("gc", "-y"))) == 0
 
 
 def test_a_launch_that_was_killed_goes_on(gcp_hosts: Cloud) -> None:

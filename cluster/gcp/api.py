@@ -269,7 +269,7 @@ class Project:
                 answered = [one for _, held in answered for one in getattr(held, collection)]
             return [MessageToDict(type(one).pb(one)) for one in answered]
         except Exception as error:
-            raise _translated(f"{collection}.{verb}", error) from error
+            raise _translated(_name(collection, verb), error) from error
 
     def _send(self, collection: str, verb: str, params: dict[str, Any]) -> Any:  # noqa: ANN401
         request = {"project": self.name, **params}
@@ -277,7 +277,7 @@ class Project:
             method = getattr(self._client(collection), verb)
             return method(request=request, retry=None, timeout=TIMEOUT)
         except Exception as error:
-            raise _translated(f"{collection}.{verb}", error) from error
+            raise _translated(_name(collection, verb), error) from error
 
     def _client(self, collection: str) -> Any:  # noqa: ANN401
         from google.api_core.client_options import ClientOptions  # noqa: PLC0415 - slow to import
@@ -321,6 +321,16 @@ def check(what: str, operation: Operation) -> None:
         raise Failure(kind_of(error.code), operation=what, code=error.code, message=error.message)
 
 
+def _name(collection: str, verb: str) -> str:
+    """Give Google's own name of a call, by which its documents and its permissions know it."""
+
+    def camel(name: str) -> str:
+        first, *others = name.split("_")
+        return first + "".join(other.capitalize() for other in others)
+
+    return f"{camel(collection)}.{camel(verb.removesuffix('_unary'))}"
+
+
 def _translated(what: str, error: Exception) -> Exception:
     """Give the failure that an exception of the client means; other exceptions stay."""
     from google.api_core.exceptions import GoogleAPIError  # noqa: PLC0415 - with the client
@@ -336,7 +346,6 @@ def _failure(what: str, error: Exception) -> Failure:
     from google.api_core.exceptions import GoogleAPICallError  # noqa: PLC0415 - with the client
     from google.auth.exceptions import GoogleAuthError, TransportError  # noqa: PLC0415
 
-    what = what.removesuffix("_unary")
     if isinstance(error, GoogleAPICallError):
         said = [one for one in error.errors if isinstance(one, dict)]
         word = str(said[0].get("reason", "")) if said else ""

@@ -82,6 +82,10 @@ class Emulated(Generic[S]):
         if self.hosts:
             self.hosts.close()
 
+    def reset(self, settings: S | None = None) -> None:
+        """Begin anew."""
+        raise NotImplementedError
+
     def _reset(self, settings: S) -> None:
         """Begin anew, with no fault."""
         if self.hosts:

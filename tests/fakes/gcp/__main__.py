@@ -1,31 +1,7 @@
-"""Try the test cloud by hand: python -m tests.fakes.gcp [--hosts] [--port 5006]."""
-
-from __future__ import annotations
-
-import argparse
-import contextlib
-import signal
-import sys
+"""Try the test cloud by hand: python -m tests.fakes.gcp [--hosts] [--port 5006] [--rate 1gbit]."""
 
 from tests.fakes.gcp import Cloud
-
-
-def main() -> None:
-    """Serve until Ctrl-C, and leave nothing."""
-    parser = argparse.ArgumentParser(prog="python -m tests.fakes.gcp")
-    parser.add_argument("--hosts", action="store_true", help="a real host behind each instance")
-    parser.add_argument("--port", type=int, default=0, help="any that is free, if not given")
-    asked = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with Cloud(hosts=asked.hosts, port=asked.port) as cloud:
-        for name, value in cloud.environ.items():
-            sys.stdout.write(f"export {name}={value}\n")
-        sys.stdout.flush()
-        with contextlib.suppress(KeyboardInterrupt):
-            signal.pause()
-        for gap in cloud.gaps:
-            sys.stderr.write(f"not known: {gap}\n")
-
+from tests.fakes.trying import serve
 
 if __name__ == "__main__":
-    main()
+    serve("tests.fakes.gcp", Cloud, rate="")

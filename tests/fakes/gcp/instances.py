@@ -96,7 +96,7 @@ class InstanceCalls:
             self.scope,
             target,
             self.asked.query.get("requestId", ""),
-            self.cloud.settings.operation,
+            self.cloud.settings,
         )
         operation.status = self.cloud.settings.status
         return operation
@@ -373,13 +373,13 @@ class InstanceCalls:
         span = properties.get("scheduling", {}).get("maxRunDuration")
         for made in instances:
             path = f"{made['zone']}/instances/{made['name']}"
-            life = Life(path=path, instance=made, runs=operation.due + settings.provisioning)
+            life = Life(path, made, operation, settings.provisioning)
             if span:
                 life.dies = now + int(span["seconds"]) * settings.second
             if operation.errors:
                 life.ghost = operation
             elif self._vanishes(made["zone"].rpartition("/")[2]):
-                life.runs, life.gone = NEVER, operation.due + SEEN
+                life.provisioning, life.gone = NEVER, operation.due + SEEN
             self.cloud.lives[path] = life
 
     def _vanishes(self, zone: str) -> bool:

@@ -20,7 +20,8 @@ class Life:
 
     path: str
     instance: dict[str, Any]
-    runs: float  # when it is running
+    made_by: Operation
+    provisioning: float  # seconds from that being done until it is running
     dies: float = NEVER  # when it begins to end by itself
     gone: float = NEVER  # when nothing is left of it
     ghost: Operation | None = None  # it is seen only until this is done
@@ -30,6 +31,11 @@ class Life:
     @property
     def status(self) -> str:
         return str(self.instance["status"])
+
+    @property
+    def runs(self) -> float:
+        """When it is running."""
+        return self.made_by.due + self.provisioning
 
     def end(self, seconds: float) -> None:
         """Begin to end."""

@@ -12,6 +12,8 @@ from tests.fakes.gcp.catalog import PROJECT
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.fakes.gcp.values import Settings
+
 NEVER = float("inf")
 HTTP = {"QUOTA_EXCEEDED": 403, "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE": 400}
 NUMBERS = itertools.count(1)
@@ -19,7 +21,7 @@ NUMBERS = itertools.count(1)
 
 @dataclass
 class Operation:
-    """An operation; it is done at a time, or when what it waits for is."""
+    """An operation; it is done at a time, or after some looks, or when what it waits for is."""
 
     name: str
     scope: str  # such as `zones/us-central1-a`, or `global`
@@ -27,6 +29,7 @@ class Operation:
     target: str
     request: str
     due: float
+    looks: int
     finish: Callable[[Operation], None] | None = None
     until: Callable[[], bool] | None = None
     done: bool = False
@@ -78,7 +81,9 @@ class Operations:
         self._all: dict[str, Operation] = {}
         self._by_request: dict[str, tuple[object, Operation]] = {}
 
-    def begin(self, kind: str, scope: str, target: str, request: str, seconds: float) -> Operation:
+    def begin(
+        self, kind: str, scope: str, target: str, request: str, settings: Settings
+    ) -> Operation:
         """Begin one."""
         number = next(NUMBERS)
         one = Operation(
@@ -87,7 +92,8 @@ class Operations:
             kind=kind,
             target=f"projects/{PROJECT}/{target}",
             request=request,
-            due=time.monotonic() + seconds,
+            due=time.monotonic() + settings.operation,
+            looks=settings.looks,
         )
         self._all[one.name] = one
         return one
@@ -102,7 +108,14 @@ class Operations:
         return self._by_request.get(request)
 
     def get(self, name: str) -> Operation | None:
-        return self._all.get(name)
+        """Look at one."""
+        one = self._all.get(name)
+        if one and one.looks:
+            one.looks -= 1
+            now = time.monotonic()
+            one.due = one.due if one.looks else min(one.due, now)
+            one.tick(now)
+        return one
 
     def of(self, scope: str) -> list[Operation]:
         """Give those of a zone, of a region, or of neither."""

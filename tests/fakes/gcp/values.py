@@ -17,6 +17,7 @@ class Settings(Value, frozen=True, kw_only=True):
 
     Args:
         operation: how long an operation takes.
+        looks: after how many looks it is done, though its time is not over; 0: none count.
         provisioning: how long an instance is `PROVISIONING` after its operation is done.
         stopping: how long an instance is `STOPPING`.
         boot: how long a host takes to come up, besides what it really takes.
@@ -38,6 +39,7 @@ class Settings(Value, frozen=True, kw_only=True):
     """
 
     operation: float = 0.0
+    looks: int = 0
     provisioning: float = 0.0
     stopping: float = 0.0
     boot: float = 0.0

@@ -1,0 +1,45 @@
+"""A test cloud to try by hand."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from tests.fakes.cloud import Emulated
+
+
+class Makes(Protocol):
+    """Makes a test cloud."""
+
+    def __call__(self, *, hosts: bool, port: int) -> Emulated[Any]: ...
+
+
+def serve(name: str, make: Makes, *, rate: str) -> None:
+    """Serve until Ctrl-C, and leave nothing.
+
+    Args:
+        name: of the module.
+        make: a cloud.
+        rate: of each host's link, if nothing else is said.
+
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m {name}")
+    parser.add_argument("--hosts", action="store_true", help="a real host behind each instance")
+    parser.add_argument("--port", type=int, default=0, help="any that is free, if not given")
+    parser.add_argument("--rate", default=rate, help="of each host's link")
+    asked = parser.parse_args()
+    for number in (signal.SIGINT, signal.SIGTERM):  # whoever started this may ignore one
+        signal.signal(number, signal.default_int_handler)
+    with make(hosts=asked.hosts, port=asked.port) as cloud:
+        cloud.set(rate=asked.rate)
+        for variable, value in cloud.environ.items():
+            sys.stdout.write(f"export {variable}={value}\n")
+        sys.stdout.flush()
+        with contextlib.suppress(KeyboardInterrupt):
+            signal.pause()
+        for gap in cloud.gaps:
+            sys.stderr.write(f"not known: {gap}\n")

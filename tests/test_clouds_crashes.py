@@ -1,0 +1,159 @@
+"""A process that is killed, in every cloud: whoever comes after it leaves nothing of ours."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster import journal
+from cluster.clusters import attach
+from cluster.forgotten import forgotten, remove
+from tests import dying
+from tests.clouds import NAME, WORLDS, World
+from tests.conftest import until
+from tests.fakes.values import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.fakes.cloud import Emulated
+    from tests.fakes.values import Call, Moment
+
+pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.timeout(400)]
+WAYS = ("down", "gc", "gc without a journal")
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clouds be consistent after a moment: the test clouds are at once."""
+    monkeypatch.setenv("CLUSTER_LATE", "0.2")
+    monkeypatch.setattr("cluster.gcp.sweeping.LOOK_AGAIN", 0.1)
+
+
+@pytest.fixture(params=WORLDS, ids=lambda world: world.name)
+def world(request: pytest.FixtureRequest) -> World:
+    """Each cloud."""
+    found: World = request.param
+    return found
+
+
+@pytest.fixture
+def cloud(world: World, request: pytest.FixtureRequest) -> Emulated[Any]:
+    """The test cloud that plays it."""
+    found: Emulated[Any] = request.getfixturevalue(world.name)
+    found.set(**world.settings)
+    return found
+
+
+def clear(way: str) -> None:
+    """Do what `cluster down` and `cluster gc -y` do."""
+    if way == "gc without a journal":
+        journal.of(NAME).forget()
+    if way == "down":
+        attach(NAME).down(reachable=False)
+        return
+    for orphan in forgotten():
+        remove(orphan)
+
+
+def moments(calls: tuple[Call, ...]) -> Iterator[tuple[int, Moment, str]]:
+    """Give when to kill: before each call, and after each that changes something.
+
+    To be killed before a call is to be killed when the reply of the one before was used.
+    """
+    for number, call in enumerate(calls):
+        yield number, "before", call.action
+        if call.mutating:
+            yield number, "after", call.action
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_launch_that_is_killed_at_any_call_leaves_nothing(
+    cloud: Emulated[Any], world: World, way: str
+) -> None:
+    """Nothing of it is listed any more, whoever looks, and nothing of others is touched."""
+    before = cloud.things()
+    provider = world.planned()
+    planned = len(cloud.calls())
+    world.create(provider)
+    made = cloud.calls()[planned:]
+    clear("down")
+    assert cloud.things() == before
+    assert {call.action for call in made if call.mutating} == set(world.making)
+
+    for number, moment, action in moments(made):
+        cloud.fail(Fault(action="*", kill=moment, skip=planned + number, times=1))
+        assert dying.status(dying.launch, world.spec) == -signal.SIGKILL, f"{moment} {action}"
+        cloud.mend()
+        clear(way)
+        assert cloud.things() == before, f"killed {moment} {action}"
+
+
+def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
+    cloud: Emulated[Any], world: World
+) -> None:
+    """By each way in turn."""
+    before = cloud.things()
+    provider = world.planned()
+    world.create(provider)
+    since = len(cloud.calls())
+    clear("down")
+    gone = cloud.calls()[since:]
+    last = max(number for number, call in enumerate(gone) if call.mutating)
+
+    for turn, (number, moment, action) in enumerate(moments(gone[: last + 2])):
+        world.create(provider)
+        cloud.fail(Fault(action="*", kill=moment, skip=number, times=1))
+        assert dying.status(dying.down, NAME) == -signal.SIGKILL, f"{moment} {action}"
+        cloud.mend()
+        way = WAYS[turn % len(WAYS)]
+        clear(way)
+        assert cloud.things() == before, f"killed {moment} {action}, then {way}"
+
+
+def test_a_teardown_whose_replies_are_lost_gets_through(cloud: Emulated[Any], world: World) -> None:
+    before = cloud.things()
+    provider = world.planned()
+    for action in world.deleting:
+        world.create(provider)
+        since = len(cloud.calls(action))
+        cloud.fail(Fault(action=action, drop="after", times=2))
+        clear("down")
+        cloud.mend()
+
+        assert cloud.things() == before
+        assert len(cloud.calls(action)) > since + 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("world", "known"),
+    [(world, known) for world in WORLDS for known in world.milestones],
+    ids=lambda part: part if isinstance(part, str) else part.name,
+)
+def test_a_launch_that_is_killed_while_it_connects_leaves_nothing(
+    world: World, request: pytest.FixtureRequest, known: str, way: str
+) -> None:
+    cloud: Emulated[Any] = request.getfixturevalue(f"{world.name}_hosts")
+    before = cloud.things()
+    cloud.set(boot=0.5)
+    with dying.begun(dying.launch, world.spec) as process:
+        until(lambda: _is(world, known), f"the launch is so far: {known}")
+        process.kill()
+    for orphan in forgotten() if way == "gc" and known == "launched" else ():
+        pytest.fail(f"a cluster that is up is taken for forgotten: {orphan}")
+    clear("down" if known == "launched" and way == "gc" else way)
+
+    assert cloud.things() == before
+
+
+def _is(world: World, known: str) -> bool:
+    """Tell whether a launch is so far."""
+    book = journal.of(NAME)
+    if known == "rotated":  # the new keys are being written down beside the first one
+        path = book.folder / "known_hosts"
+        return path.exists() and len(path.read_text().splitlines()) > world.spec.hosts
+    wanted = journal.Created if known == "created" else journal.Launched
+    return any(isinstance(entry, wanted) for entry in book.entries())

@@ -1,0 +1,147 @@
+"""Calls that go wrong, in every cloud: the error says what, and nothing is left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.errors import ClusterError, Denied, Timeout
+from tests.clouds import WORLDS, World, asked
+from tests.fakes.values import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tests.fakes.cloud import Emulated
+    from tests.fakes.values import Moment
+
+PATIENCE = 0.7  # seconds
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lose patience sooner than with a real cloud."""
+    monkeypatch.setenv("CLUSTER_LATE", "0.3")
+    monkeypatch.setattr("cluster.cloud.failures.PATIENCE", PATIENCE)
+    monkeypatch.setattr("cluster.aws.making.POLL", 0.05)
+    monkeypatch.setattr("cluster.gcp.making.POLL", 0.05)
+    monkeypatch.setattr("cluster.gcp.sweeping.LOOK_AGAIN", 0.1)
+
+
+@pytest.fixture
+def cloud(world: World, request: pytest.FixtureRequest) -> Emulated[Any]:
+    """The test cloud that plays it."""
+    found: Emulated[Any] = request.getfixturevalue(world.name)
+    found.set(**world.settings)
+    return found
+
+
+def calls(of: Callable[[World], Iterable[str]]) -> pytest.MarkDecorator:
+    """Test with each call of some of each cloud."""
+    rows = [(world, call) for world in WORLDS for call in of(world)]
+    names = [f"{world.name}-{call}" for world, call in rows]
+    return pytest.mark.parametrize(("world", "call"), rows, ids=names)
+
+
+worlds = pytest.mark.parametrize("world", WORLDS, ids=[world.name for world in WORLDS])
+
+
+def refused(cloud: Emulated[Any], world: World, fault: Fault) -> ClusterError:
+    """Let a call of a launch go wrong, see that nothing is left, and give what is said."""
+    before = cloud.things()
+    provider = world.planned()
+    cloud.fail(fault)
+    with pytest.raises(ClusterError) as caught:
+        world.create(provider)
+    assert "Nothing is left." in caught.value.means
+    assert cloud.things() == before
+    return caught.value
+
+
+def fault(world: World, call: str, **harm: Any) -> Fault:
+    return Fault(action=call, where=world.in_earnest if call in world.making else {}, **harm)
+
+
+@calls(lambda world: world.making)
+def test_who_may_not_is_told_what_to_type(cloud: Emulated[Any], world: World, call: str) -> None:
+    error = refused(cloud, world, fault(world, call, **world.denied))
+
+    assert type(error) is Denied
+    assert call in str(error)
+    assert world.permit in error.remedy
+
+
+@calls(lambda world: world.looking)
+def test_who_may_not_look_is_told_what_to_type(
+    cloud: Emulated[Any], world: World, call: str
+) -> None:
+    """Once: what is refused for ever cannot be taken away either, and is said to remain."""
+    error = refused(cloud, world, fault(world, call, times=1, **world.denied))
+
+    assert type(error) is Denied
+    assert world.permit in error.remedy
+
+
+@calls(lambda world: world.making)
+def test_too_many_calls(cloud: Emulated[Any], world: World, call: str) -> None:
+    error = refused(cloud, world, fault(world, call, **world.throttled))
+
+    assert type(error) is Timeout
+    assert call in str(error)
+    assert "Wait a minute" in error.remedy
+
+
+@pytest.mark.parametrize("moment", ["before", "after", "hangs"])
+@calls(lambda world: world.making)
+def test_replies_that_never_come(
+    cloud: Emulated[Any], world: World, monkeypatch: pytest.MonkeyPatch, call: str, moment: str
+) -> None:
+    harm: dict[str, Any] = {"drop": moment}
+    if moment == "hangs":
+        monkeypatch.setattr(world.timeout, 3.0)
+        harm = {"delay": 30.0}
+    error = refused(cloud, world, fault(world, call, **harm))
+
+    assert type(error) is Timeout
+    assert f"did not answer {call}" in str(error)
+    assert "gc" in error.remedy
+
+
+@pytest.mark.parametrize("drop", ["before", "after"])
+@calls(lambda world: world.making)
+def test_a_connection_that_breaks_once_makes_nothing_twice(
+    cloud: Emulated[Any], world: World, call: str, drop: Moment
+) -> None:
+    provider = world.planned()
+    before = cloud.things()
+    cloud.fail(fault(world, call, drop=drop, times=1))
+
+    assert len(world.create(provider)) == world.spec.hosts
+    assert tuple(sorted(thing.kind for thing in cloud.things() - before)) == world.kinds
+
+
+@calls(lambda world: world.planning)
+def test_what_may_not_be_looked_at_is_refused_before_any_change(
+    cloud: Emulated[Any], world: World, call: str
+) -> None:
+    cloud.fail(fault(world, call, **world.denied))
+
+    with pytest.raises(Denied, match=call) as caught:
+        world.planned()
+    assert "Nothing was created." in caught.value.means
+    assert world.permit in caught.value.remedy
+    assert not cloud.mutating()
+
+
+@worlds
+def test_these_are_all_calls_of_a_launch(cloud: Emulated[Any], world: World) -> None:
+    """A call that is new wants its word in `tests/clouds.py`."""
+    provider = world.planned()
+    plan = {call.action for call in cloud.calls()} - asked(cloud)
+    since = len(cloud.calls())
+    world.create(provider)
+
+    assert (plan | asked(cloud)) - {*world.optional, *world.making} == set(world.planning)
+    made = {call.action for call in cloud.calls()[since:]}
+    assert made == {*world.making, *world.looking}
