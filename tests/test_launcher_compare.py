@@ -168,6 +168,7 @@ def test_an_experiment_that_fails_is_cleaned_up_after_and_its_status_kept() -> N
     assert "It did not end within --timeout" in done.stderr
     assert "cpu-gpu-p2p is down; 0 left" in done.stdout
     assert answer("ls") == []
+    assert "None of the runs of cpu-gpu-p2p is of cpu or gpu" in compare("plot", status=2).stderr
 
 
 @pytest.mark.usefixtures("tools")
