@@ -20,7 +20,7 @@ from cluster.benchmark import Benchmark
 from cluster.devices import place
 from cluster.errors import ClusterError, SpecError
 from cluster.kernels import Choice, address, either, in_c, load
-from cluster.model import Definition, Value
+from cluster.model import Definition, Planned, Value
 from cluster.onhost import interfaces
 from cluster.payload import WrongDataError, aligned, check, inverse, pattern
 from cluster.programs import free_port
@@ -29,7 +29,7 @@ from cluster.sampling import Repetitions, samples
 from cluster.units import Sizes, format_size, format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     import numpy as np
     from mpi4py.MPI import Intracomm
@@ -238,6 +238,12 @@ class Collectives(Benchmark[CollectivesParams]):
         bases = tuple(timed(NAMED[name], params.transport) for name in names)
         choice = params.kernel if params.transport == "mpi" else "python"
         return _with_rates(either(bases, choice))
+
+    def planned(self, params: CollectivesParams, ranks: int) -> Iterator[Planned]:
+        """Give every operation at every size that so many ranks can share."""
+        for name in dict.fromkeys(params.operations):
+            for size in _sizes(NAMED[name], params.sizes, ranks):
+                yield Planned(metric=TIMED[name].metric, params={"size": size} if size else {})
 
     def measure(self, rank: Rank, params: CollectivesParams) -> None:
         """Do every operation at every size."""

@@ -14,12 +14,14 @@ import msgspec
 
 from cluster.benchmark import Benchmark, check_pair
 from cluster.errors import ClusterError, ParseError, SpecError
-from cluster.model import Definition, Value
+from cluster.model import Definition, Planned, Value
 from cluster.programs import complete, serving
 from cluster.rank import main
 from cluster.units import format_value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mpi4py.MPI import Comm
 
     from cluster.model import Facts
@@ -151,6 +153,13 @@ class Iperf(Benchmark[IperfParams]):
     def selected(self, params: IperfParams) -> tuple[Definition, ...]:
         """Give the definitions of the metrics asked for, in that order."""
         return self.named(params.metrics)
+
+    def planned(self, params: IperfParams, ranks: int) -> Iterator[Planned]:
+        """Give every direction with every number of streams."""
+        del ranks
+        for of in self.selected(params):
+            for streams in dict.fromkeys(params.streams):
+                yield Planned(metric=of.metric, params={"streams": streams})
 
     def notes(self, params: IperfParams, facts: tuple[Facts, ...]) -> tuple[str, ...]:
         """Say where several streams share one thread."""

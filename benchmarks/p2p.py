@@ -15,14 +15,14 @@ from cluster.benchmark import Benchmark, check_pair
 from cluster.devices import Buffers, memory, on_gpus
 from cluster.errors import SpecError
 from cluster.kernels import Choice, address, either, in_c, load
-from cluster.model import Definition
+from cluster.model import Definition, Planned
 from cluster.payload import WrongDataError, aligned, inverse, pattern
 from cluster.rank import main
 from cluster.sampling import Counts, Repetitions, samples
 from cluster.units import Sizes, format_size, format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from mpi4py.MPI import Comm, Datatype
 
@@ -224,6 +224,21 @@ class P2P(Benchmark[P2PParams]):
             Exchange(rank, data, loops, params).run(self.selected(params))
         rank.meet()
 
+    def planned(self, params: P2PParams, ranks: int) -> Iterator[Planned]:
+        """Give every metric at every size."""
+        del ranks
+        for definition, size in _cells(self.selected(params), params):
+            yield Planned(metric=definition.metric, params={"size": size})
+
+
+def _cells(definitions: Iterable[Definition], params: P2PParams) -> list[tuple[Definition, int]]:
+    """Give what is to be taken: every metric at every size, but a copy of one size only."""
+    return [
+        (definition, size)
+        for definition in definitions
+        for size in ((COPIED,) if definition is COPY else params.sizes)
+    ]
+
 
 def _check_window(params: P2PParams) -> None:
     if params.window is None:
@@ -328,11 +343,7 @@ class Exchange:
 
     def run(self, definitions: tuple[Definition, ...]) -> None:
         """Take every metric at every size."""
-        cells = [
-            (definition, size)
-            for definition in definitions
-            for size in ((COPIED,) if definition is COPY else self.params.sizes)
-        ]
+        cells = _cells(definitions, self.params)
         for number, (definition, size) in enumerate(cells):
             what = f"{definition.metric} {format_size(size)}"
 

@@ -15,9 +15,9 @@ from cluster.plugins import Plugin
 from cluster.units import Sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cluster.model import Facts
+    from cluster.model import Facts, Planned
     from cluster.rank import Rank
 
 ParamsT = TypeVar("ParamsT", bound=Value)
@@ -92,6 +92,20 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
         """
         return self.selected(params)
+
+    def planned(self, params: ParamsT, ranks: int) -> Iterable[Planned]:
+        """Give every series that is to be taken, so that none can be missing in silence.
+
+        Args:
+            params: of the benchmark.
+            ranks: how many there will be.
+
+        Returns:
+            The metrics and points; nothing by default: then nobody knows what is missing.
+
+        """
+        del params, ranks
+        return ()
 
     def named(self, metrics: Sequence[str]) -> tuple[Definition, ...]:
         """Find definitions by the names of their metrics.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from cluster import gpus, hostkeys, journal, mesh, plugins, runs
+from cluster import gpus, hostkeys, journal, mesh, plugins, profiling, runs
 from cluster.cloud.keys import KNOWN
 from cluster.cloud.money import dollars
 from cluster.environment import check_tools, examine, install
@@ -28,6 +28,7 @@ from cluster.model import (
     JobRecord,
     Layout,
     Machine,
+    Plan,
     Price,
     Receipt,
     Status,
@@ -51,6 +52,7 @@ from cluster.settling import (
 )
 from cluster.starting import Ready, check_bench, prepare
 from cluster.steps import variables
+from cluster.units import parse_expected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -178,6 +180,13 @@ class Cluster(Hosts):
             case journal.Switched():
                 self._switched.append(entry.at)
 
+    @property
+    def plan(self) -> Plan:
+        """What a launch of the same spec would do: nothing, at the price that was agreed."""
+        price = f", ${self.price.hourly * len(self.machines):.4g} an hour" if self.price else ""
+        line = f"{self.name} is there already: {len(self.machines)} machine(s){price}; none is made"
+        return Plan(lines=(line,), costs=self.costs, price=self.price, ttl=self._ttl)
+
     def can_serve(self, spec: ClusterSpec) -> bool:
         """Tell whether this cluster is what a spec asks for, and every machine answers.
 
@@ -188,7 +197,7 @@ class Cluster(Hosts):
             Whether there is nothing to make.
 
         """
-        if spec != self.spec or not self._launched:
+        if not self.was_launched_as(spec):
             return False
         try:
             connect_all(self.shells(), ANSWER_WITHIN)
@@ -196,6 +205,18 @@ class Cluster(Hosts):
             self.close()
             return False
         return True
+
+    def was_launched_as(self, spec: ClusterSpec) -> bool:
+        """Tell whether a spec was launched to its end, without asking whether it still stands.
+
+        Args:
+            spec: what is asked.
+
+        Returns:
+            Whether its machines were all there once.
+
+        """
+        return spec == self.spec and self._launched
 
     def is_unfinished(self, spec: ClusterSpec) -> bool:
         """Tell whether this is a launch of a spec that was interrupted, and could go on.
@@ -422,7 +443,7 @@ class Cluster(Hosts):
         """Whether any job was ever started here."""
         return bool(self._jobs)
 
-    def bench(
+    def bench(  # noqa: PLR0913 - each is an option of its own
         self,
         benchmark: str,
         *,
@@ -432,6 +453,9 @@ class Cluster(Hosts):
         listener: Listener | None = None,
         variables: Mapping[str, str] | None = None,
         condition: str = "",
+        profile: str | None = None,
+        describe: str = "",
+        expect: str = "",
         **params: object,
     ) -> Run:
         """Run a benchmark and bring its results home.
@@ -444,6 +468,10 @@ class Cluster(Hosts):
             listener: hears how it goes.
             variables: for the environment of every rank.
             condition: a name for what is special about it, to compare by.
+            profile: `own` takes MPI profiles of all ranks, and the path of a libmpitrace on the
+                hosts does so by that; they are in the run's `raw` folder.
+            describe: in a sentence, for whoever reads the record.
+            expect: what it should come to, such as `1.1GB/s`.
             params: of the benchmark.
 
         Returns:
@@ -456,13 +484,20 @@ class Cluster(Hosts):
 
         """
         chosen, checked = check_bench(self.spec, benchmark, params, timeout)
+        how = Condition(
+            name=condition,
+            variables=dict(variables or {}),
+            description=describe,
+            expected=parse_expected(expect) if expect else None,
+        )
         self.phases = {phase: s for phase, s in self.phases.items() if phase in LAUNCH_PHASES}
         heard = listener or Listener()
         self.install(chosen.programs, heard.preparing)
         self._examine(chosen.programs, chosen.gpus(checked, self.spec.ranks_per_host))
         self._join()
+        if profile is not None:
+            how = self._profiled(how, profile)
         self._end_previous()
-        how = Condition(name=condition, variables=dict(variables or {}))
         ready = prepare(self, chosen, checked, runs_root(runs), timeout, how)
         job = self._job(ready.job)
         ending = Ending(status="interrupted", reason="Ctrl-C was pressed.")
@@ -477,6 +512,13 @@ class Cluster(Hosts):
             with _ignoring_interrupts():
                 self._close(job, ending, stop=True)
             raise
+
+    def _profiled(self, how: Condition, profile: str) -> Condition:
+        """Make a profiler ready, and say that its numbers have it in them."""
+        places = profiling.places(self.machines, self.facts, self.image)
+        told = profiling.variables(self.shells(), places, profile, self.layout.size, how.variables)
+        notes = (*how.notes, profiling.note(profile))
+        return msgspec.structs.replace(how, variables=told, notes=notes)
 
     def wait(self, listener: Listener | None = None) -> int:
         """Wait for the newest job, which any process may have started.

@@ -30,7 +30,8 @@ class Device(Value, frozen=True, kw_only=True):
     @property
     def is_gpu(self) -> bool:
         """Whether it is a GPU and no NIC."""
-        return self.name.startswith("GPU")
+        number = self.name.removeprefix("GPU")
+        return number != self.name and number.isascii() and number.isdigit()
 
 
 class Topology(Value, frozen=True, kw_only=True, tag="topology"):
@@ -103,6 +104,10 @@ class NcclRank(Value, frozen=True, kw_only=True):
         host: it ran on; empty if the log does not say.
         device: its CUDA device; -1 if the log does not say.
         bus: PCI address of the device, as NCCL printed it.
+        gpu: the number of the GPU on its host, whatever CUDA_VISIBLE_DEVICES says; -1 if the log
+            does not say.
+        place: what stands in brackets behind the rank where it is joined with others: its CUDA
+            device, its PCI address or the number of its GPU, depending on NCCL's version.
 
     """
 
@@ -110,6 +115,8 @@ class NcclRank(Value, frozen=True, kw_only=True):
     host: str = ""
     device: int = -1
     bus: str = ""
+    gpu: int = -1
+    place: str = ""
 
 
 class NcclTree(Value, frozen=True, kw_only=True):
@@ -142,6 +149,32 @@ class Setting(Value, frozen=True, kw_only=True):
     value: str
 
 
+class Symptom(Value, frozen=True, kw_only=True):
+    """A line by which a known trouble shows.
+
+    Args:
+        kind: of the trouble, such as `cma`; see `parsers/symptoms.py`.
+        text: of the line.
+        value: what it says, such as the value of a setting of the kernel; empty if that is all.
+
+    """
+
+    kind: str
+    text: str
+    value: str = ""
+
+
+class Symptoms(Value, frozen=True, kw_only=True, tag="symptoms"):
+    """Lines by which known troubles show: complaints of libraries, settings of hosts.
+
+    Args:
+        found: in the order of the log; the first few of each kind.
+
+    """
+
+    found: tuple[Symptom, ...]
+
+
 class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
     """What NCCL said of its decisions (NCCL_DEBUG=INFO).
 
@@ -156,6 +189,7 @@ class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
         trees: the place of each rank in each channel's tree.
         edges: what carries data between which ranks.
         ranks: where they ran.
+        gpus: whose processors ranks were bound near to, by their numbers on the host.
         networks: that NCCL uses between hosts, such as `IB` or `Socket`.
         interfaces: of it, such as `mlx5_0:1/IB` or `eth0:10.0.0.1<0>`.
         settings: from the environment.
@@ -175,6 +209,7 @@ class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
     trees: tuple[NcclTree, ...] = ()
     edges: tuple[NcclEdge, ...] = ()
     ranks: tuple[NcclRank, ...] = ()
+    gpus: tuple[int, ...] = ()
     networks: tuple[str, ...] = ()
     interfaces: tuple[str, ...] = ()
     settings: tuple[Setting, ...] = ()
@@ -279,7 +314,7 @@ class Profile(Value, frozen=True, kw_only=True, tag="profile"):
     complete: bool = True
 
 
-Detail = Topology | PeerAccess | NcclLog | Profile
+Detail = Topology | PeerAccess | NcclLog | Profile | Symptoms
 
 
 class Parsed(Value, frozen=True, kw_only=True):
@@ -294,6 +329,12 @@ class Parsed(Value, frozen=True, kw_only=True):
         detail: what is no measurement.
         notes: what a reader of the numbers must know.
         failures: what the log itself says went wrong.
+        operation: the collective, as MPI and NCCL name it without their prefix, such as
+            `all_reduce`; empty if it is none, or if the log does not say.
+        ranks: that took part; 0 if the log does not say.
+        hosts: that they were on; 0 if the log does not say.
+        devices: models of GPUs, each once, such as `NVIDIA A100-SXM4-40GB`.
+        settings: what else the tool says of itself and its host: `version`, `congestion`, `mss`.
 
     """
 
@@ -305,6 +346,11 @@ class Parsed(Value, frozen=True, kw_only=True):
     detail: Detail | None = None
     notes: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
+    operation: str = ""
+    ranks: int = 0
+    hosts: int = 0
+    devices: tuple[str, ...] = ()
+    settings: tuple[Setting, ...] = ()
 
 
 class Unread(Value, frozen=True, kw_only=True):

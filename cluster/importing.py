@@ -9,9 +9,11 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster import runs
+from msgspec import structs
+
+from cluster import hardware, runs
 from cluster.errors import ParseError, SpecError
-from cluster.model import ClusterSpec, Measurement, Record, Value
+from cluster.model import ClusterSpec, Condition, Hardware, Record, Value
 from cluster.reading import read
 from cluster.redaction import redacted
 from cluster.version import __version__
@@ -21,9 +23,12 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from cluster.foreign import Parsed, Reading
+    from cluster.model import Measurement, Scalar
 
 STDIN = "-"
+BETWEEN = ("network", "collective")  # media that there are between hosts
 NAME = "imported"
+PLAIN = Condition()
 PORTION = 1 << 20  # bytes read at a time
 
 
@@ -45,13 +50,31 @@ class Imported(Value, frozen=True, kw_only=True):
         return tuple(result for reading in self.readings for result in reading.results)
 
 
+class Place(Value, frozen=True, kw_only=True):
+    """Where logs were written, as far as they do not say so themselves.
+
+    Args:
+        hardware: of the hosts.
+        hosts: that took part; 0 if nobody says.
+
+    """
+
+    hardware: Hardware | None = None
+    hosts: int = 0
+
+
+UNKNOWN = Place()
+
+
 def import_logs(
     files: Sequence[str],
     where: Path,
     *,
     name: str = NAME,
     format_: str = "",
+    condition: Condition = PLAIN,
     stdin: BinaryIO | None = None,
+    place: Place = UNKNOWN,
 ) -> Imported:
     """Make a run folder of logs.
 
@@ -60,7 +83,9 @@ def import_logs(
         where: all runs are.
         name: under which the run is kept, as that of a cluster.
         format_: the parser to use; those that recognise the logs, if empty.
+        condition: what is special about it.
         stdin: what `-` means.
+        place: where they were written.
 
     Returns:
         The run, with all that was read.
@@ -79,9 +104,48 @@ def import_logs(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     imported = Imported(folder=folder, readings=readings)
-    runs.append(folder, _distinct(imported.results))
-    runs.write(folder, _record(imported, spec, at))
+    results = imported.results
+    runs.append(folder, _distinct([_placed(result, place.hosts) for result in results]))
+    runs.keep(folder, results)
+    runs.write(folder, _record(imported, spec, at, condition, place))
     return imported
+
+
+def _placed(result: Parsed, hosts: int) -> Parsed:
+    """Add to the points of a result who took part: the log knows better than the user."""
+    media = {d.id: d.medium for d in result.definitions}
+    who: dict[str, Scalar] = {"operation": result.operation, "ranks": result.ranks}
+    who = {key: value for key, value in who.items() if value}
+    where: dict[str, Scalar] = {"hosts": result.hosts or hosts} if result.hosts or hosts else {}
+    return structs.replace(
+        result,
+        measurements=tuple(
+            structs.replace(
+                m,
+                params={**m.params, **who, **(where if media[m.definition] in BETWEEN else {})},
+            )
+            for m in result.measurements
+        ),
+    )
+
+
+def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> Reading:
+    """Read a log, and keep nothing of it.
+
+    Args:
+        file: its path; `-` is standard input.
+        format_: the parser to use; those that recognise the log, if empty.
+        stdin: what `-` means.
+
+    Returns:
+        What it says.
+
+    Raises:
+        SpecError: it cannot be read, or there is no such parser.
+        ParseError: nothing in it was understood.
+
+    """
+    return _named(file, _chunks(file, stdin), format_)
 
 
 def _read(file: str, raw: Path, format_: str, stdin: BinaryIO | None) -> Reading:
@@ -89,9 +153,14 @@ def _read(file: str, raw: Path, format_: str, stdin: BinaryIO | None) -> Reading
     raw.mkdir(exist_ok=True)
     stem = "stdin" if file == STDIN else Path(file).name
     place = next(p for p in _places(raw, stem) if not p.exists())
+    with place.open("xb") as out:
+        return _named(file, _kept(redacted(_chunks(file, stdin)), out), format_)
+
+
+def _named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
+    """Read a log; an error names its file."""
     try:
-        with place.open("xb") as out:
-            return read(_kept(redacted(_chunks(file, stdin)), out), format_)
+        return read(chunks, format_)
     except ParseError as error:
         raise ParseError(f"{file}: {error.what}", line=error.line, remedy=error.remedy) from error
 
@@ -137,21 +206,15 @@ def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
             if keys[m.key] == 1:
                 yield m
             else:
-                yield Measurement(
-                    metric=m.metric,
-                    definition=m.definition,
-                    unit=m.unit,
-                    params={**m.params, "part": seen[m.key]},
-                    rank=m.rank,
-                    host=m.host,
-                    values=m.values,
-                    bytes=m.bytes,
-                    complete=m.complete,
-                )
+                yield structs.replace(m, params={**m.params, "part": seen[m.key]})
 
 
-def _record(imported: Imported, spec: ClusterSpec, at: float) -> Record:
+def _record(
+    imported: Imported, spec: ClusterSpec, at: float, condition: Condition, place: Place
+) -> Record:
     results = imported.results
+    models = [model for result in results for model in result.devices]
+    doubt = hardware.contradiction(place.hardware, models)
     failures = [f"{result.title}: {text}" for result in results for text in result.failures]
     formats = dict.fromkeys(result.format for result in results)
     definitions = {d.id: d for result in results for d in result.definitions}
@@ -163,9 +226,13 @@ def _record(imported: Imported, spec: ClusterSpec, at: float) -> Record:
         spec=spec,
         argv=tuple(sys.argv),
         definitions=definitions,
-        notes=tuple(dict.fromkeys(_notes(imported))),
+        notes=tuple(dict.fromkeys((*_notes(imported), *filter(None, [doubt])))),
         reason="; ".join(failures[:3]),
         software=__version__,
+        condition=condition.name,
+        description=condition.description,
+        expected=condition.expected,
+        hardware=hardware.completed(place.hardware, models),
     )
 
 

@@ -196,7 +196,18 @@ def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:
     """
     provider = plugins.load(Provider, spec.provider)
     convert(spec.options, provider.Options, f"option of the provider {spec.provider!r}")
-    return provider, provider.plan(spec)
+    return provider, _standing(spec) or provider.plan(spec)
+
+
+def _standing(spec: ClusterSpec) -> Plan | None:
+    """Give the plan of a cluster that is there already and costs money.
+
+    Its cloud is not asked: it would count the same machines twice against the quota.
+    """
+    if not journal.of(spec.name).entries():
+        return None
+    known = attach(spec.name)
+    return known.plan if known.costs and known.was_launched_as(spec) else None
 
 
 def _replace(cluster: Cluster) -> None:

@@ -24,6 +24,7 @@ Status = Literal["planned", "running", "done", "failed", "interrupted"]
 Aggregation = Literal["each rank", "one rank", "slowest rank", "mean of ranks", "all ranks"]
 Flow = Literal["", "one way", "both ways", "between hosts", "between ranks"]
 Factor = Literal["", "1", "(n-1)/n", "2(n-1)/n"]
+Medium = Literal["", "network", "TCP", "collective", "GPU to GPU", "host to GPU", "GPU memory"]
 Tell = Callable[[str, str], None]
 """Called with a machine and the state that it got to."""
 
@@ -191,6 +192,58 @@ class Link(Value, frozen=True, kw_only=True):
             )
 
 
+class Figure(Value, frozen=True, kw_only=True):
+    """What something can carry at most.
+
+    Args:
+        rate: bytes per second, in one direction.
+        source: who says so.
+        usual: the share of it that healthy hardware reaches; 0 if nobody we know has measured it.
+        usual_source: who measured it.
+
+    """
+
+    rate: float
+    source: str
+    usual: float = 0.0
+    usual_source: str = ""
+
+
+class Hardware(Value, frozen=True, kw_only=True):
+    """What hosts were measured, as someone said who knows them; each alike.
+
+    Args:
+        name: such as `p4d.24xlarge`, `A100` or what the user called it.
+        gpu: the model of its GPUs; empty if that is not known.
+        gpus: how many of them a host has; 0 if that is not known.
+        nvlink: of one GPU, all its links together.
+        bus: between a GPU and its host: PCIe, or what takes its place.
+        memory: of a GPU, what it reads and writes counted together.
+        switched: all links of a GPU reach any other one, by a switch.
+        reduces: that switch can sum (NVLink SHARP).
+        nic: all network interfaces of a host together.
+        nics: how many these are.
+        rdma: they can do without TCP.
+        mtu: bytes of a packet without its Ethernet frame, for TCP.
+        flow: one TCP connection, where that has a limit of its own.
+
+    """
+
+    name: str
+    gpu: str = ""
+    gpus: int = 0
+    nvlink: Figure | None = None
+    bus: Figure | None = None
+    memory: Figure | None = None
+    switched: bool = False
+    reduces: bool = False
+    nic: Figure | None = None
+    nics: int = 1
+    rdma: bool = False
+    mtu: int = 1500
+    flow: Figure | None = None
+
+
 class Machine(Value, frozen=True, kw_only=True):
     """A host that was got: facts, no connection.
 
@@ -339,6 +392,8 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
         factor: of a collective of n ranks: its bus bandwidth over its algorithm bandwidth.
         rate: which of these two a summary is, if its values are times of another definition.
         rate_of: the id of that definition.
+        medium: what the bytes of a value pass, where the hosts that were measured are known by
+            name only: hardware described in words has a bound for it.
 
     """
 
@@ -357,6 +412,7 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
     factor: Factor = ""
     rate: Literal["", "algorithm", "bus"] = ""
     rate_of: str = ""
+    medium: Medium = ""
 
     @property
     def id(self) -> str:
@@ -397,6 +453,19 @@ class Measurement(Value, frozen=True, kw_only=True):
     def key(self) -> tuple[object, ...]:
         """What tells this measurement from every other one of its run."""
         return (self.definition, self.rank, *sorted(self.params.items()))
+
+
+class Planned(Value, frozen=True, kw_only=True):
+    """A series that a run was to take.
+
+    Args:
+        metric: its name.
+        params: the point, as far as it is known before.
+
+    """
+
+    metric: str
+    params: dict[str, Scalar] = {}
 
 
 class Shape(Value, frozen=True, kw_only=True):
@@ -569,17 +638,36 @@ class Facts(Value, frozen=True, kw_only=True):
     mpi_flags: dict[str, str] = {}
 
 
+class Expected(Value, frozen=True, kw_only=True):
+    """What somebody expected of a run.
+
+    Args:
+        value: in `unit`.
+        unit: `s`, `B/s` or any other; empty if nobody said, and that of the result is meant.
+
+    """
+
+    value: float
+    unit: str = ""
+
+
 class Condition(Value, frozen=True, kw_only=True):
     """What is special about a run, beside its benchmark's parameters.
 
     Args:
         name: to compare by; empty if it is no part of an experiment.
         variables: for the environment of every rank.
+        notes: what a reader of its numbers must know.
+        description: of the run, by who started it.
+        expected: what it should come to, if anybody said.
 
     """
 
     name: str = ""
     variables: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+    description: str = ""
+    expected: Expected | None = None
 
 
 class JobRecord(Value, frozen=True, kw_only=True):
@@ -660,6 +748,10 @@ class Record(Value, frozen=True, kw_only=True):
         variables: environment variables that were asked for, for every rank.
         condition: of an experiment with several, such as `mca:btl_tcp_links=4`; empty if it was
             none.
+        description: by who started it.
+        expected: what it should come to, if anybody said.
+        planned: every series that it was to take, if the benchmark knows.
+        hardware: of the hosts that an imported log was written on, where that is known.
 
     """
 
@@ -683,6 +775,10 @@ class Record(Value, frozen=True, kw_only=True):
     software: str = ""
     variables: dict[str, str] = {}
     condition: str = ""
+    description: str = ""
+    expected: Expected | None = None
+    planned: tuple[Planned, ...] = ()
+    hardware: Hardware | None = None
 
 
 class Plan(Value, frozen=True, kw_only=True):

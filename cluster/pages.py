@@ -13,6 +13,7 @@ from cluster.analysis.bounds import doubts
 from cluster.analysis.compare import headline
 from cluster.analysis.factors import factors
 from cluster.analysis.fit import fit, fits, rest, sweeps
+from cluster.analysis.summarize import pooled
 from cluster.model import Record, Summary, Value
 from cluster.reports import columns, rows
 from cluster.reports.html import LEFT, Link, Page, Section
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.analysis.compare import Comparison
+    from cluster.analysis.evidence import Finding
     from cluster.pictures import Curve, Picture
 
 FEW = 4  # runs, whose results stand open, and on top
-MOST_FITS = 3  # runs: with more, lines would hide the points
+MOST_FITS = 3  # conditions: with more, lines would hide the points
 
 
 class Shown(Value, frozen=True, kw_only=True):
@@ -36,8 +38,9 @@ class Shown(Value, frozen=True, kw_only=True):
         name: of it.
         record: what was run, and on what.
         summaries: of its series.
-        warnings: what could not be read of it.
+        warnings: what could not be read of it, or was not taken.
         links: its files.
+        findings: what may be wrong with it.
 
     """
 
@@ -46,6 +49,7 @@ class Shown(Value, frozen=True, kw_only=True):
     summaries: tuple[Summary, ...]
     warnings: tuple[str, ...] = ()
     links: tuple[Link, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 def report(shown: Sequence[Shown], comparisons: Sequence[Comparison] = ()) -> Page:
@@ -140,32 +144,70 @@ def _sweeps(shown: Sequence[Shown]) -> Iterator[Section]:
 
 
 def _drawn(shown: Sequence[Shown]) -> Iterator[Picture]:
-    found = curves(shown, fitted_=len(shown) <= MOST_FITS)
+    found = curves(shown)
     for number, group in enumerate(found.values()):
         yield pictures.sweep(group, prefix=f"s{number}")
 
 
-def curves(shown: Sequence[Shown], *, fitted_: bool) -> dict[str, list[Curve]]:
+def curves(shown: Sequence[Shown]) -> dict[str, list[Curve]]:
     """Find what can be drawn over message sizes.
 
     Args:
-        shown: the runs.
-        fitted_: whether their fits are to be drawn too.
+        shown: the runs; those of one condition are launches of it.
 
     Returns:
-        For each metric a curve per run and series.
+        For each metric a curve per condition and series; with its fit, if there are few.
 
     """
-    found: dict[str, list[Curve]] = {}
-    for run in shown:
+    names = labels(shown)
+    few = len(set(names)) <= MOST_FITS
+    launches: dict[tuple[str, ...], list[tuple[Summary, ...]]] = {}
+    for name, run in zip(names, shown, strict=True):
         for sweep in sweeps(run.summaries):
-            curve = pictures.Curve(
-                name=", ".join(filter(None, [run.name, format_point(rest(sweep[0]))])),
-                summaries=sweep,
-                fit=fit(sweep) if fitted_ else None,
-            )
-            found.setdefault(sweep[0].metric, []).append(curve)
+            first = sweep[0]
+            words = ", ".join(filter(None, [name, format_point(rest(first))]))
+            launches.setdefault((first.metric, words, first.definition), []).append(sweep)
+    found: dict[str, list[Curve]] = {}
+    for (metric, name, _), taken in launches.items():
+        whole = _together(taken) if len(taken) > 1 else taken[0]
+        curve = pictures.Curve(
+            name=name, summaries=whole, launches=len(taken), fit=fit(whole) if few else None
+        )
+        found.setdefault(metric, []).append(curve)
     return found
+
+
+def labels(shown: Sequence[Shown]) -> list[str]:
+    """Name each run as shortly as tells it from all that it is not to be drawn together with.
+
+    Args:
+        shown: the runs.
+
+    Returns:
+        The condition of a run that has one, the name of a cluster that has one run, or its own.
+
+    """
+    clusters = Counter(run.record.spec.name for run in shown)
+    conditioned = {run.record.spec.name for run in shown if run.record.condition}
+    return [
+        _label(run, alone=clusters[run.record.spec.name] == 1, several=len(conditioned) > 1)
+        for run in shown
+    ]
+
+
+def _label(run: Shown, *, alone: bool, several: bool) -> str:
+    name, condition = run.record.spec.name, run.record.condition
+    if condition:
+        return f"{name}, {condition}" if several else condition
+    return name if alone else run.name
+
+
+def _together(launches: Sequence[tuple[Summary, ...]]) -> tuple[Summary, ...]:
+    """Sum up the launches of a condition, size by size."""
+    by_size: dict[int, list[Summary]] = {}
+    for summary in (one for launch in launches for one in launch):
+        by_size.setdefault(int(summary.params["size"]), []).append(summary)
+    return tuple(pooled(by_size[size]) for size in sorted(by_size))
 
 
 def _results(run: Shown, *, folded: bool) -> Section:
@@ -182,11 +224,22 @@ def _results(run: Shown, *, folded: bool) -> Section:
     ranks = f"Ranks by: {shlex.join(record.command)}" if record.command else ""
     return Section(
         title=run.name,
-        sheets=(sheet,),
+        sheets=(sheet, *_troubles(run.findings)),
         notes=tuple(filter(None, (command, ranks))),
         links=run.links,
         folded=folded,
     )
+
+
+def _troubles(findings: Sequence[Finding]) -> Iterator[Sheet]:
+    if findings:
+        words = ("trouble", "confidence", "evidence", "remedy", "the run that would confirm it")
+        yield Sheet(
+            title="What to look at",
+            columns=words,
+            rows=tuple((f.name, f.confidence, f.evidence, f.remedy, f.confirm) for f in findings),
+            left=words,
+        )
 
 
 def _environment(shown: Sequence[Shown]) -> Section:

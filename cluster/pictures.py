@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from cluster.model import Value
-from cluster.units import format_point, format_size, format_value
+from cluster.units import format_point, format_rate, format_size, format_tick, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,18 +55,26 @@ VERDICT_COLOURS = {
 
 
 class Curve(Value, frozen=True, kw_only=True):
-    """A sweep of one run.
+    """A sweep of one condition.
 
     Args:
         name: of it.
-        summaries: of one metric, by size.
+        summaries: of one metric, by size; of several launches, those of their medians.
+        launches: how many there were.
         fit: of it, if one is to be drawn.
 
     """
 
     name: str
     summaries: tuple[Summary, ...]
+    launches: int = 1
     fit: Fit | None = None
+
+    def bar(self, summary: Summary) -> tuple[float, float] | None:
+        """Give the ends of a point's bar: too few launches for an interval have a range."""
+        if summary.ci is None and self.launches > 1 and summary.shape is not None:
+            return summary.shape.minimum, summary.shape.maximum
+        return summary.ci
 
 
 class Picture(Value, frozen=True, kw_only=True):
@@ -84,13 +92,16 @@ class Picture(Value, frozen=True, kw_only=True):
     tips: dict[str, tuple[str, ...]]
 
 
-def sweep(curves: Sequence[Curve], kind: Format = "svg", prefix: str = "p") -> Picture:
-    """Draw a metric over sizes, of one run or several, on logarithmic axes.
+def sweep(
+    curves: Sequence[Curve], kind: Format = "svg", prefix: str = "p", told: float | None = None
+) -> Picture:
+    """Draw a metric over sizes, of one condition or several, on logarithmic axes.
 
     Args:
         curves: of one metric.
         kind: of file.
         prefix: of ids, which differ within a page.
+        told: a bound that somebody named, in bytes per second.
 
     Returns:
         The picture: medians with their intervals, fits over their ranges, and the bound.
@@ -102,36 +113,65 @@ def sweep(curves: Sequence[Curve], kind: Format = "svg", prefix: str = "p") -> P
     for number, curve in enumerate(curves):
         points = [s for s in curve.summaries if 0 < s.median < math.inf]
         sizes = [float(s.params["size"]) for s in points]
-        label = curve.name if number < LABELLED else "_"
-        line = _with_bars(axes, sizes, points, label)
-        tips[_named(line, f"{prefix}-{number}")] = tuple(_tip(curve.name, s) for s in points)
+        line = _with_bars(axes, sizes, points, curve, _legend_words(number, curve))
+        tips[_named(line, f"{prefix}-{number}")] = tuple(_tip(curve, s) for s in points)
         if curve.fit is not None:
             _draw_fit(axes, curve.fit, first.unit, line.get_color())
-    _draw_bound(axes, [s for curve in curves for s in curve.summaries])
-    axes.set_xscale("log", base=2)
+    _draw_bound(axes, [s for curve in curves for s in curve.summaries], told)
+    _scale_sizes(axes, [int(s.params["size"]) for curve in curves for s in curve.summaries])
     axes.set_yscale("log")
-    axes.set_xlabel("message size")
+    axes.set_xlabel("message size; bars: " + _bar_words(curves))
     axes.set_ylabel(f"{first.metric}, {first.unit} ({first.better} is better)")
-    axes.xaxis.set_major_formatter(lambda x, _: _short_size(x))
     axes.tick_params(axis="x", rotation=30)
-    axes.yaxis.set_major_formatter(lambda y, _: format_value(y, first.unit).replace(".000", ""))
+    axes.yaxis.set_major_formatter(lambda y, _: format_tick(y, first.unit))
     axes.yaxis.set_minor_formatter(lambda *_: "")
     _legend(axes)
     return _picture(figure, f"{first.metric} over message size", kind, tips)
 
 
-def _short_size(size: float) -> str:
-    return format_size(round(size)) if size >= 1 else f"{size:g}"
+def _scale_sizes(axes: Axes, sizes: Sequence[int]) -> None:
+    """Count sizes by powers of two if they are some, else by powers of ten."""
+    binary = all(size.bit_count() == 1 for size in sizes)
+    axes.set_xscale("log", base=2 if binary else 10)
+    axes.xaxis.set_major_formatter(
+        lambda x, _: format_size(round(x)) if binary and x >= 1 else format_tick(x, "B")
+    )
+    axes.xaxis.set_minor_formatter(lambda *_: "")
 
 
-def _with_bars(axes: Axes, places: Sequence[float], points: Sequence[Summary], label: str) -> Any:  # noqa: ANN401
+def _legend_words(number: int, curve: Curve) -> str:
+    if number >= LABELLED:
+        return "_"
+    return curve.name if curve.launches == 1 else f"{curve.name} ({curve.launches} launches)"
+
+
+def _bar_words(curves: Sequence[Curve]) -> str:
+    """Say what the bars are, which differs between launches that are few and many values."""
+    drawn = [(curve, s) for curve in curves for s in curve.summaries if curve.bar(s)]
+    ranges = any(s.ci is None for _, s in drawn)
+    return "lowest and highest launch" if ranges else "95% CI of the median"
+
+
+def _with_bars(
+    axes: Axes, places: Sequence[float], points: Sequence[Summary], curve: Curve, label: str
+) -> Any:  # noqa: ANN401 - of matplotlib
     """Draw medians, and their intervals as bars."""
     medians = [s.median for s in points]
-    low = [s.median - s.ci[0] if s.ci else 0.0 for s in points]
-    high = [s.ci[1] - s.median if s.ci and s.ci[1] < math.inf else 0.0 for s in points]
-    (line,) = axes.plot(places, medians, "o-", ms=3.5, lw=1, label=label)
+    bars = [curve.bar(s) or (s.median, s.median) for s in points]
+    low = [s.median - ends[0] for s, ends in zip(points, bars, strict=True)]
+    high = [
+        ends[1] - s.median if ends[1] < math.inf else 0.0
+        for s, ends in zip(points, bars, strict=True)
+    ]
+    (line,) = axes.plot(places, medians, "o-", ms=2.8, lw=1, label=label)
     axes.errorbar(
-        places, medians, yerr=[low, high], fmt="none", ecolor=line.get_color(), elinewidth=1.2
+        places,
+        medians,
+        yerr=[low, high],
+        fmt="none",
+        ecolor=line.get_color(),
+        elinewidth=1.2,
+        capsize=2,
     )
     return line
 
@@ -155,21 +195,29 @@ def _draw_fit(axes: Axes, fit: Fit, unit: str, colour: str) -> None:
         axes.axvline(math.sqrt(before.last * after.first), color=colour, lw=0.8, ls=":", alpha=0.7)
 
 
-def _draw_bound(axes: Axes, summaries: Sequence[Summary]) -> None:
+def _draw_bound(axes: Axes, summaries: Sequence[Summary], told: float | None) -> None:
+    """Draw the bounds that were found, and the one that somebody named."""
+    if told is not None:
+        swept = sorted({int(s.params["size"]) for s in summaries})
+        rates = summaries[0].unit == "B/s"
+        places = [told if rates else size / told for size in swept]
+        label = f"bound: {format_rate(told)}, as told"
+        axes.plot(swept, places, "--", color="black", lw=1.0, label=label)
     known = sorted({(float(s.params["size"]), s.bound) for s in summaries if s.bound is not None})
     if known:
         sizes, bounds = zip(*known, strict=True)
         axes.plot(sizes, bounds, ":", color="black", lw=1.2, label="bound")
 
 
-def _tip(name: str, summary: Summary) -> str:
+def _tip(curve: Curve, summary: Summary) -> str:
     unit = summary.unit
-    words = [name, format_point(summary.params), format_value(summary.median, unit)]
+    words = [curve.name, format_point(summary.params), format_value(summary.median, unit)]
     if summary.ci is not None:
         words.append(f"95% CI {' .. '.join(format_value(end, unit) for end in summary.ci)}")
     if summary.share is not None:
         words.append(f"{summary.share:.1%} of the bound")
-    return ", ".join(filter(None, [*words, f"n = {summary.n}"]))
+    n = f"n = {summary.n}" if curve.launches == 1 else f"{summary.n} launches"
+    return ", ".join(filter(None, [*words, n]))
 
 
 def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") -> Picture:
@@ -184,6 +232,8 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
         The picture.
 
     """
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - it is slow to import
+
     cells = [cell for cell in compared.cells if cell.ratio is not None][:MOST_ROWS]
     ratios = [cell.ratio or 1.0 for cell in cells]
     figure, axes = _figure(height=1.2 + PER_ROW * max(3, len(cells)))
@@ -200,6 +250,7 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
     )
     axes.invert_yaxis()
     axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
     axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
     axes.set_xlabel(f"ratio of {compared.other} to {compared.base}", wrap=True)
     _legend(axes)
@@ -281,11 +332,11 @@ def distribution(
         axes.plot([ordered[i] for i in places], shares, drawstyle="steps-post", lw=1.2, label=label)
     if all(min(values) > 0 for values in series.values()):
         axes.set_xscale("log")
-    axes.xaxis.set_major_formatter(lambda x, _: format_value(x, unit).replace(".000", ""))
+    axes.xaxis.set_major_formatter(lambda x, _: format_tick(x, unit))
     axes.xaxis.set_minor_formatter(lambda *_: "")
     axes.tick_params(axis="x", rotation=30)
     axes.set_ylabel("share of all values")
-    _legend(axes)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=7)  # curves are everywhere inside
     return _picture(figure, title, kind, {})
 
 

@@ -14,7 +14,7 @@ import threading
 import time
 import traceback
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -221,6 +221,32 @@ class Rank:
             self._stopped = True
         time.sleep(LINGER)  # the first rank that ends makes mpirun kill the others
         os._exit(128 + number)
+
+
+class _Told:
+    """Who this rank is, by what its starter told it: MPI is left to the program that it starts."""
+
+    def Get_rank(self) -> int:  # noqa: N802 - as mpi4py says it
+        return self._number("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", otherwise=0)
+
+    def Get_size(self) -> int:  # noqa: N802
+        return self._number("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", otherwise=1)
+
+    @staticmethod
+    def _number(*names: str, otherwise: int) -> int:
+        return next((int(os.environ[name]) for name in names if name in os.environ), otherwise)
+
+
+def stand_in(benchmark: Benchmark[Any]) -> None:
+    """Run a benchmark as one rank that is no rank of MPI itself, for what it starts may be one.
+
+    Args:
+        benchmark: to run; its parameters are the first argument, as JSON.
+
+    """
+    params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
+    rank = Rank(cast("Intracomm", _Told()), Path.cwd())
+    benchmark.measure(rank, params)
 
 
 def main(benchmark: Benchmark[Any]) -> None:

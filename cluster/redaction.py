@@ -67,6 +67,22 @@ def redacted(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield _clean(b"".join(waiting), inside=inside)[0]
 
 
+def secret_lines(text: bytes) -> tuple[int, ...]:
+    """Find lines that hold a secret.
+
+    Args:
+        text: of a file.
+
+    Returns:
+        Their numbers, from 1.
+
+    """
+    before = b"".join(as_utf8([text])).split(b"\n")
+    after = b"".join(redacted([text])).split(b"\n")
+    pairs = zip(before, after, strict=True)
+    return tuple(number for number, (old, new) in enumerate(pairs, 1) if old != new)
+
+
 def _clean(data: bytes, *, inside: bool) -> tuple[bytes, bool]:
     text = data.decode("latin-1")  # any bytes, and back
     lowered = text.lower()

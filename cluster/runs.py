@@ -12,16 +12,29 @@ import msgspec
 
 from cluster import lines
 from cluster.errors import ClusterError, ParseError, SpecError
-from cluster.model import Layout, Link, Machine, Measurement, Record, Status, Summary, Value
+from cluster.foreign import Parsed
+from cluster.model import (
+    Layout,
+    Link,
+    Machine,
+    Measurement,
+    Planned,
+    Record,
+    Status,
+    Summary,
+    Value,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from cluster.analysis.bounds import Route
+    from cluster.analysis.evidence import Evidence
 
 RECORD = "run.json"
 VERSION = 1  # of the format of run.json
 MEASUREMENTS = "measurements.jsonl"
+RESULTS = "results.jsonl"  # what imported logs say beside their measurements
 RAW = "raw"
 DEFAULT_ROOT = "runs"
 
@@ -34,6 +47,7 @@ class Run(Value, frozen=True, kw_only=True):
         record: what happened.
         measurements: in the order they came.
         warnings: what could not be read.
+        results: what imported logs say beside their measurements.
 
     """
 
@@ -41,6 +55,7 @@ class Run(Value, frozen=True, kw_only=True):
     record: Record
     measurements: tuple[Measurement, ...]
     warnings: tuple[str, ...] = ()
+    results: tuple[Parsed, ...] = ()
 
     @property
     def status(self) -> Status:
@@ -54,14 +69,54 @@ class Run(Value, frozen=True, kw_only=True):
             One summary per metric, point and series.
 
         """
-        from cluster.analysis.rates import with_rates  # noqa: PLC0415 - only for summaries
+        from cluster.analysis.expect import judged  # noqa: PLC0415 - only for summaries
+        from cluster.analysis.rates import with_rates  # noqa: PLC0415
         from cluster.analysis.summarize import summarize  # noqa: PLC0415 - it imports NumPy
 
-        definitions = self.record.definitions.values()
-        return summarize(
-            with_rates(self.measurements, definitions),
-            definitions,
+        known = self.record.definitions
+        found = summarize(
+            with_rates(self.measurements, known.values()),
+            known.values(),
             _route(self.record, self.measurements),
+        )
+        return tuple(judged(s, known[s.definition], self.record.hardware) for s in found)
+
+    def evidence(self, summaries: tuple[Summary, ...]) -> Evidence:
+        """Give what the rules of a diagnosis look at.
+
+        Args:
+            summaries: of this run.
+
+        Returns:
+            All that is known of it.
+
+        """
+        from cluster.analysis.evidence import Evidence  # noqa: PLC0415 - only for summaries
+
+        record = self.record
+        of_hosts = {k: v for facts in record.environment for k, v in facts.variables.items()}
+        return Evidence(
+            summaries=summaries,
+            definitions=record.definitions,
+            hardware=record.hardware,
+            results=self.results,
+            hosts=record.environment,
+            ranks_per_host=record.spec.ranks_per_host if record.environment else 0,
+            variables={**of_hosts, **record.variables},
+            instance=record.spec.instance or (record.hardware.name if record.hardware else ""),
+            failed=record.status == "failed",
+        )
+
+    @property
+    def missing(self) -> tuple[Planned, ...]:
+        """Every planned series of which there is no value."""
+        taken = [(m.metric, m.params.items()) for m in self.measurements if m.values]
+        return tuple(
+            cell
+            for cell in self.record.planned
+            if not any(
+                metric == cell.metric and cell.params.items() <= point for metric, point in taken
+            )
         )
 
 
@@ -240,6 +295,24 @@ def write_raw(folder: Path, name: str, text: str) -> None:
         raise _unwritable(path, error) from error
 
 
+def keep(folder: Path, results: Iterable[Parsed]) -> None:
+    """Keep what imported logs say, but for the measurements, which have a file of their own.
+
+    Args:
+        folder: of the run.
+        results: of the logs.
+
+    Raises:
+        ClusterError: they cannot be written.
+
+    """
+    rest = (msgspec.structs.replace(result, measurements=()) for result in results)
+    try:
+        (folder / RESULTS).write_bytes(b"".join(msgspec.json.encode(r) + b"\n" for r in rest))
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
 def record(folder: Path) -> Record:
     """Read the record of a run.
 
@@ -300,7 +373,27 @@ def read(folder: Path) -> Run:
         warnings = (f"The last line of {MEASUREMENTS} was cut off, and is left out.",)
     numbered = enumerate(lines.whole(text), 1)
     found = tuple(_measurement(folder, number, line) for number, line in numbered)
-    return Run(folder=folder, record=known, measurements=found, warnings=warnings)
+    return Run(
+        folder=folder,
+        record=known,
+        measurements=found,
+        warnings=warnings,
+        results=tuple(_results(folder)),
+    )
+
+
+def _results(folder: Path) -> Iterator[Parsed]:
+    try:
+        text = (folder / RESULTS).read_bytes()
+    except FileNotFoundError:
+        return
+    for number, line in enumerate(lines.whole(text), 1):
+        try:
+            yield msgspec.json.decode(line, type=Parsed)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ParseError(
+                f"Line {number} of {folder / RESULTS} is no result: {error}"
+            ) from error
 
 
 def _measurement(folder: Path, number: int, line: bytes) -> Measurement:

@@ -159,10 +159,14 @@ def prepare(
     program = [*_told(condition.variables), *chosen.program(params)]
     argv = starter.argv(_found(program, bin_, cluster.image), cluster.layout)
     folder = runs.create(where, session, chosen.name, at)
+    planned = _planned(cluster, chosen, params, argv, folder.name, at)
     record = msgspec.structs.replace(
-        _planned(cluster, chosen, params, argv, folder.name, at),
+        planned,
         variables=condition.variables,
         condition=condition.name,
+        notes=(*planned.notes, *condition.notes),
+        description=condition.description,
+        expected=condition.expected,
     )
     runs.write(folder, record)
     for fact in cluster.facts:
@@ -230,6 +234,7 @@ def _planned(
         argv=tuple(sys.argv),
         definitions={definition.id: definition for definition in chosen.recorded(params)},
         environment=tuple(msgspec.structs.replace(f, topology="") for f in cluster.facts),
+        planned=tuple(chosen.planned(params, cluster.layout.size)),
         notes=(*_notes(cluster), *chosen.notes(params, cluster.facts)),
         phases=dict(cluster.phases),
         software=__version__,

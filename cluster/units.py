@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Self
 
 from cluster.errors import SpecError
+from cluster.model import Expected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,11 +31,22 @@ BYTES = {
     "GiB": 2**30,
     "TiB": 2**40,
 }
-BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+BITS = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9, "tbit": 10**12}
 SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 LARGEST = 2**40
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*(s|m|min|h|d)")
-_RATE = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([kmg]?bit)")
+_RATE = re.compile(
+    r"(\d{1,9}(?:\.\d{1,9})?)\s*(?:([kmgt]?)(?:bit(?:/s)?|bps)|([kmgt]?)(?-i:B/s))", re.IGNORECASE
+)
+_EXPECTED = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*(|(?!e\d)[A-Za-z].{0,30})")
+_KNOWN_UNITS = {
+    **{
+        name: (scale, "s") for name, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+    },
+    **{f"{name}/s": (float(scale), "B/s") for name, scale in BYTES.items() if name},
+    **{name: (scale / 8, "B/s") for name, scale in BITS.items()},
+    **{f"{name}/s": (scale / 8, "B/s") for name, scale in BITS.items()},
+}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
@@ -158,7 +170,7 @@ def format_value(value: float, unit: str) -> str:
 
     Args:
         value: in `unit`.
-        unit: `s`, `B/s` or any other unit, which is then left as it is.
+        unit: `s`, `B/s`, `B` or any other unit, which is then left as it is.
 
     Returns:
         Such as `1.116 us`, `4324 MB/s`.
@@ -168,7 +180,24 @@ def format_value(value: float, unit: str) -> str:
         return _scaled(value, ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")))
     if unit == "B/s":
         return _scaled(value, ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")))
+    if unit == "B":
+        return _scaled(value, ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")))
     return f"{value:.4g} {unit}"
+
+
+def format_tick(value: float, unit: str) -> str:
+    """Give a round value, as an axis has them, without digits that say nothing.
+
+    Args:
+        value: in `unit`.
+        unit: as for `format_value`.
+
+    Returns:
+        Such as `100 MB/s`.
+
+    """
+    digits, _, scale = format_value(value, unit).partition(" ")
+    return f"{float(digits):g} {scale}"
 
 
 def _scaled(value: float, scales: tuple[tuple[float, str], ...]) -> str:
@@ -179,10 +208,10 @@ def _scaled(value: float, scales: tuple[tuple[float, str], ...]) -> str:
 
 
 def parse_rate(text: str) -> float:
-    """Read the rate of a line as network people write it.
+    """Read the rate of a line as network people write it, or in bytes as the makers of GPUs do.
 
     Args:
-        text: such as `1gbit`, `2.5gbit` or `100mbit`; k, m and g are powers of 1000.
+        text: such as `1gbit`, `2.5gbit`, `100mbit` or `300 GB/s`; k, m and g are powers of 1000.
 
     Returns:
         The rate in bytes per second.
@@ -191,12 +220,33 @@ def parse_rate(text: str) -> float:
         SpecError: it is not such a rate.
 
     """
-    match = _RATE.fullmatch(text.strip().lower())
-    if match is None or not (rate := float(match[1]) * BITS[match[2]] / 8):
+    match = _RATE.fullmatch(text.strip())
+    bits = 0.0
+    if match is not None:
+        of_bits, of_bytes = match[2], match[3]
+        prefix = of_bits if of_bits is not None else of_bytes
+        bits = float(match[1]) * BITS[f"{prefix.lower()}bit"] * (8 if of_bits is None else 1)
+    if not bits:
         raise SpecError(
-            f"{text!r} is not a rate.", remedy="Write bits per second: 100mbit, 1gbit, 2.5gbit."
+            f"{text!r} is not a rate.",
+            remedy="Write bits per second: 100mbit, 1gbit, 2.5gbit; or bytes: 300GB/s.",
         )
-    return rate
+    return bits / 8
+
+
+def format_bytes(size: float) -> str:
+    """Give a number of bytes with four significant digits, such as an average or a sum.
+
+    Args:
+        size: bytes.
+
+    Returns:
+        Such as `8 B`, `138.8 kB`, `4.719 MB`.
+
+    """
+    if size < BYTES["kB"]:
+        return f"{size:.4g} B"
+    return _scaled(size, ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")))
 
 
 def format_rate(rate: float) -> str:
@@ -212,6 +262,30 @@ def format_rate(rate: float) -> str:
     bits = rate * 8
     unit = next((unit for unit in ("gbit", "mbit", "kbit") if bits >= BITS[unit]), "bit")
     return f"{bits / BITS[unit]:.12g}{unit}"
+
+
+def parse_expected(text: str) -> Expected:
+    """Read a value that somebody expects.
+
+    Args:
+        text: a number with a unit: `12us`, `1.1GB/s`, `10gbit`, `220 images/s`, or alone.
+
+    Returns:
+        The value, in seconds or bytes per second if it is one of these.
+
+    Raises:
+        SpecError: it is no positive number.
+
+    """
+    match = _EXPECTED.fullmatch(text.strip())
+    if match is None or not float(match[1]):
+        raise SpecError(
+            f"{text!r} is nothing to expect.",
+            remedy="Write a number, with a unit if you like: 220, 12us, 1.1GB/s, 10gbit.",
+        )
+    unit = match[2]
+    scale, meant = _KNOWN_UNITS.get(unit, (1.0, unit))
+    return Expected(value=float(Decimal(match[1]) * Decimal(str(scale))), unit=meant)
 
 
 def parse_seconds(text: str) -> float:

@@ -7,8 +7,8 @@ Example: python compare_cuda_ipc.py all --zone us-central1-a
 from cluster.cli import start
 from cluster.cli.experiment import Condition, Experiment
 
-# Open MPI's own path between GPUs (up to 5.0: the BTL smcuda, under the PML ob1) has a switch.
-# Where UCX carries the messages it has its own, and the first one means nothing.
+# Open MPI's own path between GPUs (up to 5.0: the BTL smcuda, under the PML ob1) has a switch;
+# where UCX carries the messages, it has its own, and the first one means nothing.
 SWITCH = "OMPI_MCA_btl_smcuda_use_cuda_ipc"
 EXPERIMENT = Experiment(
     name="cuda-ipc",  # the founding experiment's

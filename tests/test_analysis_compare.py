@@ -136,7 +136,7 @@ def test_equal_conditions_are_hardly_ever_called_different(cells: int) -> None:
 
 def test_a_run_compared_with_itself_is_not_different() -> None:
     rng = np.random.default_rng(2)
-    for _ in range(50):
+    for _ in range(200):
         own = simulated(rng)
         assert set(verdicts(compare(own, own))) <= {"equivalent", "inconclusive"}
 

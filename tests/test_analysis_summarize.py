@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 
 from cluster.analysis.median import is_precise
-from cluster.analysis.summarize import summarize
+from cluster.analysis.summarize import pooled, summarize
 from cluster.errors import ParseError
 from cluster.model import Aggregation, Definition, Measurement, Scalar, Shape, Summary
 
@@ -285,6 +286,22 @@ def test_what_has_no_values_has_no_summary() -> None:
 
     assert summarize([], [of]) == ()
     assert summarize([measurement(of, ())], [of]) == ()
+
+
+def test_launches_are_summed_up_by_their_medians() -> None:
+    of = definition(unit="B/s")
+    launches = [summarize([measurement(of, (time,) * 9)], [of])[0] for time in (4.0, 1.0, 2.0)]
+    bounded = [msgspec.structs.replace(one, bound=200.0, share=0.1) for one in launches]
+    middle = launches[2]
+    whole, share = pooled(launches), pooled(bounded).share
+
+    assert (whole.n, whole.median, whole.ci) == (3, middle.median, None)
+    assert whole.shape is not None
+    assert (whole.shape.minimum, whole.shape.maximum) == (launches[0].median, launches[1].median)
+    assert whole.share is None
+    assert share == middle.median / 200
+    assert pooled(launches * 2).ci is not None
+    assert pooled([*bounded, launches[0]]).bound is None
 
 
 def test_a_definition_that_is_missing() -> None:

@@ -26,6 +26,7 @@ COMMANDS = (
     *("bench", "ls", "runs", "show", "status", "logs", "wait", "fetch", "connect", "down"),
     *(
         "doctor",
+        "judge",
         "up",
         "hosts",
         "run",
@@ -34,6 +35,10 @@ COMMANDS = (
         "lab",
         "gc",
         "compare",
+        "profile",
+        "topology",
+        "sql",
+        "push",
         "fit",
         "scaling",
         "plot",
@@ -317,7 +322,7 @@ def test_the_help_of_a_benchmark_fits_a_screen(name: str) -> None:
     ("words", "suggestions"),
     [
         ("cluster be", {"bench"}),
-        ("cluster bench ", {"collectives", "iperf", "p2p"}),
+        ("cluster bench ", {"collectives", "iperf", "p2p", "program"}),
         ("cluster bench p2p --until", {"--until-precise"}),
         ("cluster bench p2p --accel", {"--accelerator"}),
         ("cluster bench p2p --buffer ", {"cpu", "cuda"}),

@@ -56,7 +56,7 @@ def test_the_raw_file_has_no_secret_and_neither_has_the_record(tmp_path: Path) -
     done = import_logs([str(log)], tmp_path / "runs")
     files = [path for path in done.folder.rglob("*") if path.is_file()]
 
-    assert len(files) == 3
+    assert len(files) == 4
     assert not any(secret.encode() in path.read_bytes() for path in files)
 
 

@@ -44,8 +44,11 @@ WORDS = {
     "factor": "1",
     "rate": "bus",
     "rate_of": "p2p.latency-00000000",
+    "medium": "network",
 }
-LATER = ("flow", "kernel", "buffer", "factor", "rate", "rate_of")  # what older runs do not have
+LATER = (  # what older runs do not have
+    *("flow", "kernel", "buffer", "factor", "rate", "rate_of", "medium"),
+)
 OTHER_WORDS = {
     "benchmark": "p2q",
     "metric": "latence",
@@ -62,6 +65,7 @@ OTHER_WORDS = {
     "factor": "",
     "rate": "",
     "rate_of": "",
+    "medium": "",
 }
 
 

@@ -31,7 +31,7 @@ def saved(name: str, times: float = 1.0, at: float = 1e9, **fields: Any) -> Path
         benchmark="test",
         status=fields.pop("status", "done"),
         at=at,
-        spec=ClusterSpec(name=name),
+        spec=fields.pop("spec", ClusterSpec(name=name)),
         definitions=DEFINITIONS,
         **fields,
     )
@@ -98,12 +98,12 @@ def test_a_point_tells_its_values_when_it_is_pointed_at_or_touched(
     assert browser.ask(text).startswith("none")
     browser.call("Input.dispatchMouseEvent", type="mouseMoved", **place)
     told = browser.ask(text)
-    assert told.startswith("block one/")
+    assert told.startswith("block one, ")
     assert "8 B, 1.0" in told
     assert "95% CI" in told
     browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
     browser.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[place])
-    assert browser.ask(text).startswith("block one/")
+    assert browser.ask(text).startswith("block one, ")
     inside = browser.ask(
         "(r => r.left >= 0 && r.right <= innerWidth && r.top >= 0)(tip.getBoundingClientRect())"
     )
@@ -165,12 +165,63 @@ def test_pictures_of_a_run(home: Path, kind: str, form: str) -> None:
         assert b"latency" in image
 
 
+def test_a_condition_of_several_launches_is_one_line_with_its_range(home: Path) -> None:
+    for number in range(5):
+        saved("ab", 1 + 0.1 * number, 1e9 + number, condition="links=1")
+        saved("ab", 3 + 0.1 * number, 1e9 + number, condition="links=4")
+    saved("other", 9.0)
+    command("plot", "ab", "other", "--metric", "latency", "--bound", "10gbit")
+    drawn = (home / "plot.svg").read_text()
+
+    for words in (
+        "links=1 (5 launches)",
+        "links=4 (5 launches)",
+        "other",
+        "bound: 10gbit, as told",
+    ):
+        assert drawn.count(f">{words}<") == 1, words
+    assert "bars: lowest and highest launch" in drawn
+    assert "is not a rate" in command("plot", "ab", "--bound", "fast", status=2).stderr
+
+
+def test_a_distribution_names_conditions_and_says_what_it_leaves_out(home: Path) -> None:
+    saved("ab", condition="links=1")
+    saved("ab", 3.0, 1e9 + 1, condition="links=4")
+    command("plot", "ab", "--kind", "distribution", "--metric", "latency")
+    drawn = (home / "plot.svg").read_text()
+
+    assert ">links=1, 8 B, rank 0<" in drawn
+    assert "Raw values of latency (the first 8 of 16 series)" in drawn
+
+
+def test_a_picture_of_efficiencies_over_ranks(home: Path) -> None:
+    for hosts, times in ((1, 1.0), (2, 1.1), (4, 1.3)):
+        saved(f"of{hosts}", times, spec=ClusterSpec(name=f"of{hosts}", hosts=hosts))
+    command("plot", "of1", "of2", "of4", "--kind", "scaling", "--metric", "latency, 8 B")
+    drawn = (home / "plot.svg").read_text()
+
+    assert "Efficiency over ranks" in drawn
+    assert "latency, 8 B (base: 1)" in drawn
+    assert ">ranks<" in drawn
+
+
+def test_runs_without_a_condition_are_told_apart(home: Path) -> None:
+    first, second = saved("one"), saved("one", at=1e9 + 1)
+    command("plot", "one")
+    drawn = (home / "plot.svg").read_text()
+
+    for folder in (first, second):
+        assert f">one/{folder.name}<" in drawn
+
+
 def test_pictures_of_several_runs(home: Path) -> None:
     saved("ab", condition="x=1")
     saved("ab", 2.0, 1e9 + 1, condition="x=2")
     command("plot", "ab", "--kind", "comparison", "--metric", "latency")
 
-    assert "ratio of x=2 to x=1" in (home / "plot.svg").read_text()
+    drawn = (home / "plot.svg").read_text()
+    assert "ratio of x=2 to x=1" in drawn
+    assert ">2<" in drawn, "an axis of ratios has numbers"
     assert "neither .svg nor .png" in command("plot", "ab", "-o", "a.pdf", status=2).stderr
     assert "There is no gossip" in command("plot", "ab", "--metric", "gossip", status=2).stderr
     refused = command("plot", "ab", "--kind", "scaling", status=2).stderr

@@ -111,10 +111,10 @@ def test_nvbandwidth() -> None:
     (text,), (json,) = results("nvbandwidth.text"), results("nvbandwidth.json")
     test = "device_to_device_memcpy_read_ce"
 
-    assert values(text, "copy_bandwidth", test=test) == [396.11e9, 395.90e9]  # N/A is no value
+    assert values(text, "peer_copy_bandwidth", test=test) == [396.11e9, 395.90e9]  # N/A is no value
     assert values(text, "copy_bandwidth_sum", test=test) == [792.01e9]
     assert values(text, "access_latency", column=1) == pytest.approx([780.11e-9])
-    assert values(json, "copy_bandwidth", row=0, column=1) == [396.1e9]
+    assert values(json, "peer_copy_bandwidth", row=0, column=1) == [396.1e9]
     assert values(json, "access_latency") == pytest.approx([772.5e-9])
 
 

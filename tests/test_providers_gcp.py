@@ -272,7 +272,7 @@ def test_accelerators_come_with_drivers_and_cannot_move(gcp: Cloud) -> None:
     [gpus] = asked(gcp)["guestAccelerators"]
     assert (gpus["acceleratorType"], gpus["acceleratorCount"]) == ("nvidia-tesla-v100", 2)
     disk = asked(gcp)["disks"][0]["initializeParams"]
-    assert disk["sourceImage"].endswith("common-cu129-ubuntu-2204-nvidia-580-v20261020")
+    assert disk["sourceImage"].endswith("common-cu129-ubuntu-2404-nvidia-580-v20261020")
     assert asked(gcp)["scheduling"]["onHostMaintenance"] == "TERMINATE"
     assert asked(gcp)["shieldedInstanceConfig"]["enableSecureBoot"] is False
     provider().destroy("c5")

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cluster.analysis.profiles import Source, jobs
+from cluster.analysis.topology import joined
+from cluster.analysis.transports import transports
 from cluster.foreign import NcclLog, PeerAccess, Profile, Topology
 from cluster.reading import read
 
@@ -63,7 +66,8 @@ def test_bandwidth() -> None:
 
     assert values(k80, "host_to_device", devices=2) == [9254.7 * 2**20]
     assert values(csv, "device_to_host") == [9580.0 * 2**20]
-    assert values(nv, "copy_bandwidth", test="host_to_device_memcpy_ce", column=2)[0] == 412.11e9
+    to_gpu = values(nv, "host_copy_bandwidth", test="host_to_device_memcpy_ce", column=2)
+    assert to_gpu[0] == 412.11e9
 
 
 def test_topology() -> None:
@@ -173,3 +177,58 @@ def test_document_004() -> None:
     assert values(matrices, "p2p_bidirectional", p2p="on", column=4) == [96.90e9]
     assert values(matrices, "p2p_latency", p2p="off", column=1) == pytest.approx([17.52e-6])
     assert values(table, "processing_rate", remark="batch-size=8192") == [166697]
+
+
+def test_the_profiles_of_document_003_mean_what_it_says() -> None:
+    found = [
+        Source(job="003", profile=result.detail)
+        for result in reading("origin/003_b3d311bde8b9b682.txt").results
+        if isinstance(result.detail, Profile)
+    ]
+    cpu, gpu = jobs(found)
+    says = {finding.name: finding.says for finding in cpu.findings}
+    gpu_says = {finding.name: finding.says for finding in gpu.findings}
+
+    assert says["negotiation"] == (
+        "8-byte Allreduce, 91% of calls, 54% of the time: negotiation or waiting, not transfer"
+    )
+    assert "no payload" not in says
+    assert says["payload"].startswith("Allreduce of 4.719 MB carries 97% of the bytes")
+    assert gpu_says["no payload"].startswith("no payload through MPI: NCCL carries it")
+    for made in (cpu, gpu):
+        assert made.checks
+        assert all(check.agrees for check in made.checks)
+
+
+def test_the_recorded_profiles_agree_with_themselves() -> None:
+    names = ("theta.19013.0", "theta.19013.28", "thetagpu.163698.0")
+    found = [
+        Source(job=name.split(".")[1], profile=result.detail)
+        for name in names
+        for result in results(f"recorded/mpitrace/{name}", "mpitrace")
+        if isinstance(result.detail, Profile)
+    ]
+    theta, gpu = jobs(found)
+
+    assert theta.ranks == (0, 28)
+    assert all(check.agrees for made in (theta, gpu) for check in made.checks)
+    assert "payload" in {finding.name for finding in theta.findings}
+    assert {"no payload", "imbalance"} <= {finding.name for finding in gpu.findings}
+
+
+def test_the_conclusions_of_document_004_come_out_of_its_figures() -> None:
+    found = reading("origin/004_fec670535f695af9.txt").results
+    made = joined(None, [m for result in found for m in result.measurements])
+    carried = transports(found, made)
+
+    assert next((pair.name, pair.path) for pair in made.best) == ("GPU0-GPU3", "NV2")
+    assert "peer-to-peer brings 6.7 x the rate" in made.findings[0]
+    assert "nothing in rate" in made.findings[-1]
+    for words in (
+        "GPU0-GPU3: peer-to-peer off costs 6.3%: 94848 images/s",
+        "peer-to-peer off costs 7.2%: 97400 images/s (direct shared memory, 4 channel(s)",
+        "best GPU0-GPU3 with 101216 images/s (P2P/IPC, 4 channel(s)), worst GPU1-GPU7",
+        "not comparable: 166697 images/s",
+    ):
+        assert any(words in says for says in carried.findings), carried.findings
+    assert [figure.alone for figure in carried.figures if figure.alone] == ["batch-size=8192"]

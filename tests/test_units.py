@@ -12,6 +12,7 @@ from cluster.units import (
     format_point,
     format_seconds,
     format_size,
+    format_tick,
     format_value,
     parse_size,
 )
@@ -206,6 +207,12 @@ def test_format_seconds(seconds: float, text: str) -> None:
 
 def test_no_span_is_shown_as_60_seconds() -> None:
     assert format_seconds(59.96) == "1 min 0 s"
+
+
+def test_ticks_have_no_digits_that_say_nothing() -> None:
+    assert format_tick(1e8, "B/s") == "100 MB/s"
+    assert format_tick(4e5, "B") == "400 kB"
+    assert format_tick(2.5e-6, "s") == "2.5 us"
 
 
 def test_format_point() -> None:

@@ -122,14 +122,28 @@ def judged(summary: Summary, definition: Definition, size: int, route: Route) ->
         rate /= _crossing(definition, route)
     if definition.rate == "bus":
         rate *= factor(definition.factor, route.ranks)
-    if summary.unit == "B/s":
-        share = summary.median / rate
-        return msgspec.structs.replace(summary, bound=rate, share=share, limit=limit)
-    if not size:
+    if not size and summary.unit != "B/s":
         return summary
-    shortest = size / rate
-    share = shortest / summary.median if summary.median > 0 else math.inf
-    return msgspec.structs.replace(summary, bound=shortest, share=share, limit=limit)
+    best = rate if summary.unit == "B/s" else size / rate
+    part = share(summary.median, best, summary.unit)
+    return msgspec.structs.replace(summary, bound=best, share=part, limit=limit)
+
+
+def share(median: float, bound: float, unit: str) -> float:
+    """Give which part of its bound a median reaches.
+
+    Args:
+        median: of rates or times.
+        bound: the highest rate, or the shortest time.
+        unit: of both: `B/s` or `s`.
+
+    Returns:
+        The part; above 1 it is faster than possible.
+
+    """
+    if unit == "B/s":
+        return median / bound
+    return bound / median if median > 0 else math.inf
 
 
 def _link_limit(definition: Definition, route: Route) -> str:

@@ -5,24 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.model import Link, Value
+from cluster.model import Figure, Link
 from cluster.units import format_rate
 
 if TYPE_CHECKING:
     from cluster.model import Interface
-
-
-class Figure(Value, frozen=True, kw_only=True):
-    """What something can carry at most.
-
-    Args:
-        rate: bytes per second, in one direction.
-        source: who says so.
-
-    """
-
-    rate: float
-    source: str
 
 
 # One lane, by the transfers per second of its generation: 8 of 10 bits are data in generations 1

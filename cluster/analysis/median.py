@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ ENOUGH_VALUES = 20  # for a series to be called converged
 PRECISE = 0.025  # half of the interval over the median, to be called converged
 
 
+@cache  # the series of a run, and of a thousand runs, have few lengths
 def median_interval_ranks(n: int, level: float = LEVEL) -> tuple[int, int] | None:
     """Find the narrowest pair of order statistics that encloses the median.
 
@@ -83,4 +85,19 @@ def is_precise(values: Sequence[float] | NDArray[np.float64]) -> bool:
     interval = median_interval(ordered)
     if interval is None or len(ordered) < ENOUGH_VALUES:
         return False
-    return (interval[1] - interval[0]) / 2 <= PRECISE * float(np.median(ordered))
+    return (interval[1] - interval[0]) / 2 <= PRECISE * middle(ordered)
+
+
+def middle(ordered: NDArray[np.float64]) -> float:
+    """Give the median of values that are sorted already.
+
+    Args:
+        ordered: the values, sorted; at least one.
+
+    Returns:
+        The middle one, or the mean of the middle two.
+
+    """
+    half = len(ordered) // 2
+    above = float(ordered[half])
+    return above if len(ordered) % 2 else (float(ordered[half - 1]) + above) / 2

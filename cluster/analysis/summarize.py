@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from cluster.analysis.bounds import Route, judged
-from cluster.analysis.median import is_precise, median_interval
-from cluster.analysis.shape import shape
+from cluster.analysis.bounds import Route, judged, share
+from cluster.analysis.median import is_precise, median_interval, middle
+from cluster.analysis.shape import quantile, shape
 from cluster.errors import ParseError
 from cluster.model import Definition, Measurement, Scalar, Shape, Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -83,8 +83,8 @@ def _summary(definition: Definition, measurements: list[Measurement], route: Rou
     params = dict(first.params)
     if definition.aggregation == "each rank":
         params["rank"] = first.rank
-    p1, p5, p95, p99 = (float(p) for p in np.percentile(ordered, (1, 5, 95, 99)))
-    median = float(np.median(ordered))
+    p1, p5, p95, p99 = (quantile(ordered, part) for part in (0.01, 0.05, 0.95, 0.99))
+    median = middle(ordered)
     slow = first.unit == "s" or definition.better == "lower"  # so is what is high
     summary = Summary(
         metric=definition.metric,
@@ -105,6 +105,40 @@ def _summary(definition: Definition, measurements: list[Measurement], route: Rou
     if first.unit == "s" and definition.unit == "B/s":
         summary = _as_rate(summary, first.bytes, p1_time=p1)
     return judged(summary, definition, first.bytes, route)
+
+
+def pooled(launches: Sequence[Summary]) -> Summary:
+    """Sum up what several launches of one condition say: a series of their medians.
+
+    Args:
+        launches: summaries of one metric at one point; at least one.
+
+    Returns:
+        Their summary, where `n` counts launches.
+
+    """
+    first = launches[0]
+    series = np.array([summary.median for summary in launches])
+    ordered = np.sort(series)
+    p1, p5, p95, p99 = (quantile(ordered, part) for part in (0.01, 0.05, 0.95, 0.99))
+    median = middle(ordered)
+    tail = _ratio(p99, median) if first.better == "lower" else _ratio(median, p1)
+    bounds = {summary.bound for summary in launches}
+    bound = first.bound if len(bounds) == 1 else None
+    return msgspec.structs.replace(
+        first,
+        n=len(launches),
+        median=median,
+        ci=median_interval(ordered),
+        p5=p5,
+        p95=p95,
+        p99=p99,
+        converged=is_precise(ordered),
+        complete=all(summary.complete for summary in launches),
+        bound=bound,
+        share=None if bound is None else share(median, bound, first.unit),
+        shape=shape(series, ordered, tail=tail),
+    )
 
 
 def _ratio(above: float, below: float) -> float:

@@ -39,7 +39,6 @@ class AwsOptions(CloudOptions, frozen=True, kw_only=True):
 
     Args:
         efa: Elastic Fabric Adapters, one for each network card.
-        user: to log in as: that of the image.
 
     """
 

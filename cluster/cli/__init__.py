@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 FAILED = 1
 REFUSED = 2
 INTERRUPTED = 130
-BARE_FLAGS = ("--placement",)  # mean 1 when no value follows, as in the founding program
+# What a flag means when no value follows: --placement is 1, as in the founding program.
+BARE_FLAGS = {"--placement": ("1", r"(?!-)."), "--profile": ("own", "/")}  # and how values begin
 OTHER_SPELLINGS = {  # of the founding programs; help shows only ours
     "--data-size-mb": "--data-mb",
     "--instance-type": "--instance",
@@ -89,18 +91,23 @@ def spelled_out(argv: Sequence[str]) -> list[str]:
     """Give each flag its one spelling, and a bare one the value it stands for.
 
     Args:
-        argv: the arguments, such as `--num-iters=5 --placement`.
+        argv: the arguments, such as `--num-iters=5 --placement`; what is behind `--` is
+            somebody else's.
 
     Returns:
         The same in our spelling: `--iterations=5 --placement=1`.
 
     """
-    following = [*argv[1:], ""]
-    return [_spelled_out(word, after) for word, after in zip(argv, following, strict=False)]
+    ours = list(argv).index("--") if "--" in argv else len(argv)
+    following = [*argv[1:ours], ""]
+    spelled = [_spelled_out(word, after) for word, after in zip(argv, following, strict=False)]
+    return [*spelled[:ours], *argv[ours:]]
 
 
 def _spelled_out(word: str, after: str) -> str:
     flag, equals, value = word.partition("=")
-    if word in BARE_FLAGS and (not after or after.startswith("-")):
-        return f"{word}=1"
+    if word in BARE_FLAGS:
+        meaning, beginning = BARE_FLAGS[word]
+        if not re.match(beginning, after):
+            return f"{word}={meaning}"
     return OTHER_SPELLINGS.get(flag, flag) + equals + value

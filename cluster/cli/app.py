@@ -7,18 +7,21 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
+from typer.core import TyperGroup
 
 from cluster import journal, plugins, runs
-from cluster.cli import doctor, flags, gc, hosts, importing, lab
+from cluster.cli import doctor, flags, gc, hosts, importing, lab, listing
 from cluster.cli.bench import BenchGroup
 from cluster.cli.compare import compare_
 from cluster.cli.fit import fit
+from cluster.cli.judge import judge
 from cluster.cli.live import Live
 from cluster.cli.plot import plot
+from cluster.cli.profile import profile
 from cluster.cli.report import report_
 from cluster.cli.scaling import scaling
 from cluster.cli.show import (
@@ -29,6 +32,8 @@ from cluster.cli.show import (
     show_run,
     table,
 )
+from cluster.cli.sql import sql
+from cluster.cli.topology import topology
 from cluster.cloud.money import dollars
 from cluster.clusters import Cluster, Listener, attach
 from cluster.errors import ClusterError, JobError, ParseError, ShellError, SpecError
@@ -42,10 +47,23 @@ from cluster.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+
+class Commands(TyperGroup):
+    """All commands; their options take one line of a help that fits a screen."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
+        """Name the options, and describe the commands."""
+        names = [" ".join(param.opts) for param in self.get_params(ctx)]
+        formatter.write_paragraph()
+        formatter.write_text(f"Options: {', '.join(names)}")
+        self.format_commands(ctx, formatter)
+
+
 app = typer.Typer(
     name="cluster",
+    cls=Commands,
     help="\b\nIs the network between your machines as fast as it should be? If not, why?\n"
-    "Example: cluster bench p2p --run-local",
+    "Example: cluster bench p2p --run-local  (completion: cluster --install-completion)",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -71,7 +89,13 @@ app.command()(fit)
 app.command()(scaling)
 app.command()(plot)
 app.command("report")(report_)
+app.command()(sql)
+app.command("runs")(listing.runs_)
+app.command()(listing.push)
 app.command("import")(importing.import_)
+app.command()(profile)
+app.command()(topology)
+app.command()(judge)
 
 
 class ClusterRow(Value, frozen=True, kw_only=True):
@@ -87,19 +111,6 @@ class ClusterRow(Value, frozen=True, kw_only=True):
     region: str = ""
     dollars: float | None = None
     expires: float | None = None
-
-
-class RunRow(Value, frozen=True, kw_only=True):
-    """One line of `cluster runs`."""
-
-    run: str
-    name: str
-    benchmark: str
-    provider: str
-    placement: bool
-    status: str
-    at: float
-    reason: str
 
 
 class StatusAnswer(Value, frozen=True, kw_only=True):
@@ -236,48 +247,6 @@ def _state(cluster: Cluster) -> tuple[str, int | None, str | None]:
     if status in ("planned", "running") and code is not None:
         return "ended, to be fetched", code, record.run
     return status, code, record.run
-
-
-@app.command("runs")
-def runs_(
-    root: flags.Runs = None,
-    json: flags.Json = False,
-) -> None:
-    """List the runs, the oldest first.
-
-    Example: cluster runs --json
-    """
-    rows = []
-    for folder in runs.folders(runs.root(root)):
-        try:
-            rows.append(_run_row(folder))
-        except ClusterError as error:
-            sys.stderr.write(f"Left out: {error}\n")
-    if json:
-        print_json(rows)
-        return
-    table(
-        ("run", "provider", "placement", "status", "why"),
-        [
-            (f"{r.name}/{Path(r.run).name}", r.provider, str(int(r.placement)), r.status, r.reason)
-            for r in rows
-        ],
-        empty=f"There are no runs in {runs.root(root)}.",
-    )
-
-
-def _run_row(folder: Path) -> RunRow:
-    record = runs.record(folder)
-    return RunRow(
-        run=str(folder),
-        name=record.spec.name,
-        benchmark=record.benchmark,
-        provider=record.spec.provider,
-        placement=record.spec.placement,
-        status=record.status,
-        at=record.at,
-        reason=record.reason,
-    )
 
 
 def _run_names() -> list[str]:

@@ -40,7 +40,7 @@ from cluster.runs import root as runs_root
 from cluster.sheets import compared
 from cluster.starting import check_bench, check_plan
 from cluster.trials import PLAIN, Trial, alternate, check_launches, judged, trials, variable
-from cluster.units import Sizes, format_size
+from cluster.units import Sizes, format_size, parse_expected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -60,7 +60,11 @@ AROUND: flags.Declared = {
     "runs": (flags.Runs, None),
     "json": (flags.Json, False),
 }
-SELDOM = {*flags.MACHINES, *AROUND, "launches", "mca", "env"} - {"placement", "option", "json"}
+SELDOM = {*flags.MACHINES, *AROUND, "launches", "mca", "env", "profile", "describe", "expect"} - {
+    "placement",
+    "option",
+    "json",
+}
 
 
 class How(Value, frozen=True, kw_only=True):
@@ -76,6 +80,9 @@ class How(Value, frozen=True, kw_only=True):
     launches: int = ENOUGH_LAUNCHES
     mca: list[str] | None = None
     env: list[str] | None = None
+    profile: str | None = None
+    describe: str = ""
+    expect: str = ""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -128,7 +135,7 @@ def measure(
         if pair:
             _alternate(cluster, benchmark, pair, params, how)
         else:
-            _once(cluster, benchmark, params, how, trial)
+            once(cluster, benchmark, params, how, trial)
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted: the ranks are stopped.\n")
         raise
@@ -179,6 +186,8 @@ def _check_how(spec: ClusterSpec, how: How) -> None:
             "--no-keep and --detach contradict each other: nobody would be there to take it down.",
             remedy=f"Leave one out; after --detach: cluster down {spec.name}",
         )
+    if how.expect:
+        parse_expected(how.expect)
     if how.ab:
         check_launches(how.launches)
         if how.detach:
@@ -188,10 +197,27 @@ def _check_how(spec: ClusterSpec, how: How) -> None:
             )
 
 
-def _once(
-    cluster: Cluster, benchmark: str, params: Mapping[str, object], how: How, trial: Trial
+def once(
+    cluster: Cluster,
+    benchmark: str,
+    params: Mapping[str, object],
+    how: How,
+    trial: Trial = PLAIN,
 ) -> None:
-    """Run it, and show what came out, also of a run that failed."""
+    """Run a benchmark on a cluster, and show what came out, also of a run that failed.
+
+    Args:
+        cluster: that runs it.
+        benchmark: its name.
+        params: of the benchmark.
+        how: what to do around it.
+        trial: the condition that it is one launch of.
+
+    Raises:
+        JobError: the job failed.
+        KeyboardInterrupt: the user interrupted.
+
+    """
     try:
         run = _bench(cluster, how)(
             benchmark,
@@ -213,7 +239,14 @@ def _bench(cluster: Cluster, how: How) -> Callable[..., Run]:
     def bench(benchmark: str, /, **more: Any) -> Run:  # noqa: ANN401 - parameters have their own types
         with Live(stderr=how.json, brief=next(launches) > 0) as live:
             return cluster.bench(
-                benchmark, runs=how.runs, timeout=how.timeout, listener=live, **more
+                benchmark,
+                runs=how.runs,
+                timeout=how.timeout,
+                listener=live,
+                profile=how.profile,
+                describe=how.describe,
+                expect=how.expect,
+                **more,
             )
 
     return bench
@@ -362,6 +395,7 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
         "launches": (flags.Launches, ENOUGH_LAUNCHES),
         "mca": (flags.Mca, None),
         "env": (flags.Env, None),
+        "profile": (flags.Profile, None),
         ALL: (
             Annotated[
                 bool,
@@ -371,6 +405,8 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
             ],
             False,
         ),
+        "describe": (flags.Describe, ""),
+        "expect": (flags.Expect, ""),
     }
     return flags.declared(command, [*_flags(benchmark.Params), *flags.parameters(shared)])
 

@@ -126,6 +126,22 @@ Env = Annotated[
     list[str] | None,
     typer.Option("--env", metavar="NAME=VALUE", help="Variable for every rank; repeatable."),
 ]
+Profile = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="[=PATH]",
+        help="Count and time the ranks' calls of MPI; by the libmpitrace at PATH, if it is given.",
+        show_default=False,
+    ),
+]
+Describe = Annotated[
+    str, typer.Option("--describe", metavar="TEXT", help="For the record: what it is for.")
+]
+Expect = Annotated[
+    str,
+    typer.Option("--expect", metavar="VALUE", help="What it should come to: 220, 1.1GB/s, 12us."),
+]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder, id, cluster or latest.")]
 Threshold = Annotated[
     float,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import threading
 from inspect import Parameter
@@ -12,9 +13,10 @@ import typer
 from rich.console import Console
 
 from cluster.cli import flags
+from cluster.cli.bench import How, once
 from cluster.cli.show import print_json, show_plan, table
 from cluster.cli.waiting import Waiting
-from cluster.clusters import attach
+from cluster.clusters import TIMEOUT, attach
 from cluster.errors import ClusterError
 from cluster.fanout import results
 from cluster.hosts import Hosts
@@ -183,12 +185,21 @@ def run(
     timeout: Annotated[
         float | None, typer.Option("--timeout", metavar="S", help="Seconds it may take.")
     ] = None,
+    mpi: Annotated[
+        bool, typer.Option("--mpi", help="As one MPI program, in a job, with a run folder.")
+    ] = False,
+    profile: flags.Profile = None,
+    root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
-    """Run a command on all hosts at once.
+    """Run a command on all hosts at once; --mpi: on ranks.
 
     Example: cluster run mine -- uname -a
     """
+    if mpi or profile is not None:
+        how = How(runs=root, timeout=timeout or TIMEOUT, json=json, profile=profile)
+        once(attach(name), "program", {"command": shlex.join(words)}, how)
+        return
     turn = threading.Lock()
 
     def show(host: str, line: str) -> None:

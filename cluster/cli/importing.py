@@ -12,9 +12,10 @@ from cluster.cli import flags
 from cluster.cli.show import print_json, show_run
 from cluster.foreign import Reading
 from cluster.importing import NAME, Imported, import_logs
-from cluster.model import Status, Summary, Value
+from cluster.model import Condition, Status, Summary, Value
 from cluster.parsers import Parser
 from cluster.runs import Run
+from cluster.units import parse_expected
 
 
 class ImportAnswer(Value, frozen=True, kw_only=True):
@@ -43,6 +44,11 @@ def import_(
         ),
     ] = "",
     name: Annotated[str, typer.Option("--name", help="Under which the run is kept.")] = NAME,
+    condition: Annotated[
+        str, typer.Option("--condition", help="Of an experiment, to compare by: cuda-ipc.")
+    ] = "",
+    describe: flags.Describe = "",
+    expect: flags.Expect = "",
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
@@ -51,7 +57,16 @@ def import_(
     Example: cluster import all_reduce.log
     """
     imported = import_logs(
-        files, runs.root(root), name=name, format_=format_, stdin=sys.stdin.buffer
+        files,
+        runs.root(root),
+        name=name,
+        format_=format_,
+        condition=Condition(
+            name=condition,
+            description=describe,
+            expected=parse_expected(expect) if expect else None,
+        ),
+        stdin=sys.stdin.buffer,
     )
     run = runs.read(imported.folder)
     if json:

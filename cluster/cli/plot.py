@@ -14,7 +14,8 @@ from cluster.analysis.scaling import scaling as scaled
 from cluster.cli import flags
 from cluster.cli.report import as_shown, place_for_fonts, read_all, write
 from cluster.errors import SpecError
-from cluster.units import format_point
+from cluster.model import Value
+from cluster.units import format_point, parse_rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,11 +23,20 @@ if TYPE_CHECKING:
     from cluster.pictures import Format, Picture
     from cluster.runs import Run
 
-    Draw = Callable[[Sequence[Run], str | None, str, Format], Picture]
+    Draw = Callable[[Sequence[Run], "Drawing"], Picture]
 
 Kind = Literal["sweep", "comparison", "scaling", "distribution"]
 MOST_SERIES = 8  # of a distribution
 KINDS: tuple[Format, ...] = ("svg", "png")
+
+
+class Drawing(Value, frozen=True, kw_only=True):
+    """How to draw: the flags of the same names, and the form of the file."""
+
+    form: Format
+    metric: str | None
+    by: str
+    bound: float | None
 
 
 def plot(
@@ -43,16 +53,29 @@ def plot(
     by: Annotated[
         str, typer.Option("--by", metavar="FACTOR", help="Of a comparison.")
     ] = "condition",
+    bound: Annotated[
+        float | None,
+        typer.Option(
+            "--bound",
+            metavar="RATE",
+            parser=_rate,
+            help="Of a network that the runs do not know: 8gbit.",
+        ),
+    ] = None,
     root: flags.Runs = None,
 ) -> None:
-    """Draw runs: medians with their intervals, bounds and fits.
+    """Draw runs: a line per condition, intervals, bounds, fits.
 
     Example: cluster plot p2p --metric bandwidth -o bandwidth.png
     """
-    form = _format(out)
+    drawing = Drawing(form=_format(out), metric=metric, by=by, bound=bound)
     place_for_fonts()
     found = read_all(runs.root(root), named)
-    write(out, DRAW[kind](found, metric, by, form).image)
+    write(out, DRAW[kind](found, drawing).image)
+
+
+def _rate(value: str | float) -> float:  # a default comes here too, as it is
+    return parse_rate(value) if isinstance(value, str) else value
 
 
 def _format(out: Path) -> Format:
@@ -62,13 +85,13 @@ def _format(out: Path) -> Format:
     raise SpecError(f"{out} is neither .svg nor .png.", remedy="Such as: -o plot.png")
 
 
-def _sweep(found: Sequence[Run], metric: str | None, by: str, form: Format) -> Picture:
+def _sweep(found: Sequence[Run], drawing: Drawing) -> Picture:
     from cluster import pages, pictures  # noqa: PLC0415 - they import matplotlib
 
-    del by
     shown = [as_shown(run, Path.cwd()) for run in found]
-    curves = pages.curves(shown, fitted_=len(shown) <= pages.MOST_FITS)
-    return pictures.sweep(curves[_chosen(metric, list(curves))], form)
+    curves = pages.curves(shown)
+    chosen = curves[_chosen(drawing.metric, list(curves))]
+    return pictures.sweep(chosen, drawing.form, told=drawing.bound)
 
 
 def _chosen(metric: str | None, known: Sequence[str]) -> str:
@@ -78,53 +101,54 @@ def _chosen(metric: str | None, known: Sequence[str]) -> str:
     return metric or known[0]
 
 
-def _comparison(found: Sequence[Run], metric: str | None, by: str, form: Format) -> Picture:
+def _comparison(found: Sequence[Run], drawing: Drawing) -> Picture:
     from cluster import pictures  # noqa: PLC0415
 
     launches = [
         Launch(
             record=run.record,
-            summaries=tuple(s for s in run.summary() if metric in (None, s.metric)),
+            summaries=tuple(s for s in run.summary() if drawing.metric in (None, s.metric)),
         )
         for run in found
     ]
-    base, other, *_ = sides(launches, by)
-    return pictures.comparison(compare(base, other), form)
+    base, other, *_ = sides(launches, drawing.by)
+    return pictures.comparison(compare(base, other), drawing.form)
 
 
-def _scaling(found: Sequence[Run], metric: str | None, by: str, form: Format) -> Picture:
+def _scaling(found: Sequence[Run], drawing: Drawing) -> Picture:
     from cluster import pictures  # noqa: PLC0415
 
-    del by
     series = measured(Launch(record=run.record, summaries=run.summary()) for run in found)
-    chosen = [one for one in series if metric is None or one.name.startswith(metric)]
+    chosen = [one for one in series if one.name.startswith(drawing.metric or "")]
     if not chosen:
         raise SpecError(
             "Nothing was measured on different numbers of ranks.",
             remedy="Name runs with different --hosts or --ranks-per-host.",
         )
-    return pictures.scaling([scaled(one) for one in chosen], form)
+    return pictures.scaling([scaled(one) for one in chosen], drawing.form)
 
 
-def _distribution(found: Sequence[Run], metric: str | None, by: str, form: Format) -> Picture:
-    from cluster import pictures  # noqa: PLC0415
+def _distribution(found: Sequence[Run], drawing: Drawing) -> Picture:
+    from cluster import pages, pictures  # noqa: PLC0415
 
-    del by
-    measurements = [(run, m) for run in found for m in run.measurements if m.values]
-    chosen = _chosen(metric, list(dict.fromkeys(m.metric for _, m in measurements)))
-    several = len(found) > 1
-    series = {
-        ", ".join(
-            filter(
-                None, [run.folder.name if several else "", format_point(m.params), f"rank {m.rank}"]
-            )
-        ): m.values
-        for run, m in measurements
-        if m.metric == chosen
-    }
-    unit = next(m.unit for _, m in measurements if m.metric == chosen)
-    title = f"Raw values of {chosen}"
-    return pictures.distribution(title, unit, dict(list(series.items())[:MOST_SERIES]), form)
+    names = pages.labels([as_shown(run, Path.cwd()) for run in found])
+    taken = [
+        (name, m)
+        for name, run in zip(names, found, strict=True)
+        for m in run.measurements
+        if m.values
+    ]
+    chosen = _chosen(drawing.metric, list(dict.fromkeys(m.metric for _, m in taken)))
+    series: dict[str, list[float]] = {}
+    for name, m in taken:
+        if m.metric == chosen:
+            words = [name if len(set(names)) > 1 else "", format_point(m.params), f"rank {m.rank}"]
+            series.setdefault(", ".join(filter(None, words)), []).extend(m.values)
+    unit = next(m.unit for _, m in taken if m.metric == chosen)
+    shown: dict[str, Sequence[float]] = dict(list(series.items())[:MOST_SERIES])
+    some = f" (the first {len(shown)} of {len(series)} series)" if len(series) > len(shown) else ""
+    title = f"Raw values of {chosen}{some}"
+    return pictures.distribution(title, unit, shown, drawing.form)
 
 
 DRAW: dict[Kind, Draw] = {

@@ -13,8 +13,9 @@ import typer
 from cluster import runs, wheels
 from cluster.analysis.compare import Launch, Side, compare, sides
 from cluster.cli import flags
-from cluster.cli.show import shortened
+from cluster.cli.show import findings, shortened
 from cluster.errors import ClusterError, SpecError
+from cluster.logbook import gaps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -90,11 +91,13 @@ def as_shown(run: Run, beside: Path) -> Shown:
     """
     from cluster.pages import Shown  # noqa: PLC0415 - it imports NumPy
 
+    summaries = run.summary()
     return Shown(
         name="/".join(run.folder.parts[-2:]),
         record=run.record,
-        summaries=run.summary(),
-        warnings=run.warnings,
+        summaries=summaries,
+        findings=findings(run, summaries),
+        warnings=(*run.warnings, *gaps(run.record, run.missing)),
         links=tuple(_links(run.folder, beside)),
     )
 

@@ -13,15 +13,19 @@ from rich.table import Table
 
 from cluster import plugins
 from cluster.analysis.bounds import doubts
+from cluster.analysis.evidence import Finding
 from cluster.gpus import BUILT
-from cluster.model import Facts, Plan, Status, Summary, Value
+from cluster.logbook import against, gaps
+from cluster.model import Facts, Plan, Planned, Status, Summary, Value
+from cluster.profiling import FILES as PROFILES
+from cluster.profiling import PRELOAD
 from cluster.reports import Report
 from cluster.reports.terminal import plain_text
-from cluster.runs import read
+from cluster.runs import RAW, read
 from cluster.units import format_seconds
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from cluster.clusters import Cluster
     from cluster.runs import Run
@@ -34,7 +38,9 @@ class Answer(Value, frozen=True, kw_only=True):
     status: Status
     reason: str
     notes: tuple[str, ...]
+    findings: tuple[Finding, ...]
     summaries: tuple[Summary, ...]
+    missing: tuple[Planned, ...] = ()
 
 
 def show_newest(cluster: Cluster, *, as_json: bool) -> None:
@@ -66,7 +72,9 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
             run=str(run.folder),
             status=run.status,
             reason=run.record.reason,
-            notes=_notes(run, summaries),
+            notes=notes_of(run, summaries),
+            findings=findings(run, summaries),
+            missing=run.missing,
             summaries=summaries,
         )
         print_json(answer)
@@ -77,7 +85,7 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
         sys.stdout.write(f"Run folder: {shortened(run.folder)}\n")
         return
     summaries = run.summary()
-    rendered = plugins.load(Report, report).render(summaries, notes=_notes(run, summaries))
+    rendered = plugins.load(Report, report).render(summaries, notes=notes_of(run, summaries))
     if isinstance(rendered, bytes):
         sys.stdout.flush()
         sys.stdout.buffer.write(rendered)
@@ -85,13 +93,71 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
         sys.stdout.write(rendered)
     if report == "terminal":
         sys.stdout.write("".join(f"{line}\n" for line in _gpu_lines(run.record.environment)))
+        sys.stdout.write("".join(f"{line}\n" for line in finding_lines(findings(run, summaries))))
         reason = f": {run.record.reason}" if run.record.reason else ""
         sys.stdout.write(f"Run folder: {shortened(run.folder)} ({run.status}{reason})\n")
+        _show_profiles(run)
 
 
-def _notes(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
-    """Give all that a reader of the numbers must know."""
-    return (*run.record.notes, *run.warnings, *doubts(summaries))
+def _show_profiles(run: Run) -> None:
+    """Say where MPI profiles are, or that those that were asked for are not there."""
+    profiles = len(list((run.folder / RAW).glob(PROFILES)))
+    if profiles:
+        which = "/".join(run.folder.parts[-2:])
+        sys.stdout.write(f"MPI profiles: {profiles}; show them: cluster profile {which}\n")
+    elif PRELOAD in run.record.variables:
+        sys.stdout.write("No MPI profile was written: no rank came to MPI_Finalize.\n")
+
+
+def findings(run: Run, summaries: tuple[Summary, ...]) -> tuple[Finding, ...]:
+    """Say what may be wrong with a run.
+
+    Args:
+        run: as read.
+        summaries: of it.
+
+    Returns:
+        The findings, the surest first.
+
+    """
+    from cluster.analysis.diagnose import diagnose  # noqa: PLC0415 - only for summaries
+
+    return diagnose(run.evidence(summaries))
+
+
+def finding_lines(found: Sequence[Finding]) -> Iterator[str]:
+    """Give findings for people.
+
+    Args:
+        found: by the rules.
+
+    Yields:
+        Lines; none if nothing was found.
+
+    """
+    if found:
+        yield "What to look at:"
+    for number, finding in enumerate(found, 1):
+        first, *others = finding.lines()
+        yield f"  {number}. {first}"
+        yield from (f"     {line}" for line in others)
+
+
+def notes_of(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
+    """Give all that a reader of the numbers must know.
+
+    Args:
+        run: as read.
+        summaries: of it.
+
+    Returns:
+        Sentences.
+
+    """
+    record = run.record
+    expected = against(summaries, record.expected)
+    lacking = gaps(record, run.missing)
+    return (*record.notes, *run.warnings, *lacking, *doubts(summaries), *expected)
 
 
 def _gpu_lines(environment: Sequence[Facts]) -> list[str]:

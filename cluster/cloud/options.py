@@ -19,7 +19,7 @@ class CloudOptions(EnvironmentOptions, frozen=True, kw_only=True):
         public: machines have public addresses; 0: they are reached at their private ones.
         threads_per_core: 1 switches hyper-threading off; as the type has it, if 0.
         disk: size of the root disk in GiB; as the image has it, if that is more.
-        user: to log in as.
+        user: to log in as: whom the image has, or whom the cloud makes.
         wait: seconds for all machines to run.
 
     """

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 UBUNTU, LEARNING = "ubuntu-os-cloud", "deeplearning-platform-release"
 FAMILIES = {"X86_64": "ubuntu-2404-lts-amd64", "ARM64": "ubuntu-2404-lts-arm64"}
-WITH_DRIVERS = 'family eq "common-cu.*-ubuntu-22.*-nvidia.*"'
+# Not 22.04: its Python is 3.10, and ours has to be 3.11 or newer.
+WITH_DRIVERS = 'family eq "common-cu.*-ubuntu-24.*-nvidia.*"'
 
 
 def choose(project: Project, given: str, architecture: str, *, gpus: bool) -> Image:

@@ -38,7 +38,6 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
         network: to put the machines into; without a default one, one is made and removed again.
         tier1: Tier_1 networking where the type has it, which costs extra.
         allow_retired: ask also for accelerators that Google took away.
-        user: to log in as; it is made there.
 
     """
 

@@ -1,7 +1,9 @@
-"""Timed loops in C: compiled on the host for the MPI that runs there, and called through ctypes.
+"""C on the measured hosts: compiled there, for the MPI that runs there.
 
-Set-up, progress and files stay in Python. Where there is no compiler, mpi4py's loops do the same
-work, slower for small messages; which of them ran is in the definition of every value.
+Timed loops are called through ctypes. Set-up, progress and files stay in Python. Where there is no
+compiler, mpi4py's loops do the same work, slower for small messages; which of them ran is in the
+definition of every value. `profile.c` is no loop: it is preloaded into the ranks of a profiled job,
+and `python3 -m cluster.kernels profile FOLDER` compiles it before they start.
 """
 
 from __future__ import annotations
@@ -113,8 +115,9 @@ def _loaded(rank: Rank, name: str) -> tuple[ctypes.CDLL | None, str]:
     why = ""
     if host.Get_rank() == 0:
         try:
-            path = _built(name, Path.cwd().parent / FOLDER, Path(LOG.format(rank=rank.number)))
-        except NotBuiltError as error:
+            path = built(name, Path.cwd().parent / FOLDER)
+            shutil.copyfile(path.with_suffix(".log"), LOG.format(rank=rank.number))
+        except (NotBuiltError, OSError) as error:
             why = f"{platform.node()}: {error}"
     rank.meet()  # a compiler takes a while, and needs a core
     path, why = host.bcast((path, why))
@@ -127,8 +130,20 @@ def _loaded(rank: Rank, name: str) -> tuple[ctypes.CDLL | None, str]:
         return None, f"{platform.node()}: {error}"
 
 
-def _built(name: str, folder: Path, log: Path) -> Path:
-    """Compile, or find what was compiled from the same source for the same MPI."""
+def built(name: str, folder: Path) -> Path:
+    """Compile, or find what was compiled from the same source for the same MPI.
+
+    Args:
+        name: of the source in this folder, without its `.c`.
+        folder: for the library.
+
+    Returns:
+        The library; beside it, with the suffix `.log`, how it was made.
+
+    Raises:
+        NotBuiltError: it could not be made.
+
+    """
     from mpi4py import MPI  # noqa: PLC0415
 
     mpicc = _mpicc()
@@ -136,15 +151,15 @@ def _built(name: str, folder: Path, log: Path) -> Path:
     digest = hashlib.blake2s(digest_size=8)
     for part in ((sources / f"{name}.c").read_bytes(), (sources / "kernel.h").read_bytes()):
         digest.update(part)
-    words = (*FLAGS, mpicc, platform.machine(), MPI.Get_library_version())
-    digest.update("\n".join(words).encode())
+    made_for = (*FLAGS, mpicc, platform.machine(), MPI.Get_library_version())
+    digest.update("\n".join(made_for).encode())
     target = folder / f"{name}-{digest.hexdigest()}.so"
-    about = target.with_suffix(".log")
     try:
         if not target.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            _compile([mpicc, *FLAGS, str(sources / f"{name}.c")], target, about)
-        shutil.copyfile(about, log)
+            _compile(
+                [mpicc, *FLAGS, str(sources / f"{name}.c")], target, target.with_suffix(".log")
+            )
     except OSError as error:
         raise NotBuiltError(f"{error.filename}: {error.strerror}.") from error
     return target

@@ -12,7 +12,7 @@ import re
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.foreign import Parsed
+from cluster.foreign import Parsed, Setting
 from cluster.model import Measurement
 from cluster.plugins import Plugin
 
@@ -115,6 +115,10 @@ class Sheet:
         self._values: dict[tuple[object, ...], list[float]] = {}
         self._notes: dict[str, None] = {}
         self._failures: dict[str, None] = {}
+        self._devices: dict[str, None] = {}
+        self._settings: dict[str, str] = {}
+        self.operation = ""  # the collective, where there is one
+        self.ranks = self.hosts = 0  # that took part, where the log says so
 
     def add(
         self,
@@ -150,6 +154,15 @@ class Sheet:
         """Say once that the log records a failure."""
         self._failures[text[:500]] = None
 
+    def on(self, device: str) -> None:
+        """Say that a GPU of this model took part."""
+        self._devices[device] = None
+
+    def set(self, name: str, value: str) -> None:
+        """Say what the tool or its host was set to; nothing, if the value is empty."""
+        if value:
+            self._settings[name] = value
+
     def clear(self) -> None:
         """Forget the values: they cannot be believed."""
         self._series.clear()
@@ -180,6 +193,11 @@ class Sheet:
             detail=detail,
             notes=tuple(self._notes),
             failures=tuple(self._failures),
+            operation=self.operation,
+            ranks=self.ranks,
+            hosts=self.hosts,
+            devices=tuple(self._devices),
+            settings=tuple(Setting(name=k, value=v) for k, v in self._settings.items()),
         )
 
     def _measurements(self, used: Mapping[str, Definition]) -> Iterable[Measurement]:

@@ -34,17 +34,20 @@ HOST_TO_DEVICE = _copy(
     what="copies from the host's memory to the GPU's, of all devices together; printed in MB/s of "
     "2**20 bytes or in GB/s of 1e9 bytes",
     flow="one way",
+    medium="host to GPU",
 )
 DEVICE_TO_HOST = _copy(
     metric="device_to_host",
     what="copies from the GPU's memory to the host's, of all devices together; printed in MB/s of "
     "2**20 bytes or in GB/s of 1e9 bytes",
     flow="one way",
+    medium="host to GPU",
 )
 DEVICE_TO_DEVICE = _copy(
     metric="device_to_device",
     what="copies within the GPU's memory, each byte counted twice (read and written), of all "
     "devices together; printed in MB/s of 2**20 bytes or in GB/s of 1e9 bytes",
+    medium="GPU memory",
 )
 _DEFINITIONS = {"H2D": HOST_TO_DEVICE, "D2H": DEVICE_TO_HOST, "D2D": DEVICE_TO_DEVICE}
 _SHORT = {"Host to Device": "H2D", "Device to Host": "D2H", "Device to Device": "D2D"}
@@ -137,6 +140,7 @@ class BandwidthTest(Parser):
                 self._open(at).fail(f"Result = {result[1]}")
         elif device and self._sheets:
             self._open(at).note(f"device {device[1]} is {device[2]}")
+            self._open(at).on(device[2])
         else:
             return bool(self._sheets) and _KNOWN.match(line) is not None
         return True

@@ -65,6 +65,7 @@ BANDWIDTH = _imb(
     what="bytes one way over the time; printed in Mbytes/sec of 2**20 or 1e6 bytes",
     aggregation="one rank",
     flow="one way",
+    medium="network",
 )
 BOTH_WAYS = _imb(
     metric="bidirectional",
@@ -74,6 +75,28 @@ BOTH_WAYS = _imb(
     "2**20 or 1e6 bytes",
     aggregation="one rank",
     flow="both ways",
+    medium="network",
+)
+OVERALL = _imb(
+    metric="overall_time",
+    unit="s",
+    better="lower",
+    what="a non-blocking call and the computation beside it (t_ovrl); printed in us",
+    aggregation="mean of ranks",
+)
+PURE = _imb(
+    metric="pure_time",
+    unit="s",
+    better="lower",
+    what="a non-blocking call with nothing beside it (t_pure); printed in us",
+    aggregation="mean of ranks",
+)
+COMPUTE = _imb(
+    metric="compute_time",
+    unit="s",
+    better="lower",
+    what="the computation beside a non-blocking call (t_CPU); printed in us",
+    aggregation="mean of ranks",
 )
 OVERLAP = _imb(
     metric="overlap",
@@ -82,10 +105,18 @@ OVERLAP = _imb(
     what="the share of a non-blocking call that the computation hides, in percent",
     aggregation="mean of ranks",
 )
-_TIMES = {"t": LATENCY, "t_min": FASTEST, "t_max": SLOWEST, "t_avg": MEAN}
+_TIMES = {
+    "t": LATENCY,
+    "t_min": FASTEST,
+    "t_max": SLOWEST,
+    "t_avg": MEAN,
+    "t_ovrl": OVERALL,
+    "t_pure": PURE,
+    "t_CPU": COMPUTE,
+}
 
 _START = re.compile(r"\s*#\s*Intel\s*\(R\) MPI Benchmarks?\b.*?(\d{4}[\w .]*|[\d.]+)?[,\s]*")
-_NAME = re.compile(r"\s*#\s*Benchmarking (\S+)")
+_NAME = re.compile(r"\s*#\s*Benchmarking (\w+)\s*$")
 _PROCESSES = re.compile(r"\s*#\s*#processes = (\d+)")
 _HEADER = re.compile(r"\s*#?\s*(?:#bytes\s+)?#repetitions\b")
 _COLUMN = re.compile(
@@ -103,7 +134,7 @@ class Imb(Parser):
     marks: ClassVar[tuple[str, ...]] = ("MPI Benchmark", "# Benchmarking", "#repetitions")
     has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (
-        *(LATENCY, MEAN, FASTEST, SLOWEST, BANDWIDTH, BOTH_WAYS, OVERLAP),
+        *(LATENCY, MEAN, FASTEST, SLOWEST, BANDWIDTH, BOTH_WAYS, OVERALL, PURE, COMPUTE, OVERLAP),
     )
 
     def __init__(self) -> None:
@@ -113,6 +144,7 @@ class Imb(Parser):
         self._params: dict[str, Scalar] = {}
         self._columns: list[str] = []
         self._last = -1
+        self._is_any = False  # a heading of a document may say "Benchmarking", too
 
     def take(self, line: str, number: int) -> bool:
         """Read a header or a row."""
@@ -121,15 +153,17 @@ class Imb(Parser):
         start, name, processes = _START.match(line), _NAME.match(line), _PROCESSES.match(line)
         if start:
             self._sheets.append(Sheet("imb", number, line.strip("# \t")))
+            self._is_any = True
         elif name:
             self._open(number)
             self._name, self._columns = name[1], []
             self._params = {"test": name[1]}
         elif processes:
+            self._is_any = True
             self._params["processes"] = int(processes[1])
         elif _HEADER.match(line):
             self._open(number)
-            self._columns, self._last = _COLUMN.findall(line), -1
+            self._columns, self._last, self._is_any = _COLUMN.findall(line), -1, True
         else:
             return bool(self._sheets) and _KNOWN.match(line) is not None
         return True
@@ -175,7 +209,8 @@ class Imb(Parser):
         if unit == "usec]" and name in _TIMES:
             sheet.add(_TIMES[name], value / MICRO, point, size=size)
         elif column == "Mbytes/sec":
-            one = WAYS.get(self._name.lower(), 1) == 1
+            name = self._name.lower()
+            one = WAYS.get(name, 1) == 1 and not name.startswith("biband")
             sheet.add(BANDWIDTH if one else BOTH_WAYS, value * scale, point, size=size)
         elif name == "overlap":
             sheet.add(OVERLAP, value, point)
@@ -187,6 +222,8 @@ class Imb(Parser):
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per run."""
+        if not self._is_any:
+            return ()
         for sheet in self._sheets:
             if sheet.empty:
                 sheet.fail("there is no row: it failed, or the log is cut off")

@@ -33,6 +33,7 @@ _iperf = partial(
     warm_up="none",
     aggregation="all ranks",
     flow="one way",
+    medium="TCP",
 )
 SENT = _iperf(
     metric="sent",
@@ -52,6 +53,7 @@ LOST = _iperf(
     better="lower",
     what="UDP datagrams that did not arrive, in percent of those sent",
     flow="",
+    medium="",
 )
 JITTER = _iperf(
     metric="jitter",
@@ -59,6 +61,7 @@ JITTER = _iperf(
     better="lower",
     what="jitter of UDP datagrams; printed in ms",
     flow="",
+    medium="",
 )
 
 _LINE = re.compile(
@@ -67,8 +70,8 @@ _LINE = re.compile(
 )
 _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/\s*(\d+) \(")
 _CLIENT = re.compile(r"\s*Client connecting to (\S+),? (TCP|UDP) port")
-_SERVER = re.compile(r"\s*Server listening on (TCP|UDP) port")
-_CONNECTED = re.compile(r"\s*\[\s*(\*?\d+)(?:-\d+)?\] local \S+ port \d+ connected with")
+_SERVER = re.compile(r"\s*Server listening on (TCP|UDP) port (\d+)")
+_CONNECTED = re.compile(r"\s*\[\s*(\*?\d+)(?:-\d+)?\] local \S+ port (\d+) connected with")
 _ERROR = re.compile(
     r".*\b((?:connect|write|read|bind|listen|recv)\d? failed\b.*|tcp connect failed.*"
     r"|did not receive ack of last datagram.*|unable to connect.*)",
@@ -97,6 +100,8 @@ class Iperf2(Parser):
     def __init__(self) -> None:
         """Begin outside any test."""
         self._tests: list[_Test] = []
+        self._owners: dict[str, _Test] = {}  # of the streams of a test both ways (-d)
+        self._port = ""  # that the last server listens on
 
     def take(self, line: str, number: int) -> bool:
         """Read a line of text or CSV."""
@@ -104,13 +109,25 @@ class Iperf2(Parser):
         if client or server:
             protocol = client[2] if client else server[1] if server else ""
             self._tests.append(_Test(number, "client" if client else "server", protocol))
+            self._port = server[2] if server else self._port
+            self._owners.clear()
             return True
+        connected = _CONNECTED.match(line)
+        if connected and len(self._tests) > 1 and not self._tests[-2].is_begun:
+            self._owners[connected[1]] = self._dual(connected[2])
+            return self._owners[connected[1]].other(line)
         match = _LINE.match(line)
         if match and not match[9].rstrip().endswith(("sender", "receiver")):
-            return self._open(number).row(match)
+            return (self._owners.get(match[1]) or self._open(number)).row(match)
         if _CSV.match(line):
             return self._open(number).csv(line.strip().split(","))
         return bool(self._tests) and self._tests[-1].other(line)
+
+    def _dual(self, port: str) -> _Test:
+        """Find the side that a stream is of: a server's has its port here."""
+        role = "server" if port == self._port else "client"
+        mine = [test for test in self._tests[-2:] if test.role == role]
+        return mine[0] if mine else self._tests[-1]
 
     def _open(self, number: int) -> _Test:
         if not self._tests:
@@ -126,13 +143,18 @@ class _Test:
     """What one client or server reported: by stream, the report that covers most."""
 
     def __init__(self, first: int, role: str, protocol: str) -> None:
-        self._role = role
+        self.role = role
         self._sheet = Sheet("iperf2", first, f"iperf {role}".strip())
         self._protocol = protocol
         self._totals: dict[str, tuple[float, float]] = {}  # seconds and bytes per second
         self._streams: dict[str, None] = {}
         self._last = 0.0  # second that a report reaches
         self._csv: dict[str, tuple[float, float]] = {}  # of a log that never names a sum
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether it has any report, or a stream."""
+        return bool(self._streams or self._csv)
 
     def other(self, line: str) -> bool:
         error, connected = _ERROR.match(line), _CONNECTED.match(line)
@@ -188,7 +210,7 @@ class _Test:
             sheet.add(self._definition(), total[1], params)
         elif self._csv:
             sheet.note("who wrote it, client or server, is not said")
-        elif self._role == "server" and not streams:
+        elif self.role == "server" and not streams:
             sheet.note("nobody connected to this server")
         else:
             sheet.fail(
@@ -197,4 +219,4 @@ class _Test:
         return sheet.parsed()
 
     def _definition(self) -> Definition:
-        return {"client": SENT, "server": RECEIVED}.get(self._role, RATE)
+        return {"client": SENT, "server": RECEIVED}.get(self.role, RATE)

@@ -35,12 +35,14 @@ RECEIVED = _iperf(
     what="bytes that the receiver took, all streams together, over its seconds; printed in bit/s",
     aggregation="all ranks",
     flow="one way",
+    medium="TCP",
 )
 SENT = _iperf(
     metric="sent",
     what="bytes that the sender's kernel took, all streams together, over its seconds; in bit/s",
     aggregation="all ranks",
     flow="one way",
+    medium="TCP",
 )
 INTERVAL = _iperf(
     metric="interval",
@@ -48,12 +50,20 @@ INTERVAL = _iperf(
     "the log; omitted intervals are left out",
     aggregation="all ranks",
     flow="one way",
+    medium="TCP",
 )
 LOST = _iperf(
     metric="lost",
     unit="%",
     better="lower",
     what="UDP datagrams that did not arrive, in percent of those sent",
+    aggregation="all ranks",
+)
+RETRANSMITS = _iperf(
+    metric="retransmits",
+    unit="segments",
+    better="lower",
+    what="segments of TCP that the sender sent again, all streams together",
     aggregation="all ranks",
 )
 JITTER = _iperf(
@@ -72,6 +82,8 @@ _LINE = re.compile(
     rf"([\d.]+)\s+{_PREFIX}Bytes\s+([\d.]+)\s+{_PREFIX}(bits|Bytes)/sec(.*)"
 )
 _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
+EVENT = 64  # characters at the beginning of a line of `--json-stream`, which name its event
+_RETRANSMITS = re.compile(r"\s+(\d{1,15})\s+sender\s*$")
 _ROLE = re.compile(r"\b(sender|receiver)\s*$")
 _HEAD = re.compile(r"\s*(?:Connecting to host|Accepted connection from|Reverse mode,|iperf 3\.)")
 _KNOWN = re.compile(
@@ -79,6 +91,11 @@ _KNOWN = re.compile(
     r"Server listening on \d|iperf Done|Test Complete|"
     r"CPU Utilization|Control connection MSS|Time:|Cookie:|TCP MSS|Starting Test|snd_tcp|rcv_tcp|"
     r"Linux \S+ \d|Cookie)"
+)
+_SAID = (
+    ("version", re.compile(r"iperf (3\.[\w.+-]+)")),
+    ("mss", re.compile(r"(?:Control connection |TCP )MSS:? (\d+)")),
+    ("congestion", re.compile(r"snd_tcp_congestion (\w+)")),
 )
 _ERROR = re.compile(r"\s*(?:iperf3: )?((?:error - |interrupt - ).*|unable to .*)")
 
@@ -88,14 +105,18 @@ class Iperf3(Parser):
 
     marks: ClassVar[tuple[str, ...]] = (
         *("iperf3", "iperf 3.", "Connecting to host", "Accepted connection from", "sum_received"),
-        *("test_start", '"intervals"', "receiver"),
+        *("test_start", '"intervals"', '"event"', "receiver"),
     )
-    definitions: ClassVar[tuple[Definition, ...]] = (RECEIVED, SENT, INTERVAL, LOST, JITTER)
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        *(RECEIVED, SENT, INTERVAL, RETRANSMITS, LOST, JITTER),
+    )
 
     def __init__(self) -> None:
         """Begin outside any test."""
         self._parsed: list[Parsed] = []
         self._text: _Text | None = None
+        self._stream: _Document | None = None  # of `--json-stream`, as far as it is there
+        self._stream_at = 0
 
     def take(self, line: str, number: int) -> bool:
         """Read a line of the text form."""
@@ -103,6 +124,7 @@ class Iperf3(Parser):
             if self._text is None or self._text.is_begun:
                 self._close()
                 self._text = _Text(number)
+            self._text.say(line)
             return True
         error = _ERROR.match(line)
         if error:
@@ -110,7 +132,10 @@ class Iperf3(Parser):
             return True
         match = _LINE.match(line)
         if match is None:
-            return self._text is not None and _KNOWN.match(line) is not None
+            known = self._text is not None and _KNOWN.match(line) is not None
+            if known and self._text is not None:
+                self._text.say(line)
+            return known
         if self._text is None and not _ROLE.search(line):
             return False  # a line of iperf2 has no role, and a log of iperf3 has a head
         return self._open(number).row(match)
@@ -118,11 +143,43 @@ class Iperf3(Parser):
     def take_document(self, text: str, number: int) -> bool:
         """Read a document of `-J`."""
         try:
+            if '"event"' in text[:EVENT]:
+                return self._event(msgspec.json.decode(text, type=_Event), number)
             document = msgspec.json.decode(text, type=_Document)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return self._torn(text, number)
         if not document.is_any:
             return False
+        return self._document(document, number)
+
+    def _event(self, event: _Event, number: int) -> bool:
+        """Read a line of `--json-stream`, which has a document for each part of a document."""
+        data = event.data
+        if event.event == "start":
+            start = msgspec.json.decode(data, type=_Start)
+            if not start.version.startswith("iperf"):
+                return False  # of another program
+            self._end_stream()
+            self._stream, self._stream_at = _Document(start=start, intervals=[]), number
+        elif self._stream is None:
+            return False
+        elif event.event == "interval" and self._stream.intervals is not None:
+            self._stream.intervals.append(msgspec.json.decode(data, type=_Interval))
+        elif event.event == "end":
+            self._stream.end = msgspec.json.decode(data, type=_End)
+        elif event.event == "error":
+            self._stream.error = msgspec.json.decode(data, type=str)
+        return True
+
+    def _end_stream(self) -> None:
+        document, self._stream = self._stream, None
+        if document is None:
+            return
+        if not document.is_any:
+            document.error = "its end is missing: it was stopped, or the log is cut off"
+        self._document(document, self._stream_at)
+
+    def _document(self, document: _Document, number: int) -> bool:
         sheet = Sheet("iperf3", number, document.title)
         document.fill(sheet)
         self._parsed.append(sheet.parsed())
@@ -131,6 +188,7 @@ class Iperf3(Parser):
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per test."""
         self._close()
+        self._end_stream()
         return tuple(self._parsed)
 
     def _torn(self, text: str, number: int) -> bool:
@@ -161,11 +219,18 @@ class _Text:
         # (role, way) -> the totals of streams, and of [SUM]
         self._totals: dict[tuple[str, str], dict[str, float]] = {}
         self._streams: dict[str, None] = {}
+        self._again: dict[str, int] = {}  # segments that were sent again
         self.is_begun = False
 
     def fail(self, text: str) -> None:
         self.is_begun = True
         self._sheet.fail(text)
+
+    def say(self, line: str) -> None:
+        """Read what it says of itself with `-V`."""
+        for name, pattern in _SAID:
+            found = pattern.search(line)
+            self._sheet.set(name, found[1] if found else "")
 
     def row(self, match: re.Match[str]) -> bool:
         stream, way, begin, end = match[1], match[2] or "", number(match[3]), number(match[4])
@@ -179,6 +244,9 @@ class _Text:
         role = _ROLE.search(match[10])
         if role:
             self._totals.setdefault((role[1], way), {})[stream] = amount * scale
+            again = _RETRANSMITS.match(match[10])
+            if again:
+                self._again[stream] = int(again[1])
             self._udp(_UDP.match(match[10]), role[1])
         return True
 
@@ -195,6 +263,9 @@ class _Text:
             if way:
                 params["way"] = way
             total = totals.get("SUM" if len(streams) > 1 else next(iter(totals)))
+            again = self._again.get("SUM" if len(streams) > 1 else next(iter(totals)))
+            if again is not None and role == "sender":
+                sheet.add(RETRANSMITS, again, params)
             if total is not None:
                 sheet.add(RECEIVED if role == "receiver" else SENT, total, params)
         if sheet.empty and self.is_begun:
@@ -213,6 +284,7 @@ class _Sum(msgspec.Struct):
     omitted: bool = False
     jitter_ms: float | None = None
     lost_percent: float | None = None
+    retransmits: int | None = None
 
     @property
     def rate(self) -> float:
@@ -232,6 +304,13 @@ class _Udp(msgspec.Struct):
     udp: _Sum | None = None
 
 
+class _Cpu(msgspec.Struct):
+    """How busy the processors were with it, in percent of one."""
+
+    host_total: float = 0.0
+    remote_total: float = 0.0
+
+
 class _End(msgspec.Struct):
     """The end."""
 
@@ -241,6 +320,8 @@ class _End(msgspec.Struct):
     sum_received: _Sum | None = None
     sum_sent_bidir_reverse: _Sum | None = None
     sum_received_bidir_reverse: _Sum | None = None
+    sender_tcp_congestion: str = ""
+    cpu_utilization_percent: _Cpu | None = None
 
 
 class _TestStart(msgspec.Struct):
@@ -258,7 +339,16 @@ class _Start(msgspec.Struct):
 
     version: str = ""
     connecting_to: dict[str, Any] | None = None
+    tcp_mss: int = 0
+    tcp_mss_default: int = 0
     test_start: _TestStart | None = None
+
+
+class _Event(msgspec.Struct):
+    """A line of `--json-stream`."""
+
+    event: str = ""
+    data: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Document(msgspec.Struct):
@@ -292,6 +382,7 @@ class _Document(msgspec.Struct):
         """Give a sheet all of it."""
         if self.error:
             sheet.fail(self.error)
+        self._say(sheet)
         test = self._test
         params: dict[str, Scalar] = {"protocol": test.protocol, "streams": test.num_streams}
         if test.reverse:
@@ -302,6 +393,17 @@ class _Document(msgspec.Struct):
                 sheet.add(INTERVAL, interval.sum.rate, params)
         if sheet.empty and not self.error:
             sheet.fail("nothing was transferred")
+
+    def _say(self, sheet: Sheet) -> None:
+        """Say what it was run with, which explains some figures."""
+        start, end = self.start or _Start(), self.end or _End()
+        sheet.set("version", start.version.removeprefix("iperf").strip())
+        sheet.set("congestion", end.sender_tcp_congestion)
+        mss = start.tcp_mss or start.tcp_mss_default
+        sheet.set("mss", str(mss) if mss else "")
+        if end.cpu_utilization_percent is not None:
+            busy = end.cpu_utilization_percent
+            sheet.set("cpu", f"{max(busy.host_total, busy.remote_total):.0f}")
 
     def _totals(self, sheet: Sheet, params: dict[str, Scalar]) -> None:
         end = self.end or _End()
@@ -319,6 +421,8 @@ class _Document(msgspec.Struct):
         for definition, total, way in ways:
             if total is not None and total.rate > 0:
                 sheet.add(definition, total.rate, {**params, **way})
+        if sent is not None and sent.retransmits is not None:
+            sheet.add(RETRANSMITS, sent.retransmits, params)
         udp = end.sum if self._test.protocol == "UDP" else None
         if udp is not None and udp.jitter_ms is not None:
             sheet.add(JITTER, udp.jitter_ms / 1e3, params)

@@ -36,6 +36,7 @@ ONE_WAY = _ml(
     what="one blocking message, timed by the receiver; printed in MB/s of 2**20 bytes",
     aggregation="one rank",
     flow="one way",
+    medium="network",
 )
 FIRST = _ml(
     metric="first_bandwidth",
@@ -51,6 +52,7 @@ MEAN = _ml(
     what="what the program printed at its end, the warm-up included; in MB/s of 2**20 bytes",
     aggregation="one rank",
     flow="one way",
+    medium="network",
 )
 COLLECTIVE = _ml(
     metric="collective_time",
@@ -144,7 +146,12 @@ class _Json(msgspec.Struct):
         size = self.length * FLOAT
         first, then = (FIRST, ONE_WAY) if self.throughput else (FIRST_COLLECTIVE, COLLECTIVE)
         scale = MIB if self.throughput else 1.0
-        for at, value in enumerate(self.values):
-            sheet.add(then if at else first, value * scale, {"size": size}, size=size)
+        for value in self.values[1:]:
+            sheet.add(then, value * scale, {"size": size}, size=size)
+        sheet.add(first, self.values[0] * scale, {"size": size}, size=size)
+        sheet.note(
+            f"the first of {len(self.values)} iterations is a warm-up, and not among the values of "
+            f"{then.metric}: it is kept as {first.metric}"
+        )
         if self.n_iters and self.n_iters != len(self.values):
             sheet.note(f"{len(self.values)} of {self.n_iters} iterations are there")

@@ -30,6 +30,7 @@ TIME = Definition(
     warm_up="none",
     aggregation="each rank",
     flow="one way",
+    medium="network",
 )
 
 _LINE = re.compile(

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar
 
+from msgspec import structs
+
 from cluster.foreign import NcclEdge, NcclLog, NcclRank, NcclTree, Setting
 from cluster.parsers import Parser, Sheet
 
@@ -24,7 +26,7 @@ MOST = 200  # warnings that are kept
 MOST_SEEN = 100_000  # messages that are remembered, for they come again
 
 _EDGE = re.compile(
-    r"\w+ (\d{1,4})(?:/\d+)? : (\d{1,7})(?:\[\w+\])?(?: -> (\d{1,7})(?:\[\w+\])?)?"
+    r"\w+ (\d{1,4})(?:/\d+)? : (\d{1,7})(?:\[(\w+)\])?(?: -> (\d{1,7})(?:\[(\w+)\])?)?"
     r"(?: \[(?:send|receive)\])? via (.+)"
 )
 _VIA = re.compile(
@@ -37,12 +39,13 @@ _RING = re.compile(r"\w+ (\d{1,4})(?:/(\d+))? :((?:\s+\d{1,7})+)\s*$")
 _TREE = re.compile(r"\[(\d{1,4})\] (-?\d+(?:/-?\d+)*)->(-?\d+)->(-?\d+(?:/-?\d+)*)")
 _COMM = re.compile(
     r"comm (?:0x)?\w+ rank (\d{1,7}) n[rR]anks (\d{1,7})(?: nNodes (\d{1,7}))?"
-    r"(?:.{0,40}?cudaDev (\d{1,4}))?(?:.{0,40}?busId (\w+))?"
+    r"(?:.{0,40}?cudaDev (\d{1,4}))?(?:.{0,40}?nvmlDev (\d{1,4}))?(?:.{0,40}?busId (\w+))?"
 )
 _PREFIX = re.compile(r"(\S+?):\d+:\d+ \[(\d+)\]")
 _NETWORK = re.compile(r"NET/([A-Za-z][\w. -]*?) ?: Using (.*)")
 _INTERFACE = re.compile(r"\[\d+\](\S+)")
 _CHANNELS = re.compile(r"(\d{1,4}) coll channels,(?: \d+ \w+ channels,)*? (\d{1,4}) p2p channels\b")
+_AFFINITY = re.compile(r"Setting affinity for GPU (\d{1,4}) to")
 _SETTING = re.compile(r"(NCCL_\w+) set by environment to (\S+?)\.?\s*$")
 _VERSION = re.compile(r"NCCL version ([\w.+-]+)")
 _WARNING = re.compile(r"NCCL WARN (.*)")
@@ -74,6 +77,8 @@ class NcclDebug(Parser):
         self._trees: dict[tuple[str, str], tuple[str, str]] = {}
         self._size = 0  # of the largest communicator
         self._ranks: dict[int, NcclRank] = {}  # of it
+        self._places: dict[int, str] = {}  # of ranks, as the lines of edges say them
+        self._gpus: set[int] = set()
         self._nodes: dict[int, int] = {}  # by size
         self._channels = self._p2p_channels = 0
         self._communicators = self._torn = 0
@@ -90,6 +95,7 @@ class NcclDebug(Parser):
             "Trees": self._tree,
             "Using": self._using,
             "Connected": self._connect,
+            "Setting": self._affinity,
         }
 
     def take(self, line: str, number: int) -> bool:
@@ -151,13 +157,16 @@ class NcclDebug(Parser):
         if match is None:
             self._ring(message)
             return
-        channel, source, target, via = match.groups()
+        channel, source, place, target, other, via = match.groups()
         if via not in self._vias:
             via = via.rstrip()
             if _VIA.fullmatch(via) is None:
                 self._tear(message)
                 return
             self._vias.add(via)
+        for rank, where in ((source, place), (target, other)):
+            if where:
+                self._places[int(rank)] = where
         key = (source, target, via)
         self._edges[key] = self._edges.get(key, 0) | 1 << int(channel)
 
@@ -201,13 +210,19 @@ class NcclDebug(Parser):
             rank=rank,
             host=prefix[1] if prefix else old.host,
             device=int(match[4]) if match[4] else old.device,
-            bus=match[5] or old.bus,
+            gpu=int(match[5]) if match[5] else old.gpu,
+            bus=match[6] or old.bus,
         )
 
     def _using(self, message: str) -> None:
         network, name = message.partition("etwork ")[1:]
         if network:
             self._networks[name.strip()] = None
+
+    def _affinity(self, message: str) -> None:
+        match = _AFFINITY.match(message)
+        if match:
+            self._gpus.add(int(match[1]))
 
     def _connect(self, message: str) -> None:
         self._connected |= message.startswith(("Connected all rings", "Connected all trees"))
@@ -251,6 +266,12 @@ class NcclDebug(Parser):
             sheet.note(f"{self._torn} line(s) were torn by lines of other ranks")
         return (sheet.parsed(log),)
 
+    def _placed(self) -> Iterable[NcclRank]:
+        """Give what is known of each rank, by whichever lines."""
+        for rank in sorted(self._ranks.keys() | self._places.keys()):
+            known = self._ranks.get(rank, NcclRank(rank=rank))
+            yield structs.replace(known, place=self._places.get(rank, ""))
+
     def _log(self) -> NcclLog:
         return NcclLog(
             versions=tuple(self._versions),
@@ -267,7 +288,8 @@ class NcclDebug(Parser):
                     key=lambda edge: (edge.source, edge.target, edge.via),
                 )
             ),
-            ranks=tuple(rank for _, rank in sorted(self._ranks.items())),
+            ranks=tuple(self._placed()),
+            gpus=tuple(sorted(self._gpus)),
             networks=tuple(self._networks),
             interfaces=tuple(self._interfaces),
             settings=tuple(Setting(name=k, value=v) for k, v in sorted(self._settings.items())),

@@ -8,6 +8,7 @@ carry), each out of place and in place. Figures are means over iterations and ov
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
@@ -55,12 +56,15 @@ BUSBW = _nccl(
         "reduce_scatter, alltoall, gather, scatter) or 1 (broadcast, reduce, sendrecv) of n ranks: "
         "what the slowest link carries per direction; printed in GB/s of 1e9 bytes, to 0.01"
     ),
+    flow="one way",
+    medium="collective",
 )
 
 _START = re.compile(r"#?\s*(nThread\s+\d+|nccl-tests version|Collective test starting:)")
 _NAME = re.compile(r"#?\s*Collective test starting:\s*(\S+)")
 _RANK = re.compile(
     r"#?\s*Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device\s+(\d+)"
+    r"(?:\s+\[\w+(?::\w+)*(?:\.\d)?\]\s+(\S.*))?"
 )
 _FOOT = re.compile(r"#?\s*(Out of bounds values|Bitwise mismatches|Avg bus bandwidth)\s*:\s*(.*)")
 _KNOWN = re.compile(
@@ -75,8 +79,14 @@ _FAILED = re.compile(
 _COMMAND = re.compile(r"(?:^|[\s/])(\w+_perf)\s+-")
 _STAMP = re.compile(r"\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
 _TIMES = ("time", "cputime")
+ALL_REDUCE = "all_reduce"
+_OPERATIONS = {
+    **{name.replace("_", ""): name for name in (ALL_REDUCE, "all_gather", "reduce_scatter")},
+    **{name: name for name in ("broadcast", "reduce", "alltoall", "gather", "scatter")},
+    "sendrecv": "sendrecv",
+}
 _FACTORS = (
-    ("all_reduce", lambda n: 2 * (n - 1) / n),
+    (ALL_REDUCE, lambda n: 2 * (n - 1) / n),
     ("all_gather, reduce_scatter or alltoall", lambda n: (n - 1) / n),
     ("broadcast, reduce or sendrecv", lambda _: 1.0),
 )
@@ -156,10 +166,18 @@ class _Test:
         self.checked = True
         self.headed = False
         self.ended = False
-        self.ranks: dict[int, str] = {}  # the host of each
+        self.ranks: dict[int, tuple[str, int]] = {}  # the host of each, and its device there
+        self.models: dict[str, None] = {}
         self._rows: list[tuple[dict[str, Scalar], list[float]]] = []
         self._width = HALF
         self._failures: list[str] = []
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts there are; containers may have one name, but a device is there once."""
+        names = {host for host, _ in self.ranks.values()}
+        places = Counter(self.ranks.values())
+        return max(len(names), max(places.values(), default=0))
 
     @property
     def is_begun(self) -> bool:
@@ -179,7 +197,9 @@ class _Test:
     def take(self, text: str) -> bool:
         rank, foot = _RANK.match(text), _FOOT.match(text)
         if rank:
-            self.ranks[int(rank[1])] = rank[2]
+            self.ranks[int(rank[1])] = rank[2], int(rank[3])
+            if rank[4]:
+                self.models[rank[4]] = None
         elif foot:
             self.ended = True
             if "FAILED" in foot[2]:
@@ -235,12 +255,19 @@ class _Test:
         return sheet.parsed()
 
     def _say(self, sheet: Sheet) -> None:
-        ranks = len(self.ranks)
+        ranks = sheet.ranks = len(self.ranks)
+        sheet.hosts = self.hosts
+        for model in self.models:
+            sheet.on(model)
         if ranks:
-            sheet.note(f"{ranks} rank(s) on {len(set(self.ranks.values()))} host(s)")
+            sheet.note(f"{ranks} rank(s) on {sheet.hosts} host(s)")
         family = self._family(ranks)
         if family:
             sheet.note(f"its bus bandwidth is that of {family} on {ranks} ranks")
+        named = self.name.removesuffix("_perf").lower()
+        sheet.operation = _OPERATIONS.get(named.replace("_", ""), "")
+        if not sheet.operation and family == ALL_REDUCE:
+            sheet.operation = ALL_REDUCE
         if not self.checked:
             sheet.note("its data were not checked (validation: 0)")
         if sheet.empty:
@@ -291,6 +318,8 @@ class _Rank(msgspec.Struct):
 
     rank: int
     hostname: str = ""
+    device: int = 0
+    device_name: str = ""
 
 
 class _Config(msgspec.Struct):
@@ -313,7 +342,8 @@ class _Json(msgspec.Struct):
         test.headed = test.ended = True
         test.name = (self.args or [""])[0].rpartition("/")[2]
         test.checked = bool(self.config.validation)
-        test.ranks = {rank.rank: rank.hostname for rank in self.config.devices}
+        test.ranks = {rank.rank: (rank.hostname, rank.device) for rank in self.config.devices}
+        test.models = {rank.device_name: None for rank in self.config.devices if rank.device_name}
         for error in self.errors:
             if error.strip():
                 test.fail(error)

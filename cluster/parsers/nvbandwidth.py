@@ -28,14 +28,34 @@ _nv = partial(
     warm_up="one copy before",
     aggregation="one rank",
 )
-BANDWIDTH = _nv(
-    metric="copy_bandwidth",
-    unit="B/s",
-    better="higher",
-    what="one cell of the test's matrix, median of its samples; of a bidirectional test, the rate "
-    "of one direction while the other is loaded; printed in GB/s of 1e9 bytes",
+_rate = partial(_nv, unit="B/s", better="higher")
+CELL = "one cell of the test's matrix, median of its samples"
+LOADED = "of a bidirectional test, the rate of one direction while the other is loaded"
+GB_SAID = "printed in GB/s of 1e9 bytes"
+HOST = _rate(
+    metric="host_copy_bandwidth",
+    what=f"copies between a host and a GPU: {CELL}; {LOADED}; {GB_SAID}",
     flow="one way",
+    medium="host to GPU",
 )
+PEER = _rate(
+    metric="peer_copy_bandwidth",
+    what=f"copies between GPUs: {CELL}; {LOADED}; {GB_SAID}",
+    flow="one way",
+    medium="GPU to GPU",
+)
+PEERS_BOTH = _rate(
+    metric="peer_copy_bidirectional",
+    what=f"copies between GPUs, both directions together: {CELL}; {GB_SAID}",
+    flow="both ways",
+    medium="GPU to GPU",
+)
+LOCAL = _rate(
+    metric="local_copy_bandwidth",
+    what=f"copies within a GPU's memory: {CELL}; {GB_SAID}",
+    medium="GPU memory",
+)
+BANDWIDTH = _rate(metric="copy_bandwidth", what=f"of any other test: {CELL}; {GB_SAID}")
 SUM = _nv(
     metric="copy_bandwidth_sum",
     unit="B/s",
@@ -51,15 +71,17 @@ LATENCY = _nv(
 
 _RUNNING = re.compile(r"\s*Running (?:benchmark )?(\w+)\.\s*$")
 _UNIT = re.compile(
-    r"\s*(?:memcpy|memory|multicast|device|memset)\b.*(?:bandwidth \((GB/s)\)|\((ns)\))"
+    r"\s*(?:memcpy|memory|multicast|device|memset)\b"
+    r".*?(?:(?: (Read1|Read2|Write1|Write2|Total))? bandwidth \((GB/s)\)|\((ns)\))"
 )
 _HEADER = re.compile(r"\s*\d{1,4}(?:\s+\d{1,4})*\s*$")
 _SUM = re.compile(r"\s*SUM (\w+) (\S+)")
 _WAIVED = re.compile(r"\s*Waived:|\s*(\w+) WAIVED")
 _ERROR = re.compile(r"\s*(?:\[?ERROR|ERROR:|Error:?|\[CUDA_ERROR\w*\]|CUDA_ERROR\w*|.*CUDA error)")
+_DEVICE = re.compile(r"\s*(?:Process \d+ \(.*?\): )?[Dd]evice \d+: (.*?)(?: \([0-9a-f:]+\))?\s*$")
 _KNOWN = re.compile(
     r"\s*(?:nvbandwidth Version|Built from Git|CUDA (?:Runtime|Driver) Version|Driver Version|"
-    r"Device \d+:|NOTE: |Performance can vary|Process \d+ \(|MPI version)"
+    r"NOTE: |Performance can vary|Process \d+ \(|MPI version)"
 )
 
 
@@ -68,12 +90,15 @@ class NvBandwidth(Parser):
 
     marks: ClassVar[tuple[str, ...]] = ("nvbandwidth", "memcpy CE", "memcpy SM", "_memcpy_")
     has_rows: ClassVar[bool] = True
-    definitions: ClassVar[tuple[Definition, ...]] = (BANDWIDTH, SUM, LATENCY)
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        *(PEER, PEERS_BOTH, HOST, LOCAL, BANDWIDTH, SUM, LATENCY),
+    )
 
     def __init__(self) -> None:
         """Begin outside any test."""
         self._sheets: list[Sheet] = []
         self._test = ""
+        self._part = ""  # of a bidirectional test: one direction, the other, or both together
         self._unit = ""
         self._columns: list[str] = []
         self._waived = 0
@@ -86,9 +111,10 @@ class NvBandwidth(Parser):
         running, unit = _RUNNING.match(line), _UNIT.match(line)
         if running:
             self._open(number)
-            self._test, self._unit, self._columns = running[1], "", []
+            self._test, self._part, self._unit, self._columns = running[1], "", "", []
         elif unit and self._sheets:
-            self._unit, self._columns = unit[1] or unit[2], []
+            self._part = f"_{unit[1].lower()}" if unit[1] else ""
+            self._unit, self._columns = unit[2] or unit[3], []
         else:
             return self._cells(line) or self._rest(line)
         return True
@@ -110,17 +136,20 @@ class NvBandwidth(Parser):
         return True
 
     def _add(self, sheet: Sheet, cell: tuple[int, int], value: float) -> None:
-        params: dict[str, Scalar] = {"test": self._test, "row": cell[0], "column": cell[1]}
+        test = self._test.removesuffix(self._part) + self._part
+        params: dict[str, Scalar] = {"test": test, "row": cell[0], "column": cell[1]}
         if self._unit == "ns":
             sheet.add(LATENCY, value / NANO, params)
         else:
-            sheet.add(BANDWIDTH, value * GB, params)
+            sheet.add(_family(test), value * GB, params)
 
     def _rest(self, line: str) -> bool:
         if not self._sheets:
             return False
-        total, waived = _SUM.match(line), _WAIVED.match(line)
-        if total:
+        total, waived, device = _SUM.match(line), _WAIVED.match(line), _DEVICE.match(line)
+        if device:
+            self._sheets[-1].on(device[1])
+        elif total:
             value = number(total[2])
             if value is not None and self._unit == "GB/s":
                 self._sheets[-1].add(SUM, value * GB, {"test": total[1]})
@@ -153,7 +182,9 @@ class NvBandwidth(Parser):
         return True
 
     def _case(self, sheet: Sheet, case: _Case) -> None:
+        unit = _UNIT.match(case.bandwidth_description)
         self._test = case.name
+        self._part = f"_{unit[1].lower()}" if unit and unit[1] else ""
         self._unit = "ns" if "(ns)" in case.bandwidth_description else "GB/s"
         if case.status in ("Error", "Not Found") or case.error:
             sheet.fail(f"{case.name}: {case.error or case.status}")
@@ -171,6 +202,15 @@ class NvBandwidth(Parser):
             if sheet.empty:
                 sheet.fail("there is no matrix: it failed, or the log is cut off")
         return tuple(sheet.parsed() for sheet in self._sheets)
+
+
+def _family(test: str) -> Definition:
+    """Find what the bytes of a test pass."""
+    if test.startswith(("host_to_", "device_to_host", "all_to_host")):
+        return HOST
+    if "device_to_device" in test or test.startswith(("all_to_one", "one_to_all")):
+        return PEERS_BOTH if test.endswith("_total") else PEER
+    return LOCAL if test.startswith("device_local_copy") else BANDWIDTH
 
 
 class _Case(msgspec.Struct):

@@ -61,6 +61,21 @@ PERCENTILE = _osu(
     what="the percentile of the times of the iterations (option -z); printed in us",
     aggregation="mean of ranks",
 )
+ONE_SIDED = _osu(
+    metric="one_sided_time",
+    unit="s",
+    better="lower",
+    what="one put, get or atomic and its synchronisation, mean over iterations; printed in us",
+    aggregation="one rank",
+)
+RATE_PERCENTILE = _osu(
+    metric="bandwidth_percentile",
+    unit="B/s",
+    better="higher",
+    what="the percentile of the rates of the iterations (option -z), of which high ones are the "
+    "best; printed in MB/s of 1e6 bytes",
+    aggregation="one rank",
+)
 BANDWIDTH = _osu(
     metric="bandwidth",
     unit="B/s",
@@ -68,6 +83,7 @@ BANDWIDTH = _osu(
     what="a window of messages one way, all bytes over the time; printed in MB/s of 1e6 bytes",
     aggregation="one rank",
     flow="one way",
+    medium="network",
 )
 BIDIRECTIONAL = _osu(
     metric="bidirectional",
@@ -76,6 +92,7 @@ BIDIRECTIONAL = _osu(
     what="windows both ways at once, bytes of both directions; printed in MB/s of 1e6 bytes",
     aggregation="one rank",
     flow="both ways",
+    medium="network",
 )
 MULTI = _osu(
     metric="multi_bandwidth",
@@ -84,6 +101,7 @@ MULTI = _osu(
     what="windows of all pairs at once, one way, summed over pairs; printed in MB/s of 1e6 bytes",
     aggregation="all ranks",
     flow="one way",
+    medium="network",
 )
 RATE = _osu(
     metric="message_rate",
@@ -144,14 +162,10 @@ _PAIRS = re.compile(r"\s*#?\s*\[\s*pairs:\s*(\d+)\s*\]\s*\[\s*window size:\s*(\d
 _BUFFERS = re.compile(r"\s*#\s*Send Buffer on (\w+).*Receive Buffer on (\w+)")
 _INIT = re.compile(r"\s*nprocs: (\d+), min: ([\d.]+) ms, max: ([\d.]+) ms, avg: ([\d.]+) ms")
 _TAIL = re.compile(r"P(\d+(?:\.\d+)?)\b")
-_ONE_WAY = (
-    "latency",
-    "multi latency",
-    "multi-threaded latency",
-    "multi-process latency",
-    "put",
-    "get",
-)
+_ONE_WAY = ("latency", "multi latency", "multi-threaded latency", "multi-process latency")
+_ONE_SIDED = re.compile(r"MPI_(?:R?Put|R?Get|Acc|Fetch|CAS|Compare)|SHMEM|UPC", re.IGNORECASE)
+_VARIED = re.compile(r"#\s*(?:(Uni-directional Bandwidth) \(MB/sec\)|(Message Rate) Profile)")
+_WINDOWS = re.compile(r"#\s+\d+(?:\s+\d+)*$")
 
 
 class Osu(Parser):
@@ -161,7 +175,7 @@ class Osu(Parser):
     has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (
         *(LATENCY, COLLECTIVE, FASTEST, SLOWEST, PERCENTILE, BANDWIDTH, BIDIRECTIONAL, MULTI),
-        *(RATE, OVERALL, COMPUTE, PURE, OVERLAP, INIT),
+        *(RATE, OVERALL, COMPUTE, PURE, OVERLAP, INIT, ONE_SIDED, RATE_PERCENTILE),
     )
 
     def __init__(self) -> None:
@@ -188,6 +202,9 @@ class _Table:
         self.sheet = Sheet("osu", first, title)
         named = _NAME.match(title)
         self._test = named[1] if named else title
+        self._one_sided = _ONE_SIDED.search(title) is not None
+        self._windows: list[int] = []  # of a table with a column per window size
+        self._cell: Definition | None = None  # that such a table is of
         self._params: dict[str, Scalar] = {"test": self._test}
         self._columns: list[tuple[str, str]] = []
         self._last = -1
@@ -196,14 +213,19 @@ class _Table:
     def take(self, line: str) -> bool:
         text = line.strip()
         if text[:1].isdigit():
-            return self._row(text.split())
+            cells = text.split()
+            return self._varied(cells) if self._windows else self._row(cells)
         if text.startswith(("#", "Size", "[ pairs")):
             return self._header(text)
         return self._init(text)
 
     def _header(self, text: str) -> bool:
-        pairs, buffers = _PAIRS.match(text), _BUFFERS.match(text)
-        if pairs:
+        pairs, buffers, varied = _PAIRS.match(text), _BUFFERS.match(text), _VARIED.match(text)
+        if varied:
+            self._cell, self._windows = MULTI if varied[1] else RATE, []
+        elif self._cell is not None and _WINDOWS.match(text):
+            self._windows, self._last = [int(word) for word in text.split()[1:]], -1
+        elif pairs:
             self._params |= {"pairs": int(pairs[1])}
         elif buffers:
             self._params |= {"buffers": f"{buffers[1]}-{buffers[2]}"}
@@ -212,7 +234,7 @@ class _Table:
             rates = any(unit or name in ("MB/s", "Messages/s") for name, unit in columns)
             if not (rates and _HEAD.match(text)):
                 return _KNOWN.match(text) is not None
-            self._columns, self._last = columns, -1
+            self._columns, self._windows, self._last = columns, [], -1
         return True
 
     def _init(self, text: str) -> bool:
@@ -220,6 +242,20 @@ class _Table:
         if match:
             self.sheet.add(INIT, float(match[4]) / 1e3, {**self._params, "ranks": int(match[1])})
         return match is not None
+
+    def _varied(self, cells: list[str]) -> bool:
+        """Read a row with a column per window size."""
+        size, values = count(cells[0]), numbers(cells[1:])
+        wanted = len(self._windows)
+        if self._cell is None or size is None or values is None or len(values) != wanted:
+            return False
+        self._mixed |= size <= self._last
+        self._last = size
+        scale = MB if self._cell is MULTI else 1.0
+        for window, value in zip(self._windows, values, strict=True):
+            point = {**self._params, "window": window, "size": size}
+            self.sheet.add(self._cell, value * scale, point, size=size)
+        return True
 
     def _row(self, cells: list[str]) -> bool:
         columns = self._columns
@@ -250,6 +286,9 @@ class _Table:
             self._add_time(name.lower(), value / MICRO, params)
         elif name == "Messages/s":
             self.sheet.add(RATE, value, params)
+        elif unit == "MB/s" and (tail := _TAIL.match(name.upper())):
+            point = {**params, "percentile": float(tail[1])}
+            self.sheet.add(RATE_PERCENTILE, value * MB, point, size=size)
         elif name == "MB/s" or unit == "MB/s":
             self.sheet.add(self._rate(), value * MB, params, size=size)
         elif unit == "%":
@@ -283,6 +322,8 @@ class _Table:
                 return definition
         if "lat" not in name:
             return None
+        if self._one_sided:
+            return ONE_SIDED
         test = self._test.lower().removesuffix(" test")
         return LATENCY if test.endswith(_ONE_WAY) and not self._is_collective() else COLLECTIVE
 
@@ -299,6 +340,6 @@ class _Table:
                 f"{self._test}: its sizes do not rise, so rows of several programs are mixed; "
                 "none of them is used"
             )
-        elif self.sheet.empty:
+        elif self.sheet.empty and "Hello World" not in self._test:
             self.sheet.fail(f"{self._test}: there is no row; it ended before its first size")
         return self.sheet.parsed()

@@ -34,6 +34,7 @@ ONE_WAY = _p2p(
     warm_up="none",
     what="copies between two GPUs in one direction; printed in GB/s of 1e9 bytes",
     flow="one way",
+    medium="GPU to GPU",
 )
 BOTH_WAYS = _p2p(
     metric="p2p_bidirectional",
@@ -42,13 +43,16 @@ BOTH_WAYS = _p2p(
     warm_up="none",
     what="copies between two GPUs in both directions at once, both counted; in GB/s of 1e9 bytes",
     flow="both ways",
+    medium="GPU to GPU",
 )
 LOCAL = _p2p(
     metric="device_copy",
     unit="B/s",
     better="higher",
     warm_up="none",
-    what="the diagonal: copies within one GPU's memory, no link; printed in GB/s of 1e9 bytes",
+    what="the diagonal: copies within one GPU's memory, no link, each byte counted twice (read and "
+    "written); printed in GB/s of 1e9 bytes",
+    medium="GPU memory",
 )
 LATENCY = _p2p(
     metric="p2p_latency",
@@ -112,6 +116,7 @@ class P2PMatrix(Parser):
         device = _DEVICE.match(line)
         if device:
             self._open(number).note(f"device {device[1]} is {device[2]} at PCI bus {device[3]}")
+            self._open(number).on(device[2])
             return True
         return bool(_KNOWN.match(line)) or self._row(line.split())
 

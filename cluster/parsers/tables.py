@@ -123,7 +123,8 @@ class Tables(Parser):
         if name.startswith("top-") and bare:
             return _add(sheet, TOP1 if name == "top-1" else TOP5, bare[1], params)
         if rate:
-            return _add(sheet, RATE, rate[1], params)
+            wanted = name.startswith("expected")
+            return _add(sheet, EXPECTED if wanted else RATE, rate[1], params)
         if name.startswith("throughput") and bare:
             about = {"column": name, **({"remark": bare[2]} if bare[2] else {})}
             return _add(sheet, RATE, bare[1], {**params, **about})

@@ -39,7 +39,10 @@ class NvidiaTopology(Parser):
         """Read a header, a row or a legend."""
         cells = line.split()
         if len(cells) >= 1 and _GPU.fullmatch(cells[0]) and all(map(_is_header, cells)):
-            self._matrices.append(_Matrix(cells, number))
+            names = _devices(cells)
+            if len(set(names)) < len(names):
+                return False  # nobody can tell them apart
+            self._matrices.append(_Matrix(names, number, has_numa="NUMA" in cells))
             return True
         if not self._matrices:
             return False
@@ -60,16 +63,20 @@ def _is_header(cell: str) -> bool:
     return _NAME.fullmatch(cell) is not None and not PATH.fullmatch(cell)
 
 
+def _devices(header: list[str]) -> list[str]:
+    words = " ".join(header)
+    for tail in _TAIL:
+        words = words.partition(f" {tail} A")[0].partition(f" {tail} I")[0]
+    return words.split()
+
+
 class _Matrix:
     """One matrix, as far as its rows were read."""
 
-    def __init__(self, header: list[str], first: int) -> None:
+    def __init__(self, names: list[str], first: int, *, has_numa: bool) -> None:
         self._first = first
-        words = " ".join(header)
-        for tail in _TAIL:
-            words = words.partition(f" {tail} A")[0].partition(f" {tail} I")[0]
-        self._names = words.split()
-        self._has_numa = "NUMA" in header
+        self._names = names
+        self._has_numa = has_numa
         self.rows: dict[str, list[str]] = {}
         self.models: dict[str, str] = {}
 

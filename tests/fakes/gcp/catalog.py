@@ -69,8 +69,15 @@ IMAGES = (  # project, family, name, architecture, GiB, deprecated
     ),
     (
         "deeplearning-platform-release",
-        "common-cu128-ubuntu-2204-nvidia-570",
-        "common-cu128-ubuntu-2204-nvidia-570-v20260801",
+        "common-cu129-ubuntu-2404-nvidia-580",
+        "common-cu129-ubuntu-2404-nvidia-580-v20261020",
+        "X86_64",
+        50,
+    ),
+    (
+        "deeplearning-platform-release",
+        "common-cu128-ubuntu-2404-nvidia-570",
+        "common-cu128-ubuntu-2404-nvidia-570-v20260801",
         "X86_64",
         50,
     ),

@@ -1,0 +1,65 @@
+"""How long any program takes on each rank, a program of MPI or not; `cluster run --mpi` uses it."""
+
+from __future__ import annotations
+
+import os
+from time import perf_counter
+
+from cluster.benchmark import Benchmark
+from cluster.errors import SpecError
+from cluster.model import Definition, Value
+from cluster.rank import Rank
+from cluster.rank import stand_in as main
+
+RUN_TIME = Definition(
+    benchmark="program",
+    metric="run_time",
+    unit="s",
+    better="lower",
+    what="the command of one rank, from its start to its end, its shell included",
+    clock="time.perf_counter of each rank",
+    synchronisation="none: ranks start as fast as their hosts can",
+    warm_up="none",
+    aggregation="each rank",
+)
+
+
+class ProgramParams(Value, frozen=True, kw_only=True):
+    """The parameters of `program`.
+
+    Args:
+        command: what each rank runs, by sh; in the job's folder, so name files by absolute paths.
+
+    """
+
+    command: str = ""
+
+
+class Program(Benchmark[ProgramParams]):
+    """One command on all ranks, which are those of one MPI program if it is one."""
+
+    Params = ProgramParams
+    metrics = (RUN_TIME,)
+
+    def check(self, params: ProgramParams, ranks: int) -> None:
+        """Refuse to run nothing."""
+        del ranks
+        if not params.command.strip():
+            raise SpecError(
+                "There is no command.", remedy="Type: cluster bench program --command 'COMMAND'"
+            )
+
+    def measure(self, rank: Rank, params: ProgramParams) -> None:
+        """Run it to its end; one that failed has no time."""
+        values = rank.begin(RUN_TIME, {})
+        start = perf_counter()
+        status = os.spawnvp(os.P_WAIT, "sh", ["sh", "-c", params.command])  # noqa: S606
+        seconds = perf_counter() - start
+        if status:
+            raise SystemExit(status if status > 0 else 128 - status)
+        values.append(seconds)
+        rank.end()
+
+
+if __name__ == "__main__":
+    main(Program())

@@ -1,0 +1,177 @@
+"""What the rules of a diagnosis look at, and what they say."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from cluster.foreign import NcclLog, Parsed, Profile, Symptoms
+from cluster.model import Definition, Facts, Hardware, Summary, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OURS = ("p2p", "iperf")  # benchmarks of ours that pass the network
+Confidence = Literal["certain", "likely", "possible"]
+
+
+class Finding(Value, frozen=True, kw_only=True):
+    """A known trouble, and why it is thought to be there.
+
+    It is confirmed only when the run that would confirm it moves the figure beyond its interval.
+
+    Args:
+        name: of the trouble.
+        evidence: what was seen, with its figures.
+        confidence: that it is this one.
+        remedy: what to do about it.
+        confirm: the run that would confirm it.
+
+    """
+
+    name: str
+    evidence: str
+    confidence: Confidence
+    remedy: str
+    confirm: str
+
+    def lines(self) -> tuple[str, ...]:
+        """Give it for people.
+
+        Returns:
+            Lines; the first has its name.
+
+        """
+        return (
+            f"{self.name} ({self.confidence}): {self.evidence}",
+            f"Remedy: {self.remedy}",
+            f"Confirm: {self.confirm}",
+        )
+
+
+class Evidence(Value, frozen=True, kw_only=True):
+    """All that is known of a run.
+
+    Args:
+        summaries: of its measurements.
+        definitions: of their metrics, by id.
+        hardware: it ran on, if somebody said so.
+        results: what imported logs say beside.
+        hosts: what the measured hosts are, if we measured them ourselves.
+        ranks_per_host: that were started, if we started them; else 0.
+        variables: for every rank, and those of the hosts.
+        instance: the cloud's type of host, if it is one.
+        failed: the run or the log is one of a failure.
+
+    """
+
+    summaries: tuple[Summary, ...] = ()
+    definitions: dict[str, Definition] = msgspec.field(default_factory=dict)
+    hardware: Hardware | None = None
+    results: tuple[Parsed, ...] = ()
+    hosts: tuple[Facts, ...] = ()
+    ranks_per_host: int = 0
+    variables: dict[str, str] = msgspec.field(default_factory=dict)
+    instance: str = ""
+    failed: bool = False
+
+    def symptoms(self, kind: str) -> Iterator[tuple[str, str]]:
+        """Look for lines that show a trouble.
+
+        Args:
+            kind: of the trouble, as `parsers/symptoms.py` names it.
+
+        Yields:
+            A line, and the value in it.
+
+        """
+        for result in self.results:
+            if isinstance(result.detail, Symptoms):
+                yield from ((s.text, s.value) for s in result.detail.found if s.kind == kind)
+
+    def symptom(self, kind: str) -> str:
+        """Give the first line that shows a trouble.
+
+        Args:
+            kind: of it.
+
+        Returns:
+            The line; empty if there is none.
+
+        """
+        return next((text for text, _ in self.symptoms(kind)), "")
+
+    @property
+    def nccl(self) -> tuple[NcclLog, ...]:
+        """What NCCL said of its decisions."""
+        return tuple(r.detail for r in self.results if isinstance(r.detail, NcclLog))
+
+    @property
+    def profiles(self) -> tuple[Profile, ...]:
+        """What ranks spent in MPI."""
+        return tuple(r.detail for r in self.results if isinstance(r.detail, Profile))
+
+    def setting(self, name: str) -> str:
+        """Look up what was set, wherever it was said.
+
+        Args:
+            name: of an environment variable.
+
+        Returns:
+            Its value; empty if nobody set it.
+
+        """
+        said = {s.name: s.value for log in self.nccl for s in log.settings}
+        return said.get(name, self.variables.get(name, ""))
+
+    def series(self, *metrics: str, flow: str = "") -> tuple[Summary, ...]:
+        """Find summaries.
+
+        Args:
+            metrics: their names; any, if none is given.
+            flow: of their definitions; any, if empty.
+
+        Returns:
+            The summaries, in order.
+
+        """
+        return tuple(
+            s
+            for s in self.summaries
+            if (not metrics or s.metric in metrics) and (not flow or self._flow(s) == flow)
+        )
+
+    def _flow(self, summary: Summary) -> str:
+        known = self.definitions.get(summary.definition)
+        return known.flow if known else ""
+
+    def between_hosts(self) -> tuple[Summary, ...]:
+        """Find rates of what passes the network in one direction.
+
+        Returns:
+            The summaries, the fastest first.
+
+        """
+        found = [s for s in self.series(flow="one way") if s.unit == "B/s" and self._is_network(s)]
+        return tuple(sorted(found, key=lambda s: -s.median))
+
+    def _is_network(self, summary: Summary) -> bool:
+        known = self.definitions[summary.definition]
+        ours = known.benchmark in OURS and "memory" not in summary.limit
+        return known.medium in ("TCP", "network") or (ours and summary.bound is not None)
+
+
+def count(summary: Summary, name: str) -> int:
+    """Give a parameter that is a number.
+
+    Args:
+        summary: whose point has it.
+        name: of it.
+
+    Returns:
+        The number; 0 if there is none.
+
+    """
+    value = summary.params.get(name, 0)
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,216 @@
+"""Troubles of GPUs: transports that NCCL fell back to, and copies that take the long way."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from cluster.analysis.evidence import Evidence, Finding
+from cluster.units import format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.foreign import NcclEdge, NcclLog, Parsed
+    from cluster.model import Summary
+
+ALIKE = 0.1  # by which matrices with and without peers may differ, and still be the same
+FAR = 1.5  # of the near memory's rate over the far one's, from which the place counts
+SLOW = 0.5  # of the bound
+STRINGS = ("LOC", "NVL", "PIX", "PXB", "PHB", "SYS")
+NICS = ("IB", "AWS Libfabric", "OFI", "IBext")
+
+
+def cuda_ipc(evidence: Evidence) -> Finding | None:
+    """Open MPI complains of CUDA IPC."""
+    line = evidence.symptom("cuda_ipc")
+    if not line:
+        return None
+    return Finding(
+        name="CUDA IPC of Open MPI fails",
+        evidence=line,
+        confidence="likely",
+        remedy="use UCX (--mca pml ucx, UCX_TLS=cuda_ipc,...); give all ranks of a host the same "
+        "CUDA_VISIBLE_DEVICES; in containers --ipc=host --pid=host",
+        confirm="cluster bench p2p --ab mca:btl_smcuda_use_cuda_ipc=0,1",
+    )
+
+
+def no_gpudirect(evidence: Evidence) -> Finding | None:
+    """NCCL copies through the host's memory on its way to a NIC that could do without."""
+    said = evidence.symptom("peermem")
+    for log in evidence.nccl:
+        edges = [e for e in _between(log) if e.via.split("/")[1].startswith(NICS)]
+        through = [e for e in edges if not e.direct]
+        if through:
+            return Finding(
+                name="no GPUDirect RDMA",
+                evidence=f"{len(through)} of {len(edges)} links between hosts copy through the "
+                f"host: {through[0].source} -> {through[0].target} via {through[0].via}"
+                + (f"; {said}" if said else ""),
+                confidence="certain" if len(through) == len(edges) else "likely",
+                remedy="modprobe nvidia_peermem, or dma-buf and NCCL newer than 2.22.3; a NIC near "
+                "each GPU (nvidia-smi topo -m); NCCL_NET_GDR_LEVEL=SYS if it must be a far one",
+                confirm="all_reduce_perf with NCCL_NET_GDR_LEVEL=LOC and =SYS",
+            )
+    return None
+
+
+def on_sockets(evidence: Evidence) -> Finding | None:
+    """NCCL uses TCP between hosts that have something faster."""
+    rdma = evidence.hardware is not None and evidence.hardware.rdma
+    for log in evidence.nccl:
+        sockets = [e for e in _between(log) if e.via.startswith("NET/Socket")]
+        if not sockets and not (log.nodes > 1 and set(log.networks) == {"Socket"}):
+            continue
+        other = [name for name in log.networks if name.startswith(NICS)]
+        seen = sockets[0].via if sockets else "Using network Socket"
+        also = f"; the log also names {', '.join(other)}" if other else ""
+        also += f"; {evidence.hardware.name} has RDMA" if rdma and evidence.hardware else ""
+        return Finding(
+            name="NCCL uses sockets between hosts",
+            evidence=seen + also,
+            confidence="certain" if rdma or other else "possible",
+            remedy="libibverbs in the image and /dev/infiniband in the container; on EC2 the "
+            "aws-ofi-nccl plug-in; NCCL_NET=IB makes it an error instead",
+            confirm="NCCL_DEBUG=INFO says Using network IB (or AWS Libfabric); the same test again",
+        )
+    return None
+
+
+def slow_sockets(evidence: Evidence) -> Finding | None:
+    """NCCL over TCP does not fill the network, and nothing was set for it."""
+    on_tcp = any(e.via.startswith("NET/Socket") for log in evidence.nccl for e in _between(log))
+    slow = [s for s in evidence.series("busbw") if s.share is not None]
+    best = max((s.share or 0.0 for s in slow), default=1.0)
+    if not on_tcp or best >= SLOW or evidence.setting("NCCL_NSOCKS_PERTHREAD"):
+        return None
+    return Finding(
+        name="NCCL over TCP has few sockets",
+        evidence=f"bus bandwidth reaches {best:.0%} of its bound over sockets, and "
+        "NCCL_NSOCKS_PERTHREAD is not set",
+        confidence="possible",
+        remedy="NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4, and NCCL_SOCKET_IFNAME",
+        confirm="all_reduce_perf with and without them; cluster bench iperf --streams 1,8",
+    )
+
+
+def level_by_number(evidence: Evidence) -> Finding | None:
+    """A level is a number, whose meaning changed, or has no effect on what carries data."""
+    level = evidence.setting("NCCL_P2P_LEVEL")
+    if level.isdigit():
+        return _level(f"NCCL_P2P_LEVEL is {level}: numbers changed their meaning in NCCL 2.4.7")
+    vias = {e.transport for log in evidence.nccl for e in log.edges}
+    if level == "LOC" and "P2P" in vias:
+        return _level("NCCL_P2P_LEVEL is LOC, and GPUs still use P2P")
+    return None
+
+
+def _level(evidence: str) -> Finding:
+    return Finding(
+        name="NCCL_P2P_LEVEL does not do what it seems",
+        evidence=evidence,
+        confidence="likely",
+        remedy=f"use words: {', '.join(STRINGS)}; NCCL_P2P_DISABLE=1 switches it off",
+        confirm="NCCL_DEBUG=INFO: count the channels via P2P, SHM and NET",
+    )
+
+
+def peers_blocked(evidence: Evidence) -> Finding | None:
+    """Switching peer-to-peer on changes nothing, or bridges send it through the host (ACS)."""
+    line = evidence.symptom("acs")
+    series = evidence.series("p2p_bandwidth", "p2p_bidirectional")
+    without = {_pair(s): s.median for s in series if s.params.get("p2p") == "off"}
+    gains = [
+        s.median / off
+        for s in series
+        if s.params.get("p2p") == "on" and (off := without.get(_pair(s)))
+    ]
+    same = gains and all(abs(gain - 1) < ALIKE for gain in gains)
+    if not same and not line:
+        return None
+    figures = f"P2P on is {median(gains):.2f} x P2P off over {len(gains)} pair(s)" if same else ""
+    return Finding(
+        name="GPUs do not reach one another directly (ACS, IOMMU or topology)",
+        evidence="; ".join(filter(None, (figures, line))),
+        confidence="likely" if same and line else "possible",
+        remedy="switch ACS off on the PCIe bridges (bare metal), iommu=pt; in VMs ATS; "
+        "nvidia-smi topo -p2p r says which pairs may",
+        confirm="p2pBandwidthLatencyTest again: P2P=Enabled should be faster, and data right",
+    )
+
+
+def _pair(summary: Summary) -> tuple[object, ...]:
+    return (summary.metric, summary.params.get("row"), summary.params.get("column"))
+
+
+def far_memory(evidence: Evidence) -> Finding | None:
+    """Copies between a host and a GPU depend on the NUMA node, which was not chosen."""
+    copies = evidence.series("host_copy_bandwidth")
+    for test in dict.fromkeys(s.params.get("test") for s in copies):
+        mine = [s for s in copies if s.params.get("test") == test]
+        for column in dict.fromkeys(s.params.get("column") for s in mine):
+            rates = [s.median for s in mine if s.params.get("column") == column]
+            if len(rates) > 1 and max(rates) > FAR * min(rates):
+                return _numa(
+                    f"{test}, GPU {column}: {_bytes(max(rates))} from one NUMA node, "
+                    f"{_bytes(min(rates))} from another",
+                    sure=True,
+                )
+    slow = [
+        s
+        for s in evidence.series("host_to_device", "device_to_host")
+        if s.params.get("memory") == "pinned"
+        and s.share is not None
+        and s.share < SLOW
+        and s.params.get("devices") == 1
+    ]
+    if slow:
+        return _numa(f"{slow[0].metric} reaches {slow[0].share:.0%} of its slot", sure=False)
+    return None
+
+
+def _numa(evidence: str, *, sure: bool) -> Finding:
+    return Finding(
+        name="a process is far from its GPU (NUMA)",
+        evidence=evidence,
+        confidence="likely" if sure else "possible",
+        remedy="numactl --cpunodebind --membind, or --bind-to numa, with the node that "
+        "nvidia-smi topo -m names for the GPU; look at the width of its slot, too: "
+        "nvidia-smi -q | grep -A2 'Link Width'",
+        confirm="numactl -N 0 -m 0 and -N 1 -m 1 with bandwidthTest or nvbandwidth",
+    )
+
+
+def _bytes(rate: float) -> str:
+    return format_value(rate, "B/s")
+
+
+def _between(log: NcclLog) -> Iterator[NcclEdge]:
+    return (edge for edge in log.edges if edge.transport == "NET" and "/" in edge.via)
+
+
+def unconnected(evidence: Evidence) -> Finding | None:
+    """Every process believes that it is alone: MPI is not wired to it."""
+    alone = [r for r in evidence.results if r.format == "nccl_tests" and r.ranks == 1]
+    silent = evidence.series("busbw") and not any(s.median for s in evidence.series("busbw"))
+    if not alone or not silent:
+        return None
+    return Finding(
+        name="the ranks are not connected",
+        evidence=f"{_tests(alone)} of one rank each, and bus bandwidth is 0",
+        confidence="certain" if len(alone) > 1 else "likely",
+        remedy="build nccl-tests with MPI=1 and the MPI whose mpirun starts it; or -g for several "
+        "GPUs of one process",
+        confirm="its head must name as many ranks as were started",
+    )
+
+
+def _tests(results: list[Parsed]) -> str:
+    return f"{len(results)} test(s)"
+
+
+RULES = (
+    *(cuda_ipc, no_gpudirect, on_sockets, slow_sockets, level_by_number, peers_blocked),
+    *(far_memory, unconnected),
+)

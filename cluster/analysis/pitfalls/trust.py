@@ -1,0 +1,38 @@
+"""Values that cannot be: a unit, a direction or the hardware is not what was said."""
+
+from __future__ import annotations
+
+from cluster.analysis.bounds import BELIEVABLE
+from cluster.analysis.evidence import Evidence, Finding
+from cluster.units import format_point, format_value
+
+# How far a value is off by each of the usual mistakes, as a range around it.
+MISTAKES = (
+    (8.0, "bits were taken for bytes"),
+    (2.0, "both directions were counted, or read and write"),
+    (2**30 / 1e9, "GiB were taken for GB"),
+    (2**20 / 1e6, "MiB were taken for MB"),
+)
+NEAR = 0.015  # of a mistake's factor
+
+
+def above_bound(evidence: Evidence) -> Finding | None:
+    """A value is better than possible."""
+    above = [s for s in evidence.summaries if s.share is not None and s.share > BELIEVABLE]
+    if not above:
+        return None
+    worst = max(above, key=lambda s: s.share or 0.0)
+    share, point = worst.share or 0.0, format_point(worst.params)
+    guess = next((f"; {what}?" for off, what in MISTAKES if abs(share / off - 1) < NEAR), "")
+    return Finding(
+        name="faster than possible",
+        evidence=f"{worst.metric}{f' ({point})' if point else ''} is {share:.1%} of its bound, "
+        f"{format_value(worst.bound or 0.0, worst.unit)}{guess}",
+        confidence="certain",
+        remedy="do not believe it: look at its unit and direction, and at the hardware that was "
+        "named (--hardware); switches that sum (SHARP) and ENA Express raise bounds",
+        confirm="the same with another tool on the same path",
+    )
+
+
+RULES = (above_bound,)

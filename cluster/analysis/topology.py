@@ -1,0 +1,444 @@
+"""How the GPUs of a host are joined: classes of pairs, groups, nearest NICs, and what does not fit.
+
+From fast to slow: NV# (bonded NVLinks), PIX (one PCIe bridge), PXB (several), PHB (the CPU's host
+bridge), NODE (host bridges of one NUMA node), SYS (between sockets); `nvidia-smi topo -m` says so.
+NVLinks are compared per link, all others per class: pairs of one class have the same hardware.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from itertools import combinations
+from statistics import median
+from typing import TYPE_CHECKING
+
+from cluster.foreign import Device
+from cluster.model import Value
+from cluster.units import format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from cluster.foreign import PeerAccess, Topology
+    from cluster.model import Measurement
+
+CLASSES = ("SYS", "NODE", "PHB", "PXB", "PIX")  # from slow to fast; NVLinks are faster
+OLD = {"SOC": "SYS"}
+UNKNOWN = "?"
+SLOWER, FASTER = 0.8, 1.25  # of what others of the class have: beyond is no noise
+ALIKE = 0.03  # of a bandwidth: pairs as good as the best
+ENOUGH = 3  # pairs whose median is a norm; of fewer the fastest shows what the hardware can do
+LINK = 25e9  # bytes per second of an NVLink of generation 2 to 4 in each direction
+OF_LINK = (0.85, 1.02)  # of it, that copies reach
+MOST_INFERRED = 6  # NVLinks of a V100; more cannot be told apart by a measurement
+_NVLINKS = re.compile(r"NV(\d+)")
+
+
+class Copies(Value, frozen=True, kw_only=True):
+    """What copies between two GPUs reached, the slower direction of the two.
+
+    Args:
+        rate: with peer-to-peer, in bytes per second.
+        rate_without: without it.
+        latency: with it, in seconds.
+        latency_without: without it.
+        ways: directions that the rates count.
+
+    """
+
+    rate: float | None = None
+    rate_without: float | None = None
+    latency: float | None = None
+    latency_without: float | None = None
+    ways: int = 1
+
+
+class Pair(Value, frozen=True, kw_only=True):
+    """Two GPUs of a host.
+
+    Args:
+        gpus: their numbers.
+        path: such as `NV2` or `SYS`; `?` if nobody says.
+        inferred: the path was not said, but follows from the rates.
+        copies: between them, as far as they were measured.
+        access: what the driver says of peer-to-peer, such as `OK` or `CNS`; empty if nothing.
+
+    """
+
+    gpus: tuple[int, int]
+    path: str
+    inferred: bool = False
+    copies: Copies = Copies()
+    access: str = ""
+
+    @property
+    def name(self) -> str:
+        """Both names."""
+        return "-".join(f"GPU{gpu}" for gpu in self.gpus)
+
+
+class Group(Value, frozen=True, kw_only=True):
+    """GPUs of which each reaches each other at least by one class.
+
+    Args:
+        path: the slowest among them.
+        sets: of the numbers of GPUs.
+
+    """
+
+    path: str
+    sets: tuple[tuple[int, ...], ...]
+
+
+class Nearest(Value, frozen=True, kw_only=True):
+    """The NICs that are nearest to a GPU.
+
+    Args:
+        gpu: its number.
+        nics: their names, as the legend or the columns have them.
+        path: to them.
+
+    """
+
+    gpu: int
+    nics: tuple[str, ...]
+    path: str
+
+
+class Misfit(Value, frozen=True, kw_only=True):
+    """A pair whose rate does not fit its links.
+
+    Args:
+        gpus: their numbers.
+        path: by which they are joined.
+        rate: that was measured, in bytes per second.
+        expected: that others of their kind have; none if there are none.
+        why: in words.
+
+    """
+
+    gpus: tuple[int, int]
+    path: str
+    rate: float
+    expected: float | None
+    why: str
+
+
+class Joined(Value, frozen=True, kw_only=True):
+    """How the GPUs of a host are joined.
+
+    Args:
+        pairs: every two GPUs.
+        groups: from the fastest class to the slowest.
+        best: the pairs that two ranks do best on.
+        worst: the pairs that two ranks do worst on.
+        nearest: NICs of each GPU.
+        misfits: pairs whose rates do not fit their links.
+        findings: what peer-to-peer brings.
+        notes: what else a reader must know.
+
+    """
+
+    pairs: tuple[Pair, ...]
+    groups: tuple[Group, ...]
+    best: tuple[Pair, ...]
+    worst: tuple[Pair, ...]
+    nearest: tuple[Nearest, ...]
+    misfits: tuple[Misfit, ...]
+    findings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def pair(self, a: int, b: int) -> Pair | None:
+        """Find a pair.
+
+        Args:
+            a: number of a GPU.
+            b: number of another.
+
+        Returns:
+            The pair; none if nothing is known of it.
+
+        """
+        wanted = (min(a, b), max(a, b))
+        return next((pair for pair in self.pairs if pair.gpus == wanted), None)
+
+
+def speed(path: str) -> tuple[int, int]:
+    """Order paths.
+
+    Args:
+        path: such as `NV2` or `SYS`.
+
+    Returns:
+        More for a faster one; the least for one that nobody knows.
+
+    """
+    links = nvlinks(path)
+    if links:
+        return len(CLASSES) + 1, links
+    known = OLD.get(path, path)
+    return (CLASSES.index(known) + 1 if known in CLASSES else 0), 0
+
+
+def nvlinks(path: str) -> int:
+    """Count the NVLinks of a path.
+
+    Args:
+        path: such as `NV2`.
+
+    Returns:
+        How many; 0 if it has none.
+
+    """
+    match = _NVLINKS.fullmatch(path)
+    return int(match[1]) if match else 0
+
+
+def joined(
+    topology: Topology | None,
+    measurements: Sequence[Measurement] = (),
+    access: PeerAccess | None = None,
+) -> Joined:
+    """Say how GPUs are joined, by all that is known of them.
+
+    Args:
+        topology: as the driver says; none if only measurements are there.
+        measurements: of copies between GPUs.
+        access: what the driver says of peer-to-peer.
+
+    Returns:
+        Pairs and groups; none of them if nothing is known of any pair.
+
+    """
+    copies = _copies(measurements)
+    paths = _paths(topology) if topology else {}
+    allowed = _access(access) if access else {}
+    names = sorted(paths.keys() | copies.keys() | allowed.keys())
+    inferred = {} if topology else _inferred(copies)
+    pairs = tuple(
+        Pair(
+            gpus=gpus,
+            path=paths.get(gpus) or inferred.get(gpus, UNKNOWN),
+            inferred=gpus in inferred,
+            copies=copies.get(gpus, Copies()),
+            access=allowed.get(gpus, ""),
+        )
+        for gpus in names
+    )
+    known = [pair for pair in pairs if pair.path != UNKNOWN or pair.copies.rate is not None]
+    return Joined(
+        pairs=pairs,
+        groups=tuple(_groups(pairs)),
+        best=tuple(_end(known, max)) if known else (),
+        worst=tuple(_end(known, min)) if known else (),
+        nearest=tuple(_nearest(topology)) if topology else (),
+        misfits=tuple(_misfits(pairs)),
+        findings=tuple(_gains(pairs)),
+        notes=tuple(_notes(topology, pairs)),
+    )
+
+
+def _paths(topology: Topology) -> dict[tuple[int, int], str]:
+    """Give the class of each pair; where one direction was lost, by the other."""
+    gpus = [device.name for device in topology.devices if device.is_gpu]
+    found = {}
+    for a, b in combinations(gpus, 2):
+        there, back = topology.path(a, b), topology.path(b, a)
+        path = there if there != UNKNOWN else back
+        found[_number(a), _number(b)] = OLD.get(path, path)
+    return found
+
+
+def _number(name: str) -> int:
+    return int(name.removeprefix("GPU"))
+
+
+def _access(access: PeerAccess) -> dict[tuple[int, int], str]:
+    numbered = [(_number(name), row) for name, row in _rows(access)]
+    return {
+        (a, b): row[at]
+        for (a, row) in numbered
+        for at, (b, _) in enumerate(numbered)
+        if a < b and at < len(row) and row[at] != UNKNOWN
+    }
+
+
+def _rows(access: PeerAccess) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, row in zip(access.devices, access.status, strict=True):
+        if Device(name=name, paths=row).is_gpu:
+            yield name, row
+
+
+def _copies(measurements: Iterable[Measurement]) -> dict[tuple[int, int], Copies]:
+    """Take the rates of one direction where they are there, else those of both at once."""
+    found: dict[tuple[int, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for m in measurements:
+        row, column = m.params.get("row"), m.params.get("column")
+        if not isinstance(row, int) or not isinstance(column, int) or row == column:
+            continue
+        found[min(row, column), max(row, column)][_measured(m)] += m.values
+    one_way = any("p2p_bandwidth on" in kinds for kinds in found.values())
+    rate, ways = ("p2p_bandwidth", 1) if one_way else ("p2p_bidirectional", 2)
+    return {
+        gpus: Copies(
+            rate=min(kinds.get(f"{rate} on", ()), default=None),
+            rate_without=min(kinds.get(f"{rate} off", ()), default=None),
+            latency=min(kinds.get("p2p_latency on", ()), default=None),
+            latency_without=min(kinds.get("p2p_latency off", ()), default=None),
+            ways=ways,
+        )
+        for gpus, kinds in sorted(found.items())
+        if set(kinds) != {"other"}
+    }
+
+
+def _measured(m: Measurement) -> str:
+    """Say what a measurement of a pair is; nvbandwidth copies between GPUs as the older test."""
+    if m.metric == "copy_bandwidth":
+        is_pair = str(m.params.get("test", "")).startswith("device_to_device_memcpy")
+        return "p2p_bandwidth on" if is_pair else "other"
+    return f"{m.metric} {m.params.get('p2p', 'on')}"
+
+
+def _inferred(copies: Mapping[tuple[int, int], Copies]) -> dict[tuple[int, int], str]:
+    """Tell NVLinks by rates that are multiples of one link's, where peer-to-peer brings them."""
+    found = {}
+    for gpus, copy in copies.items():
+        if copy.rate is None or copy.rate_without is None:
+            continue
+        link = LINK * copy.ways
+        links = round(copy.rate / (link * sum(OF_LINK) / 2))
+        fits = links and OF_LINK[0] <= copy.rate / (links * link) <= OF_LINK[1]
+        if fits and links <= MOST_INFERRED and copy.rate > FASTER * copy.rate_without:
+            found[gpus] = f"NV{links}"
+    return found
+
+
+def _end(pairs: Sequence[Pair], end: Callable[[Iterable[float]], float]) -> Iterator[Pair]:
+    """Give the pairs of the fastest or slowest class, as far as rates do not tell them apart."""
+    classes = [speed(pair.path) for pair in pairs]
+    wanted = max(classes) if end is max else min(classes)
+    same = [pair for pair in pairs if speed(pair.path) == wanted]
+    rates = [pair.copies.rate for pair in same if pair.copies.rate is not None]
+    limit = end(rates) if len(rates) == len(same) else None
+    for pair in same:
+        if limit is None or abs((pair.copies.rate or 0.0) - limit) <= ALIKE * limit:
+            yield pair
+
+
+def _gains(pairs: Sequence[Pair]) -> Iterator[str]:
+    """Say of each class what peer-to-peer brings."""
+    for path in sorted({pair.path for pair in pairs}, key=speed, reverse=True):
+        same = [pair.copies for pair in pairs if pair.path == path]
+        rates = [one.rate / one.rate_without for one in same if one.rate and one.rate_without]
+        times = [
+            one.latency_without / one.latency for one in same if one.latency and one.latency_without
+        ]
+        if rates:
+            gain = median(rates)
+            brings = f"{gain:.1f} x the rate" if gain >= FASTER else "nothing in rate"
+            latency = f", and latency / {median(times):.1f}" if times else ""
+            kind = f"joined by {path}" if path != UNKNOWN else "not joined by NVLink"
+            yield f"peer-to-peer brings {brings}{latency} to {len(rates)} pair(s) {kind}"
+
+
+def _groups(pairs: Sequence[Pair]) -> Iterator[Group]:
+    """Join groups while every pair across them has the class; a slower one joins what is left."""
+    paths = {pair.gpus: pair.path for pair in pairs}
+    gpus = sorted({gpu for pair in pairs for gpu in pair.gpus})
+    sets: list[tuple[int, ...]] = [(gpu,) for gpu in gpus]
+    for path in sorted({p for p in paths.values() if speed(p) > (0, 0)}, key=speed, reverse=True):
+        before = sets
+        sets = _merged(sets, paths, speed(path))
+        if sets != before:
+            yield Group(path=path, sets=tuple(one for one in sets if len(one) > 1))
+
+
+def _merged(
+    sets: list[tuple[int, ...]], paths: Mapping[tuple[int, int], str], least: tuple[int, int]
+) -> list[tuple[int, ...]]:
+    done: list[tuple[int, ...]] = []
+    for one in sets:
+        for at, other in enumerate(done):
+            across = ((min(a, b), max(a, b)) for a in one for b in other)
+            if all(speed(paths.get(gpus, UNKNOWN)) >= least for gpus in across):
+                done[at] = tuple(sorted((*other, *one)))
+                break
+        else:
+            done.append(one)
+    return done
+
+
+def _nearest(topology: Topology) -> Iterator[Nearest]:
+    nics = [device for device in topology.devices if not device.is_gpu]
+    for gpu in topology.devices:
+        if not gpu.is_gpu:
+            continue
+        paths = {nic.model or nic.name: topology.path(gpu.name, nic.name) for nic in nics}
+        known = {name: path for name, path in paths.items() if speed(path) > (0, 0)}
+        if known:
+            best = max(known.values(), key=speed)
+            near = tuple(name for name, path in known.items() if path == best)
+            yield Nearest(gpu=_number(gpu.name), nics=near, path=best)
+
+
+def _kind(path: str) -> str:
+    return "NVLink" if nvlinks(path) else path
+
+
+def _misfits(pairs: Sequence[Pair]) -> Iterator[Misfit]:
+    """Compare each pair with the others of its kind, and NVLinks with what is no NVLink."""
+    rates: dict[str, list[float]] = defaultdict(list)
+    for pair in pairs:
+        if pair.copies.rate is not None and pair.path != UNKNOWN:
+            rates[_kind(pair.path)].append(pair.copies.rate / max(1, nvlinks(pair.path)))
+    norms = {
+        kind: median(values) if len(values) >= ENOUGH else max(values)
+        for kind, values in rates.items()
+    }
+    slow = max((norm for kind, norm in norms.items() if kind != "NVLink"), default=0.0)
+    for pair in pairs:
+        rate = pair.copies.rate
+        if rate is None or pair.inferred or _kind(pair.path) not in norms:
+            continue
+        links, others = nvlinks(pair.path), len(rates[_kind(pair.path)]) - 1
+        expected = norms[_kind(pair.path)] * max(1, links)
+        why = _why(pair, rate, expected, others, slow)
+        if why:
+            norm = expected if others else None
+            yield Misfit(gpus=pair.gpus, path=pair.path, rate=rate, expected=norm, why=why)
+
+
+def _why(pair: Pair, rate: float, expected: float, others: int, slow: float) -> str:
+    """Say why a rate does not fit; nothing if it does."""
+    shown, links = format_value(rate, "B/s"), nvlinks(pair.path)
+    if links and rate <= slow * FASTER:
+        return f"{shown} over {links} NVLink(s): no more than pairs without NVLink have"
+    without = pair.copies.rate_without
+    if links and without is not None and rate <= without * FASTER:
+        return f"{shown} over {links} NVLink(s): no more than without peer-to-peer"
+    if others and not SLOWER <= rate / expected <= FASTER:
+        norm = format_value(expected, "B/s")
+        how = f"the {others} other pair(s) of its kind promise {norm}"
+        return f"{shown}, where {how}: {rate / expected:.0%}"
+    return ""
+
+
+def _notes(topology: Topology | None, pairs: Sequence[Pair]) -> Iterator[str]:
+    if topology:
+        for a, b in combinations([d.name for d in topology.devices if d.is_gpu], 2):
+            there, back = topology.path(a, b), topology.path(b, a)
+            if UNKNOWN not in (there, back) and there != back:
+                yield f"the matrix says {there} from {a} to {b}, and {back} back: one was misread"
+    lost = [pair.name for pair in pairs if pair.path == UNKNOWN]
+    if topology and lost:
+        yield f"the matrix lost how these are joined: {', '.join(lost)}"
+    if any(pair.inferred for pair in pairs):
+        yield (
+            "no matrix says how GPUs are joined: NVLinks are inferred from rates that peer-to-peer "
+            "brings, and that are multiples of 25 GB/s each way (V100, A100, H100)"
+        )
+    for pair in pairs:
+        if nvlinks(pair.path) and pair.access not in ("", "OK"):
+            yield f"{pair.name} has {pair.path}, but the driver says {pair.access} of peer-to-peer"

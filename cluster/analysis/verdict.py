@@ -1,0 +1,260 @@
+"""Is a number normal? The best point of each series, its share of its bound, and a word for it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal
+
+from cluster.analysis.bounds import BELIEVABLE
+from cluster.analysis.expect import missing
+from cluster.model import Definition, Scalar, Value
+from cluster.units import format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from cluster.model import Figure, Hardware, Summary
+
+Word = Literal["normal", "low", "impossible", "within", "unknown"]
+POINTS = ("size", "place", "type", "redop", "root", "row", "column", "clock", "by", "percentile")
+"""Parameters along which a series has a best point; all others tell series apart."""
+
+
+class Usual(Value, frozen=True, kw_only=True):
+    """The share of a bound that healthy hardware reaches with large messages.
+
+    Args:
+        share: at least.
+        source: who measured it.
+
+    """
+
+    share: float
+    source: str
+
+
+TCP = Usual(share=0.9, source="9.6 of 10 Gbit/s on EC2 c5.18xlarge, 0.94 of 1 Gbit/s on t2.large")
+MPI_TCP = Usual(share=0.75, source="MPI over TCP: 7.8 of 10 Gbit/s between n1 machines (mlbench)")
+RDMA = Usual(share=0.9, source="12.0 of 12.5 GB/s on EFA, 24.7 of 25 on HDR InfiniBand")
+RING = Usual(share=0.75, source="rings of 8: 365 of 450 GB/s on H100, 682 of 900 on B200")
+SUMS = Usual(share=0.65, source="NVLS on 8 H100: 473 to 480 of 700 GB/s")
+ACROSS = Usual(share=0.7, source="4 hosts of 8 B200: 382 of 517 GB/s")
+LINKS = Usual(share=0.8, source="copies between GPUs: 396 of 450 GB/s on H200, 24.3 of 25 on V100")
+PCIE = Usual(share=0.75, source="12.2 of 15.75 GB/s on P100, 55 of 63 on H200; headers take 12 %")
+MEMORY = Usual(share=0.6, source="65 % on K80 with ECC, 87 % on V100")
+
+
+# Bytes of a message from which it fills what it passes, so that its share says something.
+LARGE = {"network": 1 << 20, "collective": 1 << 26, "host to GPU": 1 << 23, "GPU memory": 1 << 23}
+# What others measured where there is no bound: half a round trip of a small message.
+LATENCIES = (
+    "others measured 1.6 us on InfiniBand, 10 to 16 us on EFA, 20 to 43 us with TCP in clouds "
+    "(OSU, 8 B)"
+)
+SMALL = 64  # bytes of such a message
+
+
+class Verdict(Value, frozen=True, kw_only=True):
+    """What there is to say of one series.
+
+    Args:
+        word: for it: `normal` or `low` against what healthy hardware reaches, `within` its bound
+            where nobody knows that, `impossible` above it, `unknown` where there is no bound.
+        benchmark: whose it is.
+        metric: of it.
+        unit: of the median.
+        params: its best point.
+        n: how many values there are at that point.
+        median: of them.
+        ci: its 95 % interval; none for fewer than 6 values.
+        bound: the best that is possible; none if that is not known.
+        share: of the bound that the median reaches.
+        share_ci: the same of the interval.
+        limit: what sets the bound: direction and source.
+        usual: the share that healthy hardware reaches; none if that is not known.
+        usual_source: who says so.
+        hint: what would have to be known for a bound or a word, or what others measured.
+
+    """
+
+    word: Word
+    benchmark: str
+    metric: str
+    unit: str
+    params: dict[str, Scalar]
+    n: int
+    median: float
+    ci: tuple[float, float] | None = None
+    bound: float | None = None
+    share: float | None = None
+    share_ci: tuple[float, float] | None = None
+    limit: str = ""
+    usual: float | None = None
+    usual_source: str = ""
+    hint: str = ""
+
+
+def verdicts(
+    summaries: Sequence[Summary],
+    definitions: Mapping[str, Definition],
+    hardware: Hardware | None,
+) -> tuple[Verdict, ...]:
+    """Judge the best point of each series.
+
+    Args:
+        summaries: with their bounds.
+        definitions: of their metrics, by id.
+        hardware: they were taken on, where that is known.
+
+    Returns:
+        A verdict for each series that its benchmark is run for.
+
+    """
+    best = list(_best(summaries))
+    bounded = {s.definition.split(".")[0] for s in best if definitions[s.definition].medium}
+    told: set[object] = set()
+    found = []
+    for summary in best:
+        definition = definitions[summary.definition]
+        if definition.benchmark in bounded and not definition.medium:
+            continue  # times beside rates: they say the same again
+        where = (definition.benchmark, definition.medium, _series(summary))
+        if definition.medium == "TCP" and where in told and summary.ci is None:
+            continue  # a sender's figure beside the receiver's
+        told.add(where)
+        found.append(_verdict(summary, definition, hardware))
+    return tuple(found)
+
+
+def overall(found: Iterable[Verdict], *, failed: bool) -> str:
+    """Give one word for all.
+
+    Args:
+        found: the verdicts.
+        failed: the log records a failure.
+
+    Returns:
+        `failed`, or the worst of the words.
+
+    """
+    words = {verdict.word for verdict in found}
+    order = ("impossible", "low", "normal", "within", "unknown")
+    return "failed" if failed else next((word for word in order if word in words), "unknown")
+
+
+def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
+    """Give the share of a bound that healthy hardware reaches.
+
+    Args:
+        definition: of the metric.
+        params: the point.
+        hardware: that it was taken on.
+
+    Returns:
+        The share; none where nobody that we know has measured it.
+
+    """
+    medium, size = definition.medium, params.get("size", math.inf)
+    if not isinstance(size, str) and size < LARGE.get(medium, 0):
+        return None
+    if medium == "collective":
+        return _usual_collective(params, hardware)
+    if medium == "GPU to GPU":
+        return LINKS if hardware.switched and params.get("p2p") != "off" else None
+    if medium == "network":
+        return RDMA if hardware.rdma else MPI_TCP
+    if medium == "host to GPU":
+        return _usual_bus(params, hardware.bus)
+    return {"TCP": TCP, "GPU memory": MEMORY if params.get("devices", 1) == 1 else None}.get(medium)
+
+
+def _usual_bus(params: Mapping[str, Scalar], bus: Figure | None) -> Usual | None:
+    """Give it for one GPU alone, in one direction, from memory that is pinned."""
+    test = str(params.get("test", ""))
+    alone = params.get("devices", 1) == 1 and "all" not in test and "bidirectional" not in test
+    if bus is None or not alone or params.get("memory") == "pageable":
+        return None
+    return Usual(share=bus.usual, source=bus.usual_source) if bus.usual else PCIE
+
+
+def _usual_collective(params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
+    hosts, ranks = params.get("hosts", 0), params.get("ranks", 0)
+    if hosts != 1:
+        return ACROSS if hardware.rdma else None
+    if hardware.nvlink is None or not hardware.switched:
+        return None
+    sums = hardware.reduces and params.get("operation", "") in ("", "all_reduce")
+    return SUMS if sums and isinstance(ranks, int) and ranks > 2 else RING  # noqa: PLR2004 - a pair
+
+
+def _best(summaries: Iterable[Summary]) -> Iterator[Summary]:
+    """Find the best point of each series, in the order of the summaries."""
+    best: dict[object, Summary] = {}
+    for summary in summaries:
+        key = (summary.definition, _series(summary))
+        held = best.get(key)
+        if held is None or _rank(summary) > _rank(held):
+            best[key] = summary
+    yield from best.values()
+
+
+def _rank(summary: Summary) -> tuple[float, float]:
+    """Order points: by share of the bound, so that large messages win; else by the value."""
+    value = summary.median if summary.better == "higher" else -summary.median
+    return (summary.share or 0.0, value)
+
+
+def _series(summary: Summary) -> tuple[object, ...]:
+    return tuple((k, v) for k, v in summary.params.items() if k not in POINTS)
+
+
+def _verdict(summary: Summary, definition: Definition, hardware: Hardware | None) -> Verdict:
+    known = usual(definition, summary.params, hardware) if hardware and summary.share else None
+    return Verdict(
+        word=_word(summary.share, known),
+        benchmark=definition.benchmark,
+        metric=summary.metric,
+        unit=summary.unit,
+        params=summary.params,
+        n=summary.n,
+        median=summary.median,
+        ci=summary.ci,
+        bound=summary.bound,
+        share=summary.share,
+        share_ci=_share_interval(summary),
+        limit=summary.limit,
+        usual=known.share if known else None,
+        usual_source=known.source if known else "",
+        hint=_hint(summary, definition, hardware),
+    )
+
+
+def _hint(summary: Summary, definition: Definition, hardware: Hardware | None) -> str:
+    size = summary.params.get("size", math.inf)
+    if summary.share is None:
+        small = summary.metric == "latency" and not isinstance(size, str) and size <= SMALL
+        return LATENCIES if small else missing(definition, summary.params, hardware)
+    least = LARGE.get(definition.medium, 0)
+    if not isinstance(size, str) and size < least:
+        return f"too small a message to fill it; measure {format_size(least)} or more"
+    return ""
+
+
+def _word(share: float | None, known: Usual | None) -> Word:
+    if share is None:
+        return "unknown"
+    if share > BELIEVABLE:
+        return "impossible"
+    if known is None:
+        return "within"
+    return "normal" if share >= known.share else "low"
+
+
+def _share_interval(summary: Summary) -> tuple[float, float] | None:
+    if summary.ci is None or summary.bound is None or not all(summary.ci):
+        return None
+    low, high = (
+        (end / summary.bound if summary.unit == "B/s" else summary.bound / end)
+        for end in summary.ci
+    )
+    return min(low, high), max(low, high)

@@ -1,0 +1,136 @@
+"""`cluster runs` and `cluster push`: the runs that there are, here or in an object store."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster import runs, stores
+from cluster.cli import flags
+from cluster.cli.show import print_json, shortened, table
+from cluster.errors import ClusterError
+from cluster.logbook import Entry, gaps, logbook
+from cluster.model import Expected, Value
+from cluster.reports.markdown import sheet_markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import TypeVar
+
+    T = TypeVar("T")
+
+Place = tuple[Path, str]  # a run's folder here, and where it is kept
+
+
+class RunRow(Value, frozen=True, kw_only=True):
+    """One line of `cluster runs`."""
+
+    run: str
+    name: str
+    benchmark: str
+    provider: str
+    placement: bool
+    status: str
+    at: float
+    reason: str
+    condition: str = ""
+    description: str = ""
+    expected: Expected | None = None
+
+
+def runs_(
+    from_: Annotated[
+        str | None,
+        typer.Option("--from", metavar="URL", help="Of an object store: s3://bucket/prefix."),
+    ] = None,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="As the record of experiments, with results.")
+    ] = False,
+    root: flags.Runs = None,
+    json: flags.Json = False,
+) -> None:
+    """List the runs, the oldest first.
+
+    Example: cluster runs --json
+    """
+    with _places(from_, root, values=markdown) as places:
+        if markdown:
+            sys.stdout.write(sheet_markdown(logbook(list(_each(_entry, places)))))
+            return
+        rows = list(_each(_row, places))
+    if json:
+        print_json(rows)
+        return
+    table(
+        ("run", "provider", "placement", "status", "why"),
+        [
+            (f"{r.name}/{Path(r.run).name}", r.provider, str(int(r.placement)), r.status, r.reason)
+            for r in rows
+        ],
+        empty=f"There are no runs in {from_ or runs.root(root)}.",
+    )
+
+
+@contextmanager
+def _places(url: str | None, root: str | None, *, values: bool) -> Iterator[list[Place]]:
+    """Give each run's folder and where it is kept; those of a store are here for a while."""
+    if url is None:
+        where = runs.root(root)
+        yield [(folder, str(folder)) for folder in runs.folders(where)]
+        return
+    with TemporaryDirectory(prefix="cluster-") as place:
+        kept = stores.mirror(url, Path(place), values=values)
+        yield list(zip(runs.folders(Path(place)), kept, strict=True))
+
+
+def _each(make: Callable[[Place], T], places: Iterable[Place]) -> Iterator[T]:
+    """Make something of each run; one that cannot be read is said, and left out."""
+    for place in places:
+        try:
+            yield make(place)
+        except ClusterError as error:
+            sys.stderr.write(f"Left out: {error}\n")
+
+
+def _row(place: Place) -> RunRow:
+    folder, kept = place
+    record = runs.record(folder)
+    return RunRow(
+        run=kept,
+        name=record.spec.name,
+        benchmark=record.benchmark,
+        provider=record.spec.provider,
+        placement=record.spec.placement,
+        status=record.status,
+        at=record.at,
+        reason=record.reason,
+        condition=record.condition,
+        description=record.description,
+        expected=record.expected,
+    )
+
+
+def _entry(place: Place) -> Entry:
+    folder, kept = place
+    run = runs.read(folder)
+    storage = str(shortened(folder)) if kept == str(folder) else kept
+    lacking = tuple(gaps(run.record, run.missing))
+    return Entry(storage=storage, record=run.record, summaries=run.summary(), gaps=lacking)
+
+
+def push(
+    run: flags.Run,
+    url: Annotated[str, typer.Argument(metavar="URL", help="For runs: s3://bucket/prefix.")],
+    root: flags.Runs = None,
+) -> None:
+    """Copy a run into an object store, unless it holds a secret.
+
+    Example: cluster push latest s3://bucket/prefix
+    """
+    kept = stores.push(runs.find(runs.root(root), run), url)
+    sys.stdout.write(f"Kept: {kept}\n")

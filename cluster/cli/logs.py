@@ -1,0 +1,56 @@
+"""Logs that a command reads, and keeps nothing of: one that says nothing is left out."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from cluster.errors import ParseError
+from cluster.importing import read_log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.foreign import Reading
+
+
+def readings(
+    files: Sequence[str], left_out: list[str], *, format_: str = ""
+) -> Iterator[tuple[str, Reading]]:
+    """Read logs.
+
+    Args:
+        files: their paths; `-` is standard input.
+        left_out: where it is said why a log could not be read.
+        format_: the parser to use; those that recognise each, if empty.
+
+    Yields:
+        Each log that could be read, and what it says.
+
+    Raises:
+        SpecError: a file cannot be read.
+        ParseError: nothing in any of them was understood.
+
+    """
+    first: ParseError | None = None
+    for file in files:
+        try:
+            reading = read_log(file, format_=format_, stdin=sys.stdin.buffer)
+        except ParseError as error:
+            first = first or error
+            left_out.append(error.what)
+            continue
+        yield file, reading
+    if first and len(left_out) == len(files):
+        raise first
+
+
+def say_left_out(left_out: Sequence[str]) -> None:
+    """Name what was left out on standard error.
+
+    Args:
+        left_out: why, of each log.
+
+    """
+    for why in left_out:
+        sys.stderr.write(f"Left out: {why}\n")

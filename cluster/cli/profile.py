@@ -1,0 +1,101 @@
+"""`cluster profile`: what ranks spent in MPI, and what that means.
+
+The analysis is imported when it is asked for: `cluster --help` does without.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cluster import runs
+from cluster.cli import flags
+from cluster.cli.compare import show_sheets
+from cluster.cli.logs import readings, say_left_out
+from cluster.cli.show import print_json
+from cluster.errors import SpecError
+from cluster.importing import STDIN
+from cluster.model import Value
+from cluster.profiling import FILES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.analysis.profiles import JobProfile, Source
+    from cluster.foreign import Reading
+
+FORMAT = "mpitrace"
+_TIME = re.compile(r"\.\d{10}$")  # MMDDhhmmss
+
+
+class ProfileAnswer(Value, frozen=True, kw_only=True):
+    """What `cluster profile --json` prints."""
+
+    jobs: tuple[JobProfile, ...]
+    unread: tuple[str, ...]
+
+
+def profile(
+    named: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE|DIR|RUN...", help="Profiles, a folder of them, or a run; - is stdin."
+        ),
+    ],
+    report: flags.SheetFormat = "terminal",
+    root: flags.Runs = None,
+    json: flags.Json = False,
+) -> None:
+    """Say what ranks spent in MPI: mpitrace's profiles, or ours.
+
+    Example: cluster profile mpi_profile.*
+    """
+    from cluster.analysis.profiles import jobs  # noqa: PLC0415
+    from cluster.logsheets import profiled  # noqa: PLC0415
+
+    unread: list[str] = []
+    files = [file for name in named for file in _files(name, root)]
+    logs = readings(files, unread, format_=FORMAT)
+    found = jobs(source for file, reading in logs for source in _profiles(file, reading))
+    answer = ProfileAnswer(jobs=found, unread=tuple(unread))
+    if json:
+        print_json(answer)
+        return
+    say_left_out(unread)
+    show_sheets([sheet for job in found for sheet in profiled(job)], report)
+
+
+def _files(name: str, root: str | None) -> Sequence[str]:
+    """Find the files that a word means."""
+    if name == STDIN or Path(name).is_file():
+        return [name]
+    folder = Path(name)
+    if not folder.is_dir() or (folder / runs.RECORD).is_file():
+        folder = runs.find(runs.root(root), name) / runs.RAW
+    found = sorted(str(path) for path in folder.glob(FILES))
+    if not found:
+        raise SpecError(
+            f"There are no profiles in {folder}.",
+            means=f"Files of MPI profiles are called {FILES}",
+            remedy="Take some: cluster bench p2p --profile, or cluster run NAME --profile -- "
+            "PROGRAM",
+        )
+    return found
+
+
+def _profiles(file: str, reading: Reading) -> Iterator[Source]:
+    from cluster.analysis.profiles import Source  # noqa: PLC0415
+    from cluster.foreign import Profile  # noqa: PLC0415
+
+    for result in reading.results:
+        if isinstance(result.detail, Profile):
+            job = _job(Path(file).name, result.detail.rank)
+            yield Source(job=job, profile=result.detail)
+
+
+def _job(name: str, rank: int) -> str:
+    """Read the job in a file's name: mpi_profile.JOB[.TIME].RANK."""
+    return _TIME.sub("", name.removesuffix(f".{rank}").removeprefix(FILES.removesuffix("*")))

@@ -1,0 +1,37 @@
+"""Compile C on a host before a job needs it: `python3 -m cluster.kernels NAME FOLDER`.
+
+It prints the path of the library, or exits with 1 and says why there is none.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from cluster.kernels import NotBuiltError, built
+
+
+def main(name: str, folder: str) -> int:
+    """Compile.
+
+    Args:
+        name: of the source in this folder, without its `.c`.
+        folder: for the library.
+
+    Returns:
+        The exit status.
+
+    """
+    import mpi4py  # noqa: PLC0415
+
+    mpi4py.rc.initialize = False  # only its version is asked for
+    try:
+        sys.stdout.write(f"{built(name, Path(folder))}\n")
+    except NotBuiltError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

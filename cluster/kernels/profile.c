@@ -1,0 +1,564 @@
+/* Counts and times the calls of MPI of any program, and writes a profile as IBM's mpitrace does.
+ *
+ * It is preloaded (LD_PRELOAD), stands between the program and MPI by MPI's own profiling interface,
+ * and writes mpi_profile.JOB.RANK into the folder in which MPI_Init was called, when MPI_Finalize
+ * is. Rank 0 and the ranks with the least, the median and the most time in MPI write one, or all
+ * ranks, where SAVE_ALL_TASKS is yes. cluster/parsers/mpitrace.py reads it.
+ *
+ * Bytes of a call: what this rank gives (count times the size of the type, for all receivers
+ * together); of a receive what arrived; of a non-blocking receive what there is room for; of a
+ * scatter what this rank gets. Times hold all waiting. Not seen: Fortran's bindings, one-sided,
+ * neighbourhood and file operations, and what threads do before MPI_Init.
+ */
+
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <mpi.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROUTINES(X)                                                                               \
+    X(Send) X(Bsend) X(Ssend) X(Rsend) X(Isend) X(Ibsend) X(Issend) X(Irsend)                     \
+    X(Recv) X(Irecv) X(Mrecv) X(Imrecv) X(Sendrecv) X(Sendrecv_replace)                           \
+    X(Probe) X(Iprobe) X(Mprobe) X(Improbe) X(Start) X(Startall)                                  \
+    X(Wait) X(Waitall) X(Waitany) X(Waitsome) X(Test) X(Testall) X(Testany) X(Testsome)           \
+    X(Barrier) X(Bcast) X(Reduce) X(Allreduce) X(Reduce_scatter) X(Reduce_scatter_block)          \
+    X(Scan) X(Exscan) X(Gather) X(Gatherv) X(Scatter) X(Scatterv) X(Allgather) X(Allgatherv)      \
+    X(Alltoall) X(Alltoallv) X(Alltoallw)                                                         \
+    X(Ibarrier) X(Ibcast) X(Ireduce) X(Iallreduce) X(Ireduce_scatter) X(Ireduce_scatter_block)    \
+    X(Iscan) X(Iexscan) X(Igather) X(Igatherv) X(Iscatter) X(Iscatterv) X(Iallgather)             \
+    X(Iallgatherv) X(Ialltoall) X(Ialltoallv) X(Ialltoallw)
+
+#define AS_NUMBER(name) R_##name,
+#define AS_NAME(name) "MPI_" #name,
+enum { ROUTINES(AS_NUMBER) COUNT };
+static const char *const names[] = {ROUTINES(AS_NAME)};
+
+enum { BINS = 65 }; /* bin 0 holds no bytes, bin k + 1 more than 2^(k-1), up to 2^k of them */
+
+struct sum {
+    int64_t calls, bytes, time; /* in ticks */
+};
+
+static struct routine {
+    struct sum all, bins[BINS];
+} routines[COUNT];
+
+static int active, threaded, lock;
+static char folder[PATH_MAX];
+static int64_t first_tick, first_nanosecond;
+static double second; /* ticks */
+
+static int64_t nanoseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* A clock is read twice per call: the processor's own counter costs a third of the kernel's clock,
+ * which says at the end how long a tick was. */
+static inline int64_t tick(void)
+{
+#if defined(__x86_64__)
+    return (int64_t)__builtin_ia32_rdtsc();
+#elif defined(__aarch64__)
+    int64_t value;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(value));
+    return value;
+#else
+    return nanoseconds();
+#endif
+}
+
+static void add(struct sum *sum, int64_t bytes, int64_t time)
+{
+    sum->calls++;
+    sum->bytes += bytes;
+    sum->time += time;
+}
+
+static int bin(int64_t bytes)
+{
+    if (bytes <= 1)
+        return (int)bytes;
+    return 65 - __builtin_clzll((uint64_t)bytes - 1);
+}
+
+static void record(int which, int64_t start, int64_t end, int64_t bytes)
+{
+    struct routine *routine = &routines[which];
+    if (!active)
+        return;
+    while (threaded && __atomic_test_and_set(&lock, __ATOMIC_ACQUIRE))
+        sched_yield();
+    add(&routine->all, bytes, end - start);
+    add(&routine->bins[bin(bytes)], bytes, end - start);
+    if (threaded)
+        __atomic_clear(&lock, __ATOMIC_RELEASE);
+}
+
+static int64_t held(int64_t count, MPI_Datatype type)
+{
+    MPI_Count size = 0;
+    if (type == MPI_DATATYPE_NULL || PMPI_Type_size_x(type, &size) != MPI_SUCCESS || size < 0)
+        return 0;
+    return count * (int64_t)size;
+}
+
+static int64_t given(int to, int64_t count, MPI_Datatype type)
+{
+    return to == MPI_PROC_NULL ? 0 : held(count, type);
+}
+
+static int64_t arrived(const MPI_Status *status)
+{
+    MPI_Count bytes = 0;
+    PMPI_Get_elements_x(status, MPI_BYTE, &bytes);
+    return bytes < 0 ? 0 : (int64_t)bytes;
+}
+
+/* How many ranks a rank of this communicator exchanges data with, itself among them. */
+static int peers(MPI_Comm comm)
+{
+    int inter = 0, size = 0;
+    PMPI_Comm_test_inter(comm, &inter);
+    if (inter)
+        PMPI_Comm_remote_size(comm, &size);
+    else
+        PMPI_Comm_size(comm, &size);
+    return size;
+}
+
+static int own(MPI_Comm comm)
+{
+    int rank = 0;
+    PMPI_Comm_rank(comm, &rank);
+    return rank;
+}
+
+#define TIMED(name, call, bytes)                                                                  \
+    {                                                                                             \
+        int64_t start = tick();                                                                   \
+        int outcome = call;                                                                       \
+        int64_t end = tick();                                                                     \
+        record(R_##name, start, end, bytes);                                                      \
+        return outcome;                                                                           \
+    }
+
+/* T ends the name of the variant for large counts, N is the type of its counts, D of places. */
+
+#define SEND(name, T, N)                                                                          \
+    int MPI_##name##T(const void *b, N n, MPI_Datatype t, int to, int tag, MPI_Comm c)            \
+    TIMED(name, PMPI_##name##T(b, n, t, to, tag, c), given(to, n, t))
+
+#define ISEND(name, T, N)                                                                         \
+    int MPI_##name##T(const void *b, N n, MPI_Datatype t, int to, int tag, MPI_Comm c,            \
+                      MPI_Request *r)                                                             \
+    TIMED(name, PMPI_##name##T(b, n, t, to, tag, c, r), given(to, n, t))
+
+#define RECEIVES(T, N)                                                                            \
+    int MPI_Recv##T(void *b, N n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s)   \
+    {                                                                                             \
+        MPI_Status mine;                                                                          \
+        s = s == MPI_STATUS_IGNORE ? &mine : s;                                                   \
+        TIMED(Recv, PMPI_Recv##T(b, n, t, from, tag, c, s), outcome ? 0 : arrived(s))             \
+    }                                                                                             \
+    int MPI_Mrecv##T(void *b, N n, MPI_Datatype t, MPI_Message *m, MPI_Status *s)                 \
+    {                                                                                             \
+        MPI_Status mine;                                                                          \
+        s = s == MPI_STATUS_IGNORE ? &mine : s;                                                   \
+        TIMED(Mrecv, PMPI_Mrecv##T(b, n, t, m, s), outcome ? 0 : arrived(s))                      \
+    }                                                                                             \
+    int MPI_Irecv##T(void *b, N n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request *r) \
+    TIMED(Irecv, PMPI_Irecv##T(b, n, t, from, tag, c, r), given(from, n, t))                      \
+    int MPI_Imrecv##T(void *b, N n, MPI_Datatype t, MPI_Message *m, MPI_Request *r)               \
+    TIMED(Imrecv, PMPI_Imrecv##T(b, n, t, m, r), held(n, t))                                      \
+    int MPI_Sendrecv##T(const void *b, N n, MPI_Datatype t, int to, int tag, void *rb, N rn,      \
+                        MPI_Datatype rt, int from, int rtag, MPI_Comm c, MPI_Status *s)           \
+    TIMED(Sendrecv, PMPI_Sendrecv##T(b, n, t, to, tag, rb, rn, rt, from, rtag, c, s),             \
+          given(to, n, t))                                                                        \
+    int MPI_Sendrecv_replace##T(void *b, N n, MPI_Datatype t, int to, int tag, int from,          \
+                                int rtag, MPI_Comm c, MPI_Status *s)                              \
+    TIMED(Sendrecv_replace, PMPI_Sendrecv_replace##T(b, n, t, to, tag, from, rtag, c, s),         \
+          given(to, n, t))
+
+/* A collective operation and its non-blocking form differ by the request at their end. */
+
+#define BCAST(name, T, N, ARGS, args)                                                             \
+    int MPI_##name##T(void *b, N n, MPI_Datatype t, int root, MPI_Comm c ARGS)                    \
+    TIMED(name, PMPI_##name##T(b, n, t, root, c args), given(root, n, t))
+
+#define REDUCE(name, T, N, ARGS, args)                                                            \
+    int MPI_##name##T(const void *b, void *rb, N n, MPI_Datatype t, MPI_Op o, int root,           \
+                      MPI_Comm c ARGS)                                                            \
+    TIMED(name, PMPI_##name##T(b, rb, n, t, o, root, c args), given(root, n, t))
+
+#define ALLREDUCE(name, T, N, ARGS, args)                                                         \
+    int MPI_##name##T(const void *b, void *rb, N n, MPI_Datatype t, MPI_Op o, MPI_Comm c ARGS)    \
+    TIMED(name, PMPI_##name##T(b, rb, n, t, o, c args), held(n, t))
+
+#define REDUCE_SCATTER(name, T, N, ARGS, args)                                                    \
+    int MPI_##name##T(const void *b, void *rb, const N n[], MPI_Datatype t, MPI_Op o,             \
+                      MPI_Comm c ARGS)                                                            \
+    TIMED(name, PMPI_##name##T(b, rb, n, t, o, c args), total##T(n, c) * held(1, t))
+
+#define REDUCE_BLOCK(name, T, N, ARGS, args)                                                      \
+    int MPI_##name##T(const void *b, void *rb, N n, MPI_Datatype t, MPI_Op o, MPI_Comm c ARGS)    \
+    TIMED(name, PMPI_##name##T(b, rb, n, t, o, c args), peers(c) * held(n, t))
+
+#define GATHER(name, T, N, ARGS, args)                                                            \
+    int MPI_##name##T(const void *b, N n, MPI_Datatype t, void *rb, N rn, MPI_Datatype rt,        \
+                      int root, MPI_Comm c ARGS)                                                  \
+    TIMED(name, PMPI_##name##T(b, n, t, rb, rn, rt, root, c args),                                \
+          b == MPI_IN_PLACE ? held(rn, rt) : given(root, n, t))
+
+#define GATHERV(name, T, N, D, ARGS, args)                                                        \
+    int MPI_##name##T(const void *b, N n, MPI_Datatype t, void *rb, const N rn[], const D d[],    \
+                      MPI_Datatype rt, int root, MPI_Comm c ARGS)                                 \
+    TIMED(name, PMPI_##name##T(b, n, t, rb, rn, d, rt, root, c args),                             \
+          b == MPI_IN_PLACE ? held(rn[own(c)], rt) : given(root, n, t))
+
+#define SCATTER(name, T, N, ARGS, args)                                                           \
+    int MPI_##name##T(const void *b, N n, MPI_Datatype t, void *rb, N rn, MPI_Datatype rt,        \
+                      int root, MPI_Comm c ARGS)                                                  \
+    TIMED(name, PMPI_##name##T(b, n, t, rb, rn, rt, root, c args),                                \
+          rb == MPI_IN_PLACE ? held(n, t) : given(root, rn, rt))
+
+#define SCATTERV(name, T, N, D, ARGS, args)                                                       \
+    int MPI_##name##T(const void *b, const N n[], const D d[], MPI_Datatype t, void *rb, N rn,    \
+                      MPI_Datatype rt, int root, MPI_Comm c ARGS)                                 \
+    TIMED(name, PMPI_##name##T(b, n, d, t, rb, rn, rt, root, c args),                             \
+          rb == MPI_IN_PLACE ? held(n[own(c)], t) : given(root, rn, rt))
+
+#define ALLGATHER(name, T, N, ARGS, args)                                                         \
+    int MPI_##name##T(const void *b, N n, MPI_Datatype t, void *rb, N rn, MPI_Datatype rt,        \
+                      MPI_Comm c ARGS)                                                            \
+    TIMED(name, PMPI_##name##T(b, n, t, rb, rn, rt, c args),                                      \
+          b == MPI_IN_PLACE ? held(rn, rt) : held(n, t))
+
+#define ALLGATHERV(name, T, N, D, ARGS, args)                                                     \
+    int MPI_##name##T(const void *b, N n, MPI_Datatype t, void *rb, const N rn[], const D d[],    \
+                      MPI_Datatype rt, MPI_Comm c ARGS)                                           \
+    TIMED(name, PMPI_##name##T(b, n, t, rb, rn, d, rt, c args),                                   \
+          b == MPI_IN_PLACE ? held(rn[own(c)], rt) : held(n, t))
+
+#define ALLTOALL(name, T, N, ARGS, args)                                                          \
+    int MPI_##name##T(const void *b, N n, MPI_Datatype t, void *rb, N rn, MPI_Datatype rt,        \
+                      MPI_Comm c ARGS)                                                            \
+    TIMED(name, PMPI_##name##T(b, n, t, rb, rn, rt, c args),                                      \
+          peers(c) * (b == MPI_IN_PLACE ? held(rn, rt) : held(n, t)))
+
+#define ALLTOALLV(name, T, N, D, ARGS, args)                                                      \
+    int MPI_##name##T(const void *b, const N n[], const D d[], MPI_Datatype t, void *rb,          \
+                      const N rn[], const D rd[], MPI_Datatype rt, MPI_Comm c ARGS)               \
+    TIMED(name, PMPI_##name##T(b, n, d, t, rb, rn, rd, rt, c args),                               \
+          b == MPI_IN_PLACE ? total##T(rn, c) * held(1, rt) : total##T(n, c) * held(1, t))
+
+#define ALLTOALLW(name, T, N, D, ARGS, args)                                                      \
+    int MPI_##name##T(const void *b, const N n[], const D d[], const MPI_Datatype t[], void *rb,  \
+                      const N rn[], const D rd[], const MPI_Datatype rt[], MPI_Comm c ARGS)       \
+    TIMED(name, PMPI_##name##T(b, n, d, t, rb, rn, rd, rt, c args),                               \
+          b == MPI_IN_PLACE ? mixed##T(rn, rt, c) : mixed##T(n, t, c))
+
+#define COMMA ,
+#define LATER COMMA MPI_Request *r
+#define later COMMA r
+
+#define BOTH(KIND, name, iname, T, N) KIND(name, T, N, , ) KIND(iname, T, N, LATER, later)
+#define PLACED(KIND, name, iname, T, N, D)                                                        \
+    KIND(name, T, N, D, , ) KIND(iname, T, N, D, LATER, later)
+
+#define COUNTED(T, N, D)                                                                          \
+    static int64_t total##T(const N n[], MPI_Comm c)                                              \
+    {                                                                                             \
+        int64_t sum = 0;                                                                          \
+        for (int i = peers(c) - 1; i >= 0; i--)                                                   \
+            sum += n[i];                                                                          \
+        return sum;                                                                               \
+    }                                                                                             \
+    static int64_t mixed##T(const N n[], const MPI_Datatype t[], MPI_Comm c)                      \
+    {                                                                                             \
+        int64_t sum = 0;                                                                          \
+        for (int i = peers(c) - 1; i >= 0; i--)                                                   \
+            sum += held(n[i], t[i]);                                                              \
+        return sum;                                                                               \
+    }                                                                                             \
+    SEND(Send, T, N) SEND(Bsend, T, N) SEND(Ssend, T, N) SEND(Rsend, T, N)                        \
+    ISEND(Isend, T, N) ISEND(Ibsend, T, N) ISEND(Issend, T, N) ISEND(Irsend, T, N)                \
+    RECEIVES(T, N)                                                                                \
+    BOTH(BCAST, Bcast, Ibcast, T, N)                                                              \
+    BOTH(REDUCE, Reduce, Ireduce, T, N)                                                           \
+    BOTH(ALLREDUCE, Allreduce, Iallreduce, T, N)                                                  \
+    BOTH(ALLREDUCE, Scan, Iscan, T, N)                                                            \
+    BOTH(ALLREDUCE, Exscan, Iexscan, T, N)                                                        \
+    BOTH(REDUCE_SCATTER, Reduce_scatter, Ireduce_scatter, T, N)                                   \
+    BOTH(REDUCE_BLOCK, Reduce_scatter_block, Ireduce_scatter_block, T, N)                         \
+    BOTH(GATHER, Gather, Igather, T, N)                                                           \
+    BOTH(SCATTER, Scatter, Iscatter, T, N)                                                        \
+    BOTH(ALLGATHER, Allgather, Iallgather, T, N)                                                  \
+    BOTH(ALLTOALL, Alltoall, Ialltoall, T, N)                                                     \
+    PLACED(GATHERV, Gatherv, Igatherv, T, N, D)                                                   \
+    PLACED(SCATTERV, Scatterv, Iscatterv, T, N, D)                                                \
+    PLACED(ALLGATHERV, Allgatherv, Iallgatherv, T, N, D)                                          \
+    PLACED(ALLTOALLV, Alltoallv, Ialltoallv, T, N, D)                                             \
+    PLACED(ALLTOALLW, Alltoallw, Ialltoallw, T, N, D)
+
+COUNTED(, int, int)
+#if MPI_VERSION >= 4
+COUNTED(_c, MPI_Count, MPI_Aint)
+#endif
+
+int MPI_Barrier(MPI_Comm c) TIMED(Barrier, PMPI_Barrier(c), 0)
+int MPI_Ibarrier(MPI_Comm c, MPI_Request *r) TIMED(Ibarrier, PMPI_Ibarrier(c, r), 0)
+int MPI_Probe(int from, int tag, MPI_Comm c, MPI_Status *s)
+    TIMED(Probe, PMPI_Probe(from, tag, c, s), 0)
+int MPI_Iprobe(int from, int tag, MPI_Comm c, int *f, MPI_Status *s)
+    TIMED(Iprobe, PMPI_Iprobe(from, tag, c, f, s), 0)
+int MPI_Mprobe(int from, int tag, MPI_Comm c, MPI_Message *m, MPI_Status *s)
+    TIMED(Mprobe, PMPI_Mprobe(from, tag, c, m, s), 0)
+int MPI_Improbe(int from, int tag, MPI_Comm c, int *f, MPI_Message *m, MPI_Status *s)
+    TIMED(Improbe, PMPI_Improbe(from, tag, c, f, m, s), 0)
+int MPI_Start(MPI_Request *r) TIMED(Start, PMPI_Start(r), 0)
+int MPI_Startall(int n, MPI_Request r[]) TIMED(Startall, PMPI_Startall(n, r), 0)
+int MPI_Wait(MPI_Request *r, MPI_Status *s) TIMED(Wait, PMPI_Wait(r, s), 0)
+int MPI_Waitall(int n, MPI_Request r[], MPI_Status s[]) TIMED(Waitall, PMPI_Waitall(n, r, s), 0)
+int MPI_Waitany(int n, MPI_Request r[], int *i, MPI_Status *s)
+    TIMED(Waitany, PMPI_Waitany(n, r, i, s), 0)
+int MPI_Waitsome(int n, MPI_Request r[], int *k, int i[], MPI_Status s[])
+    TIMED(Waitsome, PMPI_Waitsome(n, r, k, i, s), 0)
+int MPI_Test(MPI_Request *r, int *f, MPI_Status *s) TIMED(Test, PMPI_Test(r, f, s), 0)
+int MPI_Testall(int n, MPI_Request r[], int *f, MPI_Status s[])
+    TIMED(Testall, PMPI_Testall(n, r, f, s), 0)
+int MPI_Testany(int n, MPI_Request r[], int *i, int *f, MPI_Status *s)
+    TIMED(Testany, PMPI_Testany(n, r, i, f, s), 0)
+int MPI_Testsome(int n, MPI_Request r[], int *k, int i[], MPI_Status s[])
+    TIMED(Testsome, PMPI_Testsome(n, r, k, i, s), 0)
+
+/* The profile itself. */
+
+struct task { /* a line of the table of all ranks */
+    double communication, elapsed, user, system, memory;
+    int64_t switches;
+    int32_t cpu;
+    char host[64];
+};
+
+enum { LEAST, MEDIAN, MOST, ROLES };
+static const char *const roles[] = {"minimum", "median", "maximum"};
+static const char rule[] =
+    "-----------------------------------------------------------------------\n";
+
+static double seconds(int64_t ticks)
+{
+    return (double)ticks / second;
+}
+
+static struct task measured(void)
+{
+    struct task task = {0};
+    struct rusage usage;
+    int64_t ticks = 0;
+    int64_t nanos = nanoseconds() - first_nanosecond;
+    second = 1e9 * (double)(tick() - first_tick) / (double)(nanos > 0 ? nanos : 1);
+    for (int i = 0; i < COUNT; i++)
+        ticks += routines[i].all.time;
+    getrusage(RUSAGE_SELF, &usage);
+    task.communication = seconds(ticks);
+    task.elapsed = (double)nanos / 1e9;
+    task.user = (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6;
+    task.system = (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
+    task.memory = (double)usage.ru_maxrss / 1024;
+    task.switches = usage.ru_nvcsw + usage.ru_nivcsw;
+    task.cpu = sched_getcpu();
+    gethostname(task.host, sizeof task.host - 1);
+    return task;
+}
+
+static const struct task *sorted_tasks;
+
+static int by_communication(const void *a, const void *b)
+{
+    double x = sorted_tasks[*(const int *)a].communication;
+    double y = sorted_tasks[*(const int *)b].communication;
+    return (x > y) - (x < y);
+}
+
+static void choose(const struct task *tasks, int size, int chosen[ROLES])
+{
+    int *order = malloc((size_t)size * sizeof *order);
+    memset(chosen, 0, ROLES * sizeof *chosen);
+    if (!order)
+        return;
+    for (int i = 0; i < size; i++)
+        order[i] = i;
+    sorted_tasks = tasks;
+    qsort(order, (size_t)size, sizeof *order, by_communication);
+    chosen[LEAST] = order[0];
+    chosen[MEDIAN] = order[(size - 1) / 2];
+    chosen[MOST] = order[size - 1];
+    free(order);
+}
+
+static void write_routines(FILE *out)
+{
+    fprintf(out, "%sMPI Routine                        #calls     avg. bytes      time(sec)\n%s",
+            rule, rule);
+    for (int i = 0; i < COUNT; i++) {
+        const struct sum *all = &routines[i].all;
+        if (all->calls)
+            fprintf(out, "%-28s %12lld    %11.1f   %12.3f\n", names[i], (long long)all->calls,
+                    (double)all->bytes / (double)all->calls, seconds(all->time));
+    }
+    fputs(rule, out);
+}
+
+static void write_sizes(FILE *out)
+{
+    fprintf(out, "\n%.65s\nMessage size distributions:\n", rule);
+    for (int i = 0; i < COUNT; i++) {
+        if (routines[i].all.bytes == 0)
+            continue;
+        fprintf(out, "\n%-22s    #calls    avg. bytes      time(sec)\n", names[i]);
+        for (int k = 0; k < BINS; k++) {
+            const struct sum *bin = &routines[i].bins[k];
+            if (bin->calls)
+                fprintf(out, "%32lld   %13.1f  %13.3f\n", (long long)bin->calls,
+                        (double)bin->bytes / (double)bin->calls, seconds(bin->time));
+        }
+    }
+    fprintf(out, "\n%.65s\n", rule);
+}
+
+static void write_tasks(FILE *out, const struct task *tasks, int size, const int chosen[ROLES])
+{
+    int large = 0, late = 0, width = 4;
+    for (int i = 0; i < size; i++) {
+        int length = (int)strlen(tasks[i].host);
+        large = tasks[i].memory > tasks[large].memory ? i : large;
+        late = tasks[i].elapsed > tasks[late].elapsed ? i : late;
+        width = length > width ? length : width;
+    }
+    fprintf(out,
+            "\nSummary for all tasks:\n\n"
+            "  Rank %d reported the largest memory utilization : %.2f MiB\n"
+            "  Rank %d reported the largest elapsed time : %.2f sec\n\n",
+            large, tasks[large].memory, late, tasks[late].elapsed);
+    for (int role = 0; role < ROLES; role++)
+        fprintf(out, "  %-7s communication time = %.3f sec for task %d\n", roles[role],
+                tasks[chosen[role]].communication, chosen[role]);
+    fprintf(out,
+            "\n\nMPI timing summary for all ranks:\n"
+            "taskid %*s    cpu    comm(s)  elapsed(s)     user(s)   system(s)   size(MiB)"
+            "    switches\n",
+            width, "host");
+    for (int i = 0; i < size; i++)
+        fprintf(out, "%6d %*s %6d %10.2f  %10.2f  %10.2f  %10.2f  %10.2f  %10lld\n", i, width,
+                tasks[i].host, tasks[i].cpu, tasks[i].communication, tasks[i].elapsed,
+                tasks[i].user, tasks[i].system, tasks[i].memory, (long long)tasks[i].switches);
+}
+
+static void write_profile(FILE *out, int rank, int size, const struct task *task,
+                          const int chosen[ROLES])
+{
+    fprintf(out, "Data for MPI rank %d of %d:\nTimes from MPI_Init() to MPI_Finalize().\n", rank,
+            size);
+    write_routines(out);
+    for (int role = 0; role < ROLES; role++)
+        if (chosen[role] == rank)
+            fprintf(out, "MPI task %d of %d had the %s communication time.\n", rank, size,
+                    roles[role]);
+    fprintf(out,
+            "total communication time = %.3f seconds.\n"
+            "total elapsed time       = %.3f seconds.\n"
+            "user cpu time            = %.3f seconds.\n"
+            "system time              = %.3f seconds.\n"
+            "max resident set size    = %.3f MiB.\n",
+            task->communication, task->elapsed, task->user, task->system, task->memory);
+    write_sizes(out);
+}
+
+static int job(void)
+{
+    static const char *const variables[] = {"SLURM_JOBID", "PBS_JOBID", "LSB_JOBID",
+                                            "COBALT_JOBID"};
+    int number = 0;
+    for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
+        if (!number && getenv(variables[i]))
+            number = atoi(getenv(variables[i]));
+    if (!number)
+        number = (int)getpid();
+    PMPI_Bcast(&number, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return number;
+}
+
+static void report(void)
+{
+    int rank = own(MPI_COMM_WORLD), size = peers(MPI_COMM_WORLD), chosen[ROLES], number;
+    const char *all = getenv("SAVE_ALL_TASKS");
+    struct task task = measured(), *tasks = 0;
+    char path[PATH_MAX + 64];
+    FILE *out;
+    if (rank == 0)
+        tasks = calloc((size_t)size, sizeof *tasks);
+    number = job();
+    PMPI_Gather(&task, (int)sizeof task, MPI_BYTE, tasks, (int)sizeof task, MPI_BYTE, 0,
+                MPI_COMM_WORLD);
+    if (rank == 0)
+        choose(tasks, size, chosen);
+    PMPI_Bcast(chosen, ROLES, MPI_INT, 0, MPI_COMM_WORLD);
+    if (rank == 0 || (all && (*all == 'y' || *all == 'Y')) || rank == chosen[LEAST] ||
+        rank == chosen[MEDIAN] || rank == chosen[MOST]) {
+        snprintf(path, sizeof path, "%s/mpi_profile.%d.%d", folder, number, rank);
+        out = fopen(path, "w");
+        if (!out) {
+            fprintf(stderr, "%s could not be written: %s.\n", path, strerror(errno));
+        } else {
+            write_profile(out, rank, size, &task, chosen);
+            if (rank == 0)
+                write_tasks(out, tasks, size, chosen);
+            fclose(out);
+        }
+    }
+    free(tasks);
+}
+
+static void begin(int level)
+{
+    if (!getcwd(folder, sizeof folder))
+        strcpy(folder, ".");
+    threaded = level == MPI_THREAD_MULTIPLE;
+    first_nanosecond = nanoseconds();
+    first_tick = tick();
+    active = 1;
+}
+
+int MPI_Init(int *argc, char ***argv)
+{
+    int outcome = PMPI_Init(argc, argv);
+    begin(MPI_THREAD_SINGLE);
+    return outcome;
+}
+
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
+{
+    int outcome = PMPI_Init_thread(argc, argv, required, provided);
+    begin(*provided);
+    return outcome;
+}
+
+int MPI_Finalize(void)
+{
+    if (active) {
+        active = 0;
+        report();
+    }
+    return PMPI_Finalize();
+}

@@ -1,0 +1,248 @@
+"""The record of experiments: what was run, where, what was expected, and what came out.
+
+Its columns are those that founding document 002 asks people to fill in by hand.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.analysis.factors import MCA
+from cluster.model import Value
+from cluster.sheets import Sheet
+from cluster.units import format_point, format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from cluster.model import Expected, Facts, Planned, Record, Summary
+
+COLUMNS = (
+    "Description",
+    "Time (GMT)",
+    "Storage",
+    "Workload",
+    "Cluster",
+    "Servers",
+    "Server nodes",
+    "Expected",
+    "Results",
+    "Summary",
+)
+GIB = 2**30
+
+
+class Entry(Value, frozen=True, kw_only=True):
+    """A run, as the record of experiments knows it.
+
+    Args:
+        storage: where its files are.
+        record: what was run, and on what.
+        summaries: of its series.
+        gaps: what was planned and not taken.
+
+    """
+
+    storage: str
+    record: Record
+    summaries: tuple[Summary, ...]
+    gaps: tuple[str, ...] = ()
+
+
+def logbook(entries: Sequence[Entry]) -> Sheet:
+    """Show runs as the record of experiments.
+
+    Args:
+        entries: of runs.
+
+    Returns:
+        A row per run, filled in from facts.
+
+    """
+    return Sheet(
+        title=f"{len(entries)} experiment(s)",
+        columns=COLUMNS,
+        rows=tuple(_row(entry) for entry in entries),
+        left=COLUMNS,
+    )
+
+
+def _row(entry: Entry) -> tuple[str, ...]:
+    record = entry.record
+    return (
+        record.description or record.condition or record.id,
+        time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(record.at)),
+        entry.storage,
+        _workload(record),
+        _cluster(record),
+        _servers(record),
+        _nodes(record.environment),
+        "" if record.expected is None else words(record.expected),
+        "; ".join(result(best) for best in bests(entry.summaries)),
+        "; ".join(_came_out(entry)),
+    )
+
+
+def _workload(record: Record) -> str:
+    params = msgspec.json.decode(record.params)
+    told = {key: value for key, value in params.items() if value not in (None, False)}
+    variables = {_shown(name): value for name, value in record.variables.items()}
+    pairs = (f"{key} {_joined(value)}" for key, value in (told | variables).items())
+    return ", ".join([record.benchmark, *pairs])
+
+
+def _shown(variable: str) -> str:
+    return f"mca:{variable.removeprefix(MCA)}" if variable.startswith(MCA) else f"env:{variable}"
+
+
+def _joined(value: object) -> str:
+    return "/".join(str(part) for part in value) if isinstance(value, list) else str(value)
+
+
+def _cluster(record: Record) -> str:
+    spec = record.spec
+    placement = "placement group" if spec.placement else None
+    where = filter(None, (spec.provider, spec.instance, spec.accelerator, spec.zone, placement))
+    return f"{spec.name} ({', '.join(where)})"
+
+
+def _servers(record: Record) -> str:
+    addresses = ", ".join(dict.fromkeys(machine.address for machine in record.machines))
+    return f"{record.spec.hosts}: {addresses}" if addresses else "not known"
+
+
+def _nodes(environment: Iterable[Facts]) -> str:
+    kinds = Counter(
+        f"{f.cpu}, {f.cores} cores, {f.memory / GIB:.0f} GiB, {f.system}, {f.kernel}"
+        for f in environment
+    )
+    return "; ".join(f"{count} x {kind}" for kind, count in kinds.items()) or "not known"
+
+
+def words(expected: Expected) -> str:
+    """Say what was expected.
+
+    Args:
+        expected: a value.
+
+    Returns:
+        Such as `220 images/s`.
+
+    """
+    if expected.unit in ("s", "B/s"):
+        return format_value(expected.value, expected.unit)
+    return f"{expected.value:g} {expected.unit}".strip()
+
+
+def bests(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
+    """Find the best point of each metric: the highest rate, or the shortest time.
+
+    Args:
+        summaries: of a run.
+
+    Returns:
+        One per metric.
+
+    """
+    found: dict[str, Summary] = {}
+    for one in summaries:
+        best = found.get(one.metric)
+        if one.median < math.inf and (best is None or _better(one, best)):
+            found[one.metric] = one
+    return tuple(found.values())
+
+
+def _better(one: Summary, best: Summary) -> bool:
+    return one.median > best.median if one.better == "higher" else one.median < best.median
+
+
+def result(summary: Summary) -> str:
+    """Say what came out at one point.
+
+    Args:
+        summary: of its values.
+
+    Returns:
+        Such as `latency 8 B: 1.2 us`.
+
+    """
+    point = ", ".join(filter(None, [summary.metric, format_point(summary.params)]))
+    return f"{point}: {format_value(summary.median, summary.unit)}"
+
+
+def attained(summaries: Iterable[Summary], expected: Expected) -> tuple[Summary, float] | None:
+    """Hold what came out against what was expected.
+
+    Args:
+        summaries: of a run.
+        expected: of it.
+
+    Returns:
+        The best point of the first metric that has the unit expected, and which part of what was
+        expected it is (more than 1 is better); nothing if there is no such metric.
+
+    """
+    for best in bests(summaries):
+        if expected.unit in ("", best.unit) and best.median > 0:
+            part = best.median / expected.value
+            return best, part if best.better == "higher" else 1 / part
+    return None
+
+
+def gaps(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
+    """Say which planned series have no value, and why.
+
+    Args:
+        record: of a run.
+        missing: of its planned series.
+
+    Yields:
+        A sentence per metric; nothing while the run may still take them.
+
+    """
+    if record.status in ("planned", "running"):
+        return
+    points: dict[str, list[str]] = {}
+    for cell in missing:
+        points.setdefault(cell.metric, []).append(format_point(cell.params))
+    reason = record.reason or "nobody said why"
+    for metric, lacking in points.items():
+        total = sum(cell.metric == metric for cell in record.planned)
+        where = f" at {', '.join(lacking)} ({len(lacking)} of {total})" if any(lacking) else ""
+        yield f"{metric} was not taken{where}: {reason}"
+
+
+def _came_out(entry: Entry) -> Iterator[str]:
+    record = entry.record
+    if record.status != "done":
+        yield f"{record.status}: {record.reason}" if record.reason else record.status
+    yield from (line.rstrip(".") for line in against(entry.summaries, record.expected))
+    bounded = [s for s in bests(entry.summaries) if s.share is not None]
+    yield from (f"{s.metric} reaches {s.share:.1%} of its bound" for s in bounded)
+    yield from (note.rstrip(".") for note in (*record.notes, *entry.gaps))
+
+
+def against(summaries: Sequence[Summary], expected: Expected | None) -> Iterator[str]:
+    """Say how a run did, if anything was expected of it.
+
+    Args:
+        summaries: of the run.
+        expected: of it.
+
+    Yields:
+        A sentence.
+
+    """
+    if expected is None:
+        return
+    found = attained(summaries, expected)
+    if found is None:
+        yield f"Expected {words(expected)}, and nothing was measured in that unit."
+        return
+    best, part = found
+    yield f"Expected {words(expected)}: {result(best)} is {part:.1%} of that."

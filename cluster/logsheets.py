@@ -1,0 +1,255 @@
+"""What logs of other tools come down to, as tables: MPI profiles, topologies, NCCL's transports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.sheets import Sheet, bar
+from cluster.units import format_bytes, format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.analysis.profiles import Bin, JobProfile
+    from cluster.analysis.topology import Joined, Pair
+    from cluster.analysis.transports import Carrier, Transports
+
+MOST_RANKS = 32  # that a table shows
+MOST_PAIRS = 12  # that are named at once
+
+
+def profiled(job: JobProfile) -> tuple[Sheet, ...]:
+    """Show the MPI profile of a job: what it means, then routines, sizes and ranks.
+
+    Args:
+        job: to show.
+
+    Returns:
+        Four tables; one that has nothing to show is left out.
+
+    """
+    tables = (_routines(job), _sizes(job), _ranks(job))
+    return (_meaning(job), *(table for table in tables if table.rows))
+
+
+def _meaning(job: JobProfile) -> Sheet:
+    of_job = ", ".join(filter(None, [f"job {job.job}", job.context]))
+    wrong = [check for check in job.checks if not check.agrees]
+    missing = job.size - len(job.ranks)
+    return Sheet(
+        title=f"{of_job}: {len(job.ranks)} of {job.size or '?'} rank(s) wrote a profile",
+        columns=("finding", "arithmetic"),
+        rows=tuple((finding.says, finding.how) for finding in job.findings),
+        notes=(
+            *(f"Its sums do not agree: {check.what}: {check.how}" for check in wrong),
+            f"{len(job.checks) - len(wrong)} of {len(job.checks)} sums were checked and agree",
+            *((f"the files of {missing} rank(s) are not here",) if missing > 0 else ()),
+        ),
+        left=("finding", "arithmetic"),
+    )
+
+
+def _routines(job: JobProfile) -> Sheet:
+    return Sheet(
+        title="Routines, of all ranks whose files are here",
+        columns=("routine", "calls", "bytes a call", "bytes", "time", "of MPI", "view", "most"),
+        rows=tuple(
+            (
+                total.name,
+                str(total.calls),
+                format_bytes(total.bytes / total.calls if total.calls else 0.0),
+                format_bytes(total.bytes),
+                f"{total.time:.3f} s",
+                f"{total.share:.1%}",
+                bar(total.share),
+                f"{total.most:.3f} s (rank {total.most_rank})",
+            )
+            for total in job.routines
+        ),
+        left=("routine", "view"),
+    )
+
+
+def _sizes(job: JobProfile) -> Sheet:
+    calls = {total.name: total.calls for total in job.routines}
+    times = {total.name: total.time for total in job.routines}
+    return Sheet(
+        title="Messages by size",
+        columns=(
+            "routine",
+            "size",
+            "calls",
+            "of calls",
+            "bytes",
+            "time",
+            "of time",
+            "view",
+            "a call",
+        ),
+        rows=tuple(
+            _size(row, calls.get(row.routine, 0), times.get(row.routine, 0.0)) for row in job.bins
+        ),
+        left=("routine", "view"),
+    )
+
+
+def _size(row: Bin, calls: int, time: float) -> tuple[str, ...]:
+    share = row.time / time if time else 0.0
+    return (
+        row.routine,
+        format_bytes(row.size),
+        str(row.calls),
+        f"{row.calls / calls:.1%}" if calls else "-",
+        format_bytes(row.bytes),
+        f"{row.time:.3f} s",
+        f"{share:.1%}",
+        bar(share),
+        format_value(row.time / row.calls, "s") if row.calls and row.time else "-",
+    )
+
+
+def _ranks(job: JobProfile) -> Sheet:
+    """Show each rank, or of many those with the most and the least time in MPI."""
+    shown = sorted(job.tasks, key=lambda task: -task.communication)
+    hidden = len(shown) - MOST_RANKS
+    if hidden > 0:
+        shown = [*shown[: MOST_RANKS // 2], *shown[-MOST_RANKS // 2 :]]
+    shares = [task.communication / task.elapsed if task.elapsed else 0.0 for task in shown]
+    return Sheet(
+        title="Ranks, by their time in MPI",
+        columns=("rank", "host", "in MPI", "elapsed", "share", "view", "memory"),
+        rows=tuple(
+            (
+                str(task.rank),
+                task.host or "-",
+                f"{task.communication:.2f} s",
+                f"{task.elapsed:.2f} s",
+                f"{share:.1%}",
+                bar(share),
+                format_bytes(task.memory) if task.memory else "-",
+            )
+            for task, share in zip(shown, shares, strict=True)
+        ),
+        notes=(f"{hidden} ranks between these are not shown",) if hidden > 0 else (),
+        left=("host", "view"),
+    )
+
+
+def connected(joined: Joined, carried: Transports) -> Iterator[Sheet]:
+    """Show how GPUs are joined, and what NCCL makes of it.
+
+    Args:
+        joined: pairs, groups and NICs of a host.
+        carried: by NCCL.
+
+    Yields:
+        Tables; one that has nothing to show is left out.
+
+    """
+    tables = (_best(joined), _pairs(joined, carried), _near(joined), _carried(carried))
+    yield from (table for table in tables if table.rows)
+    rows = tuple((says,) for says in (*joined.findings, *carried.findings))
+    if rows:
+        yield Sheet(title="What follows", columns=("finding",), rows=rows, left=("finding",))
+
+
+def _best(joined: Joined) -> Sheet:
+    """Say which GPUs to take, and which not."""
+    ends = (("best for two ranks", joined.best), ("worst for two ranks", joined.worst))
+    if len(joined.best) == len(joined.pairs):
+        ends = (("all pairs are alike", joined.best), ("", ()))
+    together = [
+        ("joined by " + group.path, "  ".join(",".join(map(str, one)) for one in group.sets))
+        for group in joined.groups
+    ]
+    rows = [(what, f"{_names(pairs)}: {_paths(pairs)}") for what, pairs in ends if pairs]
+    return Sheet(
+        title="Which GPUs belong together",
+        columns=("what", "GPUs"),
+        rows=(*rows, *together),
+        notes=(
+            *(f"{_name(one.gpus)} does not fit {one.path}: {one.why}" for one in joined.misfits),
+            *joined.notes,
+        ),
+        left=("what", "GPUs"),
+    )
+
+
+def _names(pairs: tuple[Pair, ...]) -> str:
+    more = len(pairs) - MOST_PAIRS
+    names = [pair.name for pair in pairs[:MOST_PAIRS]]
+    return ", ".join([*names, *([f"and {more} more"] if more > 0 else [])])
+
+
+def _paths(pairs: tuple[Pair, ...]) -> str:
+    rates = [_rate(pair) for pair in pairs[:1] if pair.copies.rate is not None]
+    return ", ".join([*dict.fromkeys(pair.path for pair in pairs), *rates])
+
+
+def _rate(pair: Pair) -> str:
+    copies = pair.copies
+    if copies.rate is None:
+        return "-"
+    return format_value(copies.rate, "B/s") + (" both ways" if copies.ways > 1 else "")
+
+
+def _name(gpus: tuple[int, int]) -> str:
+    return "-".join(f"GPU{gpu}" for gpu in gpus)
+
+
+def _pairs(joined: Joined, carried: Transports) -> Sheet:
+    """Show what was measured of each pair, and what NCCL chose for it."""
+    by: dict[tuple[int, int], list[Carrier]] = {}
+    for experiment in carried.experiments:
+        for carrier in experiment.carriers:
+            if carrier.same_host:
+                by.setdefault((min(carrier.gpus), max(carrier.gpus)), []).append(carrier)
+    wrong = {one.gpus for one in joined.misfits}
+    told = [p for p in joined.pairs if p.copies.rate is not None or p.gpus in by or p.access]
+    return Sheet(
+        title="Pairs",
+        columns=("pair", "path", "rate", "without P2P", "latency", "NCCL", "fits"),
+        rows=tuple(
+            (
+                pair.name,
+                pair.path,
+                _rate(pair),
+                _value(pair.copies.rate_without, "B/s"),
+                _value(pair.copies.latency, "s"),
+                "; ".join(dict.fromkeys(v for c in by.get(pair.gpus, ()) for v in c.via)) or "-",
+                "NO" if pair.gpus in wrong else "yes" if pair.copies.rate is not None else "-",
+            )
+            for pair in told
+        ),
+        left=("pair", "path", "NCCL", "fits"),
+    )
+
+
+def _value(value: float | None, unit: str) -> str:
+    return "-" if value is None else format_value(value, unit)
+
+
+def _near(joined: Joined) -> Sheet:
+    return Sheet(
+        title="Nearest NICs",
+        columns=("GPU", "path", "NICs"),
+        rows=tuple((f"GPU{near.gpu}", near.path, ", ".join(near.nics)) for near in joined.nearest),
+        left=("GPU", "path", "NICs"),
+    )
+
+
+def _carried(carried: Transports) -> Sheet:
+    return Sheet(
+        title="What NCCL chose",
+        columns=("line", "between", "by", "throughput"),
+        rows=tuple(
+            (
+                str(one.line),
+                one.where,
+                one.how,
+                "-" if one.rate is None else f"{one.rate:.0f} {one.unit}",
+            )
+            for one in carried.experiments
+        ),
+        left=("between", "by"),
+    )

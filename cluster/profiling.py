@@ -1,0 +1,163 @@
+"""MPI profiles of a job: a library that is loaded into its ranks before everything else.
+
+It is IBM's libmpitrace, if its path is given, or else our own `kernels/profile.c`, which writes the
+same files. They come home with what else the job wrote, and `cluster profile` reads them.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import TYPE_CHECKING
+
+from cluster.containers import PROGRAM as IN_IMAGE
+from cluster.errors import SpecError
+from cluster.fanout import on_each
+from cluster.model import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cluster.model import Facts, Machine
+    from cluster.shells import Shell
+
+OWN = "own"  # instead of the path of a library
+PRELOAD = "LD_PRELOAD"
+MOST_FILES = 64  # ranks that all write a file; of more, four do
+WITHIN = 120.0  # seconds for a compiler
+NEEDS = "Install a C compiler there: sudo apt-get install gcc libc6-dev"
+FILES = "mpi_profile.*"
+SEPARATORS = " :\t\n"  # in LD_PRELOAD; nothing quotes them (ld.so(8))
+
+
+class Place(Value, frozen=True, kw_only=True):
+    """Where a host keeps what is compiled, and what compiles it.
+
+    Args:
+        folder: of the machine, absolute.
+        python: the words that run the ranks' Python.
+
+    """
+
+    folder: str
+    python: tuple[str, ...]
+
+
+def places(machines: tuple[Machine, ...], facts: tuple[Facts, ...], image: str) -> dict[str, Place]:
+    """Find out where each host keeps things.
+
+    Args:
+        machines: the hosts.
+        facts: of each.
+        image: the container image that ranks run in; empty if they run in none.
+
+    Returns:
+        A place per machine, by its name.
+
+    """
+    from cluster.kernels import FOLDER  # noqa: PLC0415 - brings ctypes, which takes a while
+
+    found = {}
+    for machine, fact in zip(machines, facts, strict=False):
+        bin_ = posixpath.join(fact.home, machine.bin)
+        words = (posixpath.join(bin_, IN_IMAGE), "python3") if image else (f"{bin_}/python3",)
+        folder = posixpath.join(fact.home, machine.folder, FOLDER)
+        found[machine.name] = Place(folder=folder, python=words)
+    return found
+
+
+def variables(
+    shells: Mapping[str, Shell],
+    places: Mapping[str, Place],
+    library: str,
+    ranks: int,
+    others: Mapping[str, str],
+) -> dict[str, str]:
+    """Give the environment of ranks that are profiled.
+
+    Args:
+        shells: to the hosts, by the names of their machines.
+        places: of each host.
+        library: its path on every host; `own` for ours, which is compiled there.
+        ranks: how many there will be.
+        others: variables that are set already.
+
+    Returns:
+        These, and what loads the library.
+
+    Raises:
+        SpecError: the library is not there, or cannot be compiled there.
+
+    """
+    path = _own(shells, places) if library == OWN else _given(shells, library)
+    if any(mark in path for mark in SEPARATORS):
+        raise SpecError(
+            f"{path} cannot be loaded into the ranks.",
+            means="The dynamic linker takes a space or a colon for the end of a path.",
+            remedy="Use a path without: --profile=/tmp/libmpitrace.so, or for our own library "
+            "another folder: export CLUSTER_STATE=/tmp/cluster",
+        )
+    before = others.get(PRELOAD, "")
+    every = {"SAVE_ALL_TASKS": "yes"} if ranks <= MOST_FILES else {}
+    return {**every, **others, PRELOAD: f"{path}:{before}" if before else path}
+
+
+def note(library: str) -> str:
+    """Say what a reader of the numbers must know.
+
+    Args:
+        library: its path; `own` for ours.
+
+    Returns:
+        A sentence.
+
+    """
+    by = "cluster's own profiler" if library == OWN else library
+    return (
+        f"The ranks were profiled by {by}: each call of MPI took longer by that, so do not compare "
+        "these times with those of other runs."
+    )
+
+
+def _given(shells: Mapping[str, Shell], library: str) -> str:
+    if not library.startswith("/"):
+        raise SpecError(
+            f"--profile={library} is no absolute path.",
+            remedy="Name a library that is on every host: --profile=/opt/lib/libmpitrace.so, or "
+            "leave the path out: --profile",
+        )
+
+    def look(name: str, shell: Shell) -> None:
+        if not shell.exists(library):
+            raise SpecError(
+                f"There is no {library} on {name}.",
+                means="It is to be loaded into the ranks there.",
+                remedy="Bring it there: cluster put NAME libmpitrace.so /tmp/libmpitrace.so. Or "
+                "leave the path out: --profile",
+            )
+
+    on_each(shells, look)
+    return library
+
+
+def _own(shells: Mapping[str, Shell], places: Mapping[str, Place]) -> str:
+    def compile_(name: str, shell: Shell) -> str:
+        place = places[name]
+        argv = [*place.python, "-P", "-m", "cluster.kernels", "profile", place.folder]
+        done = shell.run(argv, timeout=WITHIN)
+        if done.status != 0:
+            said = done.stderr.strip().splitlines()
+            raise SpecError(
+                f"{name}: the profiler could not be compiled: {said[-1] if said else 'no reason'}",
+                means="It must fit the MPI that runs there.",
+                remedy=f"{NEEDS}. Or name IBM's library: --profile=/path/libmpitrace.so",
+            )
+        return done.stdout.strip()
+
+    paths = on_each(shells, compile_)
+    if len(set(paths.values())) > 1:
+        raise SpecError(
+            "The hosts have different MPIs or processors, and no one profiler fits them all.",
+            means=", ".join(f"{name}: {path}" for name, path in paths.items()),
+            remedy="Name a library that is on every host: --profile=/path/libmpitrace.so",
+        )
+    return next(iter(paths.values()))

@@ -1,0 +1,174 @@
+"""Runs in an object store: S3, Google's and Azure's by obstore, and whatever else fsspec reaches.
+
+A run is there as it is here: `URL/CLUSTER/ID/run.json` and the files beside it. Its record comes
+last, so that a run that can be seen is whole.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from cluster import runs
+from cluster.errors import ClusterError, SpecError
+from cluster.redaction import secret_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cluster.model import Record
+
+OBJECT_STORES = ("s3", "gs", "az")
+REMEDY = "pip install 'cluster[stores]'"
+SETTLED = ("done", "failed", "interrupted")
+
+
+def push(folder: Path, url: str) -> str:
+    """Copy a run into a store, unless any of its files holds a secret.
+
+    Args:
+        folder: of the run.
+        url: of the place for runs, such as `s3://bucket/prefix`.
+
+    Returns:
+        Where the run is now. It may have been there before.
+
+    Raises:
+        SpecError: it still runs, a secret is in it, or another run has its place.
+        ClusterError: the store cannot be reached, or refuses it.
+
+    """
+    record = runs.record(folder)
+    _refuse(folder, record)
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    contents = {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+    _refuse_secrets(folder, contents)
+    whole = f"{url.rstrip('/')}/{record.spec.name}/{folder.name}"
+    with _store(url) as (store, root):
+        place = f"{root}/{record.spec.name}/{folder.name}"
+        if not _is_there(store, f"{place}/{runs.RECORD}", contents[runs.RECORD], whole):
+            last = contents.pop(runs.RECORD)
+            for name, content in (*contents.items(), (runs.RECORD, last)):
+                _write(store, f"{place}/{name}", content)
+    return whole
+
+
+def _refuse(folder: Path, record: Record) -> None:
+    if record.status not in SETTLED:
+        raise SpecError(
+            f"{folder.name} is {record.status}: what it becomes is not known yet.",
+            remedy=f"First: cluster wait {record.spec.name}; cluster fetch {record.spec.name}",
+        )
+
+
+def _refuse_secrets(folder: Path, contents: dict[str, bytes]) -> None:
+    found = {name: secret_lines(content) for name, content in contents.items()}
+    for name, numbers in found.items():
+        if numbers:
+            raise SpecError(
+                f"{folder / name} seems to hold a secret in line {numbers[0]}; nothing was sent.",
+                means="Who can read the store could read it. Keys, tokens and passwords are "
+                "recognised by their names and forms.",
+                remedy="Take it out, or push another run.",
+            )
+
+
+def _write(store: Any, path: str, content: bytes) -> None:  # noqa: ANN401
+    if "file" in store.protocol:  # a store of objects has no folders
+        store.makedirs(path.rpartition("/")[0], exist_ok=True)
+    store.pipe_file(path, content)
+
+
+def _is_there(store: Any, path: str, content: bytes, whole: str) -> bool:  # noqa: ANN401 - fsspec has no types
+    if not store.exists(path):
+        return False
+    if store.cat_file(path) != content:
+        raise SpecError(
+            f"Another run is at {whole}.", remedy="Choose another prefix: s3://bucket/OTHER"
+        )
+    return True
+
+
+def mirror(url: str, into: Path, *, values: bool = False) -> tuple[str, ...]:
+    """Copy what tells of the runs in a store to a folder here.
+
+    Args:
+        url: of the place for runs.
+        into: a folder, which becomes one of runs.
+        values: bring the raw values, too.
+
+    Returns:
+        The URL of each run, in the order of `runs.folders(into)`.
+
+    Raises:
+        SpecError: the URL is wrong.
+        ClusterError: the store cannot be reached, or refuses it.
+
+    """
+    with _store(url) as (store, root):
+        found = [path for path in store.glob(f"{root}/*/*/{runs.RECORD}") if _is_run(path)]
+        beside = [path.removesuffix(runs.RECORD) + runs.MEASUREMENTS for path in found]
+        contents = store.cat(found) if found else {}
+        if values and found:
+            contents |= store.cat(beside, on_error="omit")
+    for path, content in contents.items():
+        name, id_, file = path.split("/")[-3:]
+        folder = into / name / id_
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(content)
+    return tuple(
+        f"{url.rstrip('/')}/{folder.parent.name}/{folder.name}" for folder in runs.folders(into)
+    )
+
+
+def _is_run(path: str) -> bool:
+    """Tell whether a name from outside is one that a run here could have."""
+    name, id_ = path.split("/")[-3:-1]
+    return not {name, id_} & {"", ".", ".."}
+
+
+@contextmanager
+def _store(url: str) -> Iterator[tuple[Any, str]]:
+    """Give a store and the path in it; whatever goes wrong there is said in our words."""
+    parts = urlsplit(url)
+    if not parts.scheme or not (parts.netloc or parts.path.strip("/")):
+        raise SpecError(f"{url!r} is no place in a store.", remedy="Such as: s3://bucket/prefix")
+    if "@" in parts.netloc:
+        raise SpecError(
+            "A URL with a password or key in it would end up in shell histories and logs.",
+            remedy="Put it where the cloud's own tools look for it, such as ~/.aws/credentials.",
+        )
+    try:
+        yield _opened(url, parts.scheme)
+    except ImportError as error:
+        raise SpecError(f"{parts.scheme}:// needs {error.name}.", remedy=REMEDY) from error
+    except ClusterError:
+        raise
+    except Exception as error:  # each store has errors of its own
+        raise ClusterError(
+            f"{url}: {str(error).partition('Debug source')[0].strip()}",
+            remedy="Look at the bucket's name, and whether your credentials may use it.",
+        ) from error
+
+
+def _opened(url: str, scheme: str) -> tuple[Any, str]:
+    import fsspec  # noqa: PLC0415 - optional
+
+    if scheme not in OBJECT_STORES:
+        store, path = fsspec.core.url_to_fs(url)
+        return store, path.rstrip("/")
+    from obstore.fsspec import FsspecStore  # noqa: PLC0415 - optional
+
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
+    make: Any = FsspecStore  # its options differ from store to store
+    options: dict[str, Any] = {"client_options": {"allow_http": endpoint.startswith("http:")}}
+    if scheme == "s3":
+        from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415 - optional
+
+        options["credential_provider"] = Boto3CredentialProvider()
+        options["endpoint"] = endpoint or None
+        options = {key: value for key, value in options.items() if value is not None}
+    return make(scheme, **options), url.partition("://")[2].rstrip("/")

@@ -1,0 +1,68 @@
+"""Profiles of ranks on several hosts: each host compiles, and all files come home."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.errors import SpecError
+from cluster.foreign import Profile
+from cluster.reading import read
+from tests.conftest import answer, command
+from tests.lab.conftest import must
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cluster.clusters import Cluster
+
+PROGRAM = """
+import numpy as np
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+for _ in range(25):
+    comm.Allreduce(np.zeros(64), np.zeros(64))
+"""
+
+
+@pytest.fixture(autouse=True)
+def compiler() -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler: apt-get install gcc")
+
+
+def test_ranks_of_two_hosts_are_profiled(lab: Cluster, home: Path) -> None:
+    iterations = {"sizes": [1000], "iterations": 15, "warm_up": 0}
+    run = lab.bench("p2p", metrics=["bandwidth"], profile="own", **iterations)  # type: ignore[arg-type]
+    files = sorted((run.folder / "raw").glob("mpi_profile.*"))
+    found = [result.detail for file in files for result in read([file.read_bytes()]).results]
+    sent, received = (detail for detail in found if isinstance(detail, Profile))
+
+    assert [task.host for task in sent.tasks] == ["shared-0", "shared-1"]
+    assert [r.calls for r in sent.routines if r.name == "MPI_Isend"] == [15 * 64]
+    assert [r.bytes for r in received.routines if r.name == "MPI_Irecv"] == [1000.0]
+
+    (home / "known.py").write_text(PROGRAM)
+    lab.put(home / "known.py", "/root/known.py")
+    command("run", lab.name, "--profile", "--", "python3", "/root/known.py")
+    (job,) = answer("profile", "latest")["jobs"]
+    (allreduce,) = (row for row in job["routines"] if row["name"] == "MPI_Allreduce")
+    assert (allreduce["calls"], allreduce["bytes"]) == (50, 50 * 512.0)
+    assert {task["host"] for task in job["tasks"]} == {"shared-0", "shared-1"}
+
+
+def test_a_host_without_a_compiler_is_named(lab: Cluster) -> None:
+    """Before anything runs; the other host has one."""
+    folder = lab.machines[1].folder
+    must(lab, 1, f"rm -rf {folder}/kernels")
+    must(lab, 1, f"printf '#!/bin/sh\\necho no compiler >&2; exit 1\\n' > {folder}/env/bin/mpicc")
+    try:
+        with pytest.raises(
+            SpecError,
+            match=r"1\.mpi\.shared: the profiler could not be compiled: mpicc: no compiler",
+        ):
+            lab.bench("p2p", metrics=["latency"], sizes=[8], iterations=5, profile="own")
+    finally:
+        lab.down()  # it is not what it was

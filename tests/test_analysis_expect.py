@@ -1,0 +1,170 @@
+"""Bounds on named hardware, against arithmetic that is done here by hand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from cluster.analysis.expect import Bound, bound, judged, missing
+from cluster.hardware import find
+from cluster.model import Definition, Summary
+from cluster.parsers import bandwidth_test, iperf3, mpi_test, nccl_tests, osu, p2p_matrix
+
+if TYPE_CHECKING:
+    from cluster.model import Hardware, Scalar
+
+GBIT = 1e9 / 8
+P4D, P5, K80, V100 = (find(n) for n in ("p4d.24xlarge", "p5.48xlarge", "k80", "v100"))
+
+
+def rate(definition: Definition, hardware: Hardware, **params: Scalar) -> float:
+    found = bound(definition, params, hardware)
+    assert found is not None
+    return found.rate
+
+
+def busbw(hardware: Hardware, operation: str, ranks: int, hosts: int) -> float:
+    return rate(nccl_tests.BUSBW, hardware, operation=operation, ranks=ranks, hosts=hosts)
+
+
+def test_a_ring_within_a_host_is_bound_by_the_links_of_a_gpu_in_one_direction() -> None:
+    assert busbw(P4D, "all_reduce", 8, 1) == 300e9
+    assert busbw(P4D, "alltoall", 8, 1) == 300e9
+    assert busbw(K80, "all_reduce", 2, 1) == 15.75e9  # without NVLink: PCIe
+
+
+def test_a_switch_that_sums_may_be_faster_than_its_links() -> None:
+    """S (n+1)/n instead of 2 S (n-1)/n, so 14/9 for 8 GPUs; nothing for other collectives."""
+    assert busbw(P5, "all_reduce", 8, 1) == pytest.approx(450e9 * 14 / 9)
+    assert busbw(P5, "all_gather", 8, 1) == 450e9
+    assert busbw(P5, "all_reduce", 2, 1) == 450e9
+    assert busbw(P5, "", 8, 1) == busbw(P5, "all_reduce", 8, 1)  # it may be one
+
+
+@pytest.mark.parametrize("hosts", [2, 4, 16])
+def test_between_hosts_the_network_of_a_host_is_shared_by_its_ranks(hosts: int) -> None:
+    """Bus bandwidth is at most B (n-1)/n N/(N-1): for 2 hosts of 8 it may be 1.875 B."""
+    n = 8 * hosts
+    expected = 50e9 * (n - 1) / n * hosts / (hosts - 1)
+
+    assert busbw(P4D, "all_reduce", n, hosts) == pytest.approx(expected)
+    assert busbw(P4D, "all_gather", n, hosts) == pytest.approx(expected)
+    assert busbw(P4D, "broadcast", n, hosts) == 50e9
+
+
+def test_in_an_alltoall_each_rank_needs_its_own() -> None:
+    """Of S bytes of each of 8 ranks, half go to the other host: 8 S/2 through 50 GB/s."""
+    algbw = 50e9 / (8 / 2)
+
+    assert busbw(P4D, "alltoall", 16, 2) == pytest.approx(algbw * 15 / 16)
+
+
+def test_links_bind_where_the_network_is_faster() -> None:
+    """Of 2 x 8 B200, 2 S 7/8 stay within a host, or S 9/8 if the switch sums."""
+    found = find("gpus=8,gpu=a100,nic=400gbit,nics=16,rdma=yes")
+
+    assert busbw(found, "all_reduce", 16, 2) == pytest.approx(300e9 * (15 / 16) / (7 / 8))
+
+
+def test_one_rank_on_each_host_needs_not_say_which_collective_it_is() -> None:
+    one = find("p2.8xlarge")
+
+    assert busbw(one, "", 2, 2) == busbw(one, "all_reduce", 2, 2)
+    assert bound(nccl_tests.BUSBW, {"ranks": 16, "hosts": 2}, P4D) is None
+    assert "which collective" in missing(nccl_tests.BUSBW, {"ranks": 16, "hosts": 2}, P4D)
+
+
+def test_tcp_has_the_cap_of_its_connections_and_pays_for_headers() -> None:
+    goodput = (9001 - 52) / (9001 + 38)
+
+    assert rate(iperf3.RECEIVED, P4D, streams=1) == pytest.approx(10 * GBIT * goodput)
+    assert rate(iperf3.RECEIVED, P4D, streams=8) == pytest.approx(80 * GBIT * goodput)
+    assert rate(iperf3.RECEIVED, P4D, streams=64) == pytest.approx(400 * GBIT * goodput)
+    small = find("nic=1gbit")
+    assert rate(iperf3.RECEIVED, small, streams=1) == pytest.approx(GBIT * 1448 / 1538)
+    assert rate(iperf3.RECEIVED, small, protocol="UDP") == pytest.approx(GBIT * 1472 / 1538)
+    assert bound(iperf3.SENT, {"protocol": "UDP"}, small) is None  # what is lost was sent, too
+
+
+def test_messages_between_hosts_have_all_its_interfaces_and_both_directions() -> None:
+    assert rate(osu.BANDWIDTH, P4D, hosts=2, size=4194304) == 50e9
+    assert rate(osu.BIDIRECTIONAL, P4D, hosts=2) == 100e9
+    assert rate(osu.BANDWIDTH, find("nic=10gbit"), hosts=2) == pytest.approx(
+        10 * GBIT * 1448 / 1538
+    )
+    for unknown in ({}, {"hosts": 1}):
+        assert bound(osu.BANDWIDTH, unknown, P4D) is None
+
+
+def test_a_sender_that_is_timed_by_itself_has_no_bound() -> None:
+    assert bound(mpi_test.TIME, {"hosts": 2, "rank": 0}, P4D) is None
+    assert bound(mpi_test.TIME, {"hosts": 2, "rank": 1}, P4D) is not None
+
+
+def test_copies() -> None:
+    assert rate(p2p_matrix.ONE_WAY, V100, p2p="on") == 150e9
+    assert rate(p2p_matrix.BOTH_WAYS, V100, p2p="on") == 300e9
+    assert rate(p2p_matrix.ONE_WAY, V100, p2p="off") == pytest.approx(15.75e9, rel=1e-3)
+    assert rate(bandwidth_test.HOST_TO_DEVICE, P4D, devices=1) == pytest.approx(31.5e9, rel=1e-3)
+    assert rate(bandwidth_test.HOST_TO_DEVICE, P4D, devices=2) == pytest.approx(63e9, rel=1e-3)
+    assert rate(bandwidth_test.DEVICE_TO_DEVICE, K80, devices=1) == 240.5e9
+
+
+def test_no_bound_is_guessed() -> None:
+    nothing = find("mtu=1500")
+    every = (iperf3.RECEIVED, osu.BANDWIDTH, nccl_tests.BUSBW, p2p_matrix.ONE_WAY)
+
+    for definition in (*every, bandwidth_test.HOST_TO_DEVICE, bandwidth_test.DEVICE_TO_DEVICE):
+        for params in ({"hosts": 1, "ranks": 2}, {"hosts": 2, "ranks": 2}, {}):
+            assert bound(definition, params, nothing) is None
+            assert bound(definition, params, None) is None
+    assert bound(osu.LATENCY, {"hosts": 2}, P4D) is None
+    assert not missing(osu.LATENCY, {"hosts": 2}, P4D)
+    assert "--hosts" in missing(osu.BANDWIDTH, {}, P4D)
+    assert "--hardware" in missing(osu.BANDWIDTH, {}, None)
+    assert "nic=" in missing(iperf3.RECEIVED, {}, K80)
+
+
+def summary(definition: Definition, median: float, **params: Scalar) -> Summary:
+    return Summary(
+        metric=definition.metric,
+        definition=definition.id,
+        unit=definition.unit,
+        better=definition.better,
+        params=params,
+        n=1,
+        median=median,
+        ci=None,
+        p5=median,
+        p95=median,
+        p99=median,
+        converged=False,
+    )
+
+
+def test_a_summary_gets_its_share_as_a_rate_and_as_a_time() -> None:
+    by_rate = judged(summary(osu.BANDWIDTH, 40e9, hosts=2), osu.BANDWIDTH, P4D)
+    time = summary(mpi_test.TIME, 4e-3, hosts=2, rank=1, size=100_000_000)
+    by_time = judged(time, mpi_test.TIME, P4D)
+
+    assert (by_rate.bound, by_rate.share) == (50e9, 0.8)
+    assert by_rate.limit.startswith("one way: ")
+    assert (by_time.bound, by_time.share) == (2e-3, 0.5)
+
+
+def test_a_bound_that_is_there_stays() -> None:
+    had = msgspec.structs.replace(summary(osu.BANDWIDTH, 1e9, hosts=2), bound=2e9, share=0.5)
+
+    assert judged(had, osu.BANDWIDTH, P4D) == had
+
+
+def test_a_bound_says_direction_and_source() -> None:
+    found = bound(nccl_tests.BUSBW, {"operation": "all_reduce", "ranks": 16, "hosts": 2}, P4D)
+
+    assert isinstance(found, Bound)
+    assert found.limit == (
+        "one way, 2 hosts: 1.88 x the network of a host (4 x 100gbit: p4d.24xlarge, "
+        "EC2 instance types guide: 4 x 100 Gbit/s EFA)"
+    )

@@ -1,0 +1,145 @@
+"""Hardware by name and in words; each figure has a source."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster import hardware
+from cluster.errors import SpecError
+from cluster.hardware import completed, contradiction, find, names, of_devices
+from cluster.model import Figure
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GBIT = 1e9 / 8
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_name_is_known_and_every_figure_has_its_source(name: str) -> None:
+    found = find(name)
+    figures = [found.nvlink, found.bus, found.memory, found.nic, found.flow]
+
+    assert any(figures)
+    assert all(figure.rate > 0 and figure.source for figure in figures if figure)
+
+
+def test_an_instance_type() -> None:
+    p4d = find("p4d.24xlarge")
+
+    assert (p4d.gpus, p4d.nics, p4d.rdma, p4d.mtu) == (8, 4, True, 9001)
+    assert p4d.nic is not None
+    assert p4d.nic.rate == 400 * GBIT
+    assert "EC2 instance types guide" in p4d.nic.source
+    assert p4d.flow is not None
+    assert p4d.flow.rate == 10 * GBIT
+    assert p4d.nvlink is not None
+    assert p4d.nvlink.rate == 300e9
+
+
+@pytest.mark.parametrize(
+    ("model", "nvlink", "bus"),
+    [
+        ("NVIDIA A100-SXM4-80GB", 300e9, 31.5e9),
+        ("NVIDIA A100 80GB PCIe", None, 31.5e9),
+        ("NVIDIA H100 80GB HBM3", 450e9, 63e9),
+        ("NVIDIA H100 PCIe", None, 63e9),
+        ("Tesla V100-SXM2-16GB", 150e9, 15.75e9),
+        ("Tesla V100-PCIE-16GB", None, 15.75e9),
+        ("NVIDIA GH200 480GB", 450e9, 450e9),
+        ("Tesla T4", None, 15.75e9),
+        ("NVIDIA B200", 900e9, 63e9),
+    ],
+)
+def test_gpus_as_tools_print_them(model: str, nvlink: float | None, bus: float) -> None:
+    found = of_devices([model, model])
+
+    assert found is not None
+    assert (found.nvlink and found.nvlink.rate) == nvlink
+    assert found.bus is not None
+    assert found.bus.rate == pytest.approx(bus, rel=0.01)
+
+
+def test_gpus_that_nobody_knows_and_several_kinds_are_no_hardware() -> None:
+    assert of_devices(["Quadro FX 1800"]) is None
+    assert of_devices(["Tesla T4", "Tesla K80"]) is None
+    assert of_devices([]) is None
+    assert of_devices(["Tesla T40"]) is None  # a T4 is something else
+
+
+def test_words() -> None:
+    found = find("nic=100gbit,nics=4,gpus=8,gpu=a100,rdma=yes,flow=25gbit,pcie=gen3x8")
+
+    assert found.nic == Figure(rate=400 * GBIT, source="4 x 100gbit: as --hardware said")
+    assert (found.gpus, found.nics, found.rdma) == (8, 4, True)
+    assert found.flow is not None
+    assert found.flow.rate == 25 * GBIT
+    assert found.bus is not None
+    assert found.bus.rate == pytest.approx(7.877e9, rel=1e-3)
+
+
+def test_words_change_what_a_name_says() -> None:
+    found = find("p4d.24xlarge,flow=25gbit,mtu=1500")
+
+    assert (found.mtu, found.gpus) == (1500, 8)
+    assert found.flow is not None
+    assert found.flow.rate == 25 * GBIT
+
+
+def test_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'name = "rack 7"\ngpu = "h100"\ngpus = 4\nnic = "400gbit"\nnics = 2\nrdma = true\n'
+        'source = "its data sheet"\n'
+    )
+    found = find(str(file))
+
+    assert (found.name, found.gpus, found.gpu) == ("rack 7", 4, "H100 80GB HBM3")
+    assert found.nic == Figure(rate=800 * GBIT, source="2 x 400gbit: its data sheet")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("p99.huge", "no hardware 'p99.huge'"),
+        ("", "is empty"),
+        ("nic=fast", "'fast' is not a rate"),
+        ("colour=red", "does not understand 'colour=red'"),
+        ("p4d.24xlarge,fast", "does not understand 'fast'"),
+        ("gpus=many", "gpus"),
+        ("gpu=voodoo", "no GPU 'voodoo'"),
+        ("pcie=gen9x1", "no slot of PCIe"),
+        ("/nowhere/x.toml", "cannot be read"),
+    ],
+)
+def test_what_it_does_not_understand_is_said_with_what_to_type(words: str, says: str) -> None:
+    with pytest.raises(SpecError, match=says.replace("(", r"\(")) as caught:
+        find(words)
+
+    assert str(caught.value).count("\n") >= (says != "cannot be read")
+
+
+def test_a_file_that_is_none(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("nic = [")
+
+    with pytest.raises(SpecError, match="no TOML"):
+        find(str(file))
+    file.write_text("nics = 'two'")
+    with pytest.raises(SpecError, match="nics"):
+        find(str(file))
+
+
+def test_a_log_completes_what_was_said_and_may_contradict_it() -> None:
+    n1 = find("n1-standard-8")
+    both = completed(n1, ["Tesla K80"])
+
+    assert both is not None
+    assert (both.name, both.gpu, both.nic) == ("n1-standard-8", "Tesla K80", n1.nic)
+    assert completed(None, ["Tesla K80"]) == hardware.of_devices(["Tesla K80"])
+    assert completed(n1, ["what?"]) == n1
+    assert contradiction(find("h100"), ["NVIDIA A100-SXM4-40GB"])
+    assert not contradiction(find("a100"), ["NVIDIA A100-SXM4-40GB"])
+    assert not contradiction(n1, ["NVIDIA A100-SXM4-40GB"])

@@ -1,0 +1,89 @@
+"""Every planned series of a run that failed is listed, with the reason."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from cluster import plugins
+from cluster.benchmark import Benchmark, convert
+from cluster.model import Planned
+from cluster.runs import find, read
+from tests.conftest import ROOT, answer, command, runs_folder
+from tests.test_pages import saved
+
+CELLS = tuple(Planned(metric="latency", params={"size": 8 * 4**k}) for k in range(10))
+
+
+def planned(name: str, **params: object) -> list[tuple[str, dict[str, object]]]:
+    benchmark = plugins.load(Benchmark, name)
+    checked = convert(params, benchmark.Params, "parameter")
+    return [(cell.metric, dict(cell.params)) for cell in benchmark.planned(checked, 3)]
+
+
+def test_what_benchmarks_plan() -> None:
+    assert planned("p2p", metrics="memory_copy,latency", sizes="8,64") == [
+        ("memory_copy", {"size": 65_536}),
+        ("latency", {"size": 8}),
+        ("latency", {"size": 64}),
+    ]
+    assert planned("collectives", operations="barrier,allgather", sizes="24,100") == [
+        ("barrier", {}),
+        ("allgather", {"size": 24}),
+        ("allgather", {"size": 99}),
+    ]
+    assert planned("iperf", metrics="forward", streams="1,8") == [
+        ("forward", {"streams": 1}),
+        ("forward", {"streams": 8}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "words"),
+    [
+        ("p2p", ("--metrics", "memory_copy,oneway_time,latency,bandwidth", "--sizes", "8,1kB")),
+        ("collectives", ("--operations", "barrier,allreduce,alltoall", "--sizes", "8,1001")),
+    ],
+)
+def test_a_whole_run_lacks_nothing(tools: None, benchmark: str, words: tuple[str, ...]) -> None:
+    found = answer("bench", benchmark, "--run-local", *words, "--iterations", "5")
+
+    assert found["missing"] == []
+    run = read(find(runs_folder(), "latest"))
+    assert len(run.record.planned) >= 5
+    assert "not taken" not in " ".join(found["notes"])
+
+
+def test_a_run_that_was_ended_says_what_it_did_not_take(tools: None) -> None:
+    words = ("--metrics", "latency,bandwidth", "--sizes", "8,64KiB", "--iterations", "1000000000")
+    failed = command("bench", "p2p", "--run-local", *words, "--timeout", "4", status=1)
+
+    assert "latency was not taken at 64 KiB (1 of 2): It did not end within --timeout" in (
+        failed.stdout
+    )
+    assert "bandwidth was not taken at 8 B, 64 KiB (2 of 2): It did not end" in failed.stdout
+    shown = answer("show", "latest")
+    assert [(cell["metric"], cell["params"]["size"]) for cell in shown["missing"]] == [
+        ("latency", 65_536),
+        ("bandwidth", 8),
+        ("bandwidth", 65_536),
+    ]
+
+
+def test_reports_say_it_too() -> None:
+    saved("one", status="failed", reason="Host h1 is lost.", planned=CELLS)
+    sentence = "latency was not taken at 512 KiB, 2 MiB (2 of 10): Host h1 is lost."
+
+    for form in ("terminal", "markdown", "html"):
+        assert sentence in command("show", "one", "--format", form).stdout
+    assert sentence.rstrip(".") in command("runs", "--markdown").stdout
+
+
+def test_a_run_that_goes_on_lacks_nothing_yet_and_an_older_one_says_nothing() -> None:
+    saved("one", status="done", planned=CELLS)
+    assert "(2 of 10): nobody said why" in command("show", "one").stdout
+    older = json.loads((ROOT / "tests" / "old_run" / "run.json").read_text())
+
+    assert "planned" not in older
+    assert "not taken" not in command("show", str(ROOT / "tests" / "old_run")).stdout
