@@ -51,27 +51,74 @@ class Memory(ABC):
 
     @abstractmethod
     def put(self, bytes_: Buffer) -> Piece:
-        """Make a block that holds these bytes."""
+        """Make a block that holds what an array does.
+
+        Args:
+            bytes_: the array.
+
+        Returns:
+            The block; it may be the array itself.
+
+        """
 
     @abstractmethod
     def zeros(self, size: int) -> Piece:
-        """Make a block of so many bytes, all 0."""
+        """Make a block of zeros.
+
+        Args:
+            size: of it in bytes.
+
+        Returns:
+            The block.
+
+        """
 
     @abstractmethod
     def clear(self, block: Piece) -> None:
-        """Make all bytes of a block 0."""
+        """Make all bytes of a block 0.
+
+        Args:
+            block: to clear.
+
+        """
 
     @abstractmethod
     def check(self, arrived: Piece, wanted: Piece, what: str) -> None:
-        """Compare what arrived with what was to arrive; raise WrongDataError where they differ."""
+        """Compare what arrived with what was to arrive.
+
+        Args:
+            arrived: the bytes received.
+            wanted: as many.
+            what: they belong to, for the message.
+
+        Raises:
+            WrongDataError: a byte differs.
+
+        """
 
     @abstractmethod
     def moves(self, comm: Comm) -> Moves:
-        """Give what moves its blocks between the ranks of a communicator."""
+        """Give what moves its blocks.
+
+        Args:
+            comm: between whose ranks.
+
+        Returns:
+            The calls.
+
+        """
 
     @abstractmethod
     def defined(self, definition: Definition) -> Definition:
-        """Give the definition of a metric whose messages are in this memory."""
+        """Give the definition of a metric whose messages are in this memory.
+
+        Args:
+            definition: of the same metric, in the processor's memory.
+
+        Returns:
+            The definition.
+
+        """
 
 
 class Processor(Memory):

@@ -325,6 +325,7 @@ def test_the_help_of_a_benchmark_fits_a_screen(name: str) -> None:
         ("cluster bench ", {"collectives", "iperf", "p2p", "program"}),
         ("cluster bench p2p --until", {"--until-precise"}),
         ("cluster bench p2p --accel", {"--accelerator"}),
+        ("cluster bench p2p --buffer ", {"cpu", "cuda"}),
         ("cluster bench p2p --provider ", {"aws", "gcp", "lab", "local", "ssh"}),
         ("cluster show --format ", {"terminal", "markdown", "csv", "html", "json"}),
     ],

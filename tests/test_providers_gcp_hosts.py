@@ -77,6 +77,16 @@ def test_a_cluster_that_stays_is_used_and_taken_down(gcp_hosts: Cloud) -> None:
     assert gcp_hosts.things() == before
 
 
+def test_a_name_may_be_used_again(gcp_hosts: Cloud) -> None:
+    """Google has names where others have ids: the new machines are not the old ones."""
+    before = gcp_hosts.things()
+    for _ in range(2):
+        command(*UP)
+        assert command("run", "c5", "--", "hostname").stdout.count("ip-10-128-0-") == 2
+        command("down", "c5")
+    assert gcp_hosts.things() == before
+
+
 def test_a_host_key_that_is_not_the_one_that_google_told(gcp_hosts: Cloud) -> None:
     """Somebody who answers at a host's address is found out, and nothing is left."""
     before = gcp_hosts.things()

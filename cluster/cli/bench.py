@@ -9,7 +9,7 @@ import inspect
 import re
 import sys
 from itertools import count
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 import typer
@@ -465,6 +465,7 @@ def _flags(params: type[Value]) -> Iterator[inspect.Parameter]:
             help=" ".join(help_.get(field.name, "").split()),
             metavar=_metavar(field.type),
             show_default=shown,
+            autocompletion=_choices(field.type),
         )
         yield inspect.Parameter(
             field.name,
@@ -472,6 +473,11 @@ def _flags(params: type[Value]) -> Iterator[inspect.Parameter]:
             default=default,
             annotation=Annotated[kind, option],
         )
+
+
+def _choices(kind: Any) -> Callable[[], list[str]]:  # noqa: ANN401 - an annotation
+    """Give what completes a flag: the words that it takes, if there are only so many."""
+    return lambda: list(get_args(kind)) if get_origin(kind) is Literal else []
 
 
 def _metavar(kind: Any) -> str | None:  # noqa: ANN401 - an annotation

@@ -157,15 +157,11 @@ class Experiment(Value, frozen=True, kw_only=True):
 
     def _plot(self) -> Callable[..., None]:
         def command(name: str, out: Path, root: str | None) -> None:
-            names = {condition.verb for condition in self.conditions}
-            found = [
-                str(folder)
-                for folder in runs.all_of(runs.root(root), name)
-                if runs.record(folder).condition in names
-            ]
+            found = [str(folder) for folder in self._done(runs.root(root), name)]
             if not found:
+                names = " or ".join(condition.verb for condition in self.conditions)
                 raise SpecError(
-                    f"None of the runs of {name} is of {' or '.join(sorted(names))}.",
+                    f"None of the runs of {name} is of {names}, and done.",
                     remedy="Measure them first; runs are listed by: cluster runs",
                 )
             plot(found, out, "sweep", METRIC, root=root)
@@ -173,6 +169,14 @@ class Experiment(Value, frozen=True, kw_only=True):
         declared: flags.Declared = {**self._name, "out": (Out, Path("fig.png"))}
         what = "Draw bandwidth over size."
         return _verb("plot", what, command, {**declared, "root": (flags.Runs, None)})
+
+    def _done(self, where: Path, name: str) -> Iterator[Path]:
+        """Find the runs of the conditions that came to their end."""
+        names = {condition.verb for condition in self.conditions}
+        for folder in runs.all_of(where, name):
+            record = runs.record(folder)
+            if record.status == "done" and record.condition in names:
+                yield folder
 
 
 def _verb(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 import sys
 import threading
+from inspect import Parameter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -47,44 +48,12 @@ class Outcome(Value, frozen=True, kw_only=True):
     error: str = ""
 
 
-@commands.command()
-def up(  # noqa: PLR0913, PLR0917 - one parameter per flag
-    name: flags.ClusterName,
-    provider: flags.Provider = "local",
-    hosts: flags.Hosts = None,
-    ranks_per_host: flags.RanksPerHost = 1,
-    placement: flags.Placement = 0,
-    instance: flags.Instance = None,
-    zone: flags.Zone = None,
-    image: flags.Image = None,
-    spot: flags.Spot = False,
-    accelerator: flags.Accelerator = None,
-    ttl: flags.Ttl = None,
-    option: flags.Option = None,
-    plan: flags.PlanOnly = False,
-    install: Annotated[
-        bool, typer.Option("--install", help="Install now what benchmarks need.")
-    ] = False,
-    json: flags.Json = False,
-) -> None:
+def up(*, plan: bool = False, install: bool = False, json: bool = False, **machines: Any) -> None:  # noqa: ANN401
     """Launch a cluster, and leave it up.
 
     Example: cluster up mine --provider ssh --option hosts=alice@h1,h2:2222
     """
-    spec = flags.spec(
-        name=name,
-        provider=provider or "local",
-        hosts=hosts,
-        ranks_per_host=ranks_per_host,
-        placement=placement,
-        instance=instance,
-        zone=zone,
-        image=image,
-        spot=spot,
-        accelerator=accelerator,
-        ttl=ttl,
-        option=option,
-    )
+    spec = flags.spec(**machines)
     planned = plan_spec(spec)
     if plan:
         show_plan(planned[1], as_json=json)
@@ -98,41 +67,39 @@ def up(  # noqa: PLR0913, PLR0917 - one parameter per flag
     _show(cluster, as_json=json)
 
 
-@commands.command("plan")
-def plan_(  # noqa: PLR0913, PLR0917 - one parameter per flag
-    name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help="Name of the cluster.")
-    ] = "mpi_test",
-    provider: flags.Provider = "aws",
-    hosts: flags.Hosts = None,
-    placement: flags.Placement = 0,
-    instance: flags.Instance = None,
-    zone: flags.Zone = None,
-    image: flags.Image = None,
-    spot: flags.Spot = False,
-    accelerator: flags.Accelerator = None,
-    ttl: flags.Ttl = None,
-    option: flags.Option = None,
-    json: flags.Json = False,
-) -> None:
+def plan_(*, json: bool, **machines: Any) -> None:  # noqa: ANN401 - each flag has its own type
     """Show what would be made, and its price.
 
     Example: cluster plan --instance c5.18xlarge --placement
     """
-    spec = flags.spec(
-        name=name,
-        provider=provider or "aws",
-        hosts=hosts,
-        placement=placement,
-        instance=instance,
-        zone=zone,
-        image=image,
-        spot=spot,
-        accelerator=accelerator,
-        ttl=ttl,
-        option=option,
-    )
-    show_plan(plan_spec(spec)[1], as_json=json)
+    show_plan(plan_spec(flags.spec(**machines))[1], as_json=json)
+
+
+UP: flags.Declared = {
+    "name": (flags.ClusterName, Parameter.empty),
+    "provider": (flags.Provider, "local"),
+    "hosts": (flags.Hosts, None),
+    "ranks_per_host": (flags.RanksPerHost, 1),
+    **flags.MACHINES,
+    "plan": (flags.PlanOnly, False),
+    "install": (
+        Annotated[bool, typer.Option("--install", help="Install now what benchmarks need.")],
+        False,
+    ),
+    "json": (flags.Json, False),
+}
+PLAN: flags.Declared = {
+    "name": (
+        Annotated[str, typer.Argument(metavar="[NAME]", help="Name of the cluster.")],
+        "mpi_test",
+    ),
+    "provider": (flags.Provider, "aws"),
+    "hosts": (flags.Hosts, None),
+    **flags.MACHINES,
+    "json": (flags.Json, False),
+}
+commands.command("up")(flags.declared(up, flags.parameters(UP)))
+commands.command("plan")(flags.declared(plan_, flags.parameters(PLAN)))
 
 
 @commands.command()

@@ -170,6 +170,12 @@ class Hosts:
         self._hosts |= {host.wanted.id: host for host in made}
         self._later(lambda: self._boot(made))
 
+    def forget(self, instance_id: str) -> None:
+        """Let nobody have the disk of a host that was ended: its name may come again."""
+        host = self._hosts.pop(instance_id, None)
+        if host is not None:
+            self._later(lambda: _put_aside(host))
+
     def obey(self) -> None:
         """Let the rules of this moment hold."""
         self._later(self._obey)
@@ -233,6 +239,11 @@ def _prepare(host: Host, hidden: list[str], minute: float) -> None:
     hostfiles.programs(upper, minute)
     hostfiles.fill(upper, wanted, name)
     (host.folder / "hostname").write_text(name)
+
+
+def _put_aside(host: Host) -> None:
+    if host.folder.exists():
+        host.folder.rename(host.folder.with_name(f"{host.folder.name}.{host.number}"))
 
 
 def _place(host: Host) -> Place:

@@ -108,6 +108,8 @@ class Cloud(Emulated[Settings]):
             if disk["autoDelete"]:
                 self.resources.pop(disk["source"], None)
         self.unplug(life)
+        if self.hosts:
+            self.hosts.forget(life.instance["name"])
 
     def unplug(self, life: Life) -> None:
         """Let an instance's host be gone."""
