@@ -286,7 +286,7 @@ def test_every_rule_bears_every_log(path: Path, look: Look) -> None:
 
 @pytest.mark.parametrize(
     ("rate", "says"),
-    [(1.19e9, True), (0.61e9, True), (2.4e9, False), (0.9e9, False)],
+    [(1.19e9, True), (0.585e9, True), (2.4e9, False), (0.9e9, False)],
 )
 def test_a_rate_at_a_known_cap_of_one_connection_of_a_faster_network(
     rate: float,

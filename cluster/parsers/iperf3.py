@@ -257,7 +257,8 @@ class _Text:
 
     def parsed(self) -> Parsed:
         sheet = self._sheet
-        for (role, way), totals in self._totals.items():
+        by_role = sorted(self._totals.items(), key=lambda item: item[0][0] != "receiver")
+        for (role, way), totals in by_role:
             streams = [name for name in self._streams if not way or name in totals]
             params: dict[str, Scalar] = {"streams": max(1, len(streams))}
             if way:
