@@ -81,10 +81,10 @@ def test_what_is_damaged_is_left_out_and_counted() -> None:
     assert "2 damage(s)" in done.stderr
 
     done = command("sql", "select run, count(*) as n from measurements group by all", "--json")
-    counts = {row["run"].rpartition("/")[2]: row["n"] for row in json.loads(done.stdout)}
-    assert counts[torn.name] == 15, "all but the line that was cut off"
-    assert counts[later.name] == 16, "its lines can be read, if its record cannot"
-    assert bare.name not in counts
+    counts = {row["run"]: row["n"] for row in json.loads(done.stdout)}
+    assert counts[f"bad/{torn.name}"] == 15, "all but the line that was cut off"
+    assert counts[f"bad/{later.name}"] == 16, "its lines can be read, if its record cannot"
+    assert f"bad/{bare.name}" not in counts
     assert f"1 line(s) of {file} are no measurements" in done.stderr
 
     done = command("sql", "select distinct run from summaries", "--json")
