@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from cluster.errors import STATES, ClusterError, Timeout, Unreachable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from cluster.shells import Shell
 
@@ -105,6 +105,8 @@ def connect_all(
     hosts: Mapping[str, Shell],
     seconds: float,
     tell: Callable[[str, str], None] = lambda _name, _state: None,
+    *,
+    passing: Collection[str] = (),
 ) -> None:
     """Connect to every host at once, and go on trying while waiting may help.
 
@@ -112,6 +114,7 @@ def connect_all(
         hosts: shells by the names of their machines.
         seconds: for all of them together; whoever hangs then is not waited for.
         tell: called with a host and the state that it got to, whenever that changes.
+        passing: states against which waiting may help, whatever the shell says.
 
     Raises:
         Timeout: one is not reachable in time; the message has its last state.
@@ -121,7 +124,7 @@ def connect_all(
 
     """
     began = time.monotonic()
-    attempts = _Attempts(tell)
+    attempts = _Attempts(tell, passing)
     begun = _begin(hosts, attempts.connect)
     try:
         done, late = wait(begun.values(), seconds, FIRST_EXCEPTION)
@@ -147,12 +150,14 @@ class _Attempts:
 
     Args:
         tell: called with a host and the state that it got to, whenever that changes.
+        passing: states against which waiting may help, whatever the shell says.
 
     """
 
-    def __init__(self, tell: Callable[[str, str], None]) -> None:
+    def __init__(self, tell: Callable[[str, str], None], passing: Collection[str]) -> None:
         self.over = threading.Event()
         self._tell = tell
+        self._passing = passing
         self.last: dict[str, Unreachable] = {}
 
     def connect(self, name: str, shell: Shell) -> None:
@@ -161,7 +166,7 @@ class _Attempts:
             try:
                 shell.connect()
             except Unreachable as error:
-                if not error.passing:
+                if not error.passing and error.state not in self._passing:
                     raise
                 self._note(name, error)
             else:

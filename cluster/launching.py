@@ -170,7 +170,8 @@ def _connect(cluster: Cluster, provider: Provider, tell: Tell) -> None:
     """Wait until every machine answers; of one that does not, show what it said."""
     began = time.monotonic()
     try:
-        connect_all(cluster.shells(), provider.ready_within, tell)
+        shells, passing = cluster.shells(), provider.passing_states
+        connect_all(shells, provider.ready_within, tell, passing=passing)
         if provider.rotates_host_keys:
             cluster.rotate_host_keys()
         if cluster.costs:

@@ -100,6 +100,14 @@ def test_a_host_key_that_is_not_the_one_that_google_told(gcp_hosts: Cloud) -> No
     assert gcp_hosts.things() == before
 
 
+def test_hosts_that_answer_before_they_know_who_may_log_in(gcp_hosts: Cloud) -> None:
+    gcp_hosts.set(login=2.0)
+    command(*UP)
+    command("run", "c5", "--", "true")
+    command("down", "c5")
+    assert gcp_hosts.things(theirs=False) == frozenset()
+
+
 def test_only_the_caller_is_let_in(gcp_hosts: Cloud) -> None:
     """The default network lets everybody in by SSH; our machines do not."""
     mine = created("mine")[0]

@@ -74,6 +74,10 @@ class Provider(Plugin):
     ready_within: ClassVar[float] = 60.0
     """Seconds after their creation within which all machines must be reachable."""
 
+    passing_states: ClassVar[frozenset[str]] = frozenset()
+    """What new machines pass through, though of others it would be the end: `authentication`, where
+    they answer before they know who may log in."""
+
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
         """Keep where to look."""
         self.regions = regions

@@ -50,6 +50,7 @@ class Aws(Provider):
     resumes: ClassVar[bool] = True
     rotates_host_keys: ClassVar[bool] = True
     ready_within: ClassVar[float] = 300.0
+    passing_states: ClassVar[frozenset[str]] = frozenset({"authentication"})  # by cloud-init
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
         """Ask nobody yet; regions of other clouds are not for us."""

@@ -37,6 +37,7 @@ class Gcp(Provider):
     Options: ClassVar[type[Value]] = GcpOptions
     resumes: ClassVar[bool] = True
     ready_within: ClassVar[float] = 300.0
+    passing_states: ClassVar[frozenset[str]] = frozenset({"authentication"})  # by the guest agent
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
         """Ask nobody yet; one question reaches all regions of a project, so only projects count."""

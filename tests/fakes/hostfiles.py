@@ -38,12 +38,18 @@ cat hostname > /proc/sys/kernel/hostname
 ip -batch links
 tc -batch shape
 sleep "$(cat boot)"
+login=$(cat login)
 {MOUNTS}
 sh {STATE}/early 3<&- || echo "cc: WARNING bootcmd failed: $?"
+[ "$login" = 0 ] || for file in /home/*/.ssh/authorized_keys; do mv "$file" "$file.late"; done
 /usr/sbin/sshd -t
 /usr/sbin/sshd
 {{
   cat {STATE}/said
+  if [ "$login" != 0 ]; then
+    sleep "$login"
+    for file in /home/*/.ssh/authorized_keys.late; do mv "$file" "${{file%.late}}"; done
+  fi
   if [ ! -e {STATE}/done ]; then
     : > {STATE}/done
     sh {STATE}/late || echo "cc: WARNING runcmd failed: $?"

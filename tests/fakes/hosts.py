@@ -50,6 +50,7 @@ class Wanted(Value, frozen=True, kw_only=True):
         user: who may log in.
         keys: public keys of that user.
         orders: what it is told to be.
+        login: seconds from its sshd's start until it knows that user.
 
     """
 
@@ -61,6 +62,7 @@ class Wanted(Value, frozen=True, kw_only=True):
     user: str = hostfiles.USER
     keys: tuple[str, ...] = ()
     orders: Orders = Orders()
+    login: float = 0.0
 
 
 class Owner(Protocol):
@@ -206,6 +208,7 @@ class Hosts:
             (host.folder / "links").write_text(network.links(place, host.wanted.mtu))
             (host.folder / "shape").write_text(shape("eth0", rate, network.MTU))
             (host.folder / "boot").write_text(str(settings.boot))
+            (host.folder / "login").write_text(f"{host.wanted.login:g}")
         self._network.attach(
             places, [shape(f"h{place.number}", rate, network.MTU) for place in places]
         )

@@ -98,7 +98,7 @@ class Cloud(Emulated[Settings]):
         for life in new:
             life.booted = True
         if self.hosts and new:
-            self.hosts.boot([hosting.wanted(life.instance) for life in new])
+            self.hosts.boot([hosting.wanted(life.instance, self.settings.login) for life in new])
 
     def _bury(self, path: str) -> None:
         """Take away an instance, and what goes with it."""

@@ -43,7 +43,7 @@ def metadata(instance: Mapping[str, Any]) -> dict[str, str]:
     return items
 
 
-def wanted(instance: Mapping[str, Any]) -> Wanted:
+def wanted(instance: Mapping[str, Any], login: float) -> Wanted:
     """Tell what host stands behind an instance."""
     items = metadata(instance)
     nic = instance["networkInterfaces"][0]
@@ -61,6 +61,7 @@ def wanted(instance: Mapping[str, Any]) -> Wanted:
         user=user,
         keys=keys,
         orders=orders,
+        login=login,
     )
 
 

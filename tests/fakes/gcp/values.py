@@ -22,6 +22,7 @@ class Settings(Value, frozen=True, kw_only=True):
         stopping: how long an instance is `STOPPING`.
         boot: how long a host takes to come up, besides what it really takes.
         guest: how long a running instance has no guest attributes.
+        login: how long a host's sshd answers before the guest agent has made the user.
         second: how long a second of `maxRunDuration` takes.
         minute: how long a minute of a host's `shutdown -P +1` takes.
         rate: of every host's link, such as `10gbit`; as fast as this machine can, if empty.
@@ -44,6 +45,7 @@ class Settings(Value, frozen=True, kw_only=True):
     stopping: float = 0.0
     boot: float = 0.0
     guest: float = 0.0
+    login: float = 0.0
     second: float = 1.0
     minute: float = 60.0
     rate: str = ""
