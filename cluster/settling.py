@@ -128,7 +128,13 @@ def _bring_home(job: Job, folder: Path, ending: Ending) -> Ending:
     except ParseError as error:
         ending = _worse(ending, error.what)
     said = raw_text(folder, REASON)
-    return msgspec.structs.replace(ending, reason=said) if said else ending
+    return msgspec.structs.replace(ending, reason=_why(said, ending)) if said else ending
+
+
+def _why(said: str, ending: Ending) -> str:
+    """Give the reason that was left; of a rank that was killed, others only tell the effects."""
+    killed = ending.exit_status is not None and ending.exit_status > BY_SIGNAL
+    return f"{ending.reason} {said}" if killed else said
 
 
 def _first_line(error: Exception) -> str:

@@ -57,7 +57,7 @@ def test_a_difference_is_found_wherever_it_is() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"metrics": "speed"}, "There are: oneway_time, latency, bandwidth, bidirectional"),
+        ({"metrics": "speed"}, "There are: oneway_time, oneway_bandwidth, latency, bandwidth"),
         ({"metrics": []}, "There are no metrics"),
         ({"sizes": []}, "There are no sizes"),
         ({"iterations": 0}, "--iterations is 0"),

@@ -295,10 +295,10 @@ def _copies(measurements: Iterable[Measurement]) -> dict[tuple[int, int], Copies
 
 def _measured(m: Measurement) -> str:
     """Say what a measurement of a pair is; nvbandwidth copies between GPUs as the older test."""
-    if m.metric == "copy_bandwidth":
-        is_pair = str(m.params.get("test", "")).startswith("device_to_device_memcpy")
-        return "p2p_bandwidth on" if is_pair else "other"
-    return f"{m.metric} {m.params.get('p2p', 'on')}"
+    if m.metric.startswith("p2p_"):
+        return f"{m.metric} {m.params.get('p2p', 'on')}"
+    alone = str(m.params.get("test", "")).startswith("device_to_device_memcpy")
+    return "p2p_bandwidth on" if m.metric == "peer_copy_bandwidth" and alone else "other"
 
 
 def _inferred(copies: Mapping[tuple[int, int], Copies]) -> dict[tuple[int, int], str]:
