@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 ZONE = ("--zone", "us-central1-a")
 SHORT = ("--max-bytes", "40000", "--iterations", "20")
-BRIEF = ("--max-bytes", "400", "--iterations", "9")
+BRIEF = ("--max-bytes", "0.4kB", "--iterations", "9")
 # Two conditions that need no GPU.
 PATHS = """
 from cluster.cli import start
@@ -69,7 +69,7 @@ def test_create_cpu_and_clean_up_on_google(google: Cloud) -> None:
     assert answer("ls")[0]["name"] == "cpu-gpu-p2p"
 
     said = compare("cpu", *SHORT).stdout
-    assert rows(said) == [["40", "B"], ["400", "B"], ["4000", "B"], ["40000", "B"]]
+    assert rows(said) == [["40", "B"], ["400", "B"], ["4", "kB"], ["40", "kB"]]
     refused = compare("gpu", *SHORT, status=2).stderr
     assert "ip-10-128-0-" in refused
     assert "has no GPU" in refused

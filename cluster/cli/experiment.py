@@ -23,6 +23,7 @@ from cluster.clusters import attach
 from cluster.errors import ClusterError, SpecError
 from cluster.model import ClusterSpec, Value
 from cluster.trials import Trial
+from cluster.units import format_size, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -34,10 +35,19 @@ TIMEOUT = 3600.0  # seconds: a hundred of the largest vector take minutes
 LENGTHS = tuple(10**exponent for exponent in range(1, 10))  # of a vector
 HowMany = Annotated[int, typer.Option("--hosts", metavar="N", help="How many machines.")]
 Out = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help=".svg or .png")]
+
 MEASURING: flags.Declared = {
     "max_bytes": (
-        Annotated[int, typer.Option("--max-bytes", metavar="N", help="Of the largest vector.")],
-        FLOAT32 * LENGTHS[-1],
+        Annotated[
+            int,
+            typer.Option(
+                "--max-bytes",
+                metavar="SIZE",
+                parser=parse_size,
+                help="Of the largest vector: 4MB, 1GB.",
+            ),
+        ],
+        format_size(FLOAT32 * LENGTHS[-1]).replace(" ", ""),
     ),
     "iterations": (
         Annotated[int, typer.Option("--iterations", metavar="N", help="How many of each.")],
