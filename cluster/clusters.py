@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
-import posixpath
 import signal
 import time
-from collections import Counter
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from cluster import gpus, hostkeys, journal, mesh, plugins, profiling, runs
-from cluster.cloud.keys import KNOWN
-from cluster.cloud.money import dollars
-from cluster.environment import check_tools, examine, install
+from cluster import journal, mesh, plugins, profiling, runs
 from cluster.errors import ClusterError, JobError, ProvisionError, SpecError
 from cluster.fanout import connect_all, on_each
-from cluster.hosts import Hosts
 from cluster.jobs import Job
 from cluster.model import (
     ClusterSpec,
     Condition,
-    Environment,
-    Facts,
     JobRecord,
-    Layout,
-    Machine,
-    Plan,
-    Price,
-    Receipt,
     Status,
     Tell,
     check_name,
     nothing,
 )
-from cluster.network import Network, common
 from cluster.providers import Provider
 from cluster.runs import read
 from cluster.runs import root as runs_root
@@ -50,19 +36,17 @@ from cluster.settling import (
     settle,
     succeeded,
 )
+from cluster.standing import LAUNCH_PHASES, Standing
 from cluster.starting import Ready, check_bench, prepare
-from cluster.steps import variables
 from cluster.units import parse_expected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
     from types import TracebackType
 
     from cluster.runs import Run
     from cluster.shells import Shell
 
-LAUNCH_PHASES = ("launch", "create", "running", "ssh")
-ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before
 TIMEOUT = 600.0  # seconds that a job may take if nothing else is said
 
 
@@ -96,7 +80,7 @@ def attach(name: str) -> Cluster:
     return Cluster(specs[-1], book)
 
 
-class Cluster(Hosts):
+class Cluster(Standing):
     """Machines that were launched, and the jobs on them.
 
     Args:
@@ -106,35 +90,24 @@ class Cluster(Hosts):
     """
 
     def __init__(self, spec: ClusterSpec, book: journal.Journal) -> None:
-        """Read from the journal what exists."""
-        super().__init__(spec.name)
-        self.spec = spec
-        self._journal = book
-        self.facts: tuple[Facts, ...] = ()
-        self.costs = False
-        self.price: Price | None = None
-        self.expires: float | None = None
-        self.phases: dict[str, float] = {}
-        self._launched = False
-        self._ttl: float | None = None
-        self._orders: dict[str, float] = {}  # when each call was sent first
-        self._given = 0  # machines that such a call gave
-        self._switched: list[float] = []  # when they were on, off, on ...
-        self._gone_at: float | None = None
-        self._looked_for = ""
-        self._environment: Environment | None = None
+        """Read from the journal what exists, and what ran there."""
         self._jobs: list[JobRecord] = []
         self._settled: set[str] = set()
-        self._read_journal()
+        self._looked_for = ""
+        super().__init__(spec, book)
 
     def _read_journal(self) -> None:
-        """Learn what exists; another process may have added to it."""
         self._jobs.clear()
-        self._switched.clear()
-        self._launched = False
-        for entry in self._journal.entries():
-            self._replay(entry)
-            self._replay_cost(entry)
+        super()._read_journal()
+
+    def _replay(self, entry: journal.Entry) -> None:
+        match entry:
+            case journal.Started():
+                self._jobs.append(entry.job)
+            case journal.Settled():
+                self._settled.add(entry.run)
+            case _:
+                super()._replay(entry)
 
     def __repr__(self) -> str:
         """Say who it is, for the person debugging."""
@@ -152,117 +125,6 @@ class Cluster(Hosts):
     ) -> None:
         """Take the cluster down."""
         self.down()
-
-    def _replay(self, entry: journal.Entry) -> None:
-        match entry:
-            case journal.Intended():
-                self.at = entry.at
-                self.costs, self.price, self._ttl = entry.costs, entry.price, entry.ttl
-            case journal.Created():
-                self.machines, self.expires = entry.machines, entry.expires
-            case journal.Launched():
-                self._launched = True
-            case journal.Examined():
-                self.facts = entry.facts
-            case journal.Started():
-                self._jobs.append(entry.job)
-            case journal.Settled():
-                self._settled.add(entry.run)
-
-    def _replay_cost(self, entry: journal.Entry) -> None:
-        """Learn how many machines cost money, and when: from the call that asked for them."""
-        match entry:
-            case journal.Ordered():
-                self._orders.setdefault(entry.token, entry.at)
-            case journal.Answered() if entry.ids:
-                self._given = len(entry.ids)
-                self._switched = self._switched or [self._orders[entry.token]]
-            case journal.Switched():
-                self._switched.append(entry.at)
-
-    @property
-    def plan(self) -> Plan:
-        """What a launch of the same spec would do: nothing, at the price that was agreed."""
-        price = f", ${self.price.hourly * len(self.machines):.4g} an hour" if self.price else ""
-        line = f"{self.name} is there already: {len(self.machines)} machine(s){price}; none is made"
-        return Plan(lines=(line,), costs=self.costs, price=self.price, ttl=self._ttl)
-
-    def can_serve(self, spec: ClusterSpec) -> bool:
-        """Tell whether this cluster is what a spec asks for, and every machine answers.
-
-        Args:
-            spec: what is asked.
-
-        Returns:
-            Whether there is nothing to make.
-
-        """
-        if not self.was_launched_as(spec):
-            return False
-        try:
-            connect_all(self.shells(), ANSWER_WITHIN)
-        except (ClusterError, ExceptionGroup):
-            self.close()
-            return False
-        return True
-
-    def was_launched_as(self, spec: ClusterSpec) -> bool:
-        """Tell whether a spec was launched to its end, without asking whether it still stands.
-
-        Args:
-            spec: what is asked.
-
-        Returns:
-            Whether its machines were all there once.
-
-        """
-        return spec == self.spec and self._launched
-
-    def is_unfinished(self, spec: ClusterSpec) -> bool:
-        """Tell whether this is a launch of a spec that was interrupted, and could go on.
-
-        Args:
-            spec: what is asked.
-
-        Returns:
-            Whether nobody is at it any more, and it was not over.
-
-        """
-        return spec == self.spec and not self._launched
-
-    def note_launch(self, seconds: float) -> None:
-        """Keep how long our own launch took, and each of its phases.
-
-        Args:
-            seconds: in all.
-
-        """
-        self.phases = {"launch": seconds, **self._timed()}
-
-    def _timed(self) -> dict[str, float]:
-        """Give how long each phase of the launch took, whichever process launched it."""
-        timed = [e for e in self._journal.entries() if isinstance(e, journal.Timed)]
-        return {entry.phase: entry.seconds for entry in timed}
-
-    def note_connected(self, seconds: float) -> None:
-        """Keep how long it took until every machine answered.
-
-        Args:
-            seconds: since they were there.
-
-        """
-        self._journal.append(journal.Timed(phase="ssh", seconds=seconds))
-
-    def rotate_host_keys(self) -> None:
-        """Give each machine a host key that nobody else has.
-
-        Raises:
-            ClusterError: it could not be done on one host.
-            ExceptionGroup: on several.
-
-        """
-        hosts = {machine.name: machine for machine in self.machines}
-        hostkeys.rotate(self.shells(), hosts, self._journal.folder / KNOWN)
 
     @property
     def looked_for(self) -> str:
@@ -303,140 +165,6 @@ class Cluster(Hosts):
             self._journal.append(journal.Switched(on=True, at=began))
             self.note_machines(machines)
         connect_all(self.shells(), provider.ready_within, tell)
-
-    def receipt(self) -> Receipt | None:
-        """Tell what the machines cost so far.
-
-        Returns:
-            The receipt; none if they cost nothing.
-
-        """
-        if not self._switched:
-            return None
-        until = self._gone_at or time.time()
-        times = [*self._switched, until]
-        seconds = sum(off - on for on, off in zip(times[::2], times[1::2], strict=False))
-        price, hosts = self.price, len(self.machines) or self._given
-        return Receipt(
-            hosts=hosts,
-            seconds=seconds,
-            price=price,
-            dollars=None if price is None else dollars(price, hosts, seconds),
-            final=self._gone_at is not None,
-        )
-
-    def install(self, programs: tuple[str, ...] = (), tell: Tell = nothing) -> None:
-        """Install what benchmarks need on every host; where it is there already, do nothing.
-
-        Args:
-            programs: that a benchmark needs beyond Python, MPI and tmux.
-            tell: called with a machine and the step that it begins.
-
-        Raises:
-            ClusterError: it could not be installed on one host.
-            ExceptionGroup: on several.
-
-        """
-        wanted = plugins.load(Provider, self.spec.provider).environment(self.spec)
-        if wanted is None:
-            return
-        wanted = msgspec.structs.replace(wanted, programs=(*wanted.programs, *programs))
-        began = time.monotonic()
-        hosts = {machine.name: machine for machine in self.machines}
-        install(self.shells(), hosts, wanted, self._journal.folder / "logs", tell)
-        self._environment = wanted
-        self._note_phase("install", began)
-
-    def _examine(self, programs: Sequence[str], gpus_: int = 0) -> None:
-        """Ask every host what it is, and whether a job could run there.
-
-        One that was asked before is asked again only if it lacks something, which may be there now.
-        """
-        if self.facts and all(set(programs) <= set(fact.programs) for fact in self.facts):
-            with suppress(SpecError):
-                self._check_gpus(self.facts, gpus_)
-                return
-        hosts = {machine.name: machine for machine in self.machines}
-        found = on_each(self.shells(), lambda name, shell: examine(shell, hosts[name], programs))
-        facts = tuple(found.values())
-        check_tools(facts, programs)
-        self._check_gpus(facts, gpus_)
-        if len(found) > 1:
-            self._note_addresses(common(self.machines, facts))
-        self._journal.append(journal.Examined(facts=facts))
-        self.facts = facts
-
-    def _check_gpus(self, facts: Iterable[Facts], wanted: int) -> None:
-        """Refuse hosts without what GPUs need; in an image the ranks look for themselves."""
-        if wanted and not self.image:
-            for fact in facts:
-                gpus.check(fact, wanted)
-
-    def _note_addresses(self, network: Network) -> None:
-        """Keep where hosts reach one another, which is not always where we reach them."""
-        self.note_machines(
-            msgspec.structs.replace(machine, address=address)
-            for machine, address in zip(self.machines, network.addresses, strict=True)
-        )
-
-    def note_machines(self, machines: Iterable[Machine]) -> None:
-        """Keep what is now known of the machines.
-
-        Args:
-            machines: all of them, in the same order.
-
-        """
-        self.machines = tuple(machines)
-        self._journal.append(journal.Created(machines=self.machines, expires=self.expires))
-
-    def _join(self) -> None:
-        """Let the hosts reach one another, if ranks are to be on several."""
-        if len(self.shells()) > 1:
-            homes = {fact.home for fact in self.facts}
-            if len(homes) > 1:
-                raise SpecError(
-                    f"Our folder is not at the same place on every host: {', '.join(homes)}.",
-                    remedy="Log in with the same name everywhere: --option hosts=me@h1,me@h2",
-                )
-            mesh.join(self.shells(), self._mesh_hosts(), self.name, self._journal.folder)
-
-    def _mesh_hosts(self) -> dict[str, mesh.Host]:
-        return {
-            machine.name: mesh.Host(
-                address=machine.address,
-                user=fact.user,
-                folder=posixpath.join(fact.home, machine.folder),
-                path=posixpath.join(fact.home, machine.bin),
-                variables=self.variables,
-            )
-            for machine, fact in zip(self.machines, self.facts, strict=True)
-        }
-
-    @property
-    def layout(self) -> Layout:
-        """Which hosts run how many ranks."""
-        several = len(self.shells()) > 1
-        folder = posixpath.join(self.facts[0].home, self.machines[0].folder) if several else ""
-        sharing = Counter(fact.boot for fact in self.facts)
-        return Layout(
-            addresses=tuple(machine.address for machine in self.machines),
-            ranks_per_host=self.spec.ranks_per_host,
-            cores=min((fact.usable_cores for fact in self.facts), default=1),
-            sharing=max(sharing.values(), default=1),
-            root=any(fact.user == "root" for fact in self.facts),
-            networks=common(self.machines, self.facts).networks if several else (),
-            ssh_config=mesh.config_file(folder) if several else "",
-        )
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """What the environment wants in that of every rank."""
-        return variables(self._environment) if self._environment else {}
-
-    @property
-    def image(self) -> str:
-        """The container image that ranks run in, if any."""
-        return self._environment.image if self._environment else ""
 
     @property
     def has_job(self) -> bool:
@@ -744,9 +472,6 @@ class Cluster(Hosts):
 
     def _job(self, record: JobRecord) -> Job:
         return Job(record, self.shells(), self.machines[0])
-
-    def _note_phase(self, phase: str, began: float) -> None:
-        self.phases[phase] = time.monotonic() - began
 
 
 @contextmanager
