@@ -10,8 +10,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster.analysis import limits
 from cluster.asking import said
 from cluster.errors import SpecError
+from cluster.model import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,19 +31,40 @@ FLAG = re.compile(rf":param:({'|'.join(FLAGS)}):value:(\S+)")
 # Kernel modules by which a network card reaches a GPU's memory (GPUDirect RDMA), or a processor
 # does (GDRCopy); the second is the first one's older name.
 MODULES = ("nvidia_peermem", "nv_peer_mem", "gdrdrv")
-FORMAT = ("--query-gpu=name,driver_version", "--format=csv,noheader")
+# What is in use is less while a GPU rests; the most that it and its slot agree on stays.
+FIELDS = ("name", "driver_version", "pcie.link.gen.max", "pcie.link.width.max")
+FORMAT = (f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader")
 
 
-def names() -> tuple[tuple[str, ...], str]:
+class Found(Value, frozen=True, kw_only=True):
+    """A GPU, as its driver sees it.
+
+    Args:
+        model: its name.
+        driver: the driver's version.
+        slot: of PCIe, in Linux's words, such as `8.0 GT/s PCIe x16`; empty if it is not known.
+
+    """
+
+    model: str
+    driver: str
+    slot: str = ""
+
+
+def found() -> tuple[Found, ...]:
     """Ask the driver for this host's GPUs.
 
     Returns:
-        The model of each, in their order, and the driver's version; nothing without a driver.
+        Them, in their order; nothing without a driver.
 
     """
     lines = (said("nvidia-smi", *FORMAT) or "").strip().splitlines()
-    pairs = [line.rpartition(", ") for line in lines if ", " in line]
-    return tuple(name for name, _, _ in pairs), next((driver for _, _, driver in pairs), "")
+    rows = [line.rsplit(", ", len(FIELDS) - 1) for line in lines]
+    return tuple(
+        Found(model=row[0], driver=row[1], slot=limits.slot(row[2], row[3]))
+        for row in rows
+        if len(row) == len(FIELDS)
+    )
 
 
 def topology() -> str:

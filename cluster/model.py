@@ -601,6 +601,8 @@ class Facts(Value, frozen=True, kw_only=True):
         executable: the Python of our environment.
         gpus: the model of each GPU.
         gpu_driver: its version.
+        gpu_slots: the PCIe slot of each GPU, as far as it and the host can use it, in Linux's
+            words; empty where the driver does not know it.
         gpu_modules: of the kernel, by which others reach the memory of GPUs, such as
             nvidia_peermem.
         topology: the paths between GPUs and network cards, as `nvidia-smi topo -m` prints them; in
@@ -633,6 +635,7 @@ class Facts(Value, frozen=True, kw_only=True):
     executable: str = ""
     gpus: tuple[str, ...] = ()
     gpu_driver: str = ""
+    gpu_slots: tuple[str, ...] = ()
     gpu_modules: tuple[str, ...] = ()
     topology: str = ""
     mpi_flags: dict[str, str] = {}

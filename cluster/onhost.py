@@ -109,7 +109,7 @@ def facts(*programs: str) -> Facts:
     """
     affinity = len(os.sched_getaffinity(0))
     limit = cgroup_cpus()
-    models, driver = gpus.names()
+    seen = gpus.found()
     return Facts(
         host=platform.node(),
         home=str(Path.home()),
@@ -133,10 +133,11 @@ def facts(*programs: str) -> Facts:
         reached=" ".join(os.environ.get("SSH_CONNECTION", "").split()[2:3]),
         boot=_text(Path("/proc/sys/kernel/random/boot_id")),
         programs={p: version(p, "--version") or path for p in programs if (path := found(p))},
-        gpus=models,
-        gpu_driver=driver,
+        gpus=tuple(gpu.model for gpu in seen),
+        gpu_driver=seen[0].driver if seen else "",
+        gpu_slots=tuple(gpu.slot for gpu in seen),
         gpu_modules=gpus.modules(),
-        topology=gpus.topology() if models else "",
+        topology=gpus.topology() if seen else "",
         mpi_flags=gpus.mpi_flags(),
     )
 

@@ -14,6 +14,7 @@ from cluster import lines
 from cluster.errors import ClusterError, ParseError, SpecError
 from cluster.foreign import Parsed
 from cluster.model import (
+    Figure,
     Layout,
     Link,
     Machine,
@@ -35,6 +36,7 @@ RECORD = "run.json"
 VERSION = 1  # of the format of run.json
 MEASUREMENTS = "measurements.jsonl"
 RESULTS = "results.jsonl"  # what imported logs say beside their measurements
+VISIBLE = "CUDA_VISIBLE_DEVICES"  # chooses GPUs, and numbers them anew
 RAW = "raw"
 DEFAULT_ROOT = "runs"
 
@@ -77,7 +79,7 @@ class Run(Value, frozen=True, kw_only=True):
         found = summarize(
             with_rates(self.measurements, known.values()),
             known.values(),
-            _route(self.record, self.measurements),
+            _route(self.record, self.measurements, self.folder),
         )
         return tuple(judged(s, known[s.definition], self.record.hardware) for s in found)
 
@@ -131,7 +133,7 @@ class Taking(msgspec.Struct, frozen=True, kw_only=True):
     pair: tuple[int, int] | None = None
 
 
-def _route(record: Record, measurements: Iterable[Measurement]) -> Route:
+def _route(record: Record, measurements: Iterable[Measurement], folder: Path) -> Route:
     """Find what the bytes of a run passed: memory, if the ranks that took part had one host."""
     from cluster.analysis.bounds import Route, memory  # noqa: PLC0415 - only for summaries
 
@@ -143,13 +145,43 @@ def _route(record: Record, measurements: Iterable[Measurement]) -> Route:
     )
     hosts = {place for rank, place in enumerate(layout.places) if pair is None or rank in pair}
     if len(hosts) == 1:
-        return Route(memory=memory(measurements))
+        return Route(memory=memory(measurements), gpus=_between_gpus(record, folder))
     links = {m.address: m.link or _known_link(record, m) for m in machines if m.address in hosts}
     return Route(
         links=tuple(links.values()),
         sender=pair[0] if pair else None,
         ranks=layout.size if pair is None else len(pair),
     )
+
+
+def _between_gpus(record: Record, folder: Path) -> Figure | None:
+    """Find what joins the first two GPUs of a host, which its first two ranks take.
+
+    Nothing is known where somebody chose among the GPUs, which then have other numbers.
+    """
+    hosts = [facts for facts in record.environment if len(facts.gpus) > 1]
+    if not hosts or VISIBLE in {**hosts[0].variables, **record.variables}:
+        return None
+    from cluster import hardware  # noqa: PLC0415 - only for summaries of GPUs
+    from cluster.foreign import Topology  # noqa: PLC0415
+    from cluster.reading import read as read_log  # noqa: PLC0415
+
+    facts = hosts[0]
+    try:
+        text = (folder / RAW / f"topology.{facts.host}.txt").read_bytes()
+        details = [result.detail for result in read_log([text], "topology").results]
+    except (OSError, ParseError):
+        return None
+    path = next((d.path("GPU0", "GPU1") for d in details if isinstance(d, Topology)), "")
+    slower = min(facts.gpu_slots[:2], key=_slot_rate, default="")
+    return hardware.between(facts.gpus[0], path, slower)
+
+
+def _slot_rate(slot: str) -> float:
+    from cluster.analysis.limits import pcie  # noqa: PLC0415 - only for summaries of GPUs
+
+    found = pcie(slot)
+    return found.rate if found else 0.0
 
 
 def _known_link(record: Record, machine: Machine) -> Link | None:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
-from cluster import gpus
+from cluster import gpus, runs
 from cluster.onhost import facts
 from tests.conftest import answer, command
 
@@ -20,8 +21,8 @@ TOPOLOGY = Path(__file__).parent / "logs" / "topology.nics.txt"
 NVIDIA_SMI = f"""\
 #!/bin/sh
 case "$*" in
-"--query-gpu=name,driver_version --format=csv,noheader")
-  printf 'Tesla T4, 580.82.07\\nTesla T4, 580.82.07\\n' ;;
+"--query-gpu=name,driver_version,pcie.link.gen.max,pcie.link.width.max --format=csv,noheader")
+  printf 'Tesla T4, 580.82.07, 3, 16\\nTesla T4, 580.82.07, 3, 8\\n' ;;
 "topo -m") cat {TOPOLOGY} ;;
 *) echo "ERROR: Option $* is not recognized." >&2; exit 6 ;;
 esac
@@ -56,7 +57,7 @@ def install(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str],
 
 def test_what_is_not_there_leaves_nothing(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
     monkeypatch.setattr("cluster.asking.found", lambda _: None)
-    assert gpus.names() == ((), "")
+    assert gpus.found() == ()
     assert gpus.topology() == ""
     assert gpus.mpi_flags() == {}
     assert gpus.modules(home / "no-such-file") == ()
@@ -65,7 +66,7 @@ def test_what_is_not_there_leaves_nothing(monkeypatch: pytest.MonkeyPatch, home:
 def test_a_driver_that_fails_is_none(install: Callable[[str, str], None]) -> None:
     words = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
     install("nvidia-smi", f'#!/bin/sh\necho "{words}"\nexit 9\n')
-    assert gpus.names() == ((), "")
+    assert gpus.found() == ()
 
 
 def test_what_is_there_is_told(install: Callable[[str, str], None], home: Path) -> None:
@@ -76,6 +77,7 @@ def test_what_is_there_is_told(install: Callable[[str, str], None], home: Path) 
     told = facts()
     assert told.gpus == ("Tesla T4", "Tesla T4")
     assert told.gpu_driver == "580.82.07"
+    assert told.gpu_slots == ("8.0 GT/s PCIe x16", "8.0 GT/s PCIe x8")
     assert told.topology == TOPOLOGY.read_text()
     assert gpus.modules(modules) == ("nvidia_peermem",)
 
@@ -105,6 +107,47 @@ def test_a_run_keeps_it_and_shows_it(install: Callable[[str, str], None]) -> Non
     assert (folder / "raw" / f"topology.{host}.txt").read_text() == TOPOLOGY.read_text()
     shown = command("show", "p2p").stdout
     assert f"GPUs of {host}: 2 x Tesla T4, driver 580.82.07" in shown
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize(
+    ("model", "path", "variables", "bound"),
+    [
+        ("Tesla V100-SXM2-16GB", "NV2", {}, 50e9),  # two links of 25 GB/s each way
+        ("Tesla T4", "SYS", {}, 8e9 / 8 * 128 / 130 * 8),  # the slower slot: 8 lanes at 8 GT/s
+        ("Tesla T4", "SYS", {"CUDA_VISIBLE_DEVICES": "1,0"}, None),
+        ("Nobody's GPU", "NV2", {}, None),
+    ],
+)
+def test_what_joins_two_gpus_bounds_what_they_exchange(
+    install: Callable[[str, str], None],
+    model: str,
+    path: str,
+    variables: dict[str, str],
+    bound: float | None,
+) -> None:
+    """The numbers are those of the processor's memory: only what they are held against counts."""
+    install("nvidia-smi", NVIDIA_SMI)
+    made = answer("bench", "p2p", "--metrics=bandwidth", "--sizes=8", "--iterations=9")
+    folder = Path(made["run"])
+    record = runs.record(folder)
+    [taken] = record.definitions.values()
+    cuda = structs.replace(taken, buffer="cuda")
+    values = folder / "measurements.jsonl"
+    values.write_text(values.read_text().replace(taken.id, cuda.id))
+    [told] = record.environment
+    told = structs.replace(told, gpus=(model, model), variables={})
+    changed = structs.replace(
+        record, definitions={cuda.id: cuda}, environment=(told,), variables=variables
+    )
+    runs.write(folder, changed)
+    runs.write_raw(
+        folder, f"topology.{told.host}.txt", f"\tGPU0\tGPU1\nGPU0\t X \t{path}\nGPU1\t{path}\t X \n"
+    )
+
+    [summary] = runs.read(folder).summary()
+    assert summary.bound == (bound and pytest.approx(bound))
+    assert ("between two GPUs" in summary.limit) == bool(bound)
 
 
 @pytest.mark.usefixtures("tools")

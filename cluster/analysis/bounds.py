@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.analysis.rates import factor
-from cluster.model import HEADERS, Definition, Link, Summary, Value
+from cluster.model import HEADERS, Definition, Figure, Link, Summary, Value
 from cluster.units import format_point, format_rate
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Route(Value, frozen=True, kw_only=True):
             it.
         ranks: that take part.
         memory: bytes per second of a copy in the memory of their one host; 0 if not known.
+        gpus: what joins the two GPUs of their one host, if that is known.
 
     """
 
@@ -43,6 +44,7 @@ class Route(Value, frozen=True, kw_only=True):
     sender: int | None = None
     ranks: int = 1
     memory: float = 0.0
+    gpus: Figure | None = None
 
 
 def goodput(link: Link, flows: int = 1) -> float:
@@ -113,9 +115,14 @@ def judged(summary: Summary, definition: Definition, size: int, route: Route) ->
     flows = summary.params.get("streams", 1)
     rate = bound(definition, route.links, flows if isinstance(flows, int) else 1)
     limit = _link_limit(definition, route)
-    if rate is None and route.memory and definition.flow in ("one way", "both ways"):
-        rate = route.memory * (2 if definition.flow == "both ways" else 1)
-        limit = f"{definition.flow}: a copy in memory by one rank, measured in this run"
+    if rate is None and definition.flow in ("one way", "both ways"):
+        ways = 2 if definition.flow == "both ways" else 1
+        if definition.buffer and route.gpus:
+            rate = route.gpus.rate * ways
+            limit = f"{definition.flow}: between two GPUs, {route.gpus.source}"
+        elif not definition.buffer and route.memory:
+            rate = route.memory * ways
+            limit = f"{definition.flow}: a copy in memory by one rank, measured in this run"
     if rate is None or (route.sender is not None and summary.params.get("rank") == route.sender):
         return summary
     if definition.factor:

@@ -30,7 +30,23 @@ NVLINKS = {
     "Hopper": Figure(rate=25e9, source="NVIDIA H100 white paper: 18 links, 900 GB/s both ways"),
     "Blackwell": Figure(rate=50e9, source="NVIDIA Blackwell brief: 18 links, 1.8 TB/s both ways"),
 }
+SPEEDS = dict(enumerate(LANES, 1))  # by the generation
 _SLOT = re.compile(r"([\d.]+) GT/s(?: PCIe)? x(\d+)")
+
+
+def slot(generation: str, width: str) -> str:
+    """Say a PCIe slot in Linux's words.
+
+    Args:
+        generation: such as `3`.
+        width: in lanes, such as `16`.
+
+    Returns:
+        `8.0 GT/s PCIe x16` for those; empty for words that are no numbers we know.
+
+    """
+    speed = SPEEDS.get(int(generation)) if generation.isdigit() else None
+    return f"{speed / 1e9:.1f} GT/s PCIe x{width}" if speed and width.isdigit() else ""
 
 
 def pcie(slot: str) -> Figure | None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 GPUS, HOSTS = "gpus.toml", "hosts.toml"
 SAID = "as --hardware said"
 _YES_NO = {"yes": True, "no": False}
+THROUGH_SLOTS = ("PIX", "PXB", "PHB", "NODE", "SYS")  # paths, as nvidia-smi says them
+_BONDED = re.compile(r"NV(\d+)")
 _PLAIN = re.compile(r"[^a-z0-9]+")
 _GENERATIONS = {"gen1": 2.5, "gen2": 5.0, "gen3": 8.0, "gen4": 16.0, "gen5": 32.0, "gen6": 64.0}
 _SLOT = re.compile(r"(gen[1-6])\s*x(\d{1,2})")
@@ -270,6 +272,24 @@ def _with_gpu(hardware: Hardware, key: str) -> Hardware:
         switched=gpu.switched,
         reduces=gpu.reduces,
     )
+
+
+def between(model: str, path: str, slot: str) -> Figure | None:
+    """Give what joins two GPUs of a host, in one direction.
+
+    Args:
+        model: of both, as the driver names it.
+        path: between them, as `nvidia-smi topo -m` says it: `NV4`, `PIX`, `SYS`.
+        slot: of the slower one, in Linux's words.
+
+    Returns:
+        The bonded NVLinks, or the slot that all bytes leave or enter by; none if it is not known.
+
+    """
+    key = _gpu_key(model)
+    if match := _BONDED.fullmatch(path):
+        return limits.nvlink(_gpus()[key].architecture, int(match[1])) if key else None
+    return limits.pcie(slot) if path in THROUGH_SLOTS else None
 
 
 def _gpu_key(model: str) -> str | None:
