@@ -295,7 +295,13 @@ class Calls(InstanceCalls):
                 "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE",
                 f"The network resource '{path}' is already being used by '{users[0]}'",
             )
-        operation.finish = lambda _: self._without_subnets(path)
+        doomed = self.cloud.resources[path]
+
+        def finish(_: Operation) -> None:
+            if self.cloud.resources.get(path) is doomed:
+                self._without_subnets(path)
+
+        operation.finish = finish
         return operation
 
     def _without_subnets(self, network: str) -> None:
@@ -316,13 +322,15 @@ class Calls(InstanceCalls):
         return self.delete_plain()
 
     def delete_plain(self) -> Operation:
-        """Delete something that nothing depends on."""
+        """Delete something that nothing depends on; another one of its name, made since, stays."""
         path = self.path
         self.found()
+        doomed = self.cloud.resources[path]
         operation = self.begin("delete", path)
 
         def finish(_: Operation) -> None:
-            self.cloud.resources.pop(path, None)
+            if self.cloud.resources.get(path) is doomed:
+                del self.cloud.resources[path]
             self._obey()
 
         operation.finish = finish
