@@ -10,6 +10,7 @@ import math
 import shlex
 import tarfile
 import threading
+from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Self
 
@@ -32,6 +33,7 @@ CHUNK = 1 << 18  # bytes that are taken from a channel at a time
 WINDOW = 1 << 22  # bytes that may be on their way to us before we have read any
 PACKET = 1 << 17  # bytes that we take at once; with the usual 32 KiB, Python is busy counting
 PIECE = (1 << 15) - 64  # bytes that OpenSSH takes at once, less what goes with them
+BROKEN = (OSError, EOFError, paramiko.SSHException)  # what paramiko says of a connection that ended
 
 
 class Ssh(Shell):
@@ -59,12 +61,12 @@ class Ssh(Shell):
         """Run a command; a connection that breaks meanwhile is a `ShellError`, not a status."""
         late = threading.Event()
         with self._begin(argv[0], _line(argv, timeout)) as command:
-            clock = threading.Timer(timeout or 0, lambda: _give_up(command.channel, late))
+            clock = threading.Timer(timeout or 0, lambda: _give_up(command, late))
             if timeout is not None:
                 clock.start()
             try:
-                command.channel.shutdown_write()
-                stdout = _read(command.channel, on_line)
+                command.close_input()
+                stdout = _read(command.receive, on_line)
                 status, stderr = command.end()
             except ShellError:
                 if not late.is_set():
@@ -103,8 +105,8 @@ class Ssh(Shell):
         with self._begin(
             "fetch", shlex.join(["sh", "-c", transfers.fetch_script(path)])
         ) as command:
-            command.channel.shutdown_write()
-            inlet = transfers.Inlet(lambda: command.channel.recv(WINDOW))
+            command.close_input()
+            inlet = transfers.Inlet(lambda: command.receive(WINDOW))
             mode = inlet.line().decode()
 
             def check() -> None:
@@ -156,7 +158,7 @@ class Ssh(Shell):
                 pass  # the other end says why
             except OSError as error:
                 why = error.strerror or str(error)
-            command.channel.shutdown_write()
+            command.close_input()
             status, said = command.end()
         if why or status != 0:
             raise _failed("written", to, why or said.strip())
@@ -170,13 +172,13 @@ class Ssh(Shell):
                 break
             except paramiko.ChannelException as error:
                 raise self._refused(what, error) from error
-            except (paramiko.SSHException, OSError, EOFError) as error:
+            except BROKEN as error:
                 self.close()
                 if not again:
                     raise self._broken(what, transport) from error
         try:
             channel.exec_command(line)
-        except (paramiko.SSHException, OSError, EOFError) as error:
+        except BROKEN as error:
             raise self._broken(what, transport) from error
         return _Command(channel, lambda: self._broken(what, transport))
 
@@ -250,17 +252,35 @@ class _Command:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.channel.close()
+        self.close()
+
+    def close(self) -> None:
+        """Want nothing more of it."""
+        with suppress(*BROKEN):  # to say goodbye needs a connection
+            self.channel.close()
 
     def _collect(self) -> None:
-        self._complaints.extend(iter(lambda: self.channel.recv_stderr(CHUNK), b""))
+        with suppress(*BROKEN):
+            self._complaints.extend(iter(lambda: self.channel.recv_stderr(CHUNK), b""))
+
+    def receive(self, most: int) -> bytes:
+        """Read what it prints; nothing at its end, and at that of the connection: `end` tells."""
+        try:
+            return self.channel.recv(most)
+        except BROKEN:
+            return b""
 
     def send(self, piece: bytes) -> int:
         """Send the beginning of a piece; 0 if nobody reads any more."""
         try:
             return self.channel.send(piece)
-        except (OSError, paramiko.SSHException):
+        except BROKEN:
             return 0
+
+    def close_input(self) -> None:
+        """Say that nothing more will be sent; `end` tells whether anybody heard it."""
+        with suppress(*BROKEN):
+            self.channel.shutdown_write()
 
     def end(self) -> tuple[int, str]:
         """Wait for its end; gives the exit status and what it complained."""
@@ -271,9 +291,9 @@ class _Command:
         return status, b"".join(self._complaints).decode(errors="replace")
 
 
-def _give_up(channel: paramiko.Channel, late: threading.Event) -> None:
+def _give_up(command: _Command, late: threading.Event) -> None:
     late.set()
-    channel.close()
+    command.close()
 
 
 def _failed(done: str, path: str, why: str) -> ShellError:
@@ -290,8 +310,8 @@ def _line(argv: Sequence[str], timeout: float | None) -> str:
     return shlex.join(["sh", "-c", f"command -v timeout > /dev/null && exec {guard}; {inner}"])
 
 
-def _read(channel: paramiko.Channel, on_line: Callable[[str], None] | None) -> str:
-    pieces = iter(lambda: channel.recv(CHUNK), b"")
+def _read(receive: Callable[[int], bytes], on_line: Callable[[str], None] | None) -> str:
+    pieces = iter(lambda: receive(CHUNK), b"")
     if on_line is None:
         return b"".join(pieces).decode(errors="replace")
     for line in _lines(pieces):
