@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from cluster import journal, mesh, plugins, profiling, runs
+from cluster import journal, mesh, plugins, runs
 from cluster.errors import ClusterError, JobError, ProvisionError, SpecError
 from cluster.fanout import connect_all, on_each
 from cluster.jobs import Job
@@ -243,6 +243,8 @@ class Cluster(Standing):
 
     def _profiled(self, how: Condition, profile: str) -> Condition:
         """Make a profiler ready, and say that its numbers have it in them."""
+        from cluster import profiling  # noqa: PLC0415 - few runs are profiled
+
         places = profiling.places(self.machines, self.facts, self.image)
         told = profiling.variables(self.shells(), places, profile, self.layout.size, how.variables)
         notes = (*how.notes, profiling.note(profile))

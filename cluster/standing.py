@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster import gpus, hostkeys, journal, mesh, plugins
+from cluster import hostkeys, journal, mesh, plugins
 from cluster.cloud.keys import KNOWN
 from cluster.cloud.money import dollars
-from cluster.environment import check_tools, examine, install
 from cluster.errors import ClusterError, SpecError
 from cluster.fanout import connect_all, on_each
 from cluster.hosts import Hosts
@@ -31,7 +30,6 @@ from cluster.model import (
 )
 from cluster.network import Network, common
 from cluster.providers import Provider
-from cluster.steps import variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -219,6 +217,8 @@ class Standing(Hosts):
         wanted = plugins.load(Provider, self.spec.provider).environment(self.spec)
         if wanted is None:
             return
+        from cluster.environment import install  # noqa: PLC0415 - slow, and local hosts need none
+
         wanted = msgspec.structs.replace(wanted, programs=(*wanted.programs, *programs))
         began = time.monotonic()
         hosts = {machine.name: machine for machine in self.machines}
@@ -235,6 +235,8 @@ class Standing(Hosts):
             with suppress(SpecError):
                 self._check_gpus(self.facts, gpus_)
                 return
+        from cluster.environment import check_tools, examine  # noqa: PLC0415 - as above
+
         hosts = {machine.name: machine for machine in self.machines}
         found = on_each(self.shells(), lambda name, shell: examine(shell, hosts[name], programs))
         facts = tuple(found.values())
@@ -248,6 +250,8 @@ class Standing(Hosts):
     def _check_gpus(self, facts: Iterable[Facts], wanted: int) -> None:
         """Refuse hosts without what GPUs need; in an image the ranks look for themselves."""
         if wanted and not self.image:
+            from cluster import gpus  # noqa: PLC0415 - few benchmarks want any
+
             for fact in facts:
                 gpus.check(fact, wanted)
 
@@ -310,6 +314,8 @@ class Standing(Hosts):
     @property
     def variables(self) -> dict[str, str]:
         """What the environment wants in that of every rank."""
+        from cluster.steps import variables  # noqa: PLC0415 - as above
+
         return variables(self._environment) if self._environment else {}
 
     @property

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from cluster import gpus, plugins, runs
+from cluster import plugins, runs
 from cluster.benchmark import Benchmark, convert, encode
 from cluster.containers import PROGRAM as IN_IMAGE
 from cluster.errors import SpecError
@@ -122,6 +122,8 @@ def check_plan(chosen: Benchmark[Any], params: object, spec: ClusterSpec, plan: 
     """
     wanted = chosen.gpus(params, spec.ranks_per_host)
     if plan.gpus is not None and plan.gpus < wanted:
+        from cluster import gpus  # noqa: PLC0415 - few benchmarks want any
+
         why = "The provider says so; nothing was asked for."
         raise gpus.without("Each of these machines", plan.gpus, wanted, why)
 
