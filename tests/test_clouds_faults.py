@@ -80,6 +80,7 @@ def test_who_may_not_look_is_told_what_to_type(
     error = refused(cloud, world, fault(world, call, times=1, **world.denied))
 
     assert type(error) is Denied
+    assert call in str(error)
     assert world.permit in error.remedy
 
 
