@@ -2,13 +2,18 @@
 
 A run is there as it is here: `URL/CLUSTER/ID/run.json` and the files beside it. Its record comes
 last, so that a run that can be seen is whole.
+
+obstore is called in its waiting form only. What it does in the background, as for fsspec, ends
+some milliseconds after its answer, and a Python that stops in between is aborted (PyO3 #4874).
 """
 
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from cluster import runs
@@ -24,6 +29,71 @@ if TYPE_CHECKING:
 OBJECT_STORES = ("s3", "gs", "az")
 REMEDY = "pip install 'cluster[stores]'"
 SETTLED = ("done", "failed", "interrupted")
+AT_ONCE = 16  # files that are asked for at a time
+
+
+class Store(Protocol):
+    """A place for runs. Paths are those below it: `CLUSTER/ID/FILE`."""
+
+    def read(self, path: str) -> bytes | None:
+        """Give what a file holds, or None where there is none."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """Make or replace a file."""
+
+    def records(self) -> list[str]:
+        """Find where the records of runs may be, in any order."""
+
+
+@dataclass(frozen=True)
+class Objects:
+    """A store of objects, by obstore."""
+
+    store: Any  # one class for each cloud
+
+    def read(self, path: str) -> bytes | None:
+        """Give what an object holds, or None where there is none."""
+        try:
+            return bytes(self.store.get(path).bytes())
+        except FileNotFoundError:
+            return None
+
+    def write(self, path: str, content: bytes) -> None:
+        """Make or replace an object, which is there whole or not at all."""
+        self.store.put(path, content)
+
+    def records(self) -> list[str]:
+        """Look two levels deep, and not at what each run holds."""
+        return [f"{run}/{runs.RECORD}" for name in self._below() for run in self._below(name)]
+
+    def _below(self, path: str | None = None) -> list[str]:
+        return [str(found) for found in self.store.list_with_delimiter(path)["common_prefixes"]]
+
+
+@dataclass(frozen=True)
+class Files:
+    """Whatever fsspec reaches."""
+
+    store: Any  # fsspec has no types
+    root: str
+
+    def read(self, path: str) -> bytes | None:
+        """Give what a file holds, or None where there is none."""
+        try:
+            return bytes(self.store.cat_file(f"{self.root}/{path}"))
+        except FileNotFoundError:
+            return None
+
+    def write(self, path: str, content: bytes) -> None:
+        """Make or replace a file, and the folders above it."""
+        whole = f"{self.root}/{path}"
+        self.store.makedirs(whole.rpartition("/")[0], exist_ok=True)
+        self.store.pipe_file(whole, content)
+
+    def records(self) -> list[str]:
+        """Look for files with the name of a record."""
+        found = self.store.glob(f"{self.root}/*/*/{runs.RECORD}")
+        return ["/".join(path.split("/")[-3:]) for path in found]
 
 
 def push(folder: Path, url: str) -> str:
@@ -47,12 +117,12 @@ def push(folder: Path, url: str) -> str:
     contents = {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
     _refuse_secrets(folder, contents)
     whole = f"{url.rstrip('/')}/{record.spec.name}/{folder.name}"
-    with _store(url) as (store, root):
-        place = f"{root}/{record.spec.name}/{folder.name}"
+    place = f"{record.spec.name}/{folder.name}"
+    with _store(url) as store:
         if not _is_there(store, f"{place}/{runs.RECORD}", contents[runs.RECORD], whole):
             last = contents.pop(runs.RECORD)
             for name, content in (*contents.items(), (runs.RECORD, last)):
-                _write(store, f"{place}/{name}", content)
+                store.write(f"{place}/{name}", content)
     return whole
 
 
@@ -76,20 +146,13 @@ def _refuse_secrets(folder: Path, contents: dict[str, bytes]) -> None:
             )
 
 
-def _write(store: Any, path: str, content: bytes) -> None:  # noqa: ANN401
-    if "file" in store.protocol:  # a store of objects has no folders
-        store.makedirs(path.rpartition("/")[0], exist_ok=True)
-    store.pipe_file(path, content)
-
-
-def _is_there(store: Any, path: str, content: bytes, whole: str) -> bool:  # noqa: ANN401 - fsspec has no types
-    if not store.exists(path):
-        return False
-    if store.cat_file(path) != content:
+def _is_there(store: Store, path: str, content: bytes, whole: str) -> bool:
+    there = store.read(path)
+    if there is not None and there != content:
         raise SpecError(
             f"Another run is at {whole}.", remedy="Choose another prefix: s3://bucket/OTHER"
         )
-    return True
+    return there is not None
 
 
 def mirror(url: str, into: Path, *, values: bool = False) -> tuple[str, ...]:
@@ -108,17 +171,16 @@ def mirror(url: str, into: Path, *, values: bool = False) -> tuple[str, ...]:
         ClusterError: the store cannot be reached, or refuses it.
 
     """
-    with _store(url) as (store, root):
-        found = [path for path in store.glob(f"{root}/*/*/{runs.RECORD}") if _is_run(path)]
-        beside = [path.removesuffix(runs.RECORD) + runs.MEASUREMENTS for path in found]
-        contents = store.cat(found) if found else {}
-        if values and found:
-            contents |= store.cat(beside, on_error="omit")
+    with _store(url) as store, ThreadPoolExecutor(AT_ONCE) as pool:
+        found = [path for path in store.records() if _is_run(path)]
+        contents = dict(zip(found, pool.map(store.read, found), strict=True))
+        if values:
+            beside = [path.removesuffix(runs.RECORD) + runs.MEASUREMENTS for path in found]
+            contents |= zip(beside, pool.map(store.read, beside), strict=True)
     for path, content in contents.items():
-        name, id_, file = path.split("/")[-3:]
-        folder = into / name / id_
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_bytes(content)
+        if content is not None:
+            (into / path).parent.mkdir(parents=True, exist_ok=True)
+            (into / path).write_bytes(content)
     return tuple(
         f"{url.rstrip('/')}/{folder.parent.name}/{folder.name}" for folder in runs.folders(into)
     )
@@ -126,13 +188,13 @@ def mirror(url: str, into: Path, *, values: bool = False) -> tuple[str, ...]:
 
 def _is_run(path: str) -> bool:
     """Tell whether a name from outside is one that a run here could have."""
-    name, id_ = path.split("/")[-3:-1]
+    name, id_, _ = path.split("/")
     return not {name, id_} & {"", ".", ".."}
 
 
 @contextmanager
-def _store(url: str) -> Iterator[tuple[Any, str]]:
-    """Give a store and the path in it; whatever goes wrong there is said in our words."""
+def _store(url: str) -> Iterator[Store]:
+    """Give a store; whatever goes wrong there is said in our words."""
     parts = urlsplit(url)
     if not parts.scheme or not (parts.netloc or parts.path.strip("/")):
         raise SpecError(f"{url!r} is no place in a store.", remedy="Such as: s3://bucket/prefix")
@@ -154,16 +216,16 @@ def _store(url: str) -> Iterator[tuple[Any, str]]:
         ) from error
 
 
-def _opened(url: str, scheme: str) -> tuple[Any, str]:
-    import fsspec  # noqa: PLC0415 - optional
-
+def _opened(url: str, scheme: str) -> Store:
     if scheme not in OBJECT_STORES:
+        import fsspec  # noqa: PLC0415 - optional
+
         store, path = fsspec.core.url_to_fs(url)
-        return store, path.rstrip("/")
-    from obstore.fsspec import FsspecStore  # noqa: PLC0415 - optional
+        return Files(store, path.rstrip("/"))
+    from obstore.store import from_url  # noqa: PLC0415 - optional
 
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
-    make: Any = FsspecStore  # its options differ from store to store
+    make: Any = from_url  # its options differ from store to store
     options: dict[str, Any] = {"client_options": {"allow_http": endpoint.startswith("http:")}}
     if scheme == "s3":
         from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415 - optional
@@ -171,4 +233,4 @@ def _opened(url: str, scheme: str) -> tuple[Any, str]:
         options["credential_provider"] = Boto3CredentialProvider()
         options["endpoint"] = endpoint or None
         options = {key: value for key, value in options.items() if value is not None}
-    return make(scheme, **options), url.partition("://")[2].rstrip("/")
+    return Objects(make(url.rstrip("/"), **options))
