@@ -42,6 +42,9 @@ class Parser(Plugin):
     has_rows: ClassVar[bool] = False
     """Whether it has rows of bare numbers: they are its own only if its header came last."""
 
+    mends: ClassVar[bool] = False
+    """Whether its rows are torn by the lines of others: it skims before them, and takes parts."""
+
     definitions: ClassVar[tuple[Definition, ...]]
     """Of all metrics that it can read: unit, direction, and what exactly the tool measured."""
 
