@@ -259,13 +259,14 @@ def _host_to_gpu(
 def _gpu_memory(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
 ) -> Bound | None:
-    del definition
     if hardware.memory is None:
         return None
     devices = max(1, _count(params, "devices"))
     many = f"{devices} x " if devices > 1 else ""
-    limit = f"memory of the GPU, read and write together: {many}{hardware.memory.source}"
-    return Bound(rate=hardware.memory.rate * devices, limit=limit)
+    rate, source = hardware.memory.rate * devices, f"{many}{hardware.memory.source}"
+    if definition.flow == "one way":
+        return Bound(rate=rate / 2, limit=f"half of the GPU's memory, read and written: {source}")
+    return Bound(rate=rate, limit=f"memory of the GPU, read and write together: {source}")
 
 
 def _ways(definition: Definition, rate: float, limit: str) -> Bound:

@@ -153,6 +153,10 @@ class Sheet:
         """Say once what a reader of the numbers must know."""
         self._notes[text] = None
 
+    def says(self, note: str) -> bool:
+        """Tell whether a note was said."""
+        return note in self._notes
+
     def fail(self, text: str) -> None:
         """Say once that the log records a failure."""
         self._failures[text[:500]] = None
