@@ -38,6 +38,7 @@ _HABITS = (
         r"^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]? ", re.MULTILINE
     ),
     re.compile(r"^ {0,5}\d{1,6}: ", re.MULTILINE),  # srun --label
+    re.compile(r"^\[pod/[^\]\s]{1,300}\] ?", re.MULTILINE),  # kubectl logs --prefix
     # MPICH and Intel MPI label so; iperf's stream ids look alike, but times follow them
     re.compile(r"^\[\d{1,6}\] (?! *(?:[\d.]+ ?- ?[\d.]+ |local |ID|connected))", re.MULTILINE),
 )

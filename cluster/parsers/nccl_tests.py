@@ -83,7 +83,7 @@ _KNOWN = re.compile(
 )
 _FAILED = re.compile(
     r".*: Test (?:NCCL|CUDA|HIP|MPI) failure|.*: Test failure |# error: \S|"
-    r"(?:NCCL|Cuda|CUDA|HIP) failure \S+:\d+|Invalid number of GPUs"
+    r"(?:NCCL|Cuda|CUDA|HIP) failure (?!\S*p2pBandwidth)\S+:\d+|Invalid number of GPUs"
 )
 _HEAD = re.compile(r"\d+\s+\d+\s+[a-z]\w*(?:\s+[a-z]\w*)?(?:\s+-?\d+)?")  # of a row
 _COMMENTED = re.compile(r"#\s*\d+\s+\d+\s+[a-z]")
