@@ -36,7 +36,9 @@ _RULES = (
     re.compile(r"(?P<kept>\b(?:Bearer|Basic)[ \t]+)[A-Za-z0-9+/=._~-]{8,}"),
     re.compile(r"(?P<kept>\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,100}:)[^\s:/@]{1,200}(?=@)"),
     re.compile(r"(?P<kept>)\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b"),  # AWS
-    re.compile(r"(?P<kept>)\b(?:gh[pousr]_|github_pat_|glpat-|hf_|xox[abprs]-|sk-|npm_|nvapi-)[\w-]{16,}"),
+    re.compile(
+        r"(?P<kept>)\b(?:gh[pousr]_|github_pat_|glpat-|hf_|xox[abprs]-|sk-|npm_|nvapi-)[\w-]{16,}"
+    ),
     re.compile(r"(?P<kept>)\b(?:AIza[\w-]{35}|ya29\.[\w.-]{20,}|GOOG1[0-9A-Z]{16,})"),  # Google
     re.compile(r"(?P<kept>)\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*"),  # JSON web tokens
 )

@@ -41,7 +41,7 @@ _COMM = re.compile(
     r"comm (?:0x)?\w+ rank (\d{1,7}) n[rR]anks (\d{1,7})(?: nNodes (\d{1,7}))?"
     r"(?:.{0,40}?cudaDev (\d{1,4}))?(?:.{0,40}?nvmlDev (\d{1,4}))?(?:.{0,40}?busId (\w+))?"
 )
-_PREFIX = re.compile(r"([A-Za-z0-9<][\w.<>-]*):\d+:\d+ \[(\d+)\]")
+_PREFIX = re.compile(r"([A-Za-z0-9<][\w.<>-]*):(\d+):\d+ \[(\d+)\]")
 _OLD = re.compile(r"\S+:\d+:\d+ \[\d+\] (?:INFO (.*)|\S+:\d+ WARN (.*))")  # until NCCL 2.1
 _NETWORK = re.compile(r"NET/([A-Za-z][\w. -]*?) ?: Using (.*)")
 _INTERFACE = re.compile(r"\[\d+\](\S+)")
@@ -57,7 +57,8 @@ _SERIOUS = re.compile(
     r"|vendor.err",
     re.IGNORECASE,
 )
-# What NCCL warns of, and gets along without: another network, another device, another way.
+# What NCCL warns of, and gets along without: another network, another device, another way. It has
+# done so, too, where the process that warned says later that its set-up is complete.
 _HARMLESS = re.compile(
     r"open libibverbs|NET/OFI (?:Only EFA|Failed to init|Disabling shared)|"
     r"aws-ofi-nccl initialization failed|find real path of|"
@@ -96,10 +97,11 @@ class NcclDebug(Parser):
         self._connected = False
         self._library = "NCCL"
         self._versions: dict[str, None] = {}
-        self._networks: dict[str, None] = {}
+        self._networks: dict[str, None] = {}  # that are there
+        self._used: dict[str, None] = {}  # that NCCL said it uses
         self._interfaces: dict[str, None] = {}
         self._settings: dict[str, str] = {}
-        self._warnings: dict[str, None] = {}
+        self._warnings: dict[str, set[str]] = {}  # to the processes that did not go on
         self._words: dict[str, Callable[[str], None]] = {
             "Channel": self._link,
             "Ring": self._link,
@@ -159,9 +161,9 @@ class NcclDebug(Parser):
         elif old and old[1]:
             self._new((old[1],))
         elif old:
-            self._warn(old[2].strip())
+            self._warn(old[2].strip(), line)
         elif warning:
-            self._warn(warning[1].strip())
+            self._warn(warning[1].strip(), line)
         elif oldest:
             self._edges[oldest[1], oldest[2], oldest[3].strip()] = 0
         else:
@@ -214,7 +216,10 @@ class NcclDebug(Parser):
         rank, size = int(match[1]), int(match[2])
         if match[3]:
             self._nodes[size] = int(match[3])
+        prefix = _PREFIX.search(before)
         if "Init COMPLETE" in message:
+            for waiting in self._warnings.values():
+                waiting.discard(_process(prefix))
             self._connected = True
             self._communicators += rank == 0
         if size < self._size:
@@ -222,7 +227,6 @@ class NcclDebug(Parser):
         if size > self._size:
             self._size = size
             self._ranks.clear()
-        prefix = _PREFIX.search(before)
         old = self._ranks.get(rank, NcclRank(rank=rank))
         self._ranks[rank] = NcclRank(
             rank=rank,
@@ -235,7 +239,7 @@ class NcclDebug(Parser):
     def _using(self, message: str) -> None:
         network, name = message.partition("etwork ")[1:]
         if network:
-            self._networks[name.strip()] = None
+            self._used[name.strip()] = None
 
     def _affinity(self, message: str) -> None:
         match = _AFFINITY.match(message)
@@ -248,12 +252,14 @@ class NcclDebug(Parser):
     def _rare(self, message: str) -> None:
         """Read what a log has few of."""
         if "CCL version" in message:
-            self._versions |= dict.fromkeys(version for _, version in _VERSION.findall(message))
+            for library, version in _VERSION.findall(message):
+                self._library, self._versions[version] = library, None
         if message.startswith("NET/"):
             network = _NETWORK.match(message)
-            if network:
+            interfaces = _INTERFACE.findall(network[2]) if network else []
+            if network and interfaces:  # none was found if there is only `[RO]; OOB eth0`
                 self._networks[network[1]] = None
-                self._interfaces |= dict.fromkeys(_INTERFACE.findall(network[2]))
+                self._interfaces |= dict.fromkeys(interfaces)
             return
         setting, channels = _SETTING.match(message), _CHANNELS.match(message)
         if setting:
@@ -262,9 +268,9 @@ class NcclDebug(Parser):
             self._channels = max(self._channels, int(channels[1]))
             self._p2p_channels = max(self._p2p_channels, int(channels[2]))
 
-    def _warn(self, text: str) -> None:
-        if len(self._warnings) < MOST:
-            self._warnings[text] = None
+    def _warn(self, text: str, line: str) -> None:
+        if text in self._warnings or len(self._warnings) < MOST:
+            self._warnings.setdefault(text, set()).add(_process(_PREFIX.search(line)))
 
     def results(self) -> tuple[Parsed, ...]:
         """Give one result, for ranks' lines cannot be told apart by run."""
@@ -273,11 +279,13 @@ class NcclDebug(Parser):
             return ()
         version = " ".join(self._versions)
         sheet = Sheet("nccl_log", self._first, f"{self._library} {version}".strip())
-        for warning in self._warnings:
-            if _SERIOUS.search(warning) and not _HARMLESS.search(warning):
+        for warning, waiting in self._warnings.items():
+            if _SERIOUS.search(warning) is None:
+                continue
+            if waiting and not _HARMLESS.search(warning):
                 sheet.fail(f"NCCL WARN {warning}")
-            elif _HARMLESS.search(warning):
-                sheet.note(f"NCCL WARN {warning}")
+            else:
+                sheet.note(f"NCCL went on after: {warning}")
         if self._edges and not self._connected:
             sheet.note(
                 "no rank said that all rings are connected: it may have hung, or was cut off"
@@ -310,13 +318,18 @@ class NcclDebug(Parser):
             ),
             ranks=tuple(self._placed()),
             gpus=tuple(sorted(self._gpus)),
-            networks=tuple(self._networks),
+            networks=tuple(self._used or self._networks),
             interfaces=tuple(self._interfaces),
             settings=tuple(Setting(name=k, value=v) for k, v in sorted(self._settings.items())),
             warnings=tuple(self._warnings),
             connected=self._connected,
             torn=self._torn,
         )
+
+
+def _process(prefix: re.Match[str] | None) -> str:
+    """Name the process that wrote a line, by its host and number."""
+    return f"{prefix[1]}:{prefix[2]}" if prefix else ""
 
 
 def _trees(found: Mapping[tuple[str, str], tuple[str, str]]) -> tuple[NcclTree, ...]:

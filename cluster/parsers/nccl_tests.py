@@ -35,6 +35,15 @@ LEAST = 3  # columns before them: size, count, type
 RESOLUTION = 0.01  # GB/s, to which rates are printed
 SLACK = 0.02  # by which a printed rate may differ from bytes over the printed time
 
+ALONE = (
+    "its processes did not find each other: each ran a test of its own, as nccl-tests does that "
+    "was built without MPI=1"
+)
+PARTIAL = (
+    "its algorithm bandwidth was printed as (n-1)/n of size over time: it is size over time here, "
+    "as in all other tests"
+)
+
 _nccl = partial(
     Definition,
     benchmark="nccl_tests",
@@ -89,12 +98,12 @@ _HEAD = re.compile(r"\d+\s+\d+\s+[a-z]\w*(?:\s+[a-z]\w*)?(?:\s+-?\d+)?")  # of a
 _COMMENTED = re.compile(r"#\s*\d+\s+\d+\s+[a-z]")
 # A part of a row, and behind it a line of NCCL, which may begin with a label or the time.
 _TORN = re.compile(
-    r"^[ \t]+(\d+ +\d+ +[a-z]\w* +(?:[a-z]\w* +)?(?:-1|0|\d+)"
+    r"^ +(\d+ +\d+ +[a-z]\w* +(?:[a-z]\w* +)?(?:-1|0|\d+)"
     r"|[\d.e+]+ +[\d.e+]+ +[\d.e+]+ +(?:N/A|0|\d+))"
     r" *(?=(?:\[[^]\n]{1,40}\] ?)?[A-Za-z0-9<][\w.<>-]*:\d+:\d+ \[\d+\] NCCL )",
     re.MULTILINE,
 )
-_COMMAND = re.compile(r"(?:^|[\s/])(\w+_perf)\s+-")
+_COMMAND = re.compile(r"(?:^|[\s/])(\w+_perf(?:_mpi)?)\s+-")
 _STAMP = re.compile(r"\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
 _TIMES = ("time", "cputime")
 _OLDEST = "res"  # a column of NCCL's own tests and of nccl-tests until 2019: times are in ms
@@ -104,11 +113,17 @@ _OPERATIONS = {
     **{name: name for name in ("broadcast", "reduce", "alltoall", "gather", "scatter")},
     "sendrecv": "sendrecv",
 }
+SHARED, WHOLE = "all_gather, reduce_scatter or alltoall", "broadcast, reduce or sendrecv"
 _FACTORS = (
     (ALL_REDUCE, lambda n: 2 * (n - 1) / n),
-    ("all_gather, reduce_scatter or alltoall", lambda n: (n - 1) / n),
-    ("broadcast, reduce or sendrecv", lambda _: 1.0),
+    (SHARED, lambda n: (n - 1) / n),
+    (WHOLE, lambda _: 1.0),
 )
+_FAMILIES = {
+    ALL_REDUCE: ALL_REDUCE,
+    **dict.fromkeys(("all_gather", "reduce_scatter", "alltoall", "gather", "scatter"), SHARED),
+    **dict.fromkeys(("broadcast", "reduce", "sendrecv"), WHOLE),
+}
 
 
 class NcclTests(Parser):
@@ -147,7 +162,7 @@ class NcclTests(Parser):
 
     def skim(self, text: str, number: int) -> tuple[str, int]:
         """Take parts of rows from before the lines that tore them."""
-        if "NCCL INFO" not in text:
+        if "NCCL INFO" not in text or not (text[:1].isspace() or "\n " in text):
             return text, 0
         rest, at = [], 0
         for part in _TORN.finditer(text):
@@ -209,6 +224,7 @@ class NcclTests(Parser):
         test = self._tests[-1]
         test.headed = True
         test.name = named[1] if named else test.name or self._command
+        self._command = ""  # of the next test, another
         test.checked &= "validation: 0" not in text
 
 
@@ -349,15 +365,10 @@ class _Test:
         family = self._family(ranks)
         if family:
             sheet.note(f"its bus bandwidth is that of {family} on {ranks} ranks")
-        named = self.name.removesuffix("_perf").lower()
-        sheet.operation = _OPERATIONS.get(named.replace("_", ""), "")
-        if not sheet.operation and family == ALL_REDUCE:
-            sheet.operation = ALL_REDUCE
+        sheet.operation = self._operation(family)
         for applies, text in self._oddities():
             if applies:
                 sheet.note(text)
-        if not self.checked:
-            sheet.note("its data were not checked (validation: 0)")
         if sheet.empty:
             sheet.fail("there is no row: it ended before its first size")
         elif not self.ended:
@@ -365,18 +376,19 @@ class _Test:
 
     def _oddities(self) -> Iterable[tuple[bool, str]]:
         """Give what may be odd about it, and whether it is."""
-        yield (
-            self._alone,
-            "its processes did not find each other: each ran a test of its own, as nccl-tests does "
-            "that was built without MPI=1",
-        )
+        yield not self.checked, "its data were not checked (validation: 0)"
+        yield self._alone, ALONE
         yield self.count == 1 and bool(self._rows), "of one rank alone: nothing passed between GPUs"
-        yield (
-            self._partial,
-            "its algorithm bandwidth was printed as (n-1)/n of size over time: it is size over "
-            "time here, as in all other tests",
-        )
+        yield self._partial, PARTIAL
         yield self.stopped >= 0, f"its row of {self.stopped} B was begun, and has no end"
+
+    def _operation(self, family: str) -> str:
+        """Tell the collective from the program's name, unless its own factor contradicts it."""
+        named = self.name.removesuffix("_mpi").removesuffix("_perf").lower()
+        operation = _OPERATIONS.get(named.replace("_", ""), "")
+        if not family or _FAMILIES.get(operation) == family:
+            return operation
+        return ALL_REDUCE if family == ALL_REDUCE else ""
 
     def _family(self, ranks: int) -> str:
         """Tell the collective from the factor between its two bandwidths."""
@@ -387,7 +399,7 @@ class _Test:
         return next(fits, "")
 
 
-def _agrees(size: int, values: list[float]) -> bool:
+def _agrees(size: float, values: list[float]) -> bool:
     """Check a row by its own arithmetic: torn or shifted columns do not pass."""
     time, algbw, busbw = values
     if min(values) < 0 or busbw > 2 * algbw + 2 * RESOLUTION:

@@ -82,8 +82,8 @@ _HEADER = re.compile(r"\s*\d{1,4}(?:\s+\d{1,4})*\s*$")
 _SUM = re.compile(r"\s*SUM (\w+) (\S+)")
 _WAIVED = re.compile(r"\s*(?:Waived|WAIVED):|\s*Waiving \w+\.|\s*\w+ WAIVED")
 _ERROR = re.compile(
-    r"\s*(?:\[?ERROR|ERROR:|Error:?|\[CUDA_ERROR\w*\]|CUDA_ERROR\w*|.*CUDA error|ASSERT in expression|"
-    r"NVML_ERROR|\[cudaError\w+\]|Invalid value when checking)"
+    r"\s*(?:\[?ERROR|ERROR:|Error:?|\[CUDA_ERROR\w*\]|CUDA_ERROR\w*|.*CUDA error|NVML_ERROR|"
+    r"\[cudaError\w+\]|ASSERT in expression|Invalid value when checking)"
 )
 _DEVICE = re.compile(r"\s*(?:Process \d+ \(.*?\): )?[Dd]evice \d+: (.*?)(?: \([0-9a-f:]+\))?\s*$")
 _KNOWN = re.compile(
