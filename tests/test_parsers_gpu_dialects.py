@@ -170,7 +170,7 @@ class TestNcclLog:
                 False,
             ),
             (
-                "Channel 00 : 3[6] -> 0[c1] [send] via NET/AWS Libfabric/2/GDRDMA comm 0x9 nRanks 4",
+                "Channel 00 : 3[6] -> 0[1] [send] via NET/AWS Libfabric/2/GDRDMA comm 0x9 nRanks 4",
                 "NET/AWS Libfabric/2/GDRDMA",
                 True,
             ),
