@@ -9,7 +9,7 @@ from cluster.foreign import NcclLog, PeerAccess, Topology
 from cluster.hardware import find
 from cluster.parsers.nvbandwidth import LOCAL
 from cluster.reading import read
-from tests.test_parsers import values
+from tests.test_parsers import LOGS, values
 
 HEAD = "h:1:2 [0] NCCL INFO "
 RANKS = "".join(
@@ -18,6 +18,35 @@ RANKS = "".join(
 )
 NEW = "#  size  count  type  redop  root  time algbw busbw #wrong  time algbw busbw #wrong\n"
 OLD = "#  size  count  type  root  time algbw busbw error  time algbw busbw error\n"
+
+
+PREFIXES = (
+    "node01: ",  # pdsh
+    "node-1.example: ",  # clush
+    "worker-0  | ",  # docker compose
+    "[pod/w-0/main] ",
+    "[pod/w-0/main] 2026-01-02T03:04:05.123456789Z ",
+    "(worker pid=4711, ip=10.0.0.1) ",  # Ray
+    "(head, rank=0, pid=4711) ",  # SkyPilot
+    "Jan  2 03:04:05 node01 job[4711]: ",
+    "03:04:05 ",
+    "2026-01-02 03:04:05,123 - INFO - ",
+    "INFO:root:",
+    "[1,mpirank:0,algo-1]<stdout>:",  # SageMaker
+)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("name", ["nccl_tests.old", "p2p_matrix.full", "topology.nics"])
+def test_what_stands_before_every_line_is_no_part_of_it(prefix: str, name: str) -> None:
+    log = (LOGS / f"{name}.txt").read_text()
+    plain = read([log.encode()]).results
+    labelled = "".join(f"{prefix}{line}\n" for line in log.splitlines())
+    found = read([labelled.encode()]).results
+
+    assert [(r.measurements, r.detail, r.failures) for r in found] == [
+        (r.measurements, r.detail, r.failures) for r in plain
+    ]
 
 
 class TestNcclTests:
