@@ -284,6 +284,20 @@ class TestNcclLog:
         assert "NCCL went on after" in went_on.notes[0]
         assert other.failures
 
+    @pytest.mark.parametrize(
+        "last",
+        [
+            "[rank0]:[E626 05:06:30.9 ProcessGroupNCCL.cpp:632] [Rank 0] Watchdog caught collective "
+            "operation timeout: WorkNCCL(SeqNum=12) ran for 1800065 milliseconds",
+            "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1251",
+        ],
+    )
+    def test_what_pytorch_says_of_nccl_at_its_end(self, last: str) -> None:
+        done = f"{HEAD}comm 0x5 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
+        found = read([f"{done}{last}\n".encode()]).results
+
+        assert any(result.failures for result in found)
+
     def test_no_infiniband_library_is_no_failure(self) -> None:
         """NCCL 2.4 to 2.7 warn of it on every host without InfiniBand."""
         text = "h:1:1 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]\n"
