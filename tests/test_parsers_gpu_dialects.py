@@ -154,6 +154,12 @@ class TestNcclTests:
         assert values(test, "busbw") == [469.762e9]
         assert test.failures == ("Out of bounds values : 3 FAILED",)
 
+    def test_times_of_many_seconds_are_printed_coarsely(self) -> None:
+        row = " 17179869184 4294967296 float sum  -1  1.7e+07  0.98  1.47  0  9871234  1.74  2.61  0\n"
+        (test,) = read([(RANKS + NEW + row).encode()]).results
+
+        assert values(test, "busbw") == [1.47e9, 2.61e9]
+
     def test_rccl_tests(self) -> None:
         text = (
             "# nThreads: 1 nGpus: 2 nRanks: 1 minBytes: 8 maxBytes: 8 step: 2(factor)\n"
@@ -287,7 +293,7 @@ class TestNcclLog:
     @pytest.mark.parametrize(
         "last",
         [
-            "[rank0]:[E6 x.cpp:6] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL()",
+            "[rank0]:[E6 x.cpp:6] [Rank 0] Watchdog caught collective operation timeout: Work()",
             "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1251",
         ],
     )

@@ -33,6 +33,7 @@ HALF = 4  # columns of each half of a row, counted from the right: time algbw bu
 MOST_RANKS = 1024  # of a process: more is no sane figure
 LEAST = 3  # columns before them: size, count, type
 RESOLUTION = 0.01  # GB/s, to which rates are printed
+COARSE = 0.05  # by which times of 10 s and more are rounded: they are printed as 1.7e+07
 SLACK = 0.02  # by which a printed rate may differ from bytes over the printed time
 
 ALONE = (
@@ -324,10 +325,10 @@ class _Test:
         if not found:
             return None
         time, algbw, busbw = found[0] * MICRO / self._scale, found[1], found[2]
-        part = 1 - 1 / max(2, self.count)
-        if _agrees(size, [time, algbw, busbw]):
+        part, slack = 1 - 1 / max(2, self.count), COARSE if "e" in half[0] else SLACK
+        if _agrees(size, [time, algbw, busbw], slack):
             return [time, algbw, busbw]
-        if self.count > 1 and algbw == busbw and _agrees(size * part, [time, algbw, busbw]):
+        if self.count > 1 and algbw == busbw and _agrees(size * part, [time, algbw, busbw], slack):
             self._partial = True
             return [time, algbw / part, busbw]
         return None
@@ -399,13 +400,13 @@ class _Test:
         return next(fits, "")
 
 
-def _agrees(size: float, values: list[float]) -> bool:
+def _agrees(size: float, values: list[float], slack: float) -> bool:
     """Check a row by its own arithmetic: torn or shifted columns do not pass."""
     time, algbw, busbw = values
     if min(values) < 0 or busbw > 2 * algbw + 2 * RESOLUTION:
         return False
     expected = size / time * MICRO / GB if time else 0.0
-    return abs(algbw - expected) <= RESOLUTION + SLACK * expected
+    return abs(algbw - expected) <= RESOLUTION + slack * expected
 
 
 class _Half(msgspec.Struct):
