@@ -155,7 +155,7 @@ class TestNcclTests:
         assert test.failures == ("Out of bounds values : 3 FAILED",)
 
     def test_times_of_many_seconds_are_printed_coarsely(self) -> None:
-        row = " 17179869184 4294967296 float sum  -1  1.7e+07  0.98  1.47  0  9871234  1.74  2.61  0\n"
+        row = "17179869184 4294967296 float sum -1 1.7e+07 0.98 1.47 0 9871234 1.74 2.61 0\n"
         (test,) = read([(RANKS + NEW + row).encode()]).results
 
         assert values(test, "busbw") == [1.47e9, 2.61e9]
