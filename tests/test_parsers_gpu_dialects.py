@@ -160,6 +160,13 @@ class TestNcclTests:
 
         assert values(test, "busbw") == [1.47e9, 2.61e9]
 
+    def test_rows_in_other_units_are_refused_and_not_said_to_be_missing(self) -> None:
+        row = "  1048576  262144  float  sum  -1  104.9  10000  15000  0  104.9  10000  15000  0\n"
+        (test,) = read([(RANKS + NEW + row).encode()]).results
+
+        assert test.measurements == ()
+        assert test.failures == ("none of its 1 row(s) agrees with itself in us and GB/s",)
+
     def test_rccl_tests(self) -> None:
         text = (
             "# nThreads: 1 nGpus: 2 nRanks: 1 minBytes: 8 maxBytes: 8 step: 2(factor)\n"

@@ -182,6 +182,7 @@ class NcclTests(Parser):
         if _HEAD.fullmatch(text):
             self._parts.append((number, cells))
             return True
+        test.refused += 1
         return False
 
     def _torn(self, number: int) -> list[str]:
@@ -245,6 +246,7 @@ class _Test:
         self._scale = MICRO  # of its times
         self._alone = False  # each process ran a test of its own
         self._partial = False  # algorithm bandwidth was printed without the part of each rank
+        self.refused = 0  # rows that contradict themselves
         self.stopped = -1  # size of the row that was begun last, and never ended
         self._failures: list[str] = []
 
@@ -370,7 +372,13 @@ class _Test:
         for applies, text in self._oddities():
             if applies:
                 sheet.note(text)
-        if sheet.empty:
+        self._end(sheet)
+
+    def _end(self, sheet: Sheet) -> None:
+        """Say what is missing."""
+        if sheet.empty and self.refused:
+            sheet.fail(f"none of its {self.refused} row(s) agrees with itself in us and GB/s")
+        elif sheet.empty:
             sheet.fail("there is no row: it ended before its first size")
         elif not self.ended:
             sheet.note("its last lines are missing: it was stopped, or the log is cut off")
