@@ -292,10 +292,12 @@ class TestNcclLog:
         done = "h:{0}:2 [0] NCCL INFO comm 0x5 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
         went_on = read([(warning.format(1) + done.format(1)).encode()]).results[0]
         other = read([(warning.format(2) + done.format(1)).encode()]).results[0]
+        nobody = (warning + done).replace("h:{0}:9 [0] ", "").replace("h:{0}:2 [0] ", "")
 
         assert went_on.failures == ()
         assert "NCCL went on after" in went_on.notes[0]
         assert other.failures
+        assert read([nobody.encode()]).results[0].failures  # whoever it was
 
     @pytest.mark.parametrize(
         "last",

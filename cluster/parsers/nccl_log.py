@@ -218,7 +218,7 @@ class NcclDebug(Parser):
             self._nodes[size] = int(match[3])
         prefix = _PREFIX.search(before)
         if "Init COMPLETE" in message:
-            for waiting in self._warnings.values():
+            for waiting in self._warnings.values() if prefix else ():
                 waiting.discard(_process(prefix))
             self._connected = True
             self._communicators += rank == 0
