@@ -195,6 +195,7 @@ class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
         settings: from the environment.
         warnings: each once, in the order they came.
         connected: ranks said that all rings are connected, or that their set-up is complete.
+        fabric: NVLink joins hosts (MNNVL, multi-node NVLink).
         torn: lines that were torn by other ranks' lines.
 
     """
@@ -215,6 +216,7 @@ class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
     settings: tuple[Setting, ...] = ()
     warnings: tuple[str, ...] = ()
     connected: bool = False
+    fabric: bool = False
     torn: int = 0
 
 

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from cluster import hardware, runs
 from cluster.errors import ParseError, SpecError
+from cluster.foreign import NcclLog
 from cluster.model import ClusterSpec, Condition, Hardware, Record, Value
 from cluster.reading import read
 from cluster.redaction import redacted
@@ -214,6 +215,8 @@ def _record(
 ) -> Record:
     results = imported.results
     models = [model for result in results for model in result.devices]
+    logs = [result.detail for result in results if isinstance(result.detail, NcclLog)]
+    known = hardware.completed(place.hardware, models)
     doubt = hardware.contradiction(place.hardware, models)
     failures = [f"{result.title}: {text}" for result in results for text in result.failures]
     formats = dict.fromkeys(result.format for result in results)
@@ -232,7 +235,7 @@ def _record(
         condition=condition.name,
         description=condition.description,
         expected=condition.expected,
-        hardware=hardware.completed(place.hardware, models),
+        hardware=hardware.joined(known, models, fabric=any(log.fabric for log in logs)),
     )
 
 

@@ -221,6 +221,7 @@ class Hardware(Value, frozen=True, kw_only=True):
         memory: of a GPU, what it reads and writes counted together.
         switched: all links of a GPU reach any other one, by a switch.
         reduces: that switch can sum (NVLink SHARP).
+        fabric: NVLink joins hosts, too, or may do so: GPUs then do without the network.
         nic: all network interfaces of a host together.
         nics: how many these are.
         rdma: they can do without TCP.
@@ -237,6 +238,7 @@ class Hardware(Value, frozen=True, kw_only=True):
     memory: Figure | None = None
     switched: bool = False
     reduces: bool = False
+    fabric: bool = False
     nic: Figure | None = None
     nics: int = 1
     rdma: bool = False

@@ -81,6 +81,23 @@ def test_a_threshold_above_physics_is_no_threshold() -> None:
     assert "320.0% of its bound" in shown.stdout
 
 
+def test_hosts_that_nvlink_joins_have_no_bound_by_their_network() -> None:
+    """4 interfaces of 400 Gbit/s carry 200 GB/s; NVLink between the hosts, more than four times."""
+    words = ("-", "--hardware", "nic=400gbit,nics=4,rdma=yes,gpus=4", "--hosts", "18")
+    plain = all_reduce(835.0, 72, 18, "NVIDIA Graphics Device")
+    edge = "host0:9:9 [0] NCCL INFO Channel 00/0 : 3[3] -> 4[0] via P2P/MNNVL\n"
+
+    assert answer(*words, text=plain)["verdict"] == "impossible"
+    for text in (plain + edge, all_reduce(835.0, 72, 18, "NVIDIA GB200")):
+        shown = answer(*words, text=text)
+        (verdict,) = shown["verdicts"]
+        assert shown["verdict"] == verdict["word"] == "unknown"
+        assert verdict["bound"] is None
+        assert "NVLink joins its hosts" in verdict["hint"]
+    slow = answer(*words, text=all_reduce(2.0, 72, 18, "NVIDIA GB300"))
+    assert slow["verdict"] == "unknown"
+
+
 def test_a_low_number_says_what_to_look_at() -> None:
     bw = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n4194304        1190.00\n"
     shown = judge("-", "--hardware", "c5.18xlarge", "--hosts", "2", text=bw)

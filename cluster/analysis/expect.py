@@ -35,6 +35,7 @@ FACTORS: dict[str, Factor] = {
 }
 SUMMED: Factor = "2(n-1)/n"
 PAIR = 2  # ranks, of which none has to wait for a third
+FABRIC = "NVLink joins its hosts, or may do so: their network is no bound of it"
 UDP_SAVES = 24  # bytes of a packet: its header has 8, that of TCP with its time stamps 32
 
 
@@ -116,6 +117,7 @@ def missing(definition: Definition, params: Mapping[str, Scalar], hardware: Hard
     reasons = (
         (medium in ("network", "collective") and not hosts, "say on how many hosts: --hosts 2"),
         (medium == "network" and hosts == 1, "it stayed within one host"),
+        (hardware.fabric and medium == "collective" and hosts > 1, FABRIC),
         (hardware.nic is None and (hosts > 1 or medium == "TCP"), nic),
         (
             medium == "collective" and hosts not in (1, ranks) and not params.get("operation"),
@@ -169,12 +171,17 @@ def _line(hardware: Hardware, nic: Figure) -> tuple[float, str]:
 def _collective(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
 ) -> Bound | None:
-    """Bus bandwidth: of the links of a GPU within a host, and of a host's network between them."""
+    """Bus bandwidth: of the links of a GPU within a host, and of a host's network between them.
+
+    Where NVLink joins hosts, the network carries what is left, and nobody knows how much that is.
+    """
     del definition
     hosts, ranks = _count(params, "hosts"), _count(params, "ranks")
     operation = str(params.get("operation", ""))
     if hosts == 1:
         return _inside(operation, ranks, hosts, hardware)
+    if hardware.fabric:
+        return None
     across = _across(operation, ranks, hosts, hardware) if hosts else None
     if across is None or ranks <= hosts:
         return across

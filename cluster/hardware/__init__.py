@@ -26,6 +26,7 @@ GPUS, HOSTS = "gpus.toml", "hosts.toml"
 SAID = "as --hardware said"
 _YES_NO = {"yes": True, "no": False}
 THROUGH_SLOTS = ("PIX", "PXB", "PHB", "NODE", "SYS")  # paths, as nvidia-smi says them
+_RACKS = re.compile(r"\bGB[23]00\b")  # sold as racks in which NVLink joins all hosts
 _BONDED = re.compile(r"NV(\d+)")
 _PLAIN = re.compile(r"[^a-z0-9]+")
 _GENERATIONS = {"gen1": 2.5, "gen2": 5.0, "gen3": 8.0, "gen4": 16.0, "gen5": 32.0, "gen6": 64.0}
@@ -193,6 +194,23 @@ def completed(hardware: Hardware | None, models: Sequence[str]) -> Hardware | No
     if hardware.gpu or len(keys) != 1 or (key := keys.pop()) is None:
         return hardware
     return _with_gpu(hardware, key)
+
+
+def joined(hardware: Hardware | None, models: Iterable[str], *, fabric: bool) -> Hardware | None:
+    """Add to hardware that NVLink joins its hosts, too.
+
+    Args:
+        hardware: as far as it is known.
+        models: of GPUs, as tools print them.
+        fabric: a log says so.
+
+    Returns:
+        The hardware; `fabric` is set, too, for GPUs of which it is usual.
+
+    """
+    if hardware is None or not (fabric or any(map(_RACKS.search, models))):
+        return hardware
+    return msgspec.structs.replace(hardware, fabric=True)
 
 
 def contradiction(hardware: Hardware | None, models: Sequence[str]) -> str:
