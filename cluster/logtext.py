@@ -34,6 +34,8 @@ _NUMBERED = re.compile(r"^[ \t]*(\d{1,9})(?:[:|)\t]|(?=$)|(?= +))", re.MULTILINE
 # What may stand before every line; it must do so before most of them to be taken away.
 _HABITS = (
     re.compile(r"^(?:[ \t]*>)+ ?", re.MULTILINE),  # quoted in a mail
+    re.compile(r"^\+(?![-+=])", re.MULTILINE),  # added by a diff; no border of a table
+    re.compile(r"^\| (?!.*\|[ \t]*$)", re.MULTILINE),  # quoted with a bar; no row of a table
     re.compile(r"^\[pod/[^\]\s]{1,300}\] ?", re.MULTILINE),  # kubectl logs --prefix
     re.compile(r"^\([^()\n]{0,80}\bpid=\d+[^()\n]{0,80}\) ", re.MULTILINE),  # Ray, SkyPilot
     re.compile(  # pdsh, clush, docker compose: the name of a host, which has a number

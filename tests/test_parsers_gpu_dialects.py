@@ -165,7 +165,81 @@ class TestNcclTests:
         (test,) = read([(RANKS + NEW + row).encode()]).results
 
         assert test.measurements == ()
-        assert test.failures == ("none of its 1 row(s) agrees with itself in us and GB/s",)
+        assert "none of its 1 row(s) has size, count" in test.failures[0]
+
+    MARKDOWN = (
+        "| size (B) | count | type | redop | root | time (us) | algbw (GB/s) | busbw | {} |\n"
+        "|---:|:---:|---|---|---|---|---|---|---|\n"
+        "| **1048576** | 262144 | float | sum | -1 | 104.9 | 10.00 | 15.00 | {} |\n"
+    )
+
+    @pytest.mark.parametrize(("name", "cell"), [("#wrong", "0"), ("#wrong", ""), ("nodes", "2")])
+    def test_a_markdown_table(self, name: str, cell: str) -> None:
+        reading = read([self.MARKDOWN.format(name, cell).encode()])
+        (test,) = reading.results
+
+        assert reading.unread == 0
+        assert test.failures == ()
+        assert values(test, "busbw") == [15e9]
+        assert values(test, "time") == pytest.approx([104.9e-6])
+
+    def test_a_markdown_table_of_both_halves_without_errors(self) -> None:
+        text = (
+            "| size | count | type | time | algbw | busbw | time | algbw | busbw |\n|---|---|\n"
+            "| 1048576 | 262144 | float | 104.9 | 10.00 | 15.00 | 209.8 | 5.00 | 7.50 |\n"
+        )
+        (test,) = read([text.encode()]).results
+
+        assert test.failures == ()
+        assert values(test, "busbw", place="out") == [15e9]
+        assert values(test, "busbw", place="in") == [7.5e9]
+
+    def test_wrong_values_of_a_markdown_table_are_a_failure(self) -> None:
+        (test,) = read([self.MARKDOWN.format("#wrong", "7").encode()]).results
+
+        assert test.failures == ("1048576 B, out of place: 7 values were wrong",)
+
+    @pytest.mark.parametrize(
+        "row",
+        [
+            "| 1M | 262144 | float | sum | -1 | 104.9 | 10.00 | 15.00 | 0 |\n",  # no bytes
+            "| 1048576 | 262144 | float | sum | -1 | 0.1049 | 10.00 | 15.00 | 0 |\n",  # ms
+            "| 1048576 | 10.00 | 15.00 |\n",
+        ],
+    )
+    def test_rows_of_a_markdown_table_that_cannot_be_read_are_refused(self, row: str) -> None:
+        head = self.MARKDOWN.format("#wrong", "0").splitlines(keepends=True)[0]
+        reading = read([(head + row).encode()])
+
+        assert reading.results[0].measurements == ()
+        assert "none of its 1 row(s) has size, count" in reading.results[0].failures[0]
+        assert reading.unread == 1
+
+    def test_tables_of_other_programs_are_not_refused_rows(self) -> None:
+        row = "  1048576  262144  float  sum  -1  104.9  10.00  15.00  0  104.9  10.00  15.00  0\n"
+        smi = "+------+\n|   0  Tesla V100-SXM2  On | 00000000:06:00.0 Off | 0 |\n+------+\n"
+        (test,) = read([(RANKS + NEW + smi + row).encode()]).results
+
+        assert values(test, "busbw") == [15e9, 15e9]
+
+    @pytest.mark.parametrize("prefix", ["+", "+ ", "| ", "> | ", "  > "])
+    def test_rows_that_a_diff_added_or_a_mail_quoted(self, prefix: str) -> None:
+        row = "  1048576  262144  float  sum  -1  104.9  10.00  15.00  0  104.9  10.00  15.00  0\n"
+        text = "".join(f"{prefix}{line}\n" for line in (RANKS + NEW + row).splitlines())
+        reading = read([text.encode()])
+
+        assert reading.unread == 0
+        assert values(reading.results[0], "busbw") == [15e9, 15e9]
+        assert reading.results[0].ranks == 4
+
+    def test_rows_behind_something_else_are_not_said_to_be_missing(self) -> None:
+        """A diff has as many old rows as new ones: nobody can tell which are meant."""
+        row = "  1048576  262144  float  sum  -1  104.9  10.00  15.00  0  104.9  10.00  15.00  0\n"
+        text = RANKS + NEW + f"-{row}+{row}"
+        (test,) = read([text.encode()]).results
+
+        assert test.measurements == ()
+        assert "something stands around their columns" in test.failures[0]
 
     def test_rccl_tests(self) -> None:
         text = (

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cluster.model import Scalar
 
 MICRO, MILLI = 1e6, 1e3  # of them are one
+ABSENT = "N/A"  # a cell without a value
 HALF = 4  # columns of each half of a row, counted from the right: time algbw busbw error
 MOST_RANKS = 1024  # of a process: more is no sane figure
 LEAST = 3  # columns before them: size, count, type
@@ -97,6 +98,13 @@ _FAILED = re.compile(
 )
 _HEAD = re.compile(r"\d+\s+\d+\s+[a-z]\w*(?:\s+[a-z]\w*)?(?:\s+-?\d+)?")  # of a row
 _COMMENTED = re.compile(r"#\s*\d+\s+\d+\s+[a-z]")
+_COUNTS = re.compile(r"\bbusbw #?(?:wrong|err|res)")  # wrong values, in the last column of a half
+_UNITS = re.compile(r"\([^)|]*\)")
+_RULE = re.compile(r"[|\s:-]+$")
+# What is a row but for something that stands around its columns.
+_HIDDEN = re.compile(
+    r"\b\d+\W+\d+\W+(?:u?int\d*|float\w*|half|double|bfloat16|f(?:p)?8\w*)\W.*?\d\.\d\d\b"
+)
 # A part of a row, and behind it a line of NCCL, which may begin with a label or the time.
 _TORN = re.compile(
     r"^ +(\d+ +\d+ +[a-z]\w* +(?:[a-z]\w* +)?(?:-1|0|\d+)"
@@ -142,12 +150,16 @@ class NcclTests(Parser):
         self._tests: list[_Test] = []
         self._command = ""
         self._parts: list[tuple[int, list[str]]] = []  # of rows, and their lines
+        self._boxed = False  # the last line was of a Markdown table with our header
 
     def take(self, line: str, number: int) -> bool:
         """Read a row, or what stands around the rows."""
         text = line.strip()
         if not text or "NCCL INFO" in text:
             return False
+        if text[0] == text[-1] == "|":
+            return self._markdown(text, number)
+        self._boxed = False
         if text[:1].isdigit() or _COMMENTED.match(text):
             return self._row(text.lstrip("# "), number)
         if _START.match(text):
@@ -160,6 +172,23 @@ class NcclTests(Parser):
         if command:
             self._command = command[1]
         return bool(command or _KNOWN.match(text)) or self._around(text, number)
+
+    def _markdown(self, text: str, number: int) -> bool:
+        """Read a line of a Markdown table; those of other programs have no such rows."""
+        if "algbw" in text and "busbw" in text:
+            self._boxed = True
+            names = " ".join(_cells(_UNITS.sub("", text)))
+            self._open(number).header(names, counts=_COUNTS.search(names) is not None)
+            return True
+        if not self._tests or (not self._boxed and "|" not in text[1:-1]):
+            return False
+        cells = _cells(text)
+        if self._tests[-1].row(cells):
+            return True
+        if self._boxed and cells[0][:1].isdigit():
+            self._tests[-1].refused += 1
+            return False
+        return self._boxed and _RULE.match(text) is not None
 
     def skim(self, text: str, number: int) -> tuple[str, int]:
         """Take parts of rows from before the lines that tore them."""
@@ -194,7 +223,13 @@ class NcclTests(Parser):
     def _around(self, text: str, number: int) -> bool:
         if not self._tests and (_RANK.match(text) or _FAILED.match(text)):
             self._open(number)  # the log begins behind its head
-        return bool(self._tests) and self._tests[-1].take(text)
+        return bool(self._tests) and (self._tests[-1].take(text) or self._hides(text))
+
+    def _hides(self, text: str) -> bool:
+        """Notice a row that cannot be read, for something stands around its columns."""
+        if _HIDDEN.search(text):
+            self._tests[-1].hidden = self._tests[-1].hidden or text
+        return False
 
     def take_document(self, text: str, number: int) -> bool:
         """Read what `-J` wrote."""
@@ -243,10 +278,12 @@ class _Test:
         self.models: dict[str, None] = {}
         self._rows: list[tuple[dict[str, Scalar], list[float]]] = []
         self._width = HALF
+        self._counts = True  # the last column of a half counts wrong values
         self._scale = MICRO  # of its times
         self._alone = False  # each process ran a test of its own
         self._partial = False  # algorithm bandwidth was printed without the part of each rank
         self.refused = 0  # rows that contradict themselves
+        self.hidden = ""  # the first line that would be a row, but for what stands around it
         self.stopped = -1  # size of the row that was begun last, and never ended
         self._failures: list[str] = []
 
@@ -272,12 +309,20 @@ class _Test:
     def is_any(self) -> bool:
         return bool(self.headed or self.is_begun or self._failures)
 
-    def header(self, text: str) -> None:
-        """Find how wide each half of a row is; options add columns to it."""
+    def header(self, text: str, *, counts: bool = True) -> None:
+        """Find how wide each half of a row is; options add columns to it.
+
+        Args:
+            text: the names of the columns.
+            counts: the fourth column of a half counts wrong values.
+
+        """
         self.headed = True
+        self._counts = counts
         words = text.lstrip("# ").split()
         starts = [at for at, word in enumerate(words) if word in _TIMES]
-        self._width = starts[1] - starts[0] if len(starts) > 1 else HALF
+        ends = [*starts[1:2], *([len(words)] if words[-1:] == ["busbw"] else [])]
+        self._width = ends[0] - starts[0] if starts and ends else HALF
         self._scale = MILLI if _OLDEST in words else MICRO
 
     def take(self, text: str) -> bool:
@@ -308,13 +353,14 @@ class _Test:
         size, elements = count(cells[0]), count(cells[1]) if len(cells) > 1 else None
         if head < LEAST or size is None or elements is None or number(cells[2]) is not None:
             return False
-        halves = [cells[head + at * width :][:HALF] for at in range(len(places))]
+        halves = [cells[head + at * width :][: min(width, HALF)] for at in range(len(places))]
         figures = [self._figures(size, half) for half in halves]
         if not all(figures):
             return False
         redop = cells[3] if head > LEAST and number(cells[3]) is None else ""  # or the root
         for place, half, found in zip(places, halves, figures, strict=True):
-            self.add(size, (cells[2], redop, place), found or [], half[3])
+            wrong = half[3] if self._counts and len(half) == HALF else ABSENT
+            self.add(size, (cells[2], redop, place), found or [], wrong)
         return True
 
     def _figures(self, size: int, half: list[str]) -> list[float] | None:
@@ -339,7 +385,7 @@ class _Test:
         """Add half a row; its last column counts wrong values, or is an error such as 1e-06."""
         type_, redop, place = kind
         params: dict[str, Scalar] = {"size": size, "place": place, "type": type_}
-        if redop and redop != "none":
+        if redop not in ("", "none", ABSENT):
             params["redop"] = redop
         self._rows.append((params, values))
         many = number(wrong)
@@ -377,7 +423,15 @@ class _Test:
     def _end(self, sheet: Sheet) -> None:
         """Say what is missing."""
         if sheet.empty and self.refused:
-            sheet.fail(f"none of its {self.refused} row(s) agrees with itself in us and GB/s")
+            sheet.fail(
+                f"none of its {self.refused} row(s) has size, count, type, time, algbw and busbw "
+                "that agree with one another in B, us and GB/s"
+            )
+        elif sheet.empty and self.hidden:
+            sheet.fail(
+                "its rows cannot be read, for something stands around their columns: take it away "
+                f"({self.hidden[:60]!r})"
+            )
         elif sheet.empty:
             sheet.fail("there is no row: it ended before its first size")
         elif not self.ended:
@@ -406,6 +460,11 @@ class _Test:
             return ""
         fits = (f for f, factor in _FACTORS if abs(busbw / algbw - factor(ranks)) < SLACK)
         return next(fits, "")
+
+
+def _cells(text: str) -> list[str]:
+    """Give the cells of a row of a Markdown table, without its marks for bold and code."""
+    return [cell.strip(" \t*`") or ABSENT for cell in text[1:-1].split("|")]
 
 
 def _agrees(size: float, values: list[float], slack: float) -> bool:
