@@ -16,6 +16,8 @@ from cluster.model import Definition
 from cluster.parsers import GIB, KIB, MIB, Parser, Sheet, number
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cluster.foreign import Parsed
     from cluster.model import Scalar
 
@@ -81,13 +83,22 @@ _LINE = re.compile(
     r"\s*\[\s*(SUM|\d+)\](?:\[(TX|RX)-[CS]\])?\s+([\d.]+)\s*-\s*([\d.]+)\s+sec\s+"
     rf"([\d.]+)\s+{_PREFIX}Bytes\s+([\d.]+)\s+{_PREFIX}(bits|Bytes)/sec(.*)"
 )
+# What no line of iperf 2 has: a log that was pasted without its head is known by it.
+_OURS = re.compile(
+    r"\s*\[ *(?:SUM|\d+)\]"
+    r"(?:\[[TR]X-[CS]\]|\s+\d+\.\d\d-\d+\.\d\d\s{2,}sec | +local .* connected to )"
+    r"|\s*\[ *ID\](?:\[Role\])? Interval .*\b(?:Bitrate|Retr)\b"
+)
 _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
 EVENT = 64  # characters at the beginning of a line of `--json-stream`, which name its event
 _RETRANSMITS = re.compile(r"\s+(\d{1,15})\s+sender\s*$")
 _ROLE = re.compile(r"\b(sender|receiver)\s*$")
 _HEAD = re.compile(r"\s*(?:Connecting to host|Accepted connection from|Reverse mode,|iperf 3\.)")
+_SUMMARY = re.compile(r"\s*- - ")  # stands before the totals
+STOPPED = "interrupt - the server has terminated"  # as every server is in the end
 _KNOWN = re.compile(
-    r"\s*(?:- -|-{10,}|\[ *ID\]|\[ *\d+\](?:\[[TR]X-[CS]\])? +local .* connected to |"
+    r"\s*(?:- -|Server output:|\[ *\d+\] Sent \d+ datagrams|-{10,}|\[ *ID\]|"
+    r"\[ *\d+\](?:\[[TR]X-[CS]\])? +local .* connected to |"
     r"Server listening on \d|iperf Done|Test Complete|"
     r"CPU Utilization|Control connection MSS|Time:|Cookie:|TCP MSS|Starting Test|snd_tcp|rcv_tcp|"
     r"Linux \S+ \d|Cookie)"
@@ -97,7 +108,10 @@ _SAID = (
     ("mss", re.compile(r"(?:Control connection |TCP )MSS:? (\d+)")),
     ("congestion", re.compile(r"snd_tcp_congestion (\w+)")),
 )
-_ERROR = re.compile(r"\s*(?:iperf3: )?((?:error - |interrupt - ).*|unable to .*)")
+_ERROR = re.compile(
+    r"\s*(?:iperf3: )?"
+    r"((?:error - |interrupt - ).*|unable to .*|the (?:client|server) has terminated)"
+)
 
 
 class Iperf3(Parser):
@@ -105,7 +119,7 @@ class Iperf3(Parser):
 
     marks: ClassVar[tuple[str, ...]] = (
         *("iperf3", "iperf 3.", "Connecting to host", "Accepted connection from", "sum_received"),
-        *("test_start", '"intervals"', '"event"', "receiver"),
+        *("test_start", '"intervals"', '"event"', "receiver", "connected to", "Bitrate"),
     )
     definitions: ClassVar[tuple[Definition, ...]] = (
         *(RECEIVED, SENT, INTERVAL, RETRANSMITS, LOST, JITTER),
@@ -131,13 +145,15 @@ class Iperf3(Parser):
             self._open(number).fail(error[1])
             return True
         match = _LINE.match(line)
+        if _OURS.match(line):
+            self._open(number)
         if match is None:
             known = self._text is not None and _KNOWN.match(line) is not None
             if known and self._text is not None:
                 self._text.say(line)
             return known
         if self._text is None and not _ROLE.search(line):
-            return False  # a line of iperf2 has no role, and a log of iperf3 has a head
+            return False  # a line of iperf2 has no role
         return self._open(number).row(match)
 
     def take_document(self, text: str, number: int) -> bool:
@@ -220,14 +236,23 @@ class _Text:
         self._totals: dict[tuple[str, str], dict[str, float]] = {}
         self._streams: dict[str, None] = {}
         self._again: dict[str, int] = {}  # segments that were sent again
+        self._udp: dict[str, dict[str, tuple[float, float]]] = {}  # way -> jitter and % lost
+        self._params: dict[str, Scalar] = {}
+        self._is_summary = False
         self.is_begun = False
 
     def fail(self, text: str) -> None:
+        if text.startswith(STOPPED) and (self._totals or not self.is_begun):
+            self._sheet.note("the server was stopped after the test")
+            return
         self.is_begun = True
         self._sheet.fail(text)
 
     def say(self, line: str) -> None:
-        """Read what it says of itself with `-V`."""
+        """Read what it says of itself."""
+        if line.lstrip().startswith("Reverse mode"):
+            self._params["reverse"] = 1
+        self._is_summary |= _SUMMARY.match(line) is not None
         for name, pattern in _SAID:
             found = pattern.search(line)
             self._sheet.set(name, found[1] if found else "")
@@ -235,45 +260,54 @@ class _Text:
     def row(self, match: re.Match[str]) -> bool:
         stream, way, begin, end = match[1], match[2] or "", number(match[3]), number(match[4])
         amount = number(match[7])
-        if begin is None or end is None or amount is None or end <= begin:
+        if begin is None or end is None or amount is None:
             return False
         self.is_begun = True
         if stream != "SUM":
             self._streams[stream] = None
         scale = BITS[match[8]] / 8 if match[9] == "bits" else BYTES[match[8]]
-        role = _ROLE.search(match[10])
-        if role:
-            self._totals.setdefault((role[1], way), {})[stream] = amount * scale
-            again = _RETRANSMITS.match(match[10])
-            if again:
-                self._again[stream] = int(again[1])
-            self._udp(_UDP.match(match[10]), role[1])
+        role, udp = _ROLE.search(match[10]), _UDP.match(match[10])
+        if udp is not None:
+            self._params["protocol"] = "UDP"
+        # The totals of UDP have no role before 3.2; they are the sender's.
+        side = role[1] if role else "sender" if udp and self._is_summary else ""
+        if side and amount:  # no bytes: this side does not know what the other one counted
+            self._totals.setdefault((side, way), {})[stream] = amount * scale
+        again = _RETRANSMITS.match(match[10])
+        if again:
+            self._again[way + stream] = int(again[1])
+        if udp and (side == "receiver" or (side and not role)):
+            lost = 100 * int(udp[2]) / max(1, int(udp[3]))
+            self._udp.setdefault(way, {})[stream] = (float(udp[1]) / 1e3, lost)
         return True
-
-    def _udp(self, udp: re.Match[str] | None, role: str) -> None:
-        if udp and role == "receiver":
-            self._sheet.add(JITTER, float(udp[1]) / 1e3)
-            self._sheet.add(LOST, 100 * int(udp[2]) / max(1, int(udp[3])))
 
     def parsed(self) -> Parsed:
         sheet = self._sheet
         by_role = sorted(self._totals.items(), key=lambda item: item[0][0] != "receiver")
         for (role, way), totals in by_role:
-            streams = [name for name in self._streams if not way or name in totals]
-            params: dict[str, Scalar] = {"streams": max(1, len(streams))}
-            if way:
-                params["way"] = way
-            total = totals.get("SUM" if len(streams) > 1 else next(iter(totals)))
-            again = self._again.get("SUM" if len(streams) > 1 else next(iter(totals)))
-            if again is not None and role == "sender":
-                sheet.add(RETRANSMITS, again, params)
-            if total is not None:
-                sheet.add(RECEIVED if role == "receiver" else SENT, total, params)
+            name, params = self._total(way, totals)
+            if role == "sender" and way + name in self._again:
+                sheet.add(RETRANSMITS, self._again[way + name], params)
+            if name in totals:
+                sheet.add(RECEIVED if role == "receiver" else SENT, totals[name], params)
+        for way, datagrams in self._udp.items():
+            name, params = self._total(way, datagrams)
+            if name in datagrams:
+                sheet.add(JITTER, datagrams[name][0], params)
+                sheet.add(LOST, datagrams[name][1], params)
         if sheet.empty and self.is_begun:
             sheet.fail("there are no totals: it was stopped, or the log is cut off")
         if self._totals and "receiver" not in {role for role, _ in self._totals}:
             sheet.note(ONLY_SENT)
         return sheet.parsed()
+
+    def _total(self, way: str, found: Mapping[str, object]) -> tuple[str, dict[str, Scalar]]:
+        """Name what is of all streams together: their sum, or the only one."""
+        streams = [name for name in self._streams if not way or name in found]
+        params = {**self._params, "streams": max(1, len(streams))}
+        if way:
+            params["way"] = way
+        return "SUM" if len(streams) > 1 else next(iter(found)), params
 
 
 class _Sum(msgspec.Struct):
@@ -381,7 +415,9 @@ class _Document(msgspec.Struct):
 
     def fill(self, sheet: Sheet) -> None:
         """Give a sheet all of it."""
-        if self.error:
+        if self.error.startswith(STOPPED) and not (self.start and self.start.test_start):
+            sheet.note("the server was stopped")
+        elif self.error:
             sheet.fail(self.error)
         self._say(sheet)
         test = self._test
