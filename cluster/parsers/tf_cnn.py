@@ -47,7 +47,7 @@ _ABOUT = re.compile(
 _KNOWN = re.compile(
     r"\s*(?:-{10,}\s*$|TensorFlow: |Dataset: |SingleSess: |Num epochs: |NUMA bind|Optimizer: |"
     r"Layout optimizer|Running warm up|Done warm up|AllReduce: |Generating (?:training )?model|"
-    r"\d+ (?:global|per device)|Sync: )"
+    r"\d+ (?:global|per device)|Sync: |Horovod on: |={5,}\s*$|Running evaluation|Accuracy @ 1)"
 )
 
 
