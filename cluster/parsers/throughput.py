@@ -77,33 +77,36 @@ _AFTER = re.compile(
     re.IGNORECASE,
 )
 _OTHERS = re.compile(r"total images/sec|\+/-|\bIter #|Img/sec per|\|")  # lines of other parsers
-# What stands anywhere in a line, several times too: each with a name, a word or a unit of its own.
+# What stands anywhere in a line, several times too: each with a name, a word or a unit of its own,
+# and behind words of which one is in every such line.
 _FORMS = tuple(
-    (re.compile(pattern, re.IGNORECASE), definition)
-    for pattern, definition in (
+    (words, re.compile(pattern, re.IGNORECASE), definition)
+    for words, pattern, definition in (
         # `SamplesPerSec=12.3`, `'train_samples_per_second': 48.1`, `samples per second: 12.3 |`
         (
+            ("PerSec", "_per_sec", " per sec"),
             rf"\b(?P<name>\w*?(?P<word>{_WORD}){_PER_SECOND})['\"]?\s*[:=]\s*['\"]?{_NUMBER}",
             None,
         ),
         # `train.total_ips : 2500.1 images/s`, `ips: 1040.6 images/sec,`
-        (rf"\b(?P<name>(?:\w+_)?ips)\s*:\s*{_NUMBER}\s+{_PER}\b", None),
+        (("ips",), rf"\b(?P<name>(?:\w+_)?ips)\s*:\s*{_NUMBER}\s+{_PER}\b", None),
         # NVIDIA's DLLogger named what it counts nowhere on the line
         (
+            ("total_ips", "train_throughput", "throughput_train"),
             rf"\b(?P<name>{_LOGGED})\s*:\s*{_NUMBER}{_END}(?!\s+(?:{_WORD})/s)",
             TRAINING,
         ),
-        (rf"\bTimeHistory: [\d.]+ seconds, {_NUMBER} {_PER}\b", None),
-        (rf"\bFinished iteration .*\({_NUMBER} {_PER}\)", None),
-        (rf"\|\s*{_PER}\s*[:=]\s*{_NUMBER}{_END}", None),  # `step 1 | tok/sec: 123456.7`
-        (rf"\bTime: +[\d.]+s, +{_NUMBER}/s +\(", IMAGES),  # timm
-        (rf"\b(?P<name>wps)['\"]?\s*[:=]\s*['\"]?{_NUMBER}", TOKENS),  # fairseq: words
-        (rf"\b(?P<name>tps):\s+{_NUMBER}", TOKENS),  # torchtitan
-        (rf'MLLOG .*"throughput":\s*{_NUMBER}', SAMPLES),
-        (rf"\b(?:TFLOP/s/GPU\)|TFLOPs):\s*{_NUMBER}", FLOPS),
+        (("TimeHistory: ",), rf"\bTimeHistory: [\d.]+ seconds, {_NUMBER} {_PER}\b", None),
+        (("Finished iteration ",), rf"\bFinished iteration .*\({_NUMBER} {_PER}\)", None),
+        # `step 1 | tok/sec: 123456.7`
+        (("| ",), rf"\|\s*{_PER}\s*[:=]\s*{_NUMBER}{_END}", None),
+        (("Time: ",), rf"\bTime: +[\d.]+s, +{_NUMBER}/s +\(", IMAGES),  # timm
+        (("wps",), rf"\b(?P<name>wps)['\"]?\s*[:=]\s*['\"]?{_NUMBER}", TOKENS),  # fairseq: words
+        (("tps:",), rf"\b(?P<name>tps):\s+{_NUMBER}", TOKENS),  # torchtitan
+        (("MLLOG ",), rf'MLLOG .*"throughput":\s*{_NUMBER}', SAMPLES),
+        (("TFLOP", "tflops:"), rf"\b(?:TFLOP/s/GPU\)|TFLOPs):\s*{_NUMBER}", FLOPS),
     )
 )
-_HINT = re.compile(r"/s|hroughput|ips\b|[Pp]er[ _]?[Ss]ec|[wt]ps\b|TFLOP|tflops:")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _KNOWN = re.compile(r"\s*Epoch(?: time :|\s+\d+/\d+\s*$)")
 
@@ -125,12 +128,17 @@ class Throughput(Parser):
 
     def take(self, line: str, number_: int) -> bool:
         """Read a line that says how much per second."""
-        if not _HINT.search(line):
-            return self._sheet is not None and _KNOWN.match(line) is not None
-        found = [(m, known) for form, known in _FORMS for m in form.finditer(line)]
+        found = [
+            (match, known)
+            for words, form, known in _FORMS
+            if any(word in line for word in words)
+            for match in form.finditer(line)
+        ]
         if found:
             read = [self._found(number_, match, known) for match, known in found]
             return all(read)
+        if "/s" not in line and "hroughput" not in line:
+            return self._sheet is not None and _KNOWN.match(line) is not None
         if _OTHERS.search(line):
             return False
         whole = _BEFORE.match(line) or _AFTER.match(line)
