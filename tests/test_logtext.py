@@ -44,6 +44,12 @@ def test_the_first_column_of_a_table_is_no_name() -> None:
     assert len(said(text)) == 5
 
 
+def test_lines_that_only_separate_others_are_not_missed() -> None:
+    text = "#-----------\n=====\nThroughput: 10.5 images/s\n------------ #\nand prose\n"
+
+    assert read([text.encode()]).unread == 1
+
+
 def test_what_lines_say_with_a_colon_is_no_name() -> None:
     with pytest.raises(ParseError):
         read([b"GPU0: 1\nGPU1: 2\nGPU2: 3\n"])

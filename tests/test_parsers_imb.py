@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.reading import read
-from tests.test_parsers import results, values
+from tests.test_parsers import LOGS, results, values
 
 if TYPE_CHECKING:
     from cluster.foreign import Parsed
+
+
+def open_log(name: str) -> str:
+    return (LOGS / f"{name}.txt").read_text()
 
 
 def unmarked(text: str) -> Parsed:
@@ -29,10 +33,18 @@ def test_the_modes_of_a_one_sided_test_are_two_series() -> None:
     assert not values(one_sided, "latency")  # a get is no half of a round trip
 
 
-def test_a_size_that_was_not_measured_is_a_failure_with_its_reason() -> None:
-    (failure,) = results("imb.parts")[0].failures
+def test_a_size_that_took_too_long_is_named() -> None:
+    one_sided = results("imb.parts")[0]
 
-    assert failure.startswith("Unidir_Get, 8388608 B: time-out")
+    assert one_sided.notes[0].startswith("Unidir_Get, 8388608 B: time-out")
+    assert one_sided.failures == ()
+
+
+def test_a_size_that_could_not_be_measured_is_a_failure() -> None:
+    text = open_log("imb.parts").replace("time-out.; Time limit", "out-of-mem.; needed X= 1 GB")
+    failures = read([text.encode()]).results[0].failures
+
+    assert failures[0].startswith("Unidir_Get, 8388608 B: out-of-mem")
 
 
 def test_the_rates_of_p2p_are_of_all_pairs_and_its_time_is_of_one_way() -> None:

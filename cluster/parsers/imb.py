@@ -259,7 +259,9 @@ class Imb(Parser):
         match = _UNMEASURED.match(line)
         if match and self._sheets:
             self._is_any = True
-            self._sheets[-1].fail(f"{self._name}, {match[1]} B: {match[2]}")
+            text = f"{self._name}, {match[1]} B: {match[2]}"
+            # IMB stops a size that takes too long, and goes on: that is no failure.
+            (self._sheets[-1].note if "time-out" in match[2] else self._sheets[-1].fail)(text)
         return match is not None
 
     def _row(self, cells: list[str]) -> bool:
