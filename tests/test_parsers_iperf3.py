@@ -153,3 +153,34 @@ def test_a_test_that_was_interrupted_received_not_nothing() -> None:
 
     assert not values(test, "received")
     assert "the client has terminated" in test.failures[0]
+
+
+DATAGRAMS = """{
+  "start": {"version": "iperf 3.1", "test_start": {"protocol": "UDP"}},
+  "intervals": [],
+  "end": {"sum": {"seconds": 2.0, "bytes": 250, "jitter_ms": 0.5, "lost_percent": -nan}}
+}"""
+
+
+def test_figures_that_are_no_numbers_are_left_out() -> None:
+    (test,) = read([DATAGRAMS.encode()]).results
+
+    assert values(test, "received") == [125]
+    assert values(test, "jitter") == [0.0005]
+    assert not values(test, "lost")
+
+
+def test_a_list_of_documents() -> None:
+    document = "\n".join(f"  {line}" for line in DATAGRAMS.splitlines())
+    found = read([f"[\n{document},\n{document}\n]\n".encode()]).results
+
+    assert [values(test, "received") for test in found] == [[125], [125]]
+
+
+def test_a_document_without_an_end_is_a_failure() -> None:
+    text = '{"start": {"version": "iperf 3.12", "test_start": {}}, "intervals": []}\n'
+    empty = text.replace("[]", '[{"sum": {"seconds": 1, "bytes": 5}}], "end": {}')
+
+    for broken in (text, empty):
+        (test,) = read([broken.encode()]).results
+        assert "no totals" in test.failures[0]

@@ -145,3 +145,30 @@ def test_a_heading_that_speaks_of_osu_is_no_test() -> None:
     text = b"# OSU Benchmark results\n\n# OSU MPI Latency Test v5.9\n# Size Latency (us)\n0 1.25\n"
 
     assert [result.title for result in read([text]).results] == ["OSU MPI Latency Test v5.9"]
+
+
+def test_the_extremes_of_a_row_may_be_missing_in_the_header() -> None:
+    text = (
+        b"# OSU MPI-CUDA Reduce Latency Test v7.3\n# Datatype: MPI_CHAR.\n"
+        b"# Size       Avg Latency(us)\n"
+        b"1                      50.50             18.25             89.75        1000\n"
+        b"2                      50.00             60.25             89.75        1000\n"
+    )
+    reading = read([text])
+
+    assert values(reading.results[0], "collective_time", size=1) == pytest.approx([50.5e-6])
+    assert values(reading.results[0], "collective_time_max", size=1) == pytest.approx([89.75e-6])
+    assert reading.unread == 1  # no mean is below the least
+
+
+def test_intel_mpi_says_on_which_hosts_the_ranks_were() -> None:
+    text = (
+        "MPI startup(): Rank    Pid      Node name       Pin cpu\n"
+        "MPI startup(): 0       30264    node-0  {0,4}\n"
+        "MPI startup(): 1       3321     node-1  {0,4}\n"
+        "# OSU MPI Latency Test v5.7.1\n# Size          Latency (us)\n4   25.21\n"
+    )
+    reading = read([text.encode()])
+
+    assert (reading.results[0].ranks, reading.results[0].hosts) == (2, 2)
+    assert reading.unread == 0

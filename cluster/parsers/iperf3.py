@@ -91,6 +91,7 @@ _OURS = re.compile(
 )
 _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
 EVENT = 64  # characters at the beginning of a line of `--json-stream`, which name its event
+_NAN = re.compile(r"(?<=[:\s])-?(?:nan|inf)\b", re.IGNORECASE)  # as cJSON wrote 0/0
 _RETRANSMITS = re.compile(r"\s+(\d{1,15})\s+sender\s*$")
 _ROLE = re.compile(r"\b(sender|receiver)\s*$")
 _HEAD = re.compile(r"\s*(?:Connecting to host|Accepted connection from|Reverse mode,|iperf 3\.)")
@@ -161,12 +162,12 @@ class Iperf3(Parser):
         try:
             if '"event"' in text[:EVENT]:
                 return self._event(msgspec.json.decode(text, type=_Event), number)
-            document = msgspec.json.decode(text, type=_Document)
+            document = _decoded(text)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return self._torn(text, number)
-        if not document.is_any:
-            return False
-        return self._document(document, number)
+        if document.is_any:
+            return self._document(document, number)
+        return document.title.startswith("iperf ") and self._torn(text, number)
 
     def _event(self, event: _Event, number: int) -> bool:
         """Read a line of `--json-stream`, which has a document for each part of a document."""
@@ -225,6 +226,15 @@ class Iperf3(Parser):
         if self._text is not None:
             self._parsed.append(self._text.parsed())
             self._text = None
+
+
+def _decoded(text: str) -> _Document:
+    """Read a document, also one of a list, and with figures that are no numbers."""
+    text = text.rstrip().removesuffix(",")
+    try:
+        return msgspec.json.decode(text, type=_Document)
+    except msgspec.DecodeError:
+        return msgspec.json.decode(_NAN.sub("null", text), type=_Document)
 
 
 class _Text:
@@ -313,9 +323,9 @@ class _Text:
 class _Sum(msgspec.Struct):
     """A sum over streams."""
 
-    seconds: float = 0.0
-    bytes: float = 0.0
-    bits_per_second: float = 0.0
+    seconds: float | None = 0.0
+    bytes: float | None = 0.0
+    bits_per_second: float | None = 0.0
     omitted: bool = False
     jitter_ms: float | None = None
     lost_percent: float | None = None
@@ -324,7 +334,9 @@ class _Sum(msgspec.Struct):
     @property
     def rate(self) -> float:
         """Bytes per second."""
-        return self.bytes / self.seconds if self.seconds > 0 else self.bits_per_second / 8
+        if self.bytes is not None and self.seconds:
+            return self.bytes / self.seconds
+        return (self.bits_per_second or 0.0) / 8
 
 
 class _Interval(msgspec.Struct):
@@ -425,8 +437,10 @@ class _Document(msgspec.Struct):
         if test.reverse:
             params["reverse"] = 1
         self._totals(sheet, params)
+        if sheet.empty and self.intervals and not self.error:
+            sheet.fail("its end is empty: there are no totals")
         for interval in self.intervals or ():
-            if interval.sum is not None and interval.sum.seconds > 0 and not interval.sum.omitted:
+            if interval.sum is not None and interval.sum.seconds and not interval.sum.omitted:
                 sheet.add(INTERVAL, interval.sum.rate, params)
         if sheet.empty and not self.error:
             sheet.fail("nothing was transferred")

@@ -165,6 +165,9 @@ _KNOWN = re.compile(
 )
 _DATATYPE = re.compile(r"#\s*Datatype:\s*(?:MPI_)?(\w+)")
 _SYNCHRONISATION = re.compile(r"#\s*Synchronization:\s*(?:MPI_Win_)?(\S+)")
+# Intel MPI says at its start where each rank runs (I_MPI_DEBUG); so the log knows the hosts.
+_STARTUP = re.compile(r"\s*(?:\[\d+\] )?MPI startup\(\): (.*)")
+_PLACED = re.compile(r"(\d{1,7})\s+\d+\s+(\S+)\s+(?:\{[\d,-]*\}|[\d,-]+)\s*$")
 _PAIRS = re.compile(r"\s*#?\s*\[\s*pairs:\s*(\d+)\s*\]\s*\[\s*window size:\s*(\d+|varied)")
 _BUFFERS = re.compile(
     r"\s*#\s*(?:Send Buffer|Rank 0 Memory) on (\w+).*(?:Receive Buffer|Rank 1 Memory) on (\w+)"
@@ -186,6 +189,8 @@ _ONE_SIDED = re.compile(
     re.IGNORECASE,
 )
 SIZES = ("Size", "Size (B)", "Message Size")  # how the first column is called
+# What `-f` adds to the mean; some builds print it below the header without it.
+FULL = (("Min Latency", "us"), ("Max Latency", "us"), ("Iterations", ""))
 SCALES = {"MB/s": MB, "GB/s": GB}
 PLAIN = "CHAR"  # the datatype unless said otherwise
 _VARIED = re.compile(r"#\s*(?:(Uni-directional Bandwidth) \(MB/sec\)|(Message Rate) Profile)")
@@ -205,14 +210,27 @@ class Osu(Parser):
     def __init__(self) -> None:
         """Begin outside any test."""
         self._tables: list[_Table] = []
+        self._hosts: dict[str, str] = {}  # of ranks
 
     def take(self, line: str, number: int) -> bool:
         """Read a title, a header or a row."""
-        title = _TITLE.match(line)
+        title, startup = _TITLE.match(line), _STARTUP.match(line)
         if title:
             self._tables.append(_Table(title[1].strip(), number))
+            self._tables[-1].sheet.ranks = len(self._hosts)
+            self._tables[-1].sheet.hosts = len(set(self._hosts.values()))
             return True
+        if startup:
+            return self._start(startup[1])
         return bool(self._tables) and self._tables[-1].take(line)
+
+    def _start(self, text: str) -> bool:
+        placed = _PLACED.match(text)
+        if placed:
+            self._hosts[placed[1]] = placed[2]
+        elif text.startswith("Rank "):
+            self._hosts.clear()  # of the run before
+        return True
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per test."""
@@ -297,7 +315,7 @@ class _Table:
         return True
 
     def _row(self, cells: list[str]) -> bool:
-        columns = self._columns
+        columns = _columns_of(self._columns, cells)
         if len(cells) != len(columns):
             return False
         if columns[-1][0] == "Validation":
@@ -376,3 +394,13 @@ class _Table:
         elif self.sheet.empty and "Hello World" not in self._test:
             self.sheet.fail(f"{self._test}: there is no row; it ended before its first size")
         return self.sheet.parsed()
+
+
+def _columns_of(columns: list[tuple[str, str]], cells: list[str]) -> list[tuple[str, str]]:
+    """Give the columns of a row: with the extremes, if they stand behind its mean."""
+    values = numbers(cells[len(columns) - 1 :])
+    if values is None or len(values) != len(FULL) + 1 or columns[-1][0] != "Avg Latency":
+        return columns
+    mean, least, greatest, iterations = values
+    is_full = least <= mean <= greatest and iterations.is_integer()
+    return [*columns, *FULL] if is_full else columns
