@@ -107,3 +107,13 @@ def test_wrong_data_are_a_failure() -> None:
     checked = unmarked(f"# Benchmarking Allreduce\n# #processes = 2\n{table}")
 
     assert "1 defects" in checked.failures[0]
+
+
+def test_a_check_that_found_wrong_data_is_a_failure() -> None:
+    table = "       #bytes #repetitions t_ovrl[usec] t_pure[usec]  t_CPU[usec]   overlap[%]\n"
+    head = f"# Benchmarking Ireduce_scatter\n# #processes = 2\n{table}"
+    checked = unmarked(
+        f"{head}  0  1000  0.63  0.30  0.30  0.00\n1: Error Ireduce_scatter_pure,size = 4\n"
+    )
+
+    assert checked.failures == ("Ireduce_scatter: 1: Error Ireduce_scatter_pure,size = 4",)

@@ -179,7 +179,9 @@ _PROCESSES = re.compile(r"\s*#\s*#processes = (\d+)(?:.*\bthreads: (\d+))?")
 _GROUPS = re.compile(r"\s*#\s*\(\s*(\d+) groups of (\d+) processes each running simultaneous")
 _MODE = re.compile(r"\s*#\s*MODE: (\S+)")
 _INVALID = re.compile(r"\s*#\s*!! (Benchmark \S+ (?:is )?invalid for .*?)\s*!*\s*$")
-_FAILED = re.compile(r"\s*#?\s*(NO SUCCESSFUL EXECUTIONS|CHECK FAILURES: .*)")
+_FAILED = re.compile(
+    r"\s*#?\s*(NO SUCCESSFUL EXECUTIONS|CHECK FAILURES: .*|\d+: Error \w+, ?size = \d+.*)"
+)
 _HEADER = re.compile(r"\s*#?\s*(?:Group\s+)?(?:#bytes\s+)?#repetitions\b")
 _COLUMN = re.compile(
     r"Group|#bytes|#repetitions|(?:t\w*|overlap)\[(?:usec|%)\]|Mbytes/sec|Msg/sec|defects"
@@ -216,7 +218,7 @@ class Imb(Parser):
     def take(self, line: str, number: int) -> bool:
         """Read a header or a row."""
         if line.lstrip()[:1].isdigit():
-            return self._row(line.split()) or self._unmeasured(line)
+            return self._row(line.split()) or self._unmeasured(line) or self._failed(line)
         start, name = _START.match(line), _NAME.match(line)
         if start:
             self._sheets.append(Sheet("imb", number, line.strip("# \t")))
@@ -236,7 +238,7 @@ class Imb(Parser):
     def _said(self, line: str) -> bool:
         """Read what stands between the name of a benchmark and its columns."""
         processes, groups, mode = _PROCESSES.match(line), _GROUPS.match(line), _MODE.match(line)
-        invalid, failed = _INVALID.match(line), _FAILED.match(line)
+        invalid = _INVALID.match(line)
         if processes:
             self._is_any = True
             self._params["processes"] = int(processes[1])
@@ -248,12 +250,16 @@ class Imb(Parser):
             self._params["mode"] = mode[1].lower()
         elif invalid and self._sheets:
             self._sheets[-1].note(invalid[1])
-        elif failed and self._sheets:
-            self._is_any = True
-            self._sheets[-1].fail(f"{self._name}: {failed[1].strip()}")
-        else:
+        elif not self._failed(line):
             return bool(self._sheets) and _KNOWN.match(line) is not None
         return True
+
+    def _failed(self, line: str) -> bool:
+        failed = _FAILED.match(line) if self._sheets else None
+        if failed:
+            self._is_any = True
+            self._sheets[-1].fail(f"{self._name}: {failed[1].strip()}")
+        return failed is not None
 
     def _unmeasured(self, line: str) -> bool:
         match = _UNMEASURED.match(line)

@@ -323,8 +323,7 @@ class _Test:
 
     def _add(self, definition: Definition, flows: dict[str, _Flow]) -> None:
         """Add what all streams of one direction moved together."""
-        one_way = len(flows) == len([name for name in self._flows if name != SUM])
-        streams = max(1, self._many, len(flows), len(self._streams) if one_way else 0)
+        streams = max(1, self._many, len(self._streams))
         params: dict[str, Scalar] = {"streams": streams}
         if self.protocol:
             params["protocol"] = self.protocol

@@ -95,6 +95,8 @@ _NAN = re.compile(r"(?<=[:\s])-?(?:nan|inf)\b", re.IGNORECASE)  # as cJSON wrote
 _RETRANSMITS = re.compile(r"\s+(\d{1,15})\s+sender\s*$")
 _ROLE = re.compile(r"\b(sender|receiver)\s*$")
 _HEAD = re.compile(r"\s*(?:Connecting to host|Accepted connection from|Reverse mode,|iperf 3\.)")
+# Above the totals of UDP in versions before 3.2, and above each interval.
+_OLD_UDP = re.compile(r"\s*\[ *ID\] Interval .*\bBandwidth\b.*\bJitter\b")
 _SUMMARY = re.compile(r"\s*- - ")  # stands before the totals
 STOPPED = "interrupt - the server has terminated"  # as every server is in the end
 _KNOWN = re.compile(
@@ -248,7 +250,7 @@ class _Text:
         self._again: dict[str, int] = {}  # segments that were sent again
         self._udp: dict[str, dict[str, tuple[float, float]]] = {}  # way -> jitter and % lost
         self._params: dict[str, Scalar] = {}
-        self._is_summary = False
+        self._is_summary = self._is_old_udp = False
         self.is_begun = False
 
     def fail(self, text: str) -> None:
@@ -263,6 +265,7 @@ class _Text:
         if line.lstrip().startswith("Reverse mode"):
             self._params["reverse"] = 1
         self._is_summary |= _SUMMARY.match(line) is not None
+        self._is_old_udp |= self._is_summary and _OLD_UDP.match(line) is not None
         for name, pattern in _SAID:
             found = pattern.search(line)
             self._sheet.set(name, found[1] if found else "")
@@ -280,7 +283,7 @@ class _Text:
         if udp is not None:
             self._params["protocol"] = "UDP"
         # The totals of UDP have no role before 3.2; they are the sender's.
-        side = role[1] if role else "sender" if udp and self._is_summary else ""
+        side = role[1] if role else "sender" if udp and self._is_old_udp else ""
         if side and amount:  # no bytes: this side does not know what the other one counted
             self._totals.setdefault((side, way), {})[stream] = amount * scale
         again = _RETRANSMITS.match(match[10])
