@@ -157,6 +157,8 @@ def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardwa
     medium, size = definition.medium, params.get("size", math.inf)
     if not isinstance(size, str) and size < LARGE.get(medium, 0):
         return None
+    if params.get("protocol") == "UDP":
+        return None  # its sender sends as much as it was told to, and iperf3 1 Mbit/s of itself
     if medium == "collective":
         return _usual_collective(params, hardware)
     if medium == "GPU to GPU":
@@ -237,6 +239,8 @@ def _hint(summary: Summary, definition: Definition, hardware: Hardware | None) -
     least = LARGE.get(definition.medium, 0)
     if not isinstance(size, str) and size < least:
         return f"too small a message to fill it; measure {format_size(least)} or more"
+    if summary.params.get("protocol") == "UDP":
+        return "UDP is sent as fast as it was asked for (-b), whatever the network could take"
     return ""
 
 
