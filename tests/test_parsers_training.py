@@ -53,3 +53,15 @@ def test_what_python_ignores_while_it_ends_is_no_failure() -> None:
     )
 
     assert [found.format for found in read([text]).results] == ["throughput"]
+
+
+def test_a_fork_of_the_synthetic_benchmark_may_say_more() -> None:
+    text = (
+        b"Iter #0: 108.3 img/sec per GPU:0, iteration time 295.500000 ms\n"
+        b"Img/sec per GPU:0: 108.250 +-1.200\nTotal img/sec on 4 GPU:0(s): 433.0 +-4.9\n"
+    )
+    (found,) = read([text]).results
+
+    assert values(found, "iteration_rate") == [108.3]
+    assert values(found, "mean_rate") == [108.25]
+    assert values(found, "total_rate", devices=4) == [433]

@@ -88,7 +88,7 @@ _KNOWN = re.compile(
     r"\s*(?:-{10,}\s*$|\[(?: *ID|SUM-cnt)\] Interval|TCP window size|UDP buffer size|"
     r"Sending \d+ byte datagrams|Receiving \d+ byte|Write buffer size|Read buffer size|Binding to|"
     r"TCP congestion|\[(?: *\d+|SUM(?:-\d+)?)\] Sent |TOS set to |\[ *CT\] |\[FD\d+\] |"
-    r"\[ *\*?\d+\] +[\d.]+ *-[\d. ]+sec +\d+ datagrams? received out-of-order|"
+    r"\[(?: *\*?\d+|SUM)\] +[\d.]+ *-[\d. ]+sec +\d+ datagrams? received out-of-order|"
     r"Waiting for server threads)"
 )
 _CSV = re.compile(

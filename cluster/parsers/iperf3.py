@@ -100,7 +100,8 @@ _OLD_UDP = re.compile(r"\s*\[ *ID\] Interval .*\bBandwidth\b.*\bJitter\b")
 _SUMMARY = re.compile(r"\s*- - ")  # stands before the totals
 STOPPED = "interrupt - the server has terminated"  # as every server is in the end
 _KNOWN = re.compile(
-    r"\s*(?:- -|Server output:|\[ *\d+\] Sent \d+ datagrams|-{10,}|\[ *ID\]|"
+    r"\s*(?:- -|Server output:|\[SUM\] .*datagrams received out-of-order|"
+    r"\[ *\d+\] Sent \d+ datagrams|-{10,}|\[ *ID\]|"
     r"\[ *\d+\](?:\[[TR]X-[CS]\])? +local .* connected to |"
     r"Server listening on \d|iperf Done|Test Complete|"
     r"CPU Utilization|Control connection MSS|Time:|Cookie:|TCP MSS|Starting Test|snd_tcp|rcv_tcp|"

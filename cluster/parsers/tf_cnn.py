@@ -40,7 +40,7 @@ _HEAD = re.compile(r"\s*Step\s+Img/sec\b")
 _STEP = re.compile(
     r"\s*(\d{1,9})\s+images/sec: (\d+\.\d+) \+/- (\d+\.\d+) \(jitter = (\d+\.\d+)\)\s+\S"
 )
-_TOTAL = re.compile(r"\s*total images/sec: (\d+\.\d\d)\s*$")
+_TOTAL = re.compile(r"\s*total images/sec: (\d+\.\d{2,15})\s*$")
 _ABOUT = re.compile(
     r"\s*(Model|Batch size|Devices|Variables|Data format|Num batches|Mode):\s+(.*\S)"
 )
