@@ -17,6 +17,7 @@ from cluster.model import Connection, Process
 PROCESSORS = Path("/sys/devices/system/cpu")
 SELF = Path("/proc/self")
 BOOT = Path("/proc/sys/kernel/random/boot_id")
+HERE, THERE, STATE, INODE = 1, 2, 3, 9  # columns of /proc/net/tcp (proc(5))
 ESTABLISHED = "01"  # include/net/tcp_states.h
 WORD = 4  # bytes: addresses are words in the processor's order (net/ipv4/tcp_ipv4.c)
 
@@ -90,9 +91,9 @@ def connections(folder: Path = SELF) -> tuple[Connection, ...]:
         for line in _text(folder / "net" / table).splitlines()[1:]
     )
     ends = (
-        Connection(here=_end(row[1]), there=_end(row[2]))
+        Connection(here=_end(row[HERE]), there=_end(row[THERE]))
         for row in rows
-        if row[3] == ESTABLISHED and row[9] in mine
+        if len(row) > INODE and row[STATE] == ESTABLISHED and row[INODE] in mine
     )
     return tuple(sorted((c for c in ends if not _stays(c)), key=lambda c: (c.there, c.here)))
 

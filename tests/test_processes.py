@@ -49,7 +49,7 @@ def test_established_connections_of_this_process_to_other_hosts(tmp_path: Path) 
         (tmp_path / "fd" / str(number)).symlink_to(f"socket:[{number}]")
     (tmp_path / "fd" / "1").symlink_to("/dev/null")
     (tmp_path / "net" / "tcp").write_text(table(TCP))
-    (tmp_path / "net" / "tcp6").write_text(table(TCP6))
+    (tmp_path / "net" / "tcp6").write_text(table(TCP6) + "   9: torn\n")
 
     assert processes.connections(tmp_path) == (
         Connection(here="198.18.4.2:41217", there="198.18.4.3:1024"),
