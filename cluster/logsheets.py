@@ -208,11 +208,12 @@ def _pairs(joined: Joined, carried: Transports) -> Sheet:
     told = [p for p in joined.pairs if p.copies.rate is not None or p.gpus in by or p.access]
     return Sheet(
         title="Pairs",
-        columns=("pair", "path", "rate", "without P2P", "latency", "NCCL", "fits"),
+        columns=("pair", "path", "peers", "rate", "without P2P", "latency", "NCCL", "fits"),
         rows=tuple(
             (
                 pair.name,
                 pair.path,
+                pair.access or "-",
                 _rate(pair),
                 _value(pair.copies.rate_without, "B/s"),
                 _value(pair.copies.latency, "s"),
@@ -221,7 +222,7 @@ def _pairs(joined: Joined, carried: Transports) -> Sheet:
             )
             for pair in told
         ),
-        left=("pair", "path", "NCCL", "fits"),
+        left=("pair", "path", "peers", "NCCL", "fits"),
     )
 
 

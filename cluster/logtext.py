@@ -25,7 +25,7 @@ SAMPLE = 64  # lines at the head of a portion that show what stands before each 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\^_])")
 # Open MPI and Horovod tag streams (Open MPI 5 also names the job), torchrun and PyTorch tag ranks.
 _TAGS = re.compile(
-    r"^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4} ?)?\[(?:[^\]\s]{0,200}@)?\d+(?:,\d+)?\]"
+    r"^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4} ?)?\[(?:[^\]\s]{0,200}@)?\d+(?:,[\w:.-]{1,60}){0,2}\]"
     r"<std(?:out|err|diag)>: ?|^\[(?:default|rank)\d+\]: ?",
     re.MULTILINE,
 )
@@ -34,8 +34,21 @@ _NUMBERED = re.compile(r"^[ \t]*(\d{1,9})(?:[:|)\t]|(?=$)|(?= +))", re.MULTILINE
 # What may stand before every line; it must do so before most of them to be taken away.
 _HABITS = (
     re.compile(r"^(?:[ \t]*>)+ ?", re.MULTILINE),  # quoted in a mail
+    re.compile(r"^\[pod/[^\]\s]{1,300}\] ?", re.MULTILINE),  # kubectl logs --prefix
+    re.compile(r"^\([^()\n]{0,80}\bpid=\d+[^()\n]{0,80}\) ", re.MULTILINE),  # Ray, SkyPilot
+    re.compile(  # pdsh, clush, docker compose: the name of a host, which has a number
+        r"^[A-Za-z][\w.-]{0,60}?\d[\w.-]{0,60}(?:: | +\| )", re.MULTILINE
+    ),
+    re.compile(  # syslog
+        r"^\w{3} [ \d]\d \d\d:\d\d:\d\d \S{1,100} [\w./-]{1,60}(?:\[\d+\])?: ", re.MULTILINE
+    ),
     re.compile(
         r"^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]? ", re.MULTILINE
+    ),
+    re.compile(r"^\d\d:\d\d:\d\d(?:[.,]\d+)? ", re.MULTILINE),
+    re.compile(  # Python's logging
+        r"^(?:- (?:[\w.]{1,60} - )?(?:DEBUG|INFO|WARNING|ERROR) - |(?:DEBUG|INFO):[\w.]{1,60}:)",
+        re.MULTILINE,
     ),
     re.compile(r"^ {0,5}\d{1,6}: ", re.MULTILINE),  # srun --label
     # MPICH and Intel MPI label so; iperf's stream ids look alike, but times follow them

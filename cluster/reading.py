@@ -107,7 +107,7 @@ class _Reader:
         if not self._active:
             self._wake(text)
         rest = text
-        for parser in self._active:
+        for parser in sorted(self._active, key=lambda parser: not parser.mends):
             rest, taken = parser.skim(rest, first)
             self._lines += taken
         numbered = enumerate(rest.split("\n"), first)

@@ -14,21 +14,31 @@ GONE = "[redacted]"
 
 _NAMES = (
     r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|api[_-]?key|access[_-]?key(?:[_-]?id)?"
-    r"|secret[_-]?(?:access[_-]?)?key|private[_-]?key|account[_-]?key|auth[_-]?key|credentials?"
-    r"|user_name)"
+    r"|secret[_-]?(?:access[_-]?)?key|private[_-]?key|account[_-]?key|auth[_-]?key"
+    r"|(?:encryption|signing|license|master|session|ssh)[_-]?key|credentials?|user_name)"
 )
+# NAME=, "name": or name: of a secret; the name may have anything before it.
+_NAMED = rf"(?<![A-Za-z0-9])[\w.-]{{0,60}}?{_NAMES}\\?[\"']?[ \t]*[:=][ \t]*"
+_FIGURE = r"(?:\d{1,9}(?:\.\d+)?(?:e[+-]?\d+)?(?:[^\w.+/=-]|$))"  # `ms/token: 23.1` is no secret
 _RULES = (
-    # NAME=value, "name": "value", name: value; the name may have anything before it
+    re.compile(rf"(?P<kept>{_NAMED}\")(?!\[redacted\])(?:[^\"\\]|\\.)+(?=\")", re.IGNORECASE),
+    re.compile(rf"(?P<kept>{_NAMED}')(?!\[redacted\])[^']+(?=')", re.IGNORECASE),
     re.compile(
-        rf"(?<![A-Za-z0-9])(?P<kept>[\w.-]{{0,60}}?{_NAMES}[\"']?[ \t]*[:=][ \t]*[\"']?)"
-        r"(?!\[redacted\])[^\s\"',;]+",
+        rf"(?P<kept>{_NAMED}(?:\\?[\"'])?)(?!\[redacted\])(?!(?<=token[:=] ){_FIGURE})"
+        rf"(?!(?<=token[:=]){_FIGURE})[^\s\"',;]+",
         re.IGNORECASE,
     ),
     re.compile(rf"(?P<kept>(?<!\w)--?[\w-]{{0,40}}{_NAMES}[ \t]+)(?!-)[^\s\"']+", re.IGNORECASE),
+    re.compile(r"(?P<kept>\b(?:docker|podman|nerdctl) login\b.{0,200}?[ \t]-p[ \t]*)[^\s\"']+"),
+    re.compile(r"(?P<kept>\bsshpass[ \t]+-p[ \t]*)[^\s\"']+"),
+    re.compile(r"(?P<kept>\bcurl\b.{0,200}?[ \t](?:-u|--user)[ \t]+[^\s:]{1,100}:)[^\s\"']+"),
+    re.compile(r"(?P<kept>[?&](?:X-Amz-Signature|sig)=)[\w%+/=-]{8,}"),  # of an address
     re.compile(r"(?P<kept>\b(?:Bearer|Basic)[ \t]+)[A-Za-z0-9+/=._~-]{8,}"),
     re.compile(r"(?P<kept>\b[a-z][a-z0-9+.-]{1,20}://[^\s:/@]{0,100}:)[^\s:/@]{1,200}(?=@)"),
     re.compile(r"(?P<kept>)\b(?:AKIA|ASIA|AROA|AIDA)[0-9A-Z]{16}\b"),  # AWS
-    re.compile(r"(?P<kept>)\b(?:gh[pousr]_|github_pat_|glpat-|hf_|xox[abprs]-|sk-|npm_)[\w-]{16,}"),
+    re.compile(
+        r"(?P<kept>)\b(?:gh[pousr]_|github_pat_|glpat-|hf_|xox[abprs]-|sk-|npm_|nvapi-)[\w-]{16,}"
+    ),
     re.compile(r"(?P<kept>)\b(?:AIza[\w-]{35}|ya29\.[\w.-]{20,}|GOOG1[0-9A-Z]{16,})"),  # Google
     re.compile(r"(?P<kept>)\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*"),  # JSON web tokens
 )
@@ -36,7 +46,14 @@ _RULES = (
 _WORDS = (
     *("pass", "pwd", "secret", "token", "key", "credential", "user_name", "bearer", "basic", "://"),
     *("akia", "asia", "aroa", "aida", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat"),
-    *("glpat-", "hf_", "xox", "sk-", "npm_", "aiza", "ya29.", "goog1", "eyj"),
+    *("glpat-", "hf_", "xox", "sk-", "npm_", "nvapi-", "aiza", "ya29.", "goog1", "eyj"),
+    *("login", "sshpass", "curl", "sig=", "signature="),
+)
+# Kubernetes has the name of a variable, and its value behind it or on the next line.
+_PAIR = re.compile(
+    rf"(\bname[\"']?[ \t]*:[ \t]*[\"']?[\w.-]{{0,60}}?{_NAMES}[\w.-]{{0,20}}[\"']?,?\s{{1,80}}"
+    r"[\"']?value[\"']?[ \t]*:[ \t]*[\"']?)(?!\[redacted\])[^\s\"']+",
+    re.IGNORECASE,
 )
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
@@ -91,6 +108,8 @@ def _clean(data: bytes, *, inside: bool) -> tuple[bytes, bool]:
         return data, False
     if inside or _BEGIN.search(text):
         text, inside = _without_keys(text, inside=inside)
+    if "value" in lowered:
+        text = _PAIR.sub(rf"\1{GONE}", text)
     lines = text.split("\n")
     for at, line in enumerate(text.lower().split("\n")):
         if any(word in line for word in words):

@@ -283,8 +283,8 @@ def test_a_trouble_shows_in_a_log_and_its_absence_is_silent(
 
 # Rules whose evidence is no log alone: each has tests of its own below.
 APART = {
-    *(network.links_without_effect, network.wrong_interface, gpus.slow_sockets),
-    *(hosts.hyper_threads, hosts.shared_core),
+    *(network.links_without_effect, network.wrong_interface, network.directions_wait),
+    *(gpus.slow_sockets, hosts.hyper_threads, hosts.shared_core),
 }
 PITFALLS = {  # of the table in the founding knowledge, by their numbers
     1: network.one_flow,
@@ -389,6 +389,49 @@ def test_links_that_are_not_there(links: int, asked: str, says: str) -> None:
 
     assert (found is not None) == bool(says)
     assert found is None or (says in found.evidence and found.confidence == "certain")
+
+
+def crossed(benchmark: str, metric: str, share: float, size: int = 4_000_000) -> Evidence:
+    """Give what a run of ours moved between two hosts, and its share of the bound."""
+    of = msgspec.structs.replace(ONE_WAY, benchmark=benchmark, metric=metric)
+    taken = msgspec.structs.replace(
+        summary(1e7, size=size), metric=metric, definition=of.id, share=share
+    )
+    return Evidence(summaries=(taken,), definitions={of.id: of})
+
+
+def joined(*parts: Evidence, **variables: str) -> Evidence:
+    return Evidence(
+        summaries=tuple(s for part in parts for s in part.summaries),
+        definitions={k: v for part in parts for k, v in part.definitions.items()},
+        variables=variables,
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "both"),
+    [
+        (("p2p", "bandwidth"), ("p2p", "bidirectional")),
+        (("collectives", "bcast"), ("collectives", "allgather")),
+    ],
+)
+def test_directions_that_wait_for_each_other(one: tuple[str, str], both: tuple[str, str]) -> None:
+    alone = crossed(*one, 0.99)
+    found = network.directions_wait(joined(alone, crossed(*both, 0.52)))
+
+    assert found is not None
+    assert f"{both[1]} of 4 MB reaches 52% of its bound, and one direction alone 99%" in (
+        found.evidence
+    )
+    silent = (
+        joined(alone, crossed(*both, 0.97)),
+        joined(crossed(*one, 0.6), crossed(*both, 0.52)),  # all is slow
+        joined(crossed(*both, 0.52)),
+        joined(alone, crossed(*both, 0.52, size=8192)),  # sent without asking
+        joined(alone, crossed(*both, 0.52), OMPI_MCA_btl_tcp_eager_limit="33554432"),
+        joined(alone, crossed("collectives", "reduce_scatter", 0.33)),  # the algorithm's
+    )
+    assert [network.directions_wait(evidence) for evidence in silent] == [None] * len(silent)
 
 
 def test_the_wrong_interface() -> None:
@@ -569,12 +612,9 @@ def test_nccl_over_tcp_below_what_iperf_carried(
     bus: str, streams: int, extra: str, says: str, look: Look
 ) -> None:
     """Pitfall 15: both measured on the same hosts, whose network nobody had to describe."""
-    ranks = "".join(
-        f"#  Rank  {rank} Group  0 Pid 7 on {name} device  0 [0x00] Tesla T4\n"
-        for rank, name in enumerate("ab")
-    )
+    second = "#   Rank  1 Pid  8 on b device  0 [0x00] Tesla T4\n#  size"
     test = ALONE.format(pid=7, bus=bus).replace("104.86", bus).replace("10.00", "2097.15")
-    test = test.replace("#  size", f"{ranks}#  size").replace("# nThread", PERF + "# nThread")
+    test = test.replace("#  size", second).replace("# nThread", PERF + "# nThread")
     sockets = nccl("NET/Socket/0", network_="Socket", extra=extra)
     found = gpus.slow_sockets(look(sockets + test + iperf3(1.17e9, streams)))
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from cluster.analysis.expect import Bound, bound, judged, missing
+from cluster.analysis.verdict import usual, verdicts
 from cluster.hardware import find
 from cluster.model import Definition, Summary
 from cluster.parsers import bandwidth_test, iperf3, mpi_test, nccl_tests, osu, p2p_matrix
@@ -168,3 +169,37 @@ def test_a_bound_says_direction_and_source() -> None:
         "one way, 2 hosts: 1.88 x the network of a host (4 x 100gbit: p4d.24xlarge, "
         "EC2 instance types guide: 4 x 100 Gbit/s EFA)"
     )
+
+
+def test_few_gpus_cannot_fill_the_network_of_their_host() -> None:
+    """Each is on one bus; and of a sendrecv only one rank of a host sends to another host."""
+    pcie = 63.015e9
+
+    assert busbw(P5, "all_reduce", 2, 2) == pytest.approx(pcie, rel=1e-3)
+    assert busbw(P5, "all_reduce", 4, 2) == pytest.approx(2 * pcie * 1.5, rel=1e-3)
+    assert busbw(P5, "sendrecv", 16, 2) == pytest.approx(pcie, rel=1e-3)
+    assert busbw(P5, "all_reduce", 16, 2) == 750e9
+
+
+@pytest.mark.parametrize(
+    ("hosts", "busbw_", "word"),
+    [
+        (2, 487e9, "normal"),  # trees, as AWS measured two p5.48xlarge
+        (2, 370e9, "normal"),  # a ring that fills all interfaces
+        (2, 200e9, "low"),
+        (16, 370e9, "normal"),
+        (16, 200e9, "low"),
+    ],
+)
+def test_a_ring_between_hosts_is_no_fault(hosts: int, busbw_: float, word: str) -> None:
+    params: dict[str, Scalar] = {"operation": "all_reduce", "ranks": 8 * hosts, "hosts": hosts}
+    made = judged(summary(nccl_tests.BUSBW, busbw_, size=1 << 33, **params), nccl_tests.BUSBW, P5)
+    (verdict,) = verdicts([made], {nccl_tests.BUSBW.id: nccl_tests.BUSBW}, P5)
+
+    assert verdict.word == word
+
+
+def test_nobody_knows_what_is_usual_for_some_of_a_hosts_gpus() -> None:
+    params: dict[str, Scalar] = {"operation": "all_reduce", "ranks": 2, "hosts": 2}
+
+    assert usual(nccl_tests.BUSBW, params, P4D) is None

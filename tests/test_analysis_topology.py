@@ -168,6 +168,16 @@ def test_without_a_matrix_nvlinks_follow_from_rates() -> None:
     assert any("inferred" in note for note in made.notes)
 
 
+def test_cards_on_pcie_have_no_nvlinks_however_fast_they_are() -> None:
+    """25 GB/s with peer-to-peer is an NVLink, or PCIe 4.0."""
+    log = matrix({}) + matrix(dict.fromkeys([(0, 3), (0, 4)], 14.0), p2p="Disabled")
+    copies = [m for r in read([log.encode()]).results for m in r.measurements]
+    made = joined(None, copies, None, ["NVIDIA GeForce RTX 4090"])
+
+    assert {pair.path for pair in made.pairs} == {"?"}
+    assert all("NVLink" not in finding for finding in made.findings)
+
+
 def test_what_a_log_lost_is_said_and_taken_from_the_other_direction() -> None:
     lines = DGX.splitlines(keepends=True)
     made, _ = seen("".join([*lines[:1], *lines[2:]]))

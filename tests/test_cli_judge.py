@@ -144,6 +144,16 @@ def test_the_gpu_of_the_log_is_not_that_of_the_user() -> None:
     assert "the log says NVIDIA A100-SXM4-40GB, and --hardware H100" in shown.stdout
 
 
+def test_links_of_nccl_are_counted_by_pair() -> None:
+    """A link has a line of its sender and one of its receiver, per channel."""
+    link = "h{0}:1{0}:2 [0] NCCL INFO Channel 0{1}/0 : 0[0] -> 1[0] [{2}] via NET/IB/{1}{3}\n"
+    ends = [(0, "send", "(4)/GDRDMA"), (1, "receive", "/GDRDMA(PCI)")]
+    text = "".join(link.format(h, c, way, end) for c in (0, 1) for h, way, end in ends)
+    shown = judge("-", text=text)
+
+    assert "1 link(s) via NET/IB;" in shown.stdout
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

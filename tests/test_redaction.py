@@ -32,6 +32,16 @@ def clean(text: str, portion: int = 1 << 20) -> str:
         ("token ghp_0123456789abcdefghij0123456789abcdef", "ghp_0123"),
         ("hf_abcdefghijklmnopqrstuvwxyz", "hf_abcdef"),
         ("jwt eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl", "eyJzdWIi"),
+        ('"env":["PASSWORD=\\"two words\\""]', "two"),
+        ("export DB_PASSWORD='two words'", "words"),
+        ('{"secret": "with \\" a quote"}', "quote"),
+        ("DATA_ENCRYPTION_KEY=abcdef123456", "abcdef123456"),
+        ("docker login -u me -p hunter2 registry.example.org", "hunter2"),
+        ("sshpass -p hunter2 ssh node-1", "hunter2"),
+        ("curl -u admin:hunter2 https://example.org", "hunter2"),
+        ("https://example.org/x?v=1&X-Amz-Signature=0123456789abcdef", "0123456789abcdef"),
+        ("pulled with nvapi-abcdefghijklmnopqrstuvwx", "nvapi-abc"),
+        ('{"name": "API_KEY", "value": "abc123"}', "abc123"),
         ("gcp AIzaSyA-0123456789_0123456789_012345678", "AIzaSyA"),
     ],
 )
@@ -50,6 +60,9 @@ def test_a_secret_goes_and_the_line_stays(line: str, secret: str) -> None:
         "tokens/sec: 1234.5",
         "Throughput: 1965.668 tokens/s",
         "h:1:2 [0] NCCL INFO Using network IB",
+        "h:1:2 [0] NCCL INFO NCCL_IB_PKEY set by environment to 1.",
+        "ms/token: 23.1, time per output token: 4 ms",
+        "- name: NCCL_DEBUG\n  value: INFO",
         "# OSU MPI Latency Test v7.4",
         "see https://github.com/NVIDIA/nccl-tests for the key figures",
         "Process 1 transferred 100 MB in 23.1 ms (4323.8 MB/sec)",
@@ -73,6 +86,13 @@ def test_a_private_key_goes_over_all_its_lines(portion: int) -> None:
 
 def test_a_private_key_without_its_end_goes_to_the_end() -> None:
     assert "AAAABG5" not in clean(KEY)
+
+
+def test_the_value_of_a_variable_may_stand_below_its_name() -> None:
+    """So Kubernetes prints the environment of a pod."""
+    found = clean('- name: DB_PASSWORD\n  value: "hunter2"\n- name: A\n  value: b\n')
+
+    assert found == '- name: DB_PASSWORD\n  value: "[redacted]"\n- name: A\n  value: b\n'
 
 
 def test_any_bytes_stay_as_they_are() -> None:

@@ -222,15 +222,38 @@ def _across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound
 
     A host must send what its ranks have for others, in one direction: the factor of the hosts for
     collectives whose ranks share it, and for an alltoall as often as it has ranks (E. Chan et al.,
-    "Collective communication: theory, practice, and experience", CCPE 19, 2007).
+    "Collective communication: theory, practice, and experience", CCPE 19, 2007). Of a sendrecv, in
+    which each rank sends to the next, one rank of a host alone does. Few GPUs are on fewer buses
+    than would fill the network.
     """
     if hardware.nic is None or not ranks or (operation not in FACTORS and ranks != hosts):
         return None
-    word = FACTORS.get(operation, "1")  # with one rank on each host, the factors cancel out
-    each = ranks / hosts if operation == "alltoall" else 1.0
     rate, limit = _line(hardware, hardware.nic)
-    share = factor(word, ranks) / (factor(word, hosts) * each)
+    senders = 1 if operation == "sendrecv" else max(1, ranks // hosts)
+    if hardware.bus and senders * hardware.bus.rate < rate:
+        rate, limit = (
+            senders * hardware.bus.rate,
+            f"{senders} x PCIe of a GPU ({hardware.bus.source})",
+        )
+    share = over_network(operation, ranks, hosts)
     return Bound(rate=rate * share, limit=f"one way, {hosts} hosts: {_times(share)}{limit}")
+
+
+def over_network(operation: str, ranks: int, hosts: int) -> float:
+    """Give bus bandwidth over the rate at which a host has to send.
+
+    Args:
+        operation: such as `all_reduce`; with one rank on each host, the factors cancel out.
+        ranks: that take part.
+        hosts: they are on, alike.
+
+    Returns:
+        The ratio; 1 for a ring, which sends more than it must if there are several ranks on a host.
+
+    """
+    word = FACTORS.get(operation, "1")
+    each = ranks / hosts if operation == "alltoall" else 1.0
+    return factor(word, ranks) / (factor(word, hosts) * each)
 
 
 def _peers(
@@ -259,13 +282,14 @@ def _host_to_gpu(
 def _gpu_memory(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
 ) -> Bound | None:
-    del definition
     if hardware.memory is None:
         return None
     devices = max(1, _count(params, "devices"))
     many = f"{devices} x " if devices > 1 else ""
-    limit = f"memory of the GPU, read and write together: {many}{hardware.memory.source}"
-    return Bound(rate=hardware.memory.rate * devices, limit=limit)
+    rate, source = hardware.memory.rate * devices, f"{many}{hardware.memory.source}"
+    if definition.flow == "one way":
+        return Bound(rate=rate / 2, limit=f"half of the GPU's memory, read and written: {source}")
+    return Bound(rate=rate, limit=f"memory of the GPU, read and write together: {source}")
 
 
 def _ways(definition: Definition, rate: float, limit: str) -> Bound:

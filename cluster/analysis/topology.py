@@ -32,6 +32,7 @@ ENOUGH = 3  # pairs whose median is a norm; of fewer the fastest shows what the 
 LINK = 25e9  # bytes per second of an NVLink of generation 2 to 4 in each direction
 OF_LINK = (0.85, 1.02)  # of it, that copies reach
 MOST_INFERRED = 6  # NVLinks of a V100; more cannot be told apart by a measurement
+BOARD = "SXM"  # GPUs that have NVLinks to most others; a card on PCIe 4.0 or 5.0 is as fast as one
 _NVLINKS = re.compile(r"NV(\d+)")
 
 
@@ -199,6 +200,7 @@ def joined(
     topology: Topology | None,
     measurements: Sequence[Measurement] = (),
     access: PeerAccess | None = None,
+    models: Iterable[str] = (),
 ) -> Joined:
     """Say how GPUs are joined, by all that is known of them.
 
@@ -206,6 +208,7 @@ def joined(
         topology: as the driver says; none if only measurements are there.
         measurements: of copies between GPUs.
         access: what the driver says of peer-to-peer.
+        models: of the GPUs, as far as a log names them.
 
     Returns:
         Pairs and groups; none of them if nothing is known of any pair.
@@ -215,7 +218,8 @@ def joined(
     paths = _paths(topology) if topology else {}
     allowed = _access(access) if access else {}
     names = sorted(paths.keys() | copies.keys() | allowed.keys())
-    inferred = {} if topology else _inferred(copies)
+    may_infer = topology is None and all(BOARD in model for model in models)
+    inferred = _inferred(copies) if may_infer else {}
     pairs = tuple(
         Pair(
             gpus=gpus,
@@ -339,7 +343,7 @@ def _gains(pairs: Sequence[Pair]) -> Iterator[str]:
             gain = median(rates)
             brings = f"{gain:.1f} x the rate" if gain >= FASTER else "nothing in rate"
             latency = f", and latency / {median(times):.1f}" if times else ""
-            kind = f"joined by {path}" if path != UNKNOWN else "not joined by NVLink"
+            kind = f"joined by {path}" if path != UNKNOWN else "whose links no log names"
             yield f"peer-to-peer brings {brings}{latency} to {len(rates)} pair(s) {kind}"
 
 

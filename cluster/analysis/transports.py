@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 MOST_SHOWN = 4  # carriers that name an experiment
 DIRECT = "P2P"
+ADDRESS = 4  # digits that PCI addresses have at least, as RCCL prints them in all versions
 THROUGHPUTS = ("throughput", "tf_cnn", "horovod")  # parsers of what training prints
 TABLES = "tables"
 REMARK = "remark"
@@ -230,7 +231,7 @@ def _gpus(log: NcclLog) -> dict[int, int]:
 def _names_gpus(log: NcclLog) -> bool:
     """Tell whether the brackets behind ranks hold numbers of GPUs: from NCCL 2.18.3 on."""
     versions = [tuple(map(int, _PARTS.findall(version)[:3])) for version in log.versions]
-    numbers = all(rank.place.isdigit() for rank in log.ranks)
+    numbers = all(rank.place.isdigit() and len(rank.place) < ADDRESS for rank in log.ranks)
     return bool(versions and log.ranks) and numbers and min(versions) >= (2, 18, 3)
 
 

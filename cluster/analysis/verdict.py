@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Literal
 
 from cluster.analysis.bounds import BELIEVABLE
-from cluster.analysis.expect import missing
+from cluster.analysis.expect import missing, over_network
 from cluster.model import Definition, Scalar, Value
 from cluster.units import format_size
 
@@ -39,6 +39,8 @@ RDMA = Usual(share=0.9, source="12.0 of 12.5 GB/s on EFA, 24.7 of 25 on HDR Infi
 RING = Usual(share=0.75, source="rings of 8: 365 of 450 GB/s on H100, 682 of 900 on B200")
 SUMS = Usual(share=0.65, source="NVLS on 8 H100: 473 to 480 of 700 GB/s")
 ACROSS = Usual(share=0.7, source="4 hosts of 8 B200: 382 of 517 GB/s")
+RING_ACROSS = 0.85  # of what the interfaces of a host carry; 46 to 48 of 50 GB/s of NDR InfiniBand
+TREES = "2 hosts of 8 H100: 465 to 487 of 750 GB/s with trees, about 370 with rings"
 LINKS = Usual(share=0.8, source="copies between GPUs: 396 of 450 GB/s on H200, 24.3 of 25 on V100")
 PCIE = Usual(share=0.75, source="12.2 of 15.75 GB/s on P100, 55 of 63 on H200; headers take 12 %")
 MEMORY = Usual(share=0.6, source="65 % on K80 with ECC, 87 % on V100")
@@ -180,11 +182,25 @@ def _usual_bus(params: Mapping[str, Scalar], bus: Figure | None) -> Usual | None
 def _usual_collective(params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
     hosts, ranks = params.get("hosts", 0), params.get("ranks", 0)
     if hosts != 1:
-        return ACROSS if hardware.rdma else None
+        return _usual_across(params, hardware) if hardware.rdma else None
     if hardware.nvlink is None or not hardware.switched:
         return None
     sums = hardware.reduces and params.get("operation", "") in ("", "all_reduce")
     return SUMS if sums and isinstance(ranks, int) and ranks > 2 else RING  # noqa: PLR2004 - a pair
+
+
+def _usual_across(params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
+    """Give it between hosts, where a ring sends more than it must: NCCL may choose one.
+
+    Some of a host's GPUs alone reach some of its interfaces, and nobody measured how many.
+    """
+    hosts, ranks = params.get("hosts", 0), params.get("ranks", 0)
+    if not isinstance(hosts, int) or not isinstance(ranks, int) or not 1 < hosts <= ranks:
+        return ACROSS
+    if hardware.nics > 1 and ranks // hosts < (hardware.gpus or hardware.nics):
+        return None
+    ring = RING_ACROSS / over_network(str(params.get("operation", "")), ranks, hosts)
+    return Usual(share=ring, source=TREES) if ring < ACROSS.share else ACROSS
 
 
 def _best(summaries: Iterable[Summary]) -> Iterator[Summary]:

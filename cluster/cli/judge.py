@@ -151,11 +151,13 @@ def about(result: Parsed) -> Iterator[str]:
     """
     found = result.detail
     if isinstance(found, NcclLog):
-        links = Counter("/".join(edge.via.split("/")[:2]) for edge in found.edges)
+        pairs = {(e.source, e.target, "/".join(e.via.split("/")[:2])) for e in found.edges}
+        links = Counter(via for _, _, via in pairs)
         said = ", ".join(f"{number} link(s) via {via}" for via, number in links.most_common())
-        who = f"{found.size} ranks" if found.size else "ranks"
+        who = f"{found.size} ranks" if found.size else ""
         who += f" on {found.nodes} host(s)" if found.nodes else ""
-        yield f"  {result.title}: {who}: {said or 'no links are named'}; see cluster topology"
+        what = ": ".join(filter(None, (result.title, who, said or "no links are named")))
+        yield f"  {what}; see cluster topology"
     elif isinstance(found, Profile):
         share = f", {found.communication / found.elapsed:.0%} of it in MPI" if found.elapsed else ""
         yield (

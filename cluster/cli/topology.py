@@ -144,6 +144,7 @@ def _joined(results: Sequence[Parsed], hosts: Sequence[tuple[str, Topology]]) ->
     from cluster.analysis.transports import transports  # noqa: PLC0415
 
     measured = [m for result in results for m in result.measurements]
+    models = [model for result in results for model in result.devices]
     details = [result.detail for result in results]
     access = next((one for one in details if isinstance(one, PeerAccess)), None)
     matrices: list[tuple[str, Topology | None]] = [
@@ -152,7 +153,7 @@ def _joined(results: Sequence[Parsed], hosts: Sequence[tuple[str, Topology]]) ->
     ]
     shown = []
     for host, matrix in matrices or [("", None)]:
-        found = joined(matrix, measured, access)
+        found = joined(matrix, measured, access, models)
         carried = transports(results, found)
         shown.append(HostTopology(host=host, topology=matrix, joined=found, transports=carried))
     if not any(one.joined.pairs or one.transports.experiments for one in shown):

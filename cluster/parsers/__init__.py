@@ -42,6 +42,9 @@ class Parser(Plugin):
     has_rows: ClassVar[bool] = False
     """Whether it has rows of bare numbers: they are its own only if its header came last."""
 
+    mends: ClassVar[bool] = False
+    """Whether its rows are torn by the lines of others: it skims before them, and takes parts."""
+
     definitions: ClassVar[tuple[Definition, ...]]
     """Of all metrics that it can read: unit, direction, and what exactly the tool measured."""
 
@@ -149,6 +152,10 @@ class Sheet:
     def note(self, text: str) -> None:
         """Say once what a reader of the numbers must know."""
         self._notes[text] = None
+
+    def says(self, note: str) -> bool:
+        """Tell whether a note was said."""
+        return note in self._notes
 
     def fail(self, text: str) -> None:
         """Say once that the log records a failure."""

@@ -63,6 +63,10 @@ _CSV = re.compile(
     r"\s*bandwidthTest-([HD]2[HD])(?:-(\w+))?, Bandwidth = (\S+) (MB/s|GB/s), Time = (\S+) s,"
     r" Size = (\d{1,15}) bytes, NumDevsUsed = (\d{1,3})"
 )
+_MEMORY_OF_CSV = {"Pinned": "pinned", "Paged": "pageable"}
+_FAILED = re.compile(
+    r"\s*(?:CUDA error at \S*bandwidthTest\.cu|!+No devices found!|cuda\w+ returned \d+\s*$)"
+)
 _RESULT = re.compile(r"\s*Result = (\w+)")
 _DEVICE = re.compile(r"\s*Device (\d+): (.*\S)")
 _KNOWN = re.compile(
@@ -121,7 +125,7 @@ class BandwidthTest(Parser):
         value = number(match[3]) if match else None
         if match is None or value is None or match[1] not in _DEFINITIONS:
             return False
-        self._memory = (match[2] or "").lower()
+        self._memory = _MEMORY_OF_CSV.get(match[2] or "", match[2] or "")
         self._add(at, match[1], value * SCALE[match[4]], (match[6], match[7]))
         return True
 
@@ -141,6 +145,8 @@ class BandwidthTest(Parser):
         elif device and self._sheets:
             self._open(at).note(f"device {device[1]} is {device[2]}")
             self._open(at).on(device[2])
+        elif _FAILED.match(line) and self._sheets:
+            self._open(at).fail(line.strip())
         else:
             return bool(self._sheets) and _KNOWN.match(line) is not None
         return True

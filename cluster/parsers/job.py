@@ -30,6 +30,7 @@ _FAILED = re.compile(
     r"|Permission denied \(publickey|No such file or directory\s*$"
     r"|ModuleNotFoundError: |ImportError: |RuntimeError: |MemoryError\b|ChildFailedError"
     r"|Fatal error in (?:P?MPI_|internal_)|CUDA error: |CUDA out of memory"
+    r"|Watchdog caught collective operation timeout|DistBackendError: |HIP error: "
     r")"
 )
 MOST = 20  # lines that are kept
@@ -46,6 +47,7 @@ class Job(Parser):
         *("shared libraries", "ssh: connect", "Host key verification", "Permission denied"),
         *("No such file", "ModuleNotFoundError", "ImportError", "RuntimeError", "MemoryError"),
         *("ChildFailedError", "Fatal error in", "CUDA error", "CUDA out of memory"),
+        *("Watchdog caught", "DistBackendError", "HIP error"),
     )
     definitions: ClassVar[tuple[Definition, ...]] = ()
 

@@ -1,4 +1,4 @@
-"""What NCCL says of its decisions with NCCL_DEBUG=INFO, versions 1.3 to today.
+"""What NCCL says of its decisions with NCCL_DEBUG=INFO, versions 1.3 to today, and AMD's RCCL.
 
 It holds no measurements: rings, trees, channels, what carries data between which ranks, networks,
 GPUDirect, settings and warnings. Several ranks write at once, so lines may be torn: such lines are
@@ -27,7 +27,7 @@ MOST_SEEN = 100_000  # messages that are remembered, for they come again
 
 _EDGE = re.compile(
     r"\w+ (\d{1,4})(?:/\d+)? : (\d{1,7})(?:\[(\w+)\])?(?: -> (\d{1,7})(?:\[(\w+)\])?)?"
-    r"(?: \[(?:send|receive)\])? via (.+)"
+    r"(?: \[(?:send|receive)\])? via (.+?)(?: comm 0x\w+ nRanks (\d{1,7}))?\s*$"  # RCCL's end
 )
 _VIA = re.compile(
     r"(?:P2P/(?:IPC|direct pointer|CUMEM|MNNVL|indirect/\d+\[\w+\])"
@@ -41,19 +41,28 @@ _COMM = re.compile(
     r"comm (?:0x)?\w+ rank (\d{1,7}) n[rR]anks (\d{1,7})(?: nNodes (\d{1,7}))?"
     r"(?:.{0,40}?cudaDev (\d{1,4}))?(?:.{0,40}?nvmlDev (\d{1,4}))?(?:.{0,40}?busId (\w+))?"
 )
-_PREFIX = re.compile(r"(\S+?):\d+:\d+ \[(\d+)\]")
+_PREFIX = re.compile(r"([A-Za-z0-9<][\w.<>-]*):(\d+):\d+ \[(\d+)\]")
+_OLD = re.compile(r"\S+:\d+:\d+ \[\d+\] (?:INFO (.*)|\S+:\d+ WARN (.*))")  # until NCCL 2.1
 _NETWORK = re.compile(r"NET/([A-Za-z][\w. -]*?) ?: Using (.*)")
 _INTERFACE = re.compile(r"\[\d+\](\S+)")
 _CHANNELS = re.compile(r"(\d{1,4}) coll channels,(?: \d+ \w+ channels,)*? (\d{1,4}) p2p channels\b")
 _AFFINITY = re.compile(r"Setting affinity for GPU (\d{1,4}) to")
-_SETTING = re.compile(r"(NCCL_\w+) set by environment to (\S+?)\.?\s*$")
-_VERSION = re.compile(r"NCCL version ([\w.+-]+)")
+_SETTING = re.compile(r"(NCCL_\w+) set (?:by environment )?to (\S+?)\.?\s*$")
+_VERSION = re.compile(r"([NR]CCL) version (?:: )?([\w.+-]+)")
 _WARNING = re.compile(r"NCCL WARN (.*)")
 _OLDEST = re.compile(r".*\brank access (\d{1,7}) -> (\d{1,7}) via (.+)")
 _SERIOUS = re.compile(
     r"fail|error|time(?:d )?-?out|refused|unhandled|mismatch|invalid|abort|closed|unable|cannot"
-    r"|could not|no such|unreachable",
+    r"|could not|no such|unreachable|duplicate|truncated|no socket interface|got completion"
+    r"|vendor.err",
     re.IGNORECASE,
+)
+# What NCCL warns of, and gets along without: another network, another device, another way. It has
+# done so, too, where the process that warned says later that its set-up is complete.
+_HARMLESS = re.compile(
+    r"open libibverbs|NET/OFI (?:Only EFA|Failed to init|Disabling shared)|"
+    r"aws-ofi-nccl initialization failed|find real path of|"
+    r"NET/IB : Unable to (?:open|query)|ibv_open_device failed|enable P2P between"
 )
 
 
@@ -64,7 +73,10 @@ COMM = "comm 0x"  # messages whose prefix, with the host, matters
 class NcclDebug(Parser):
     """NCCL_DEBUG=INFO: transports, rings, trees, networks, settings, warnings."""
 
-    marks: ClassVar[tuple[str, ...]] = ("NCCL INFO", "NCCL WARN", "NCCL version", "rank access")
+    marks: ClassVar[tuple[str, ...]] = (
+        *("NCCL INFO", "NCCL WARN", "NCCL version", "RCCL version", "rank access"),
+        *("] INFO Ring", "] INFO NET"),
+    )
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
     def __init__(self) -> None:
@@ -83,15 +95,18 @@ class NcclDebug(Parser):
         self._channels = self._p2p_channels = 0
         self._communicators = self._torn = 0
         self._connected = False
+        self._library = "NCCL"
         self._versions: dict[str, None] = {}
-        self._networks: dict[str, None] = {}
+        self._networks: dict[str, None] = {}  # that are there
+        self._used: dict[str, None] = {}  # that NCCL said it uses
         self._interfaces: dict[str, None] = {}
         self._settings: dict[str, str] = {}
-        self._warnings: dict[str, None] = {}
+        self._warnings: dict[str, set[str]] = {}  # to the processes that did not go on
         self._words: dict[str, Callable[[str], None]] = {
             "Channel": self._link,
             "Ring": self._link,
             "Coll": self._link,
+            "CollNet": self._link,
             "Trees": self._tree,
             "Using": self._using,
             "Connected": self._connect,
@@ -135,15 +150,20 @@ class NcclDebug(Parser):
         version, warning, oldest = (
             pattern.search(line) if word in line else None
             for word, pattern in (
-                ("NCCL version", _VERSION),
+                ("CCL version", _VERSION),
                 ("NCCL WARN", _WARNING),
                 ("rank access", _OLDEST),
             )
         )
+        old = _OLD.match(line) if "INFO " in line or "WARN " in line else None
         if version:
-            self._versions[version[1]] = None
+            self._library, self._versions[version[2]] = version[1], None
+        elif old and old[1]:
+            self._new((old[1],))
+        elif old:
+            self._warn(old[2].strip(), line)
         elif warning:
-            self._warn(warning[1].strip())
+            self._warn(warning[1].strip(), line)
         elif oldest:
             self._edges[oldest[1], oldest[2], oldest[3].strip()] = 0
         else:
@@ -157,9 +177,9 @@ class NcclDebug(Parser):
         if match is None:
             self._ring(message)
             return
-        channel, source, place, target, other, via = match.groups()
+        channel, source, place, target, other, via, size = match.groups()
+        self._size = max(self._size, int(size or 0))
         if via not in self._vias:
-            via = via.rstrip()
             if _VIA.fullmatch(via) is None:
                 self._tear(message)
                 return
@@ -196,7 +216,10 @@ class NcclDebug(Parser):
         rank, size = int(match[1]), int(match[2])
         if match[3]:
             self._nodes[size] = int(match[3])
+        prefix = _PREFIX.search(before)
         if "Init COMPLETE" in message:
+            for waiting in self._warnings.values() if prefix else ():
+                waiting.discard(_process(prefix))
             self._connected = True
             self._communicators += rank == 0
         if size < self._size:
@@ -204,7 +227,6 @@ class NcclDebug(Parser):
         if size > self._size:
             self._size = size
             self._ranks.clear()
-        prefix = _PREFIX.search(before)
         old = self._ranks.get(rank, NcclRank(rank=rank))
         self._ranks[rank] = NcclRank(
             rank=rank,
@@ -217,7 +239,7 @@ class NcclDebug(Parser):
     def _using(self, message: str) -> None:
         network, name = message.partition("etwork ")[1:]
         if network:
-            self._networks[name.strip()] = None
+            self._used[name.strip()] = None
 
     def _affinity(self, message: str) -> None:
         match = _AFFINITY.match(message)
@@ -229,13 +251,15 @@ class NcclDebug(Parser):
 
     def _rare(self, message: str) -> None:
         """Read what a log has few of."""
-        if "NCCL version" in message:
-            self._versions |= dict.fromkeys(_VERSION.findall(message))
+        if "CCL version" in message:
+            for library, version in _VERSION.findall(message):
+                self._library, self._versions[version] = library, None
         if message.startswith("NET/"):
             network = _NETWORK.match(message)
-            if network:
+            interfaces = _INTERFACE.findall(network[2]) if network else []
+            if network and interfaces:  # none was found if there is only `[RO]; OOB eth0`
                 self._networks[network[1]] = None
-                self._interfaces |= dict.fromkeys(_INTERFACE.findall(network[2]))
+                self._interfaces |= dict.fromkeys(interfaces)
             return
         setting, channels = _SETTING.match(message), _CHANNELS.match(message)
         if setting:
@@ -244,9 +268,9 @@ class NcclDebug(Parser):
             self._channels = max(self._channels, int(channels[1]))
             self._p2p_channels = max(self._p2p_channels, int(channels[2]))
 
-    def _warn(self, text: str) -> None:
-        if len(self._warnings) < MOST:
-            self._warnings[text] = None
+    def _warn(self, text: str, line: str) -> None:
+        if text in self._warnings or len(self._warnings) < MOST:
+            self._warnings.setdefault(text, set()).add(_process(_PREFIX.search(line)))
 
     def results(self) -> tuple[Parsed, ...]:
         """Give one result, for ranks' lines cannot be told apart by run."""
@@ -254,10 +278,14 @@ class NcclDebug(Parser):
         if log == NcclLog():
             return ()
         version = " ".join(self._versions)
-        sheet = Sheet("nccl_log", self._first, f"NCCL {version}".strip())
-        for warning in self._warnings:
-            if _SERIOUS.search(warning):
+        sheet = Sheet("nccl_log", self._first, f"{self._library} {version}".strip())
+        for warning, waiting in self._warnings.items():
+            if _SERIOUS.search(warning) is None:
+                continue
+            if waiting and not _HARMLESS.search(warning):
                 sheet.fail(f"NCCL WARN {warning}")
+            else:
+                sheet.note(f"NCCL went on after: {warning}")
         if self._edges and not self._connected:
             sheet.note(
                 "no rank said that all rings are connected: it may have hung, or was cut off"
@@ -290,13 +318,18 @@ class NcclDebug(Parser):
             ),
             ranks=tuple(self._placed()),
             gpus=tuple(sorted(self._gpus)),
-            networks=tuple(self._networks),
+            networks=tuple(self._used or self._networks),
             interfaces=tuple(self._interfaces),
             settings=tuple(Setting(name=k, value=v) for k, v in sorted(self._settings.items())),
             warnings=tuple(self._warnings),
             connected=self._connected,
             torn=self._torn,
         )
+
+
+def _process(prefix: re.Match[str] | None) -> str:
+    """Name the process that wrote a line, by its host and number."""
+    return f"{prefix[1]}:{prefix[2]}" if prefix else ""
 
 
 def _trees(found: Mapping[tuple[str, str], tuple[str, str]]) -> tuple[NcclTree, ...]:

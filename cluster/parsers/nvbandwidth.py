@@ -1,6 +1,7 @@
 """nvbandwidth: copies between hosts and GPUs as matrices, text and JSON (`-j`).
 
 GB is 1e9 bytes. A bidirectional test prints the rate of one direction while the other is loaded.
+A copy within a device counts its bytes once, though its memory reads and writes each.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ PEERS_BOTH = _rate(
 )
 LOCAL = _rate(
     metric="local_copy_bandwidth",
-    what=f"copies within a GPU's memory: {CELL}; {GB_SAID}",
+    what=f"copies within a GPU's memory, each byte counted once: {CELL}; {GB_SAID}",
+    flow="one way",
     medium="GPU memory",
 )
 BANDWIDTH = _rate(metric="copy_bandwidth", what=f"of any other test: {CELL}; {GB_SAID}")
@@ -69,20 +71,27 @@ LATENCY = _nv(
     what="one access by a kernel that chases pointers; printed in ns",
 )
 
+WAIVED = "some tests were waived: this host lacks what they need"
+_STATUS = {"Running": "it was begun, and never ended"}
 _RUNNING = re.compile(r"\s*Running (?:benchmark )?(\w+)\.\s*$")
 _UNIT = re.compile(
-    r"\s*(?:memcpy|memory|multicast|device|memset)\b"
+    r"\s*(?:memcpy|memory|multicast|[Dd]evice|memset)\b"
     r".*?(?:(?: (Read1|Read2|Write1|Write2|Total))? bandwidth \((GB/s)\)|\((ns)\))"
 )
 _HEADER = re.compile(r"\s*\d{1,4}(?:\s+\d{1,4})*\s*$")
 _SUM = re.compile(r"\s*SUM (\w+) (\S+)")
-_WAIVED = re.compile(r"\s*Waived:|\s*(\w+) WAIVED")
-_ERROR = re.compile(r"\s*(?:\[?ERROR|ERROR:|Error:?|\[CUDA_ERROR\w*\]|CUDA_ERROR\w*|.*CUDA error)")
+_WAIVED = re.compile(r"\s*(?:Waived|WAIVED):|\s*Waiving \w+\.|\s*\w+ WAIVED")
+_ERROR = re.compile(
+    r"\s*(?:\[?ERROR|ERROR:|Error:?|\[CUDA_ERROR\w*\]|CUDA_ERROR\w*|.*CUDA error|NVML_ERROR|"
+    r"\[cudaError\w+\]|ASSERT in expression|Invalid value when checking)"
+)
 _DEVICE = re.compile(r"\s*(?:Process \d+ \(.*?\): )?[Dd]evice \d+: (.*?)(?: \([0-9a-f:]+\))?\s*$")
 _KNOWN = re.compile(
     r"\s*(?:nvbandwidth Version|Built from Git|CUDA (?:Runtime|Driver) Version|Driver Version|"
-    r"NOTE: |Performance can vary|Process \d+ \(|MPI version)"
+    r"NOTE: |Performance can vary|Additional system-specific tuning|Process \d+ \(|MPI version|"
+    r"Current offset :)"
 )
+_MODEL = re.compile(r"\d+: (.*?)(?: \([0-9a-f:]+\).*)?")  # in the JSON
 
 
 class NvBandwidth(Parser):
@@ -101,7 +110,7 @@ class NvBandwidth(Parser):
         self._part = ""  # of a bidirectional test: one direction, the other, or both together
         self._unit = ""
         self._columns: list[str] = []
-        self._waived = 0
+        self._begun = ""  # the test of which nothing more was said yet
 
     def take(self, line: str, number: int) -> bool:
         """Read what names a test, its matrix, or an error."""
@@ -110,9 +119,11 @@ class NvBandwidth(Parser):
             return True
         running, unit = _RUNNING.match(line), _UNIT.match(line)
         if running:
-            self._open(number)
+            self._leave(self._open(number))
+            self._begun = running[1]
             self._test, self._part, self._unit, self._columns = running[1], "", "", []
         elif unit and self._sheets:
+            self._begun = ""
             self._part = f"_{unit[1].lower()}" if unit[1] else ""
             self._unit, self._columns = unit[2] or unit[3], []
         else:
@@ -154,12 +165,20 @@ class NvBandwidth(Parser):
             if value is not None and self._unit == "GB/s":
                 self._sheets[-1].add(SUM, value * GB, {"test": total[1]})
         elif waived:
-            self._sheets[-1].note("some tests were waived: this host lacks what they need")
+            self._begun = ""
+            self._sheets[-1].note(WAIVED)
         elif _ERROR.match(line):
+            self._begun = ""
             self._sheets[-1].fail(line.strip())
         else:
             return _KNOWN.match(line) is not None
         return True
+
+    def _leave(self, sheet: Sheet) -> None:
+        """Notice that a test was begun, and nothing came of it."""
+        if self._begun:
+            sheet.fail(f"{self._begun} has no matrix: it failed, or the log is cut off")
+        self._begun = ""
 
     def _open(self, at: int) -> Sheet:
         if not self._sheets:
@@ -174,7 +193,10 @@ class NvBandwidth(Parser):
             return False
         sheet = Sheet("nvbandwidth", number, f"nvbandwidth {found.version}".strip())
         if found.error:
-            sheet.fail(found.error)
+            sheet.fail(found.error.strip())
+        for device in map(_MODEL.fullmatch, found.devices):
+            if device:
+                sheet.on(device[1])
         for case in found.testcases:
             self._case(sheet, case)
         self._sheets.append(sheet)
@@ -186,8 +208,10 @@ class NvBandwidth(Parser):
         self._test = case.name
         self._part = f"_{unit[1].lower()}" if unit and unit[1] else ""
         self._unit = "ns" if "(ns)" in case.bandwidth_description else "GB/s"
-        if case.status in ("Error", "Not Found") or case.error:
-            sheet.fail(f"{case.name}: {case.error or case.status}")
+        if case.status in ("Error", "Not Found", "Running") or case.error:
+            sheet.fail(f"{case.name}: {case.error or _STATUS.get(case.status, case.status)}")
+        elif case.status == "Waived":
+            sheet.note(WAIVED)
         for row, cells in enumerate(case.bandwidth_matrix):
             for column, cell in enumerate(cells):
                 value = number(str(cell))
@@ -198,8 +222,12 @@ class NvBandwidth(Parser):
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per run."""
+        if self._sheets:
+            self._leave(self._sheets[-1])
         for sheet in self._sheets:
-            if sheet.empty:
+            if sheet.empty and sheet.says(WAIVED):
+                sheet.fail("there is no matrix: all of it was waived")
+            elif sheet.empty:
                 sheet.fail("there is no matrix: it failed, or the log is cut off")
         return tuple(sheet.parsed() for sheet in self._sheets)
 
@@ -228,6 +256,7 @@ class _Run(msgspec.Struct):
     """What is in it."""
 
     testcases: list[_Case] = []
+    devices: list[str] = msgspec.field(default_factory=list, name="GPU Device List")
     version: str = ""
     error: str = ""
 

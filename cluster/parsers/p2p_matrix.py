@@ -80,13 +80,14 @@ _KNOWN = re.compile(
     r"\s*(?:\[P2P \(Peer-to-Peer\) GPU Bandwidth|Device=\d+ CAN(?:NOT)? Access Peer|\*+NOTE|"
     r"So you can see|NOTE: The CUDA Samples)"
 )
+_FAILED = re.compile(r"\s*(?:Cuda failure|CUDA error at) \S*p2pBandwidthLatencyTest\.cu:\d+")
 _TEST = "p2pBandwidthLatencyTest"
 
 
 class P2PMatrix(Parser):
     """p2pBandwidthLatencyTest: between all pairs of GPUs, with and without peer-to-peer."""
 
-    marks: ClassVar[tuple[str, ...]] = ("P2P=", "P2P Connectivity", "P2P (Peer-to-Peer)")
+    marks: ClassVar[tuple[str, ...]] = ("P2P=", "P2P Connectivity", "P2P (Peer-to-Peer)", _TEST)
     has_rows: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (
         *(ONE_WAY, BOTH_WAYS, LOCAL, LATENCY, LOCAL_LATENCY),
@@ -117,6 +118,9 @@ class P2PMatrix(Parser):
         if device:
             self._open(number).note(f"device {device[1]} is {device[2]} at PCI bus {device[3]}")
             self._open(number).on(device[2])
+            return True
+        if _FAILED.match(line):
+            self._open(number).fail(line.strip())
             return True
         return bool(_KNOWN.match(line)) or self._row(line.split())
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 PATH = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC")
 STATUS = re.compile(r"X|OK|NS|CNS|GNS|TNS|DR|U")
 _GPU = re.compile(r"GPU\d{1,3}")
+_NAMES = re.compile(r"(?:(?:GPU|NIC)\d{1,3}){2,}")  # wide terminals lose the space between them
+_CELLS = re.compile(f"(?:{PATH.pattern}){{2,}}")
 _NAME = re.compile(r"[A-Za-z][\w.:-]{0,40}")
 _LEGEND = re.compile(r"\s*(NIC\d+): (\S+)\s*$")
 _KNOWN = re.compile(r"\s*(?:(?:NIC )?Legend:|[A-Z]{1,4}#? +=\s)")
@@ -37,7 +39,7 @@ class NvidiaTopology(Parser):
 
     def take(self, line: str, number: int) -> bool:
         """Read a header, a row or a legend."""
-        cells = line.split()
+        cells = _apart(line.split())
         if len(cells) >= 1 and _GPU.fullmatch(cells[0]) and all(map(_is_header, cells)):
             names = _devices(cells)
             if len(set(names)) < len(names):
@@ -57,6 +59,19 @@ class NvidiaTopology(Parser):
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per matrix."""
         return tuple(matrix.parsed() for matrix in self._matrices if matrix.rows)
+
+
+def _apart(cells: list[str]) -> list[str]:
+    """Split cells that abut, such as `SYSPIX` and `NIC7NIC8`."""
+    if not any(map(_NAMES.fullmatch, cells)) and not any(map(_CELLS.fullmatch, cells)):
+        return cells
+    found = []
+    for cell in cells:
+        if _NAMES.fullmatch(cell):
+            found += re.findall(r"(?:GPU|NIC)\d{1,3}", cell)
+        else:
+            found += PATH.findall(cell) if _CELLS.fullmatch(cell) else [cell]
+    return found
 
 
 def _is_header(cell: str) -> bool:
