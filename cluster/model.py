@@ -29,6 +29,7 @@ Tell = Callable[[str, str], None]
 """Called with a machine and the state that it got to."""
 
 NOTES = "notes"  # the file in a job's folder of what rank 0 notes, a line each
+PROCESS = "process.{rank}.json"  # the file there of what a rank's process had of its host
 HEADERS = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
 
 
@@ -608,6 +609,8 @@ class Facts(Value, frozen=True, kw_only=True):
         topology: the paths between GPUs and network cards, as `nvidia-smi topo -m` prints them; in
             a run, it is a file in `raw/`.
         mpi_flags: what Open MPI's `ompi_info` says of CUDA.
+        physical_cores: the processors of each core that a process of ours may use, hyper-threads
+            together; empty where the kernel does not say which are.
 
     """
 
@@ -639,6 +642,39 @@ class Facts(Value, frozen=True, kw_only=True):
     gpu_modules: tuple[str, ...] = ()
     topology: str = ""
     mpi_flags: dict[str, str] = {}
+    physical_cores: tuple[tuple[int, ...], ...] = ()
+
+
+class Connection(Value, frozen=True, kw_only=True):
+    """A TCP connection that is established.
+
+    Args:
+        here: its own end, address and port.
+        there: the other end.
+
+    """
+
+    here: str
+    there: str
+
+
+class Process(Value, frozen=True, kw_only=True):
+    """What the process of a rank had of its host when all values were taken.
+
+    Args:
+        rank: that it was.
+        host: its name.
+        boot: of its kernel: hosts that have the same one share its cores.
+        processors: that it was allowed to use (its affinity mask).
+        connections: by TCP to other hosts, of this process alone.
+
+    """
+
+    rank: int
+    host: str
+    boot: str = ""
+    processors: tuple[int, ...] = ()
+    connections: tuple[Connection, ...] = ()
 
 
 class Expected(Value, frozen=True, kw_only=True):

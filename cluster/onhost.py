@@ -106,7 +106,7 @@ def facts(*programs: str) -> Facts:
         The facts.
 
     """
-    from cluster import gpus  # noqa: PLC0415 - whoever only follows a job does not look
+    from cluster import gpus, processes  # noqa: PLC0415 - whoever only follows a job looks at none
 
     affinity = len(os.sched_getaffinity(0))
     limit = cgroup_cpus()
@@ -140,6 +140,7 @@ def facts(*programs: str) -> Facts:
         gpu_modules=gpus.modules(),
         topology=gpus.topology() if seen else "",
         mpi_flags=gpus.mpi_flags(),
+        physical_cores=processes.cores(),
     )
 
 
