@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from cluster.analysis.bounds import Route, bound, doubts, goodput, judged, memory
+from cluster.analysis.summarize import summarize
 from cluster.errors import SpecError
 from cluster.model import Definition, Flow, Link, Measurement, Scalar, Summary
 
@@ -179,3 +180,37 @@ def test_a_bound_says_what_sets_it() -> None:
 
     assert found.limit == "both ways: TCP over 1gbit, MTU 1500 (test)"
     assert judged(summary(1.0), definition(), 0, Route()).limit == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "doubted"),
+    [
+        ((1.0, 2.0, 3.0), "s", False),
+        ((0.0, 2.0, 3.0), "s", False),  # a coarse clock has some of these
+        ((0.0, 0.0, 3.0), "s", True),
+        ((-1e-9, 2.0, 3.0), "s", True),
+        ((0.0, 0.0, 3.0), "B/s", True),
+        ((-1.0, 2.0, 3.0), "C", False),  # a temperature may be below 0
+    ],
+)
+def test_values_that_took_no_time_are_doubted(
+    values: tuple[float, ...],
+    unit: str,
+    doubted: bool,  # noqa: FBT001
+) -> None:
+    """Neither a clock nor a network gives them: the record is damaged, or the clock coarse."""
+    of = definition(unit=unit)
+    taken = Measurement(
+        metric="m",
+        definition=of.id,
+        unit="s" if unit == "B/s" else unit,
+        params={},
+        rank=0,
+        host="h",
+        values=values,
+        bytes=8,
+    )
+    found = list(doubts(summarize([taken], [of])))
+
+    assert bool(found) is doubted
+    assert all("took no time, or less: do not believe it" in note for note in found)

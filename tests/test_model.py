@@ -183,6 +183,7 @@ def test_what_is_not_asked_for() -> None:
                 **dict.fromkeys(("interfaces", "gpus", "gpu_slots", "gpu_modules"), ()),
                 **dict.fromkeys(("reached", "boot", "executable", "gpu_driver", "topology"), ""),
                 **dict.fromkeys(("programs", "mpi_flags"), msgspec.NODEFAULT),
+                "tuning": model.Tuning(),
             },
         ),
     ],

@@ -180,7 +180,7 @@ def _crossing(definition: Definition, route: Route) -> float:
 
 
 def doubts(summaries: Iterable[Summary]) -> Iterator[str]:
-    """Tell which values are better than possible, by more than 2 %.
+    """Tell which values are better than possible: by more than 2 %, or in no time at all.
 
     Args:
         summaries: of a run.
@@ -197,3 +197,18 @@ def doubts(summaries: Iterable[Summary]) -> Iterator[str]:
                 "is not what was said, a shaper lets a burst of this size pass, or the bytes went "
                 "another way."
             )
+        if _timeless(summary):
+            yield (
+                f"{summary.metric} ({format_point(summary.params)}) has values that took no time, "
+                "or less: do not believe it. The clock cannot tell so little, or what was recorded "
+                "is damaged."
+            )
+
+
+def _timeless(summary: Summary) -> bool:
+    """Tell whether half of the values are times of 0, or any of them is negative."""
+    shape = summary.shape
+    if shape is None or summary.unit not in ("s", "B/s"):
+        return False
+    none = summary.median == 0 if summary.unit == "s" else summary.median == math.inf
+    return none or shape.minimum < 0
