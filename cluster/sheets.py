@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from cluster.analysis.compare import Cell, Comparison
     from cluster.analysis.fit import Fit, Piece
-    from cluster.analysis.predict import Prediction
+    from cluster.analysis.predict import Asked, Prediction
     from cluster.analysis.scaling import Efficiency, Scaling
 
 STRIP = 21  # characters, one of them for "as fast as before"
@@ -23,6 +23,11 @@ LINE = (
     "alpha is what a message costs before its first byte, beta what large ones would reach, n_1/2 "
     "the size at which half of beta is reached. A line holds for its sizes only; that of a rate is "
     "of the time per message."
+)
+FORETOLD = "Predicted: the fastest known algorithm, without arithmetic, on links of its own."
+FAR = (
+    "None: the operation takes messages more than four times beyond those that were measured, of "
+    "which a fit says nothing."
 )
 WIDEST = 1.0  # of the strip to each side, in powers of two
 
@@ -154,16 +159,18 @@ def fitted(fits: Sequence[Fit]) -> Sheet:
     intervals = ("alpha", "95% CI", "beta", "95% CI of beta", "n_1/2", "worst error")
     return Sheet(
         title="t = alpha + size / beta",
-        columns=("metric", "sizes", "points", *intervals),
+        columns=("metric", "of", "launches", "sizes", "points", *intervals),
         rows=tuple(_piece(fit, piece) for fit in fits for piece in fit.pieces),
         notes=(LINE,),
-        left=("metric", "sizes"),
+        left=("metric", "of", "sizes"),
     )
 
 
 def _piece(fit: Fit, piece: Piece) -> tuple[str, ...]:
     return (
         ", ".join(filter(None, [fit.metric, format_point(fit.params)])),
+        fit.of,
+        str(fit.launches),
         f"{format_size(piece.first)} .. {format_size(piece.last)}",
         str(piece.points),
         format_value(piece.alpha, "s"),
@@ -181,11 +188,15 @@ def _interval(ends: tuple[float, float] | None, unit: str) -> str:
     return " .. ".join(format_value(end, unit) for end in ends)
 
 
-def foretold(predictions: Sequence[Prediction]) -> Sheet:
+def foretold(
+    predictions: Sequence[Prediction], beyond: Sequence[Asked] = (), notes: Sequence[str] = ()
+) -> Sheet:
     """Show collective operations beside what point-to-point messages promise.
 
     Args:
         predictions: to show.
+        beyond: operations of sizes that the messages say nothing of.
+        notes: what a reader of the predictions must know.
 
     Returns:
         A table.
@@ -213,10 +224,16 @@ def foretold(predictions: Sequence[Prediction]) -> Sheet:
                 f"{p.ratio:.2f}",
             )
             for p in predictions
-        ),
-        notes=("Predicted: the fastest known algorithm, without arithmetic, on links of its own.",),
+        )
+        + tuple(_unpredicted(one) for one in beyond),
+        notes=(FORETOLD, *([FAR] if beyond else []), *notes),
         left=("collective", "algorithm"),
     )
+
+
+def _unpredicted(one: Asked) -> tuple[str, ...]:
+    size, seconds = format_size(one.size), format_value(one.seconds, "s")
+    return (one.collective, str(one.ranks), size, "none", "-", seconds, "-")
 
 
 def scaled(scaling: Scaling) -> Sheet:

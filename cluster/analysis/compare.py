@@ -21,7 +21,8 @@ from cluster.errors import SpecError
 from cluster.model import Record, Scalar, Summary, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence, Set
+    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
 THRESHOLD = 0.03  # of a value: a smaller difference is of no practical interest
 ENOUGH_LAUNCHES = 5  # of each group, for a verdict
@@ -147,6 +148,25 @@ def sides(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
     )
 
 
+def alike(launches: Iterable[Launch]) -> tuple[Side, ...]:
+    """Group launches that nothing recorded tells apart: each repeats the others.
+
+    Args:
+        launches: to group.
+
+    Returns:
+        A group per kind, as they come first, named by its condition or its first run.
+
+    """
+    found: dict[object, list[Launch]] = {}
+    for launch in launches:
+        found.setdefault(tuple(factors(launch.record)), []).append(launch)
+    return tuple(
+        Side(name=group[0].record.condition or group[0].record.id, launches=tuple(group))
+        for group in found.values()
+    )
+
+
 def _measured(launches: Iterable[Launch]) -> bool:
     """Tell whether there is anything to compare with: a base has values, if any group has."""
     return any(launch.summaries for launch in launches)
@@ -198,7 +218,7 @@ def _several(launch: Launch) -> Iterator[Place]:
     yield from (place for place, count in counts.items() if count > 1)
 
 
-def _table(launch: Launch, several: Set[Place]) -> dict[Key, Summary]:
+def _table(launch: Launch, several: AbstractSet[Place]) -> dict[Key, Summary]:
     places = ((_place(summary), summary) for summary in launch.summaries)
     return {(place, s.definition if place in several else ""): s for place, s in places}
 

@@ -147,6 +147,25 @@ def pooled(launches: Sequence[Summary]) -> Summary:
     )
 
 
+def together(launches: Sequence[Sequence[Summary]]) -> tuple[Summary, ...]:
+    """Sum up what several launches of one condition say, point by point.
+
+    Args:
+        launches: the summaries of each; at least one.
+
+    Returns:
+        Those of the only one, or of the launches' medians wherever several have a value.
+
+    """
+    if len(launches) == 1:
+        return tuple(launches[0])
+    found: dict[tuple[object, ...], list[Summary]] = {}
+    for summary in (one for launch in launches for one in launch):
+        key = (summary.metric, summary.definition, *sorted(summary.params.items()))
+        found.setdefault(key, []).append(summary)
+    return tuple(pooled(group) for group in found.values())
+
+
 def _ratio(above: float, below: float) -> float:
     return above / below if below > 0 else 1.0
 
