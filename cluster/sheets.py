@@ -78,10 +78,12 @@ def _cells(comparison: Comparison) -> Sheet:
     span = _span(comparison.cells)
     strip = f"{2**-span:.2f} .. {2**span:.2f}"
     found = ("metric", "parameters", "verdict", "ratio", "95% CI of ratio", strip)
+    bounded = any(share is not None for cell in comparison.cells for share in cell.shares)
+    bounds = (f"{comparison.base}, of bound", f"{comparison.other}, of bound")
     return Sheet(
         title=headline(comparison),
-        columns=(*found, comparison.base, comparison.other, "why"),
-        rows=tuple(_cell(cell, span) for cell in comparison.cells),
+        columns=(*found, comparison.base, comparison.other, *(bounds if bounded else ()), "why"),
+        rows=tuple(_cell(cell, span, bounded=bounded) for cell in comparison.cells),
         notes=(*_explained(comparison), *comparison.notes),
         left=("metric", "parameters", "verdict", strip, "why"),
     )
@@ -96,7 +98,8 @@ def _explained(comparison: Comparison) -> tuple[str, ...]:
     )
 
 
-def _cell(cell: Cell, span: float) -> tuple[str, ...]:
+def _cell(cell: Cell, span: float, *, bounded: bool) -> tuple[str, ...]:
+    shares = tuple("none" if share is None else f"{share:.1%}" for share in cell.shares)
     medians = ("-" if m is None else format_value(m, cell.unit) for m in (cell.base, cell.other))
     interval = "none"
     if cell.interval is not None:
@@ -109,6 +112,7 @@ def _cell(cell: Cell, span: float) -> tuple[str, ...]:
         interval,
         strip(cell.ratio, cell.interval, span),
         *medians,
+        *(shares if bounded else ()),
         cell.reason,
     )
 

@@ -12,6 +12,7 @@ from cluster.analysis.compare import Comparison, Launch, Side, compare, headline
 from cluster.analysis.summarize import summarize
 from cluster.errors import SpecError
 from cluster.model import ClusterSpec, Record, Summary
+from cluster.sheets import compared
 from tests.test_analysis_summarize import definition, measurement
 
 if TYPE_CHECKING:
@@ -205,6 +206,23 @@ def test_other_definitions_are_other_metrics() -> None:
 
     assert cell.ratio is None
     assert "not the same metric" in cell.reason
+
+
+def test_a_cell_says_what_share_of_its_bound_each_side_reaches() -> None:
+    """Faster or slower, it may be far from what is possible."""
+
+    def bounded(name: str, *shares: float | None) -> Side:
+        known = (msgspec.structs.replace(summary(1.0), share=share) for share in shares)
+        return side(name, *([one] for one in known))
+
+    comparison = compare(bounded("a", 0.5, 0.6, 0.9), bounded("b", 0.5, None))
+    [cell] = comparison.cells
+    _, table = compared(comparison)
+
+    assert cell.shares == (0.6, None)
+    assert table.columns[-3:] == ("a, of bound", "b, of bound", "why")
+    assert table.rows[0][-3:-1] == ("60.0%", "none")
+    assert "a, of bound" not in compared(compare(side("a"), side("b")))[1].columns
 
 
 def test_what_one_run_has_of_two_tools_is_compared_with_the_same_tool() -> None:

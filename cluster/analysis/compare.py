@@ -73,6 +73,7 @@ class Cell(Value, frozen=True, kw_only=True):
         base: the median of the launches' medians in the first group; none if it has none.
         other: in the second.
         launches: how many there are of each.
+        shares: of their bounds that the two medians reach; none where no bound is known.
         ratio: by what factor the second group's medians are above the first's.
         interval: the ends of its 95 % confidence interval.
         verdict: on the second group.
@@ -87,6 +88,7 @@ class Cell(Value, frozen=True, kw_only=True):
     base: float | None
     other: float | None
     launches: tuple[int, int]
+    shares: tuple[float | None, float | None] = (None, None)
     ratio: float | None = None
     interval: tuple[float, float] | None = None
     verdict: Verdict = "inconclusive"
@@ -242,6 +244,7 @@ def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> Cell:
         base=median(medians[0]) if medians[0] else None,
         other=median(medians[1]) if medians[1] else None,
         launches=(len(pair[0]), len(pair[1])),
+        shares=(_share(pair[0]), _share(pair[1])),
         reason=_incomparable(pair, groups),
     )
     if cell.reason:
@@ -257,6 +260,11 @@ def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> Cell:
     return msgspec.structs.replace(
         cell, ratio=estimate, interval=interval, verdict=verdict, reason=reason
     )
+
+
+def _share(group: Sequence[Summary]) -> float | None:
+    known = [summary.share for summary in group if summary.share is not None]
+    return median(known) if known and len(known) == len(group) else None
 
 
 def _incomparable(pair: Pair, groups: tuple[Side, Side]) -> str:

@@ -131,6 +131,7 @@ def _foretold(answer: Answer, messages: Fit, base: Launch, other: Launch) -> Ans
 
 def _differences(base: Launch, other: Launch) -> Iterator[str]:
     """Say what makes messages of one run no measure of another run's operations."""
+    yield from (f"Of the operations: {note}" for note in other.record.notes)
     for factor in differing([base.record], [other.record]):
         own = factor.name in PLACES or factor.name.startswith(SETTINGS)
         if own or (factor.name == "transport" and factor.other != "mpi"):
