@@ -309,6 +309,49 @@ def test_links_that_have_no_effect(look: Look) -> None:
     assert network.links_without_effect(evidence) is None
 
 
+def crossed(benchmark: str, metric: str, share: float, size: int = 4_000_000) -> Evidence:
+    """Give what a run of ours moved between two hosts, and its share of the bound."""
+    of = msgspec.structs.replace(ONE_WAY, benchmark=benchmark, metric=metric)
+    taken = msgspec.structs.replace(
+        summary(1e7, size=size), metric=metric, definition=of.id, share=share
+    )
+    return Evidence(summaries=(taken,), definitions={of.id: of})
+
+
+def joined(*parts: Evidence, **variables: str) -> Evidence:
+    return Evidence(
+        summaries=tuple(s for part in parts for s in part.summaries),
+        definitions={k: v for part in parts for k, v in part.definitions.items()},
+        variables=variables,
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "both"),
+    [
+        (("p2p", "bandwidth"), ("p2p", "bidirectional")),
+        (("collectives", "bcast"), ("collectives", "allgather")),
+    ],
+)
+def test_directions_that_wait_for_each_other(one: tuple[str, str], both: tuple[str, str]) -> None:
+    alone = crossed(*one, 0.99)
+    found = network.directions_wait(joined(alone, crossed(*both, 0.52)))
+
+    assert found is not None
+    assert f"{both[1]} of 4 MB reaches 52% of its bound, and one direction alone 99%" in (
+        found.evidence
+    )
+    silent = (
+        joined(alone, crossed(*both, 0.97)),
+        joined(crossed(*one, 0.6), crossed(*both, 0.52)),  # all is slow
+        joined(crossed(*both, 0.52)),
+        joined(alone, crossed(*both, 0.52, size=8192)),  # sent without asking
+        joined(alone, crossed(*both, 0.52), OMPI_MCA_btl_tcp_eager_limit="33554432"),
+        joined(alone, crossed("collectives", "reduce_scatter", 0.33)),  # the algorithm's
+    )
+    assert [network.directions_wait(evidence) for evidence in silent] == [None] * len(silent)
+
+
 def test_the_wrong_interface() -> None:
     slow = Interface(name="eth0", address="10.0.0.1", prefix=24, mtu=1500, speed=1 * GBIT)
     fast = Interface(name="eth1", address="10.1.0.1", prefix=24, mtu=1500, speed=10 * GBIT)

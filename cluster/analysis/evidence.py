@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OURS = ("p2p", "iperf")  # benchmarks of ours that pass the network
+BY_MPI = {
+    **dict.fromkeys((("p2p", m) for m in ("oneway_time", "bandwidth")), "one"),
+    **dict.fromkeys((("collectives", m) for m in ("bcast", "reduce")), "one"),
+    **dict.fromkeys((("collectives", m) for m in ("allgather", "alltoall", "allreduce")), "both"),
+    ("p2p", "bidirectional"): "both",
+}
+"""In which directions the large messages between two hosts go, by benchmark and metric."""
 Confidence = Literal["certain", "likely", "possible"]
 
 
@@ -155,6 +162,26 @@ class Evidence(Value, frozen=True, kw_only=True):
         """
         found = [s for s in self.series(flow="one way") if s.unit == "B/s" and self._is_network(s)]
         return tuple(sorted(found, key=lambda s: -s.median))
+
+    def crossing(self, *, both: bool) -> tuple[Summary, ...]:
+        """Find what MPI of ours moved between hosts, with its share of the bound.
+
+        Args:
+            both: in both directions at once, or in one.
+
+        Returns:
+            The summaries; of a collective, its time.
+
+        """
+        return tuple(
+            s
+            for s in self.summaries
+            if s.share is not None
+            and "memory" not in s.limit
+            and (known := self.definitions.get(s.definition)) is not None
+            and BY_MPI.get((known.benchmark, known.metric)) == ("both" if both else "one")
+            and "torch" not in known.what
+        )
 
     def _is_network(self, summary: Summary) -> bool:
         known = self.definitions[summary.definition]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,44 +12,73 @@ from cluster.analysis.bounds import BELIEVABLE
 from tests.conftest import command
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cluster.clusters import Cluster
     from cluster.runs import Run
 
 WITHIN = 0.02
+AT_ONCE = {"OMPI_MCA_btl_tcp_eager_limit": str(2**25)}
+"""Without it MPI lets one direction wait for the other: `pitfalls.network.directions_wait`."""
+LARGE = "10MB"  # so that what a shaper lets pass at once does not count
+FASTER = (1.0, 5.0)  # Gbit/s
+GBIT = 1e9 / 8
+ATTEMPTS = 5
 
 
 def test_one_way_of_100_mb_agrees_with_the_bound(lab: Cluster) -> None:
-    run = lab.bench("p2p", metrics=["oneway_time"], sizes="100MB", iterations=7)
-    received = next(s for s in run.summary() if s.params["rank"] == 1)
+    runs = []
 
-    assert received.share == pytest.approx(1.0, abs=WITHIN)
+    def once() -> Run:
+        runs.append(lab.bench("p2p", metrics=["oneway_time"], sizes="100MB", iterations=7))
+        return runs[-1]
+
+    assert read(once) == same(1.0, "oneway_time")
+    received = next(s for s in runs[0].summary() if s.params["rank"] == 1)
     assert received.bound == pytest.approx(100e6 / (1448 / 1538 * 125e6))
 
 
 def test_iperf_agrees_with_the_bound(lab: Cluster) -> None:
-    run = lab.bench("iperf", iterations=3, seconds=1)
+    shares = read(lambda: lab.bench("iperf", iterations=3, seconds=1))
 
-    assert [summary.metric for summary in run.summary()] == ["forward", "reverse"]
-    for summary in run.summary():
-        assert summary.share == pytest.approx(1.0, abs=WITHIN)
+    assert shares == same(1.0, "forward", "reverse")
+
+
+def read(bench: Callable[[], Run]) -> dict[str, float]:
+    """Give, for each metric, the share of its bound that the best repetition reached.
+
+    Whoever else uses the machine only makes it slower: what is not read at once is read again,
+    which helps nobody to read too much.
+    """
+    best: dict[str, float] = {}
+    for _ in range(ATTEMPTS):
+        for metric, share in best_shares(bench()).items():
+            best[metric] = max(share, best.get(metric, 0.0))
+        if min(best.values()) >= 1 - WITHIN:
+            break
+    return best
 
 
 def best_shares(run: Run) -> dict[str, float]:
-    """Give, for each metric, the share of its bound that the best repetition reached."""
+    """Give the shares of the best repetitions of a run; the slowest rank's count."""
     slowest: dict[str, Sequence[float]] = {}
     for m in run.measurements:
-        known = slowest.get(m.metric, m.values)
-        slowest[m.metric] = [max(pair) for pair in zip(m.values, known, strict=True)]
+        values = m.values if m.bytes else [1 / value for value in m.values]  # rates, turned over
+        known = slowest.get(m.metric, values)
+        slowest[m.metric] = [max(pair) for pair in zip(values, known, strict=True)]
     shares = {}
     for summary in run.summary():
         if summary.metric in slowest and summary.bound is not None:
             best = min(slowest[summary.metric])
-            moved = next(m.bytes for m in run.measurements if m.metric == summary.metric)
+            moved = next(m.bytes for m in run.measurements if m.metric == summary.metric) or 1
             bound = moved / summary.bound if summary.unit == "B/s" else summary.bound
             shares[summary.metric] = bound / best
     return shares
+
+
+def same(share: float, *metrics: str) -> dict[str, Any]:
+    """Say that each metric has a share of its bound."""
+    return dict.fromkeys(metrics, pytest.approx(share, abs=WITHIN))
 
 
 @pytest.mark.usefixtures("own")
@@ -56,34 +86,57 @@ def best_shares(run: Run) -> dict[str, float]:
 def test_a_slow_link_and_an_overlay_cost_what_they_cost(overlay: str) -> None:
     """An overlay of VXLAN takes 50 bytes of each packet."""
     options = {"rate": "100mbit", **({"overlay": overlay} if overlay else {})}
-    with cluster.launch("slow", provider="lab", options=options) as c:
-        p2p = c.bench("p2p", metrics=["bandwidth"], sizes="256KiB", iterations=3, warm_up=1)
-        iperf = c.bench("iperf", metrics=["forward"], iterations=2, seconds=1)
-        one_way = c.bench(
-            "collectives", operations="bcast,reduce", sizes="20MB", iterations=2, warm_up=0
-        )
-        # Large, so that what a shaper lets pass at once does not count.
-        both_ways = c.bench(
-            "collectives",
-            operations="allreduce,allgather,alltoall",
-            sizes="10MB",
-            iterations=2,
-            warm_up=0,
-        )
-
     data = 1500 - 52 - (50 if overlay else 0)
-    bound = 100e6 / 8 * data / 1538
-    [of_p2p], [of_iperf] = p2p.summary(), iperf.summary()
-    assert of_p2p.bound == of_iperf.bound == pytest.approx(bound)
-    assert best_shares(p2p) == {"bandwidth": pytest.approx(1.0, abs=WITHIN)}
-    assert best_shares(one_way) == dict.fromkeys(
-        ("bcast", "reduce"), pytest.approx(1.0, abs=WITHIN)
-    )
-    # MPI may let one direction wait for the other, which halves them; nothing doubles them.
-    assert max(best_shares(both_ways).values()) < BELIEVABLE
-    assert min(best_shares(both_ways).values()) > 0.2
-    best = max(value for m in iperf.measurements for value in m.values)
-    assert best / bound == pytest.approx(1.0, abs=WITHIN)
+    with cluster.launch("slow", provider="lab", options=options) as c:
+        run = c.bench("p2p", metrics=["bandwidth"], sizes="256KiB", iterations=3, warm_up=1)
+        [summary] = run.summary()
+        assert summary.bound == pytest.approx(100e6 / 8 * data / 1538)
+
+        assert read(lambda: windows(c, "256KiB", 3)) == same(1.0, "bandwidth")
+        assert read(lambda: streams(c, 2)) == same(1.0, "forward")
+        assert read(lambda: moved(c, "20MB", 2, "bcast", "reduce")) == same(1.0, "bcast", "reduce")
+        for name in ("allreduce", "allgather", "alltoall"):
+            assert read(partial(moved, c, LARGE, 4, name, **AT_ONCE)) == same(1.0, name)
+
+
+def windows(c: Cluster, size: str, iterations: int) -> Run:
+    return c.bench("p2p", metrics=["bandwidth"], sizes=size, iterations=iterations, warm_up=1)
+
+
+def streams(c: Cluster, iterations: int) -> Run:
+    return c.bench("iperf", metrics=["forward"], iterations=iterations, seconds=1)
+
+
+def moved(c: Cluster, size: str, iterations: int, *operations: str, **variables: str) -> Run:
+    words = {"operations": ",".join(operations), "sizes": size, "iterations": iterations}
+    return c.bench("collectives", **words, warm_up=1, variables=variables)  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("own")
+def test_faster_links_are_read_where_the_machine_carries_twice_as_much() -> None:
+    """The slowest repetition without a shaper is what it carries."""
+    with cluster.launch("bare", provider="lab") as c:
+        carries = {name: slowest(bench(c, 1.0)) for name, bench in TOOLS.items()}
+    assert min(carries.values()) > 0
+
+    for gbit in FASTER:
+        enough = [name for name, rate in carries.items() if rate >= 2 * gbit * GBIT]
+        with cluster.launch(f"fast{gbit:g}", provider="lab", options={"rate": f"{gbit}gbit"}) as c:
+            for name in enough:
+                shares = read(partial(TOOLS[name], c, gbit))
+                assert shares == same(1.0, *shares), f"{name} at {gbit:g} Gbit/s of {carries}"
+
+
+TOOLS: dict[str, Callable[[Cluster, float], Run]] = {
+    "p2p": lambda c, _: windows(c, "1MiB", 6),
+    "iperf": lambda c, _: streams(c, 3),
+    "collectives": lambda c, gbit: moved(c, f"{gbit * 20:g}MB", 6, "bcast"),
+}
+
+
+def slowest(run: Run) -> float:
+    """Give the least rate that was read, in bytes per second."""
+    return min(m.bytes / v if m.bytes else v for m in run.measurements for v in m.values)
 
 
 @pytest.mark.usefixtures("own")
@@ -93,7 +146,7 @@ def test_a_slowed_host_shows() -> None:
         command("lab", "tenth", "slow", "1")
         run = c.bench("p2p", metrics=["bandwidth"], sizes="256KiB", iterations=3, warm_up=1)
 
-    assert best_shares(run) == {"bandwidth": pytest.approx(0.1, abs=WITHIN)}
+    assert best_shares(run) == same(0.1, "bandwidth")
 
 
 @pytest.mark.usefixtures("own")

@@ -7,7 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
 from cluster.analysis.evidence import Evidence, Finding, count
-from cluster.units import format_rate, format_value
+from cluster.units import format_rate, format_size, format_value
 
 if TYPE_CHECKING:
     from cluster.model import Summary
@@ -21,6 +21,8 @@ GAIN = 1.5  # of several streams over one, from which one stream is the limit
 JUMBO = 9001
 PRIVATE = (IPv4Network("172.17.0.0/16"), IPv4Network("192.168.122.0/24"))
 BUFFER = 16 * 2**20  # bytes, what hosts with fast networks should allow a socket
+HALVED = 0.8  # of a bound: below it, both directions together are slow
+EAGER = 65_536  # bytes: above it, Open MPI asks over TCP before it sends (btl_tcp_eager_limit)
 OLD = (3, 16)  # the version of iperf3 that has a thread for each stream
 OVERLAYS = ("cali", "vxlan", "flannel", "tunl", "geneve", "cilium", "weave")
 TYPICAL = {1398: 1450, 1388: 1440, 1428: 1480, 1410: 1450, 1400: 1440}
@@ -84,6 +86,32 @@ def links_without_effect(evidence: Evidence) -> Finding | None:
         remedy="take an Open MPI with pull request 4247, UCX, or more ranks per host",
         confirm="ss -tn | grep -c ESTAB while it runs; "
         "cluster bench p2p --ab mca:btl_tcp_links=1,4",
+    )
+
+
+def directions_wait(evidence: Evidence) -> Finding | None:
+    """MPI over one TCP connection lets each direction wait for the other.
+
+    Before Open MPI sends a large message it asks, and the answer has to queue behind the data
+    that go the same way. Which of the two asked first decides whether both send at once.
+    """
+    if evidence.setting("OMPI_MCA_btl_tcp_eager_limit"):
+        return None
+    both = [s for s in evidence.crossing(both=True) if count(s, "size") > EAGER]
+    slow = [s for s in both if (s.share or 0) < HALVED]
+    alone = max((s.share or 0 for s in evidence.crossing(both=False)), default=0)
+    if not slow or alone < NEAR:
+        return None
+    worst = min(slow, key=lambda s: s.share or 0)
+    return Finding(
+        name="the two directions wait for each other",
+        evidence=f"{worst.metric} of {format_size(count(worst, 'size'))} reaches "
+        f"{worst.share or 0:.0%} of its bound, and one direction alone {alone:.0%}",
+        confidence="likely",
+        remedy="let Open MPI send without asking: --mca btl_tcp_eager_limit=BYTES above the size "
+        "(it costs memory); or several connections: --mca btl_tcp_links=2; or UCX",
+        confirm=f"cluster bench collectives --operations allgather --sizes 4MB "
+        f"--ab mca:btl_tcp_eager_limit={EAGER},{2**25}",
     )
 
 
@@ -285,6 +313,13 @@ def _rate(summary: Summary) -> str:
 
 
 RULES = (
-    *(one_flow, links_without_effect, wrong_interface, one_of_several, shared_subnet),
+    *(
+        one_flow,
+        links_without_effect,
+        directions_wait,
+        wrong_interface,
+        one_of_several,
+        shared_subnet,
+    ),
     *(socket_buffers, mtu_mismatch, congestion_control, retransmissions, old_iperf, overlay),
 )
