@@ -135,19 +135,21 @@ def test_equal_conditions_are_hardly_ever_called_different(cells: int) -> None:
     assert wrong(0.001) <= 0.08 * trials  # 5 % is expected; more than 8 % would be rare
 
 
-@pytest.mark.parametrize("launches", [5, 8])
-def test_equal_conditions_on_a_noisy_machine_with_a_coarse_clock(launches: int) -> None:
-    """Launches that differ by 20 % by themselves: no threshold is of any help there."""
+def test_equal_conditions_on_a_noisy_machine_with_a_coarse_clock() -> None:
+    """Launches that differ by 20 % by themselves: no threshold is of any help there.
+
+    2.5 % of 400 are expected, so that 95 % of any 200 are equal; 19 of these would be at 5 %.
+    """
     rng = np.random.default_rng(20261122)
 
     def one() -> Side:
-        effects = 1e-6 * np.exp(0.2 * rng.standard_normal((launches, 20)))
+        effects = 1e-6 * np.exp(0.2 * rng.standard_normal((5, 8)))
         ticks = np.maximum(1, np.round(effects / 5e-8)) * 5e-8
         return side("s", *([summary(m, size=i + 1) for i, m in enumerate(row)] for row in ticks))
 
-    found = [set(verdicts(compare(one(), one()))) for _ in range(200)]
+    found = [set(verdicts(compare(one(), one()))) for _ in range(400)]
 
-    assert sum(bool({"faster", "slower"} & verdicts_) for verdicts_ in found) <= 10
+    assert sum(bool({"faster", "slower"} & verdicts_) for verdicts_ in found) <= 15
 
 
 def test_a_run_compared_with_itself_is_not_different() -> None:

@@ -58,7 +58,9 @@ def fit(
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
-    """Fit t = alpha + size / beta to each sweep; launches that repeat one another are one.
+    """Fit t = alpha + size / beta to each sweep of runs.
+
+    Launches that repeat one another are one fit; what differs is put apart.
 
     Example: cluster fit p2p --metric latency
     """
