@@ -185,6 +185,7 @@ def test_what_is_not_asked_for() -> None:
                 ),
                 **dict.fromkeys(("reached", "boot", "executable", "gpu_driver", "topology"), ""),
                 **dict.fromkeys(("programs", "mpi_flags"), msgspec.NODEFAULT),
+                "tuning": model.Tuning(),
             },
         ),
     ],
