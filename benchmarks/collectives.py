@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from statistics import median
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -596,7 +597,8 @@ def _torch(backend: str) -> Any:  # noqa: ANN401 - a module that need not be the
         raise ClusterError(
             f"torch is missing on {os.uname().nodename}.",
             means=f"--transport {backend} is done by it, and cluster does not install it.",
-            remedy="Install it into the ranks' Python there, or name an --option image that has it",
+            remedy=f"Install it there: {sys.executable} -m pip install torch; or name an --option "
+            "image that has it",
         ) from None
     if not getattr(torch.distributed, f"is_{backend}_available")():
         raise ClusterError(

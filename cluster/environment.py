@@ -47,8 +47,8 @@ def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Fac
         ShellError: it did not answer.
 
     """
-    argv = [f"{machine.bin}/python3", "-P", "-m", "cluster.onhost", "facts", *programs]
-    done = shell.run(argv, timeout=COMMAND_TIMEOUT)
+    argv = [f"{machine.bin}/python3", "-P", "-m", "cluster.onhost", "facts"]
+    done = shell.run([*argv, machine.folder, *programs], timeout=COMMAND_TIMEOUT)
     if done.status != 0:
         raise ShellError(
             f"{machine.name} did not say what it is.",

@@ -237,6 +237,19 @@ class Routine(Value, frozen=True, kw_only=True):
     time: float
 
 
+def on_files(name: str) -> bool:
+    """Tell whether a routine of MPI works on files: such times are no communication.
+
+    Args:
+        name: of the routine.
+
+    Returns:
+        Whether it does.
+
+    """
+    return name.startswith("MPI_File_")
+
+
 class TaskTimes(Value, frozen=True, kw_only=True):
     """A row of the table of all ranks.
 
@@ -287,7 +300,8 @@ class Profile(Value, frozen=True, kw_only=True, tag="profile"):
         context: the name of the part of the program; empty if it is all of it.
         routines: the flat profile.
         distributions: a row per routine and size of message.
-        communication: seconds in MPI.
+        communication: seconds in MPI, without its operations on files.
+        files: seconds in these.
         elapsed: seconds in all.
         user: seconds of processor time.
         system: seconds of it in the kernel.
@@ -306,6 +320,7 @@ class Profile(Value, frozen=True, kw_only=True, tag="profile"):
     routines: tuple[Routine, ...] = ()
     distributions: tuple[Routine, ...] = ()
     communication: float = 0.0
+    files: float = 0.0
     elapsed: float = 0.0
     user: float = 0.0
     system: float = 0.0

@@ -17,7 +17,7 @@ from cluster.foreign import NcclLog
 from cluster.model import ClusterSpec, Condition, Hardware, Record, Value
 from cluster.reading import read
 from cluster.redaction import redacted
-from cluster.version import __version__
+from cluster.version import __version__, revision
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -232,6 +232,7 @@ def _record(
         notes=tuple(dict.fromkeys((*_notes(imported), *filter(None, [doubt])))),
         reason="; ".join(failures[:3]),
         software=__version__,
+        revision=revision(),
         condition=condition.name,
         description=condition.description,
         expected=condition.expected,

@@ -41,14 +41,14 @@ class Entry(Value, frozen=True, kw_only=True):
     """A run, as the record of experiments knows it.
 
     Args:
-        storage: where its files are.
+        place: where its files are kept.
         record: what was run, and on what.
         summaries: of its series.
         gaps: what was planned and not taken.
 
     """
 
-    storage: str
+    place: str
     record: Record
     summaries: tuple[Summary, ...]
     gaps: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ def _row(entry: Entry) -> tuple[str, ...]:
     return (
         record.description or record.condition or record.id,
         time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(record.at)),
-        entry.storage,
+        _storage(entry),
         _workload(record),
         _cluster(record),
         _servers(record),
@@ -86,6 +86,13 @@ def _row(entry: Entry) -> tuple[str, ...]:
         "; ".join(result(best) for best in bests(entry.summaries)),
         "; ".join(_came_out(entry)),
     )
+
+
+def _storage(entry: Entry) -> str:
+    """Say what the servers stored files on, and where the run's own are kept."""
+    kinds = dict.fromkeys(facts.tuning.storage for facts in entry.record.environment)
+    known = ", ".join(filter(None, kinds)) or "not known"
+    return f"servers: {known}; the run: {entry.place}"
 
 
 def _workload(record: Record) -> str:

@@ -23,7 +23,8 @@ UTF8 = "utf-8-sig"
 SAMPLE = 64  # lines at the head of a portion that show what stands before each line
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\^_])")
-# Open MPI and Horovod tag streams (Open MPI 5 also names the job), torchrun and PyTorch tag ranks.
+# Open MPI and Horovod tag streams (Open MPI 5 also names the job, and SageMaker the host), torchrun
+# and PyTorch tag ranks.
 _TAGS = re.compile(
     r"^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4} ?)?\[(?:[^\]\s]{0,200}@)?\d+(?:,[\w:.-]{1,60}){0,2}\]"
     r"<std(?:out|err|diag)>: ?|^\[(?:default|rank)\d+\]: ?",
@@ -36,26 +37,35 @@ _HABITS = (
     re.compile(r"^(?:[ \t]*>)+ ?", re.MULTILINE),  # quoted in a mail
     re.compile(r"^\+(?![-+=])", re.MULTILINE),  # added by a diff; no border of a table
     re.compile(r"^\| (?!.*\|[ \t]*$)", re.MULTILINE),  # quoted with a bar; no row of a table
-    re.compile(r"^\[pod/[^\]\s]{1,300}\] ?", re.MULTILINE),  # kubectl logs --prefix
-    re.compile(r"^\([^()\n]{0,80}\bpid=\d+[^()\n]{0,80}\) ", re.MULTILINE),  # Ray, SkyPilot
-    re.compile(  # pdsh, clush, docker compose: the name of a host, which has a number
-        r"^[A-Za-z][\w.-]{0,60}?\d[\w.-]{0,60}(?:: | +\| )", re.MULTILINE
-    ),
-    re.compile(  # syslog
-        r"^\w{3} [ \d]\d \d\d:\d\d:\d\d \S{1,100} [\w./-]{1,60}(?:\[\d+\])?: ", re.MULTILINE
-    ),
     re.compile(
-        r"^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]? ", re.MULTILINE
-    ),
-    re.compile(r"^\d\d:\d\d:\d\d(?:[.,]\d+)? ", re.MULTILINE),
-    re.compile(  # Python's logging
-        r"^(?:- (?:[\w.]{1,60} - )?(?:DEBUG|INFO|WARNING|ERROR) - |(?:DEBUG|INFO):[\w.]{1,60}:)",
+        r"^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]? (?:\| )?",
         re.MULTILINE,
     ),
+    # iperf3 --timestamps, journalctl, syslog, ts
+    re.compile(r"^\w{3} \w{3} [ \d]\d [\d:]{8} \d{4} ?", re.MULTILINE),
+    re.compile(
+        r"^\w{3} [ \d]\d \d\d:\d\d:\d\d (?:\S{1,100} [\w./-]{1,60}(?:\[\d+\])?: )?", re.MULTILINE
+    ),
+    re.compile(r"^\[?\d\d:\d\d:\d\d(?:[.,]\d+)?\]? ", re.MULTILINE),
+    re.compile(  # Python's logging
+        r"^(?:- (?:[\w.]{1,60} - )?(?:DEBUG|INFO|WARNING|ERROR) - |(?:DEBUG|INFO):[\w.]{1,60}:"
+        r"|(?:\[INFO\]|INFO:?) )",
+        re.MULTILINE,
+    ),
+    re.compile(
+        r"^(?:\([^()\n]{0,80}\bpid=\d+[^()\n]{0,80}\)|\[NID \d+\]) ", re.MULTILINE
+    ),  # Ray, aprun
     re.compile(r"^ {0,5}\d{1,6}: ", re.MULTILINE),  # srun --label
     # MPICH and Intel MPI label so; iperf's stream ids look alike, but times follow them
     re.compile(r"^\[\d{1,6}\] (?! *(?:[\d.]+ ?- ?[\d.]+ |local |ID|connected))", re.MULTILINE),
 )
+# Names of hosts and containers: kubectl --prefix, docker compose, pdsh, iperf3 --title, ReFrame.
+_NAMED = (
+    re.compile(r"^(\[(?:pod/[^\]\s]{1,200}|[\w.-]{1,80}:\d{1,6})\]):? ?", re.MULTILINE),
+    re.compile(r"^([\w.-]{1,80}) +\| ?", re.MULTILINE),
+    re.compile(r"^([A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}|[\w.-]{1,80}(?=:  )): {1,2}", re.MULTILINE),
+)
+FEW = 3  # lines or more that each name stands before
 _OPENING = re.compile(r"^[ \t]*\{[ \t]*(?=\n|\"|\}|$)", re.MULTILINE)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _JSON_LINE = re.compile(r"[ \t]*[]\"{}\[\d,tfn-]")
@@ -201,12 +211,18 @@ def _unlabelled(text: str) -> str:
     if _is_numbered(head):
         text = _NUMBERED.sub("", text)
         head = [_NUMBERED.sub("", line) for line in head]
-    for habit in _HABITS:
-        having = sum(habit.match(line) is not None for line in head)
-        if having * 2 > len(head):
+    for habit in (*_NAMED, *_HABITS, *_NAMED):  # a name may stand before a clock, or behind it
+        matches = [match for line in head if (match := habit.match(line))]
+        if len(matches) * 2 > len(head) and (habit in _HABITS or _are_names(matches, head)):
             text = habit.sub("", text)
             head = [habit.sub("", line) for line in head]
     return text
+
+
+def _are_names(matches: list[re.Match[str]], head: list[str]) -> bool:
+    """Tell names before all lines, which are the same few again and again, from what lines say."""
+    names = {match[1] for match in matches}
+    return len(matches) == len(head) and len(names) * FEW <= len(head)
 
 
 def _is_numbered(head: list[str]) -> bool:

@@ -29,6 +29,7 @@ Tell = Callable[[str, str], None]
 """Called with a machine and the state that it got to."""
 
 NOTES = "notes"  # the file in a job's folder of what rank 0 notes, a line each
+PROCESS = "process.{rank}.json"  # the file there of what a rank's process had of its host
 HEADERS = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
 
 
@@ -513,7 +514,8 @@ class Summary(Value, frozen=True, kw_only=True):
         p5: the 5th percentile.
         p95: the 95th percentile.
         p99: the 99th percentile.
-        converged: half of the interval is at most 2.5 % of the median, with 20 values or more.
+        converged: half of the interval is at most 2.5 % of the median, with 20 values or more, and
+            they do not drift.
         complete: false if the run ended before all values were taken.
         bound: the best that the link between the hosts allows, where that is known: the highest
             rate, or the shortest time.
@@ -574,6 +576,33 @@ class Interface(Value, frozen=True, kw_only=True):
         return str(ipaddress.IPv4Interface(f"{self.address}/{self.prefix}").network)
 
 
+class Tuning(Value, frozen=True, kw_only=True):
+    """How a host is set up, as far as numbers depend on it; empty is what it does not say.
+
+    Args:
+        governor: of the processors' frequency; several are separated by ` | `.
+        threads: hardware threads of a core: 1 where simultaneous threads are off; 0 if not known.
+        numa: processors of each node of memory, such as `{"node0": "0-15"}`.
+        huge_pages: when the kernel gives transparent ones: `always`, `madvise` or `never`.
+        sysctls: settings of the kernel that bear on messages.
+        board: vendor and product.
+        firmware: vendor and version.
+        microcode: of the processor.
+        storage: type and device of the file system that our folder is on.
+
+    """
+
+    governor: str = ""
+    threads: int = 0
+    numa: dict[str, str] = {}
+    huge_pages: str = ""
+    sysctls: dict[str, str] = {}
+    board: str = ""
+    firmware: str = ""
+    microcode: str = ""
+    storage: str = ""
+
+
 class Facts(Value, frozen=True, kw_only=True):
     """What a host is, as it said itself.
 
@@ -610,6 +639,9 @@ class Facts(Value, frozen=True, kw_only=True):
         topology: the paths between GPUs and network cards, as `nvidia-smi topo -m` prints them; in
             a run, it is a file in `raw/`.
         mpi_flags: what Open MPI's `ompi_info` says of CUDA.
+        physical_cores: the processors of each core that a process of ours may use, hyper-threads
+            together; empty where the kernel does not say which are.
+        tuning: how it is set up.
 
     """
 
@@ -641,6 +673,40 @@ class Facts(Value, frozen=True, kw_only=True):
     gpu_modules: tuple[str, ...] = ()
     topology: str = ""
     mpi_flags: dict[str, str] = {}
+    physical_cores: tuple[tuple[int, ...], ...] = ()
+    tuning: Tuning = Tuning()
+
+
+class Connection(Value, frozen=True, kw_only=True):
+    """A TCP connection that is established.
+
+    Args:
+        here: its own end, address and port.
+        there: the other end.
+
+    """
+
+    here: str
+    there: str
+
+
+class Process(Value, frozen=True, kw_only=True):
+    """What the process of a rank had of its host when all values were taken.
+
+    Args:
+        rank: that it was.
+        host: its name.
+        boot: of its kernel: hosts that have the same one share its cores.
+        processors: that it was allowed to use (its affinity mask).
+        connections: by TCP to other hosts, of this process alone.
+
+    """
+
+    rank: int
+    host: str
+    boot: str = ""
+    processors: tuple[int, ...] = ()
+    connections: tuple[Connection, ...] = ()
 
 
 class Expected(Value, frozen=True, kw_only=True):
@@ -750,6 +816,7 @@ class Record(Value, frozen=True, kw_only=True):
         exit_status: of the job, once it ended.
         reason: why it is not `done`.
         software: version of `cluster`.
+        revision: of its sources, which changes when any of them does.
         variables: environment variables that were asked for, for every rank.
         condition: of an experiment with several, such as `mca:btl_tcp_links=4`; empty if it was
             none.
@@ -778,6 +845,7 @@ class Record(Value, frozen=True, kw_only=True):
     exit_status: int | None = None
     reason: str = ""
     software: str = ""
+    revision: str = ""
     variables: dict[str, str] = {}
     condition: str = ""
     description: str = ""

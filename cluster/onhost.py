@@ -2,11 +2,11 @@
 
 Run there as `python3 -m cluster.onhost VERB`; every answer is JSON, a line each:
 
-facts PROGRAM... what this host is, and which of these programs it has
-look FOLDER      how far a job is
-watch FOLDER     what a job writes, as it writes it, until it ends
-stop FOLDER      end a job's processes, the ranks first, and wait until they are gone
-halt FOLDER      end a job's ranks on this host
+facts FOLDER PROGRAM...   what this host is, where our folder is, and which of these programs it has
+look FOLDER               how far a job is
+watch FOLDER              what a job writes, as it writes it, until it ends
+stop FOLDER               end a job's processes, the ranks first, and wait until they are gone
+halt FOLDER               end a job's ranks on this host
 
 One verb is for the job's own script, in the job's folder:
 
@@ -36,6 +36,7 @@ import msgspec
 from cluster.asking import found, version
 from cluster.model import Facts, Interface, Value
 from cluster.peers import Peers
+from cluster.tuning import tuned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,17 +97,18 @@ class Running(Value, frozen=True, kw_only=True, tag="running"):
 Event = Wrote | Running | Ended | Lost
 
 
-def facts(*programs: str) -> Facts:
+def facts(*programs: str, folder: Path = Path()) -> Facts:
     """Collect what this host is.
 
     Args:
         programs: to look for.
+        folder: ours, whose storage is looked up.
 
     Returns:
         The facts.
 
     """
-    from cluster import gpus  # noqa: PLC0415 - whoever only follows a job does not look
+    from cluster import gpus, processes  # noqa: PLC0415 - whoever only follows a job looks at none
 
     affinity = len(os.sched_getaffinity(0))
     limit = cgroup_cpus()
@@ -140,6 +142,8 @@ def facts(*programs: str) -> Facts:
         gpu_modules=gpus.modules(),
         topology=gpus.topology() if seen else "",
         mpi_flags=gpus.mpi_flags(),
+        physical_cores=processes.cores(),
+        tuning=tuned(folder),
     )
 
 
@@ -579,7 +583,7 @@ def main(verb: str, *words: str) -> int:
     """
     match verb:
         case "facts":
-            _print(facts(*words))
+            _print(facts(*words[1:], folder=Path(words[0])))
         case "look":
             _print(look(Path(words[0])))
         case "watch":

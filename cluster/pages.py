@@ -13,7 +13,7 @@ from cluster.analysis.bounds import doubts
 from cluster.analysis.compare import headline
 from cluster.analysis.factors import factors
 from cluster.analysis.fit import fit, fits, rest, sweeps
-from cluster.analysis.summarize import pooled
+from cluster.analysis.summarize import together
 from cluster.model import Record, Summary, Value
 from cluster.reports import columns, rows
 from cluster.reports.html import LEFT, Link, Page, Section
@@ -169,7 +169,7 @@ def curves(shown: Sequence[Shown]) -> dict[str, list[Curve]]:
             launches.setdefault((first.metric, words, first.definition), []).append(sweep)
     found: dict[str, list[Curve]] = {}
     for (metric, name, _), taken in launches.items():
-        whole = _together(taken) if len(taken) > 1 else taken[0]
+        whole = tuple(sorted(together(taken), key=lambda s: int(s.params["size"])))
         curve = pictures.Curve(
             name=name, summaries=whole, launches=len(taken), fit=fit(whole) if few else None
         )
@@ -200,14 +200,6 @@ def _label(run: Shown, *, alone: bool, several: bool) -> str:
     if condition:
         return f"{name}, {condition}" if several else condition
     return name if alone else run.name
-
-
-def _together(launches: Sequence[tuple[Summary, ...]]) -> tuple[Summary, ...]:
-    """Sum up the launches of a condition, size by size."""
-    by_size: dict[int, list[Summary]] = {}
-    for summary in (one for launch in launches for one in launch):
-        by_size.setdefault(int(summary.params["size"]), []).append(summary)
-    return tuple(pooled(by_size[size]) for size in sorted(by_size))
 
 
 def _results(run: Shown, *, folded: bool) -> Section:

@@ -101,7 +101,7 @@ def sweep(
         curves: of one metric.
         kind: of file.
         prefix: of ids, which differ within a page.
-        told: a bound that somebody named, in bytes per second.
+        told: the network that somebody named, by which the points are bounded; bytes per second.
 
     Returns:
         The picture: medians with their intervals, fits over their ranges, and the bound.
@@ -117,7 +117,7 @@ def sweep(
         tips[_named(line, f"{prefix}-{number}")] = tuple(_tip(curve, s) for s in points)
         if curve.fit is not None:
             _draw_fit(axes, curve.fit, first.unit, line.get_color())
-    _draw_bound(axes, [s for curve in curves for s in curve.summaries], told)
+    _draw_bounds(axes, [s for curve in curves for s in curve.summaries], told)
     _scale_sizes(axes, [int(s.params["size"]) for curve in curves for s in curve.summaries])
     axes.set_yscale("log")
     axes.set_xlabel("message size; bars: " + _bar_words(curves))
@@ -142,7 +142,10 @@ def _scale_sizes(axes: Axes, sizes: Sequence[int]) -> None:
 def _legend_words(number: int, curve: Curve) -> str:
     if number >= LABELLED:
         return "_"
-    return curve.name if curve.launches == 1 else f"{curve.name} ({curve.launches} launches)"
+    launches = "" if curve.launches == 1 else f" ({curve.launches} launches)"
+    shares = [s.share for s in curve.summaries if s.share is not None]
+    reached = f", up to {max(shares):.1%} of the bound" if shares else ""
+    return f"{curve.name}{launches}{reached}"
 
 
 def _bar_words(curves: Sequence[Curve]) -> str:
@@ -195,18 +198,15 @@ def _draw_fit(axes: Axes, fit: Fit, unit: str, colour: str) -> None:
         axes.axvline(math.sqrt(before.last * after.first), color=colour, lw=0.8, ls=":", alpha=0.7)
 
 
-def _draw_bound(axes: Axes, summaries: Sequence[Summary], told: float | None) -> None:
-    """Draw the bounds that were found, and the one that somebody named."""
-    if told is not None:
-        swept = sorted({int(s.params["size"]) for s in summaries})
-        rates = summaries[0].unit == "B/s"
-        places = [told if rates else size / told for size in swept]
-        label = f"bound: {format_rate(told)}, as told"
-        axes.plot(swept, places, "--", color="black", lw=1.0, label=label)
+def _draw_bounds(axes: Axes, summaries: Sequence[Summary], told: float | None) -> None:
+    """Draw each bound over the sizes, and say so if none is known."""
     known = sorted({(float(s.params["size"]), s.bound) for s in summaries if s.bound is not None})
+    label = "bound" if told is None else f"bound: {format_rate(told)}, as told"
     if known:
         sizes, bounds = zip(*known, strict=True)
-        axes.plot(sizes, bounds, ":", color="black", lw=1.2, label="bound")
+        axes.plot(sizes, bounds, ":", color="black", lw=1.2, label=label)
+    else:
+        axes.plot([], [], " ", label="no bound is known")
 
 
 def _tip(curve: Curve, summary: Summary) -> str:

@@ -24,7 +24,8 @@ OWN = "own"  # instead of the path of a library
 PRELOAD = "LD_PRELOAD"
 MOST_FILES = 64  # ranks that all write a file; of more, four do
 WITHIN = 120.0  # seconds for a compiler
-NEEDS = "Install a C compiler there: sudo apt-get install gcc libc6-dev"
+NEEDS = "Install a C compiler {where}: sudo apt-get install gcc libc6-dev"
+LOOK = "import os, sys; sys.exit(not os.path.isfile(sys.argv[1]))"  # by the ranks' own Python
 FILES = "mpi_profile.*"
 SEPARATORS = " :\t\n"  # in LD_PRELOAD; nothing quotes them (ld.so(8))
 
@@ -34,12 +35,19 @@ class Place(Value, frozen=True, kw_only=True):
 
     Args:
         folder: of the machine, absolute.
-        python: the words that run the ranks' Python.
+        python: the words that run the ranks' Python, where they run.
+        image: of the container that they run in; empty if they run in none.
 
     """
 
     folder: str
     python: tuple[str, ...]
+    image: str = ""
+
+    @property
+    def words(self) -> str:
+        """Where to install what is missing."""
+        return f"in the image {self.image}" if self.image else "there"
 
 
 def places(machines: tuple[Machine, ...], facts: tuple[Facts, ...], image: str) -> dict[str, Place]:
@@ -61,7 +69,7 @@ def places(machines: tuple[Machine, ...], facts: tuple[Facts, ...], image: str) 
         bin_ = posixpath.join(fact.home, machine.bin)
         words = (posixpath.join(bin_, IN_IMAGE), "python3") if image else (f"{bin_}/python3",)
         folder = posixpath.join(fact.home, machine.folder, FOLDER)
-        found[machine.name] = Place(folder=folder, python=words)
+        found[machine.name] = Place(folder=folder, python=words, image=image)
     return found
 
 
@@ -88,7 +96,7 @@ def variables(
         SpecError: the library is not there, or cannot be compiled there.
 
     """
-    path = _own(shells, places) if library == OWN else _given(shells, library)
+    path = _own(shells, places) if library == OWN else _given(shells, places, library)
     if any(mark in path for mark in SEPARATORS):
         raise SpecError(
             f"{path} cannot be loaded into the ranks.",
@@ -118,7 +126,7 @@ def note(library: str) -> str:
     )
 
 
-def _given(shells: Mapping[str, Shell], library: str) -> str:
+def _given(shells: Mapping[str, Shell], places: Mapping[str, Place], library: str) -> str:
     if not library.startswith("/"):
         raise SpecError(
             f"--profile={library} is no absolute path.",
@@ -127,10 +135,16 @@ def _given(shells: Mapping[str, Shell], library: str) -> str:
         )
 
     def look(name: str, shell: Shell) -> None:
-        if not shell.exists(library):
+        place = places[name]
+        done = shell.run([*place.python, "-c", LOOK, library], timeout=WITHIN)
+        if done.status != 0:
+            where, means = name, "It is to be loaded into the ranks there."
+            if place.image:
+                where = f"{name}, {place.words}"
+                means = f"A container sees its host's /tmp, and nothing else of ours. {means}"
             raise SpecError(
-                f"There is no {library} on {name}.",
-                means="It is to be loaded into the ranks there.",
+                f"There is no {library} on {where}.",
+                means=means,
                 remedy="Bring it there: cluster put NAME libmpitrace.so /tmp/libmpitrace.so. Or "
                 "leave the path out: --profile",
             )
@@ -149,7 +163,8 @@ def _own(shells: Mapping[str, Shell], places: Mapping[str, Place]) -> str:
             raise SpecError(
                 f"{name}: the profiler could not be compiled: {said[-1] if said else 'no reason'}",
                 means="It must fit the MPI that runs there.",
-                remedy=f"{NEEDS}. Or name IBM's library: --profile=/path/libmpitrace.so",
+                remedy=f"{NEEDS.format(where=place.words)}. Or name IBM's library: "
+                "--profile=/path/libmpitrace.so",
             )
         return done.stdout.strip()
 

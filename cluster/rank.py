@@ -20,8 +20,9 @@ import msgspec
 
 from cluster.benchmark import convert
 from cluster.errors import ClusterError
-from cluster.model import NOTES, Definition, Measurement, Progress, Scalar
+from cluster.model import NOTES, PROCESS, Definition, Measurement, Progress, Scalar
 from cluster.onhost import REASON
+from cluster.processes import seen
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm, Intracomm
@@ -123,6 +124,11 @@ class Rank:
         if self.number == 0:
             with (self._folder / NOTES).open("a") as file:
                 file.write(line + "\n")
+
+    def leave_facts(self) -> None:
+        """Write what this process has of its host, once it has taken its values."""
+        path = self._folder / PROCESS.format(rank=self.number)
+        path.write_bytes(msgspec.json.encode(seen(self.number)))
 
     def progress(self, done: float, total: int, what: str) -> None:
         """Tell how far the job is; only rank 0's word counts, at most ten times a second.
@@ -247,6 +253,7 @@ def stand_in(benchmark: Benchmark[Any]) -> None:
     params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
     rank = Rank(cast("Intracomm", _Told()), Path.cwd())
     benchmark.measure(rank, params)
+    rank.leave_facts()
 
 
 def main(benchmark: Benchmark[Any]) -> None:
@@ -269,7 +276,8 @@ def main(benchmark: Benchmark[Any]) -> None:
         params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
         rank = Rank(comm, Path.cwd())
         benchmark.measure(rank, params)
-        comm.Barrier()
+        rank.leave_facts()
+        comm.Barrier()  # until then all connections are there
     except ClusterError as error:
         Path(REASON).write_text(error.what)
         sys.stderr.write(f"Rank {comm.Get_rank()} of {comm.Get_size()}: {error}\n")

@@ -23,6 +23,7 @@ HEAD = 1 << 16  # characters of a document that show what it is
 SHOWN = 200  # characters of such a line
 _BARE = re.compile(r"\s*\d[\d.]*(?:\s|$)")  # how rows of numbers begin
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+_RULE = re.compile(r"\s*#*\s*[-=*_~+]{4,}[ #]*$")  # a line that only separates others
 
 
 def read(chunks: Iterable[bytes], format_: str = "") -> Reading:
@@ -115,7 +116,7 @@ class _Reader:
         while missed and self._active and self._wake("\n".join(line for _, line in missed)):
             missed = [(n, line) for n, line in missed if not self._offer(line, n)]
         for number, line in missed:
-            if not line.isspace() and not _FENCE.match(line):
+            if not (line.isspace() or _FENCE.match(line) or _RULE.match(line)):
                 self._miss(number, line)
         return text.count("\n")
 

@@ -13,12 +13,14 @@ import msgspec
 from cluster import lines
 from cluster.errors import ClusterError, ParseError, SpecError
 from cluster.model import (
+    PROCESS,
     Figure,
     Layout,
     Link,
     Machine,
     Measurement,
     Planned,
+    Process,
     Record,
     Status,
     Summary,
@@ -104,6 +106,7 @@ class Run(Value, frozen=True, kw_only=True):
             results=self.results,
             hosts=record.environment,
             ranks_per_host=record.spec.ranks_per_host if record.environment else 0,
+            processes=_processes(self.folder),
             variables={**of_hosts, **record.variables},
             instance=record.spec.instance or (record.hardware.name if record.hardware else ""),
             failed=record.status == "failed",
@@ -131,6 +134,17 @@ class Taking(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     pair: tuple[int, int] | None = None
+
+
+def _processes(folder: Path) -> tuple[Process, ...]:
+    """Read what each rank's process had of its host; a rank that was stopped has left nothing."""
+    found = []
+    for path in (folder / RAW).glob(PROCESS.format(rank="*")):
+        try:
+            found.append(msgspec.json.decode(path.read_bytes(), type=Process))
+        except (OSError, msgspec.DecodeError):
+            continue
+    return tuple(sorted(found, key=lambda process: process.rank))
 
 
 def _route(record: Record, measurements: Iterable[Measurement], folder: Path) -> Route:

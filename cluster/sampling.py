@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.analysis.median import ENOUGH_VALUES, is_precise
+from cluster.analysis.median import ENOUGH_VALUES
+from cluster.analysis.shape import settled
 from cluster.errors import SpecError
 from cluster.model import Value
 
@@ -129,5 +130,5 @@ def samples(
 
 def _agreed(comm: Comm, values: list[float]) -> bool:
     """Tell whether every rank that takes values has enough of them; the same on all."""
-    enough = not values or is_precise(values)
+    enough = not values or settled(values)
     return bool(comm.allreduce(int(enough)) == comm.Get_size())

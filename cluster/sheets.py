@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from cluster.analysis.compare import Cell, Comparison
     from cluster.analysis.fit import Fit, Piece
-    from cluster.analysis.predict import Prediction
+    from cluster.analysis.predict import Asked, Prediction
     from cluster.analysis.scaling import Efficiency, Scaling
 
 STRIP = 21  # characters, one of them for "as fast as before"
@@ -23,6 +23,11 @@ LINE = (
     "alpha is what a message costs before its first byte, beta what large ones would reach, n_1/2 "
     "the size at which half of beta is reached. A line holds for its sizes only; that of a rate is "
     "of the time per message."
+)
+FORETOLD = "Predicted: the fastest known algorithm, without arithmetic, on links of its own."
+FAR = (
+    "None: the operation takes messages more than four times beyond those that were measured, of "
+    "which a fit says nothing."
 )
 WIDEST = 1.0  # of the strip to each side, in powers of two
 
@@ -73,10 +78,12 @@ def _cells(comparison: Comparison) -> Sheet:
     span = _span(comparison.cells)
     strip = f"{2**-span:.2f} .. {2**span:.2f}"
     found = ("metric", "parameters", "verdict", "ratio", "95% CI of ratio", strip)
+    bounded = any(share is not None for cell in comparison.cells for share in cell.shares)
+    bounds = (f"{comparison.base}, of bound", f"{comparison.other}, of bound")
     return Sheet(
         title=headline(comparison),
-        columns=(*found, comparison.base, comparison.other, "why"),
-        rows=tuple(_cell(cell, span) for cell in comparison.cells),
+        columns=(*found, comparison.base, comparison.other, *(bounds if bounded else ()), "why"),
+        rows=tuple(_cell(cell, span, bounded=bounded) for cell in comparison.cells),
         notes=(*_explained(comparison), *comparison.notes),
         left=("metric", "parameters", "verdict", strip, "why"),
     )
@@ -91,7 +98,8 @@ def _explained(comparison: Comparison) -> tuple[str, ...]:
     )
 
 
-def _cell(cell: Cell, span: float) -> tuple[str, ...]:
+def _cell(cell: Cell, span: float, *, bounded: bool) -> tuple[str, ...]:
+    shares = tuple("none" if share is None else f"{share:.1%}" for share in cell.shares)
     medians = ("-" if m is None else format_value(m, cell.unit) for m in (cell.base, cell.other))
     interval = "none"
     if cell.interval is not None:
@@ -104,6 +112,7 @@ def _cell(cell: Cell, span: float) -> tuple[str, ...]:
         interval,
         strip(cell.ratio, cell.interval, span),
         *medians,
+        *(shares if bounded else ()),
         cell.reason,
     )
 
@@ -154,16 +163,18 @@ def fitted(fits: Sequence[Fit]) -> Sheet:
     intervals = ("alpha", "95% CI", "beta", "95% CI of beta", "n_1/2", "worst error")
     return Sheet(
         title="t = alpha + size / beta",
-        columns=("metric", "sizes", "points", *intervals),
+        columns=("metric", "of", "launches", "sizes", "points", *intervals),
         rows=tuple(_piece(fit, piece) for fit in fits for piece in fit.pieces),
         notes=(LINE,),
-        left=("metric", "sizes"),
+        left=("metric", "of", "sizes"),
     )
 
 
 def _piece(fit: Fit, piece: Piece) -> tuple[str, ...]:
     return (
         ", ".join(filter(None, [fit.metric, format_point(fit.params)])),
+        fit.of,
+        str(fit.launches),
         f"{format_size(piece.first)} .. {format_size(piece.last)}",
         str(piece.points),
         format_value(piece.alpha, "s"),
@@ -181,11 +192,15 @@ def _interval(ends: tuple[float, float] | None, unit: str) -> str:
     return " .. ".join(format_value(end, unit) for end in ends)
 
 
-def foretold(predictions: Sequence[Prediction]) -> Sheet:
+def foretold(
+    predictions: Sequence[Prediction], beyond: Sequence[Asked] = (), notes: Sequence[str] = ()
+) -> Sheet:
     """Show collective operations beside what point-to-point messages promise.
 
     Args:
         predictions: to show.
+        beyond: operations of sizes that the messages say nothing of.
+        notes: what a reader of the predictions must know.
 
     Returns:
         A table.
@@ -213,10 +228,16 @@ def foretold(predictions: Sequence[Prediction]) -> Sheet:
                 f"{p.ratio:.2f}",
             )
             for p in predictions
-        ),
-        notes=("Predicted: the fastest known algorithm, without arithmetic, on links of its own.",),
+        )
+        + tuple(_unpredicted(one) for one in beyond),
+        notes=(FORETOLD, *([FAR] if beyond else []), *notes),
         left=("collective", "algorithm"),
     )
+
+
+def _unpredicted(one: Asked) -> tuple[str, ...]:
+    size, seconds = format_size(one.size), format_value(one.seconds, "s")
+    return (one.collective, str(one.ranks), size, "none", "-", seconds, "-")
 
 
 def scaled(scaling: Scaling) -> Sheet:

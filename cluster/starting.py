@@ -28,7 +28,7 @@ from cluster.model import (
 from cluster.peers import FILE as PARTY_FILE
 from cluster.peers import Party, Peer
 from cluster.starters import Starter
-from cluster.version import __version__
+from cluster.version import __version__, revision
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -240,6 +240,7 @@ def _planned(
         notes=(*_notes(cluster), *chosen.notes(params, cluster.facts)),
         phases=dict(cluster.phases),
         software=__version__,
+        revision=revision(),
     )
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import msgspec
 import pytest
 
-from cluster.analysis.bounds import Route, bound, doubts, goodput, judged, memory
+from cluster.analysis.bounds import Route, bound, doubts, goodput, judged, memory, told
+from cluster.analysis.summarize import summarize
 from cluster.errors import SpecError
-from cluster.model import Definition, Flow, Link, Measurement, Scalar, Summary
+from cluster.model import Definition, Factor, Flow, Link, Measurement, Scalar, Summary
 
 GBIT = 125e6  # bytes per second
 LINK = Link(rate=GBIT, source="test")
@@ -44,6 +46,13 @@ def summary(median: float, unit: str = "B/s", **params: Scalar) -> Summary:
         p99=median,
         converged=False,
     )
+
+
+def shared(
+    factor: Factor, rate: Literal["algorithm", "bus"], flow: Flow = "between hosts"
+) -> Definition:
+    """Define a bandwidth of a collective."""
+    return msgspec.structs.replace(definition(flow), factor=factor, rate=rate)
 
 
 @pytest.mark.parametrize(
@@ -179,3 +188,64 @@ def test_a_bound_says_what_sets_it() -> None:
 
     assert found.limit == "both ways: TCP over 1gbit, MTU 1500 (test)"
     assert judged(summary(1.0), definition(), 0, Route()).limit == ""
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "doubted"),
+    [
+        ((1.0, 2.0, 3.0), "s", False),
+        ((0.0, 2.0, 3.0), "s", False),  # a coarse clock has some of these
+        ((0.0, 0.0, 3.0), "s", True),
+        ((-1e-9, 2.0, 3.0), "s", True),
+        ((0.0, 0.0, 3.0), "B/s", True),
+        ((-1.0, 2.0, 3.0), "C", False),  # a temperature may be below 0
+    ],
+)
+def test_values_that_took_no_time_are_doubted(
+    values: tuple[float, ...],
+    unit: str,
+    doubted: bool,  # noqa: FBT001
+) -> None:
+    """Neither a clock nor a network gives them: the record is damaged, or the clock coarse."""
+    of = definition(unit=unit)
+    taken = Measurement(
+        metric="m",
+        definition=of.id,
+        unit="s" if unit == "B/s" else unit,
+        params={},
+        rank=0,
+        host="h",
+        values=values,
+        bytes=8,
+    )
+    found = list(doubts(summarize([taken], [of])))
+
+    assert bool(found) is doubted
+    assert all("took no time, or less: do not believe it" in note for note in found)
+
+
+@pytest.mark.parametrize(
+    ("of", "hosts", "rate"),
+    [
+        (definition(), 2, 1e9),
+        (definition("both ways"), 2, 2e9),
+        (shared("2(n-1)/n", "algorithm"), 4, 1e9 / 1.5),
+        (shared("2(n-1)/n", "bus"), 4, 1e9 * 1.75 / 1.5),
+        (shared("(n-1)/n", "algorithm", "between ranks"), 4, 1e9 / 0.75 / 2),
+        (shared("2(n-1)/n", "bus"), 1, None),
+    ],
+)
+def test_a_network_that_somebody_named(of: Definition, hosts: int, rate: float | None) -> None:
+    """Both directions, and what a collective of 8 ranks must pass from host to host."""
+    one = told(summary(1e8, size=1000), of, 1e9, hosts, 8)
+
+    assert one.bound == (None if rate is None else pytest.approx(rate))
+    assert one.share == (None if rate is None else pytest.approx(1e8 / rate))
+
+
+def test_a_network_that_somebody_named_bounds_times_and_nothing_without_a_size() -> None:
+    one = told(summary(1e-5, "s", size=1000), definition(unit="s"), 1e9, 2, 2)
+
+    assert one.bound == pytest.approx(1e-6)
+    assert one.share == pytest.approx(0.1)
+    assert told(summary(1e-5, "s"), definition(unit="s"), 1e9, 2, 2).bound is None

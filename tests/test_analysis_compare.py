@@ -12,6 +12,7 @@ from cluster.analysis.compare import Comparison, Launch, Side, compare, headline
 from cluster.analysis.summarize import summarize
 from cluster.errors import SpecError
 from cluster.model import ClusterSpec, Record, Summary
+from cluster.sheets import compared
 from tests.test_analysis_summarize import definition, measurement
 
 if TYPE_CHECKING:
@@ -134,6 +135,23 @@ def test_equal_conditions_are_hardly_ever_called_different(cells: int) -> None:
     assert wrong(0.001) <= 0.08 * trials  # 5 % is expected; more than 8 % would be rare
 
 
+def test_equal_conditions_on_a_noisy_machine_with_a_coarse_clock() -> None:
+    """Launches that differ by 20 % by themselves: no threshold is of any help there.
+
+    2.5 % of 400 are expected, so that 95 % of any 200 are equal; 19 of these would be at 5 %.
+    """
+    rng = np.random.default_rng(20261122)
+
+    def one() -> Side:
+        effects = 1e-6 * np.exp(0.2 * rng.standard_normal((5, 8)))
+        ticks = np.maximum(1, np.round(effects / 5e-8)) * 5e-8
+        return side("s", *([summary(m, size=i + 1) for i, m in enumerate(row)] for row in ticks))
+
+    found = [set(verdicts(compare(one(), one()))) for _ in range(400)]
+
+    assert sum(bool({"faster", "slower"} & verdicts_) for verdicts_ in found) <= 15
+
+
 def test_a_run_compared_with_itself_is_not_different() -> None:
     rng = np.random.default_rng(2)
     for _ in range(200):
@@ -192,10 +210,63 @@ def test_other_definitions_are_other_metrics() -> None:
     assert "not the same metric" in cell.reason
 
 
+def test_a_cell_says_what_share_of_its_bound_each_side_reaches() -> None:
+    """Faster or slower, it may be far from what is possible."""
+
+    def bounded(name: str, *shares: float | None) -> Side:
+        known = (msgspec.structs.replace(summary(1.0), share=share) for share in shares)
+        return side(name, *([one] for one in known))
+
+    comparison = compare(bounded("a", 0.5, 0.6, 0.9), bounded("b", 0.5, None))
+    [cell] = comparison.cells
+    _, table = compared(comparison)
+
+    assert cell.shares == (0.6, None)
+    assert table.columns[-3:] == ("a, of bound", "b, of bound", "why")
+    assert table.rows[0][-3:-1] == ("60.0%", "none")
+    assert "a, of bound" not in compared(compare(side("a"), side("b")))[1].columns
+
+
+def test_what_one_run_has_of_two_tools_is_compared_with_the_same_tool() -> None:
+    """Two tools may call different things by one name; neither hides the other."""
+
+    def of(tool: str, median: float) -> Summary:
+        return msgspec.structs.replace(summary(median), definition=tool)
+
+    base = side("a", *([of("one", s), of("other", 9 * s)] for s in STEADY))
+    both = side("b", *([of("one", 2 * s), of("other", 9 * s)] for s in STEADY))
+    lacking = side("c", *([of("one", 2 * s)] for s in STEADY))
+
+    assert [cell.base for cell in compare(base, both).cells] == [STEADY[2], 9 * STEADY[2]]
+    assert verdicts(compare(base, both)) == ["slower", "equivalent"]
+    assert verdicts(compare(base, lacking)) == ["slower", "inconclusive"]
+    assert compare(base, lacking).cells[1].reason == "not measured in c"
+
+
+def test_launches_that_were_not_in_turn_are_said_to_be() -> None:
+    """What changed between two blocks of launches looks like a difference of the conditions."""
+
+    def at(name: str, *moments: float) -> Side:
+        records = (msgspec.structs.replace(RECORD, at=moment) for moment in moments)
+        return Side(
+            name=name, launches=tuple(Launch(record=r, summaries=(summary(1.0),)) for r in records)
+        )
+
+    apart = compare(at("a", 1, 2, 3, 4, 5), at("b", 6, 7, 8, 9, 10))
+    in_turn = compare(at("a", 1, 4, 5, 8, 9), at("b", 2, 3, 6, 7, 10))
+    few = compare(at("a", 1, 2), at("b", 3, 4))
+
+    assert [note for note in apart.notes if note.startswith("No launch of a was between")]
+    assert (in_turn.notes, few.notes) == ((), ())
+
+
 def test_a_median_of_zero_is_no_base_for_a_ratio() -> None:
     [cell] = compare(times("a", *[0.0] * 5), times("b", *STEADY)).cells
 
     assert (cell.ratio, cell.verdict) == (None, "inconclusive")
+    [cell] = compare(times("a", *[-1.0] * 5), times("b", *STEADY)).cells
+
+    assert cell.reason == "a median is not above 0, or its time too short for the clock"
 
 
 def test_the_line_above_all() -> None:

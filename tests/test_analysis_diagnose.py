@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -15,12 +19,12 @@ from cluster.analysis.evidence import Evidence, Finding
 from cluster.analysis.pitfalls import gpus, hosts, network, trust
 from cluster.hardware import find
 from cluster.importing import Place, import_logs
-from cluster.model import Definition, Facts, Interface, Shape, Summary
+from cluster.model import Connection, Definition, Facts, Interface, Process, Shape, Summary
+from tests.conftest import PATIENCE
 from tests.test_parsers import LOGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from cluster.model import Scalar
 
@@ -164,6 +168,7 @@ ALONE = (
     " 1048576 262144 float sum -1 10.00 104.86 {bus} 0 10.00 104.86 {bus} 0\n"
     "# Avg bus bandwidth    : {bus}\n"
 )
+PERF = "# Collective test starting: all_reduce_perf\n"
 TINY = (
     "Data for MPI rank 0 of 4:\nTimes from MPI_Init() to MPI_Finalize().\n" + "-" * 71 + "\n"
     "MPI Routine                        #calls     avg. bytes      time(sec)\n" + "-" * 71 + "\n"
@@ -231,6 +236,11 @@ LOGGED: dict[
         "",
         ALONE.format(pid=7, bus="104.86").replace("Rank  0", "Rank  1"),
     ),
+    hosts.oversubscribed: (
+        "would result in binding more\nprocesses than cpus on a resource:\n\n   Bind to:  CORE\n",
+        "",
+        "A request was made to bind to core, but an appropriate target could not\nbe found\n",
+    ),
     hosts.cma_blocked: (
         "[a:1] Read -1, expected 131072, errno = 1\nkernel.yama.ptrace_scope = 1\n",
         "",
@@ -271,9 +281,49 @@ def test_a_trouble_shows_in_a_log_and_its_absence_is_silent(
         assert rule(healthy_evidence) is None
 
 
+# Rules whose evidence is no log alone: each has tests of its own below.
+APART = {
+    *(network.links_without_effect, network.wrong_interface, network.directions_wait),
+    *(gpus.slow_sockets, hosts.hyper_threads, hosts.shared_core),
+}
+PITFALLS = {  # of the table in the founding knowledge, by their numbers
+    1: network.one_flow,
+    2: network.links_without_effect,
+    3: network.wrong_interface,
+    4: network.shared_subnet,
+    5: hosts.oversubscribed,
+    6: hosts.cma_blocked,
+    7: gpus.cuda_ipc,
+    8: hosts.not_cuda_aware,
+    9: gpus.no_gpudirect,
+    10: network.socket_buffers,
+    11: gpus.far_memory,
+    12: network.mtu_mismatch,
+    13: hosts.shared_core,
+    14: gpus.on_sockets,
+    15: gpus.slow_sockets,
+    16: gpus.peers_blocked,
+    17: gpus.level_by_number,
+    18: hosts.limits,
+    19: network.congestion_control,
+    20: network.old_iperf,
+    21: network.overlay,
+    22: hosts.burst_credits,
+    23: trust.above_bound,
+    24: gpus.unconnected,
+    25: hosts.waiting,
+    26: hosts.slow_input,
+}
+
+
 def test_no_rule_says_anything_without_evidence() -> None:
     assert diagnose(Evidence()) == ()
-    assert len(RULES) >= 25
+
+
+def test_each_pitfall_has_its_rule_and_each_rule_its_tests() -> None:
+    assert len(set(PITFALLS.values())) == 26
+    assert set(PITFALLS.values()) <= set(RULES)
+    assert set(RULES) == {*LOGGED, *APART}
 
 
 @pytest.mark.parametrize("path", sorted(LOGS.glob("*.txt")), ids=lambda path: path.stem)
@@ -307,6 +357,38 @@ def test_links_that_have_no_effect(look: Look) -> None:
 
     assert network.links_without_effect(asked) is not None
     assert network.links_without_effect(evidence) is None
+
+
+def connected(links: int, asked: str) -> Evidence:
+    """Give a run of two ranks on two hosts that have so many TCP connections."""
+    ends = [(f"10.0.0.1:{4000 + n}", "10.0.0.2:1024") for n in range(links)]
+    other = Connection(here="10.0.0.1:22", there="10.0.0.9:5000")  # to nobody that we know
+    ranks = (
+        Process(
+            rank=0, host="a", connections=(other, *(Connection(here=a, there=b) for a, b in ends))
+        ),
+        Process(rank=1, host="b", connections=tuple(Connection(here=b, there=a) for a, b in ends)),
+    )
+    return ours(processes=ranks, variables={"OMPI_MCA_btl_tcp_links": asked})
+
+
+@pytest.mark.parametrize(
+    ("links", "asked", "says"),
+    [
+        (1, "4", "btl_tcp_links is 4, and ranks 0 and 1 have 1 TCP connection(s)"),
+        (2, "4", "ranks 0 and 1 have 2"),
+        (4, "4", ""),
+        (8, "4", ""),  # by two networks
+        (0, "4", ""),  # by something else than TCP
+        (1, "1", ""),
+        (1, "", ""),
+    ],
+)
+def test_links_that_are_not_there(links: int, asked: str, says: str) -> None:
+    found = network.links_without_effect(connected(links, asked))
+
+    assert (found is not None) == bool(says)
+    assert found is None or (says in found.evidence and found.confidence == "certain")
 
 
 def crossed(benchmark: str, metric: str, share: float, size: int = 4_000_000) -> Evidence:
@@ -387,6 +469,78 @@ def test_more_ranks_than_cores() -> None:
     assert hosts.oversubscribed(ours(hosts=few, ranks_per_host=2)) is None
 
 
+def test_what_mpirun_says_of_too_few_cores(look: Look) -> None:
+    """Open MPI's own words, whichever version is here: they are two lines long."""
+    cores = os.sched_getaffinity(0)
+    root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+    many = str(len(cores) + 1)
+    place = ["--host", f"localhost:{many}", "--map-by", "core", "--bind-to", "core"]
+    mpirun = str(Path(sys.executable).with_name("mpirun"))
+    words = [mpirun, *root, "-np", many, *place, "true"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    found = hosts.oversubscribed(look(done.stdout + done.stderr))
+
+    assert done.returncode != 0
+    assert found is not None
+    assert found.confidence == "certain"
+
+
+CORES = ((0, 4), (1, 5), (2, 6), (3, 7))  # four, with hyper-threads
+
+
+def bound(*masks: tuple[int, ...], cores: tuple[tuple[int, ...], ...] = CORES) -> Evidence:
+    """Give a run whose ranks on one host have these affinity masks."""
+    facts = msgspec.structs.replace(host("a"), boot="x", physical_cores=cores)
+    ranks = (
+        Process(rank=rank, host="a", boot="x", processors=mask) for rank, mask in enumerate(masks)
+    )
+    return ours(hosts=(facts,), processes=tuple(ranks), ranks_per_host=len(masks))
+
+
+ALL = tuple(range(8))
+
+
+@pytest.mark.parametrize(
+    ("masks", "evidence"),
+    [
+        (((0,), (0,)), "2 ranks have 1 core(s), and 3 have none"),
+        (((0,), (4,)), "2 ranks have 1 core(s), and 3 have none"),  # its two threads
+        (((0, 4), (1, 5), (0, 4, 1, 5)), "3 ranks have 2 core(s), and 2 have none"),
+        (((2,), ALL, (6,)), "rank 0 on a is bound to processor(s) 2, rank 2 on a"),
+        (((0,), (1,)), ""),
+        (((0, 4), (0, 4, 1, 5)), ""),  # the second one may move on
+        ((ALL, ALL), ""),  # bound nowhere
+        (((0,), ALL), ""),
+        ((ALL,) * 9, ""),
+        (((0,), (1,), (2,), (3,), (4,)), ""),  # no core is free
+        (((0,), (9,)), ""),  # a processor that nobody knows
+        (((), ()), ""),
+    ],
+)
+def test_ranks_that_share_a_core(masks: tuple[tuple[int, ...], ...], evidence: str) -> None:
+    found = hosts.shared_core(bound(*masks))
+
+    assert (found is not None) == bool(evidence)
+    assert found is None or (evidence in found.evidence and found in diagnose(bound(*masks)))
+
+
+def test_cores_that_nobody_can_tell_apart_say_nothing() -> None:
+    assert hosts.shared_core(bound((0,), (0,), cores=())) is None
+
+
+def test_hosts_of_one_kernel_share_its_cores() -> None:
+    """As those of the lab, and containers."""
+    run = bound((0,), (0,))
+    first, second = run.processes
+    apart = msgspec.structs.replace(second, host="b")
+    elsewhere = msgspec.structs.replace(apart, boot="y")
+    told = hosts.shared_core(msgspec.structs.replace(run, processes=(first, apart)))
+
+    assert told is not None
+    assert "rank 1 on b" in told.evidence
+    assert not hosts.shared_core(msgspec.structs.replace(run, processes=(first, elsewhere)))
+
+
 def test_hosts_with_gpus_whose_mpi_does_not_know_them() -> None:
     def told(built: str, *gpus_: str) -> Evidence:
         facts = host("a")
@@ -443,6 +597,31 @@ def test_few_sockets_of_nccl(look: Look) -> None:
     asked = "NCCL_NSOCKS_PERTHREAD set by environment to 4"
     log = nccl("NET/Socket/0", network_="Socket", extra=asked) + test
     assert gpus.slow_sockets(look(log, "nic=100gbit")) is None
+
+
+@pytest.mark.parametrize(
+    ("bus", "streams", "extra", "says"),
+    [
+        ("0.50", 8, "", "is 43% of what 8 connections of iperf carry (1.170 GB/s)"),
+        ("1.10", 8, "", ""),
+        ("0.50", 1, "", ""),  # one connection may have a cap of its own
+        ("0.50", 8, "NCCL_NSOCKS_PERTHREAD set by environment to 4", ""),
+    ],
+)
+def test_nccl_over_tcp_below_what_iperf_carried(
+    bus: str, streams: int, extra: str, says: str, look: Look
+) -> None:
+    """Pitfall 15: both measured on the same hosts, whose network nobody had to describe."""
+    second = "#   Rank  1 Pid  8 on b device  0 [0x00] Tesla T4\n#  size"
+    test = ALONE.format(pid=7, bus=bus).replace("104.86", bus).replace("10.00", "2097.15")
+    test = test.replace("#  size", second).replace("# nThread", PERF + "# nThread")
+    sockets = nccl("NET/Socket/0", network_="Socket", extra=extra)
+    found = gpus.slow_sockets(look(sockets + test + iperf3(1.17e9, streams)))
+
+    assert (found is not None) == bool(says)
+    assert found is None or (says in found.evidence and found.confidence == "likely")
+    rdma = nccl("NET/IB/0", network_="IB", extra=extra)
+    assert gpus.slow_sockets(look(rdma + test + iperf3(1.17e9, streams))) is None
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from cluster.analysis.fit import Fit, Point, fits, pieces
-from cluster.analysis.predict import ALGORITHMS, predicted, predictions
+from cluster.analysis.compare import Launch
+from cluster.analysis.fit import Fit, Point, fits, pieces, repeated
+from cluster.analysis.predict import ALGORITHMS, Asked, asked, beyond, predicted, predictions
 from cluster.errors import SpecError
-from cluster.model import Summary
+from cluster.model import ClusterSpec, Definition, Record, Summary
 from tests.test_analysis_compare import summary
+from tests.test_analysis_summarize import definition
 
 ALPHA, BETA = 1e-6, 1e10
 SIZES = [2**k for k in range(3, 23)]
@@ -178,8 +180,52 @@ def test_measured_over_predicted() -> None:
             converged=False,
         )
 
-    [by_record, by_param] = predictions(exact(), [one(size=1024), one(size=1024, ranks=4)], 2)
+    operations = asked([one(size=1024), one(size=1024, ranks=4)], 2)
+    [by_record, by_param] = predictions(exact(), operations)
 
     assert by_record.ratio == pytest.approx(2.0)
     assert by_param.ranks == 4
     assert by_param.ratio == pytest.approx(1.0)
+    assert beyond(exact(), operations) == ()
+
+
+def test_what_has_no_prediction_is_not_passed_over() -> None:
+    """Nothing is said beyond four times the sizes, and that is said."""
+    one = Asked(collective="bcast", ranks=2, size=2**30, seconds=1.0)
+
+    assert predictions(exact(), [one]) == ()
+    assert beyond(exact(), [one]) == (one,)
+
+
+def run(at: float, scale: float, condition: str = "", **definitions: Definition) -> Launch:
+    """A run of a sweep, all of whose times are scaled."""
+    record = Record(
+        id=f"r{at:g}",
+        benchmark="test",
+        status="done",
+        at=at,
+        spec=ClusterSpec(name="x"),
+        condition=condition,
+        definitions=definitions,
+    )
+    times = ((size, scale * (ALPHA + size / BETA)) for size in SIZES)
+    return Launch(record=record, summaries=tuple(summary(t, size=size) for size, t in times))
+
+
+def test_launches_that_repeat_one_another_are_one_fit_of_their_medians() -> None:
+    """Each launch counts once, whatever one of them was disturbed by."""
+    [found] = repeated([run(1, 1.0), run(2, 1.01), run(3, 9.0)])
+    [piece] = found.pieces
+
+    assert (found.launches, found.of) == (3, "r1")
+    assert piece.alpha == pytest.approx(1.01 * ALPHA)
+    assert piece.beta == pytest.approx(BETA / 1.01)
+
+
+def test_launches_that_differ_are_put_apart() -> None:
+    """A condition, or a definition, is not averaged over."""
+    other = definition(metric="other")
+    found = repeated([run(1, 1.0, "A"), run(2, 2.0, "B"), run(3, 1.0, "A"), run(4, 4.0, o=other)])
+
+    assert [(one.of, one.launches) for one in found] == [("A", 2), ("B", 1), ("r4", 1)]
+    assert [one.pieces[0].alpha for one in found] == pytest.approx([ALPHA, 2 * ALPHA, 4 * ALPHA])

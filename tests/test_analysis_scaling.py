@@ -18,10 +18,11 @@ from cluster.analysis.scaling import (
 )
 from cluster.analysis.tables import series
 from cluster.errors import SpecError
-from cluster.model import ClusterSpec
+from cluster.model import ClusterSpec, Definition
 from cluster.sheets import scaled
 from tests.conftest import ROOT, answer, command
 from tests.test_analysis_compare import RECORD, summary
+from tests.test_analysis_summarize import definition
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -107,6 +108,36 @@ def test_runs_of_different_sizes_are_one_series() -> None:
     assert rates["latency, 8 B"] == pytest.approx([1 / 8, 1 / 5])
     assert [one.unit for one in both] == ["B/s", "1/s"]
     assert measured([launch(2, 1.0, 1.0)]) == ()
+
+
+def test_the_bus_bandwidth_of_a_collective_scales_and_its_time_does_not() -> None:
+    """All ranks of a ring that keeps its speed are at 100 %; a time that grows with n says nothing.
+
+    What was timed by another loop, or by another definition, is another series.
+    """
+    time = definition(metric="allreduce")
+    time = msgspec.structs.replace(time, flow="between hosts", factor="2(n-1)/n")
+    bus = msgspec.structs.replace(time, metric="busbw", unit="B/s", better="higher", rate="bus")
+    other = msgspec.structs.replace(bus, kernel="C")
+
+    def launch(ranks: int, of: Definition) -> Launch:
+        known = {one.id: one for one in (time, of)}
+        rate = msgspec.structs.replace(
+            summary(1e-6, rate=True),
+            metric="busbw",
+            definition=of.id,
+            params={"size": 8, "ranks": ranks},
+        )
+        taken = msgspec.structs.replace(rate, metric="allreduce", definition=time.id, unit="s")
+        return Launch(
+            record=msgspec.structs.replace(RECORD, definitions=known), summaries=(taken, rate)
+        )
+
+    [found] = measured([launch(2, bus), launch(4, bus), launch(8, other)])
+
+    assert [t.ranks for t in found.throughputs] == [2, 4]
+    assert [t.rate for t in found.throughputs] == pytest.approx([2e9, 4e9])
+    assert [row.efficiency for row in scaling(found).rows] == pytest.approx([1.0, 1.0])
 
 
 def efficiencies(text: str) -> dict[str, list[float]]:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from cluster.analysis.median import is_precise
+from cluster.analysis.shape import settled
 from cluster.analysis.summarize import pooled, summarize
 from cluster.errors import ParseError
 from cluster.model import Aggregation, Definition, Measurement, Scalar, Shape, Summary
@@ -224,6 +225,31 @@ def test_converged_means_20_values_and_half_an_interval_of_2_5_percent(
 
     assert is_precise(reversed_) is precise
     assert only(measurement(of, reversed_), of=of).converged is precise
+
+
+def test_what_drifts_has_not_converged() -> None:
+    """Each half is known to a percent, and so is the whole: of no moment."""
+    of = definition()
+    values = (*(1.0 + 0.001 * k for k in range(20)), *(1.04 + 0.001 * k for k in range(20)))
+    mixed = tuple(value for pair in zip(values[:20], values[20:], strict=True) for value in pair)
+
+    assert is_precise(values)
+    assert not settled(values)
+    assert not only(measurement(of, values), of=of).converged
+    assert only(measurement(of, mixed), of=of).converged
+
+
+def test_times_of_zero_have_not_converged() -> None:
+    assert not is_precise([0.0] * 20)
+    assert not is_precise([-1.0] * 20)
+
+
+@pytest.mark.parametrize("unit", ["B/s", "B"])
+def test_values_in_another_unit_than_that_of_the_definition(unit: str) -> None:
+    """They are of something else; a rate, though, may be measured as times."""
+    other = msgspec.structs.replace(measurement(definition(), (1.0,)), unit=unit)
+    with pytest.raises(ParseError, match="by its definition they are in 's'"):
+        summarize([other], [definition()])
 
 
 @pytest.mark.parametrize("aggregation", ["one rank", "slowest rank"])

@@ -228,3 +228,11 @@ def test_recorded_logs(log: str, words: tuple[str, ...], word: str, share: float
     assert shown["verdict"] == word
     shares = [verdict["share"] for verdict in shown["verdicts"]] or [None]
     assert share is None or any(s == pytest.approx(share, abs=5e-4) for s in shares)
+
+
+def test_a_rate_of_udp_that_was_asked_for_is_not_called_low() -> None:
+    said = judge(str(LOGS / "iperf3.both_ways.txt"), "--hardware", "p4d.24xlarge", "--hosts", "2")
+
+    assert said.returncode == 0
+    assert said.stdout.startswith("WITHIN BOUNDS")
+    assert "as fast as it was asked for (-b)" in said.stdout

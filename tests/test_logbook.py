@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from pathlib import Path
 
 import pytest
 
@@ -14,13 +15,14 @@ from cluster.units import parse_expected
 from tests.conftest import answer, command
 from tests.test_pages import saved
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 LOG = "1 training examples\n" + "".join(
     f"{step}\timages/sec: {rate} +/- 0.1 (jitter = 0.2)\t7.1\n"
     for step, rate in ((10, 188.1), (20, 188.3), (30, 188.5))
 )
+
+
+def mounts() -> str:
+    return Path("/proc/self/mountinfo").read_text()
 
 
 def rows(*words: str) -> list[dict[str, str]]:
@@ -44,7 +46,9 @@ def test_a_run_is_recorded_with_what_was_expected(tools: None) -> None:
     assert row["Servers"] == "2: 127.0.0.1"
     assert "cores" in row["Server nodes"]
     assert "GiB" in row["Server nodes"]
-    assert row["Storage"].endswith("-p2p")
+    disk = re.fullmatch(r"servers: (\S+) on (\S+); the run: \S+-p2p", row["Storage"])
+    assert disk, row["Storage"]
+    assert any(f" - {disk[1]} {disk[2]} " in line for line in mounts().splitlines())
     assert row["Expected"] == "1.000 ns"
     assert row["Results"].startswith("latency, 8 B: ")
     assert "Expected 1.000 ns: latency, 8 B: " in row["Summary"]
@@ -72,6 +76,7 @@ def test_a_run_that_failed_says_why_and_one_without_words_is_named_by_its_condit
 
     assert row["Description"] == "links=4"
     assert row["Summary"] == "failed: A rank died."
+    assert row["Storage"].startswith("servers: not known; the run: ")
     assert row["Expected"] == ""
     assert row["Time (GMT)"] == "2001-09-09 01:46:40"
     assert row["Servers"] == "not known" or row["Servers"].startswith("2: ")

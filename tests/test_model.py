@@ -180,9 +180,12 @@ def test_what_is_not_asked_for() -> None:
         (
             model.Facts,
             {
-                **dict.fromkeys(("interfaces", "gpus", "gpu_slots", "gpu_modules"), ()),
+                **dict.fromkeys(
+                    ("interfaces", "gpus", "gpu_slots", "gpu_modules", "physical_cores"), ()
+                ),
                 **dict.fromkeys(("reached", "boot", "executable", "gpu_driver", "topology"), ""),
                 **dict.fromkeys(("programs", "mpi_flags"), msgspec.NODEFAULT),
+                "tuning": model.Tuning(),
             },
         ),
     ],

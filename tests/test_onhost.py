@@ -337,7 +337,7 @@ def test_facts_do_not_need_a_user_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_facts_are_one_line_of_json() -> None:
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "cluster.onhost", "facts", "sh"],
+        [sys.executable, "-P", "-m", "cluster.onhost", "facts", ".", "sh"],
         capture_output=True,
         text=True,
         timeout=60,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -174,12 +175,12 @@ def test_a_condition_of_several_launches_is_one_line_with_its_range(home: Path) 
     drawn = (home / "plot.svg").read_text()
 
     for words in (
-        "links=1 (5 launches)",
-        "links=4 (5 launches)",
-        "other",
-        "bound: 10gbit, as told",
+        "links=1 (5 launches), up to ",
+        "links=4 (5 launches), up to ",
+        "other, up to ",
+        "bound: 10gbit, as told<",
     ):
-        assert drawn.count(f">{words}<") == 1, words
+        assert drawn.count(f">{words}") == 1, words
     assert "bars: lowest and highest launch" in drawn
     assert "is not a rate" in command("plot", "ab", "--bound", "fast", status=2).stderr
 
@@ -212,6 +213,19 @@ def test_runs_without_a_condition_are_told_apart(home: Path) -> None:
 
     for folder in (first, second):
         assert f">one/{folder.name}<" in drawn
+
+
+def test_a_bound_that_was_told_gives_shares_and_doubts(home: Path) -> None:
+    """Each point says its share of the bound; a network that cannot be is doubted aloud."""
+    saved("one")
+    command("plot", "one", "--metric", "bandwidth", "--bound", "80gbit", "-o", "fits.svg")
+    command("plot", "one", "--metric", "latency", "-o", "unknown.svg")
+    wrong = command("plot", "one", "--metric", "bandwidth", "--bound", "1gbit", "-o", "wrong.svg")
+
+    assert re.search(r">one, up to 9\d.\d% of the bound<", (home / "fits.svg").read_text())
+    assert ">bound: 80gbit, as told<" in (home / "fits.svg").read_text()
+    assert ">no bound is known<" in (home / "unknown.svg").read_text()
+    assert wrong.stderr.count("which is faster than possible: do not believe it") == 1
 
 
 def test_pictures_of_several_runs(home: Path) -> None:

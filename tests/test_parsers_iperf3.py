@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.reading import read
+from tests.test_parsers import results, values
 
 if TYPE_CHECKING:
     from cluster.foreign import Parsed
@@ -98,3 +99,88 @@ def test_the_one_sum_of_old_udp_documents_is_of_their_own_side(
 
     found = totals(read([text.encode()]).results[0])
     assert found == pytest.approx({metric: 125000.0, "jitter": 12e-6, "lost": 0.5})
+
+
+def test_the_totals_of_datagrams_in_old_versions_have_no_role() -> None:
+    (udp,) = results("iperf3.old_udp")
+
+    assert values(udp, "sent", protocol="UDP") == pytest.approx([1.05e6 / 8])
+    assert values(udp, "lost") == [12.5]
+    assert values(udp, "jitter") == [250e-6]
+    assert udp.failures == ()
+
+
+def test_a_side_that_does_not_know_the_other_ones_bytes_says_nothing_of_them() -> None:
+    (server,) = results("iperf3.old_server")
+
+    assert values(server, "received") == pytest.approx([903e6 / 8])
+    assert not values(server, "sent")
+    assert server.failures == ()  # every server is stopped in the end
+
+
+def test_datagrams_both_ways() -> None:
+    (both,) = results("iperf3.both_ways")
+
+    assert values(both, "received", way="TX") == pytest.approx([8.8e6 / 8])
+    assert values(both, "received", way="RX") == pytest.approx([9.6e6 / 8])
+    assert values(both, "lost", way="TX") == [10]
+    assert values(both, "jitter", way="RX") == [500e-6]
+
+
+def test_rows_without_their_head_are_ours_and_not_of_iperf_2() -> None:
+    rows = (
+        "[ ID] Interval           Transfer     Bandwidth\n"
+        "[  4]   0.00-1.00   sec   112 MBytes   941 Mbits/sec\n"
+        "[  4]   1.00-2.00   sec   112 MBytes   941 Mbits/sec\n"
+        "- - - - - - - - - - - - - - - - - - - - - - - - -\n"
+        "[  4]   0.00-2.00   sec   224 MBytes   940 Mbits/sec    3             sender\n"
+        "[  4]   0.00-2.00   sec   223 MBytes   936 Mbits/sec                  receiver\n"
+    )
+    (test,) = read([rows.encode()]).results
+
+    assert test.format == "iperf3"
+    assert values(test, "received") == pytest.approx([936e6 / 8])
+
+
+def test_a_test_that_was_interrupted_received_not_nothing() -> None:
+    text = (
+        "Connecting to host 10.0.0.2, port 5201\n"
+        "[  5]   0.00-1.50   sec  1.00 GBytes  5.73 Gbits/sec    3             sender\n"
+        "[  5]   0.00-1.50   sec  0.00 Bytes  0.00 bits/sec                  receiver\n"
+        "iperf3: interrupt - the client has terminated\n"
+    )
+    (test,) = read([text.encode()]).results
+
+    assert not values(test, "received")
+    assert "the client has terminated" in test.failures[0]
+
+
+DATAGRAMS = """{
+  "start": {"version": "iperf 3.1", "test_start": {"protocol": "UDP"}},
+  "intervals": [],
+  "end": {"sum": {"seconds": 2.0, "bytes": 250, "jitter_ms": 0.5, "lost_percent": -nan}}
+}"""
+
+
+def test_figures_that_are_no_numbers_are_left_out() -> None:
+    (test,) = read([DATAGRAMS.encode()]).results
+
+    assert values(test, "received") == [125]
+    assert values(test, "jitter") == [0.0005]
+    assert not values(test, "lost")
+
+
+def test_a_list_of_documents() -> None:
+    document = "\n".join(f"  {line}" for line in DATAGRAMS.splitlines())
+    found = read([f"[\n{document},\n{document}\n]\n".encode()]).results
+
+    assert [values(test, "received") for test in found] == [[125], [125]]
+
+
+def test_a_document_without_an_end_is_a_failure() -> None:
+    text = '{"start": {"version": "iperf 3.12", "test_start": {}}, "intervals": []}\n'
+    empty = text.replace("[]", '[{"sum": {"seconds": 1, "bytes": 5}}], "end": {}')
+
+    for broken in (text, empty):
+        (test,) = read([broken.encode()]).results
+        assert "no totals" in test.failures[0]

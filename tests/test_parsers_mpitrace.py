@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.analysis.profiles import Source, jobs
 from cluster.foreign import Profile
 from cluster.reading import read
 
@@ -38,6 +39,29 @@ def test_the_current_generation() -> None:
         (0, "vm", 1.75, 11.5 * 2**20),
         (1, "vm", 0.5, 11.05 * 2**20),
     ]
+
+
+def test_operations_on_files_are_no_communication() -> None:
+    """mpitrace sums them apart, and so do we: such a profile agrees with itself."""
+    text = (LOGS / "mpitrace.files.txt").read_bytes()
+    (result,) = read([text]).results
+    (profile,) = profiles("files")
+    (made,) = jobs([Source(job="x", profile=profile)])
+
+    assert (profile.communication, profile.files) == (1.75, 1.0)
+    assert result.notes == ()
+    assert [check for check in made.checks if not check.agrees] == []
+    assert [f.says for f in made.findings if f.name == "files"] == [
+        "25% of the time is spent in files, by MPI-IO, beside that"
+    ]
+    wrong = text.replace(b"MPI-IO time = 1.000", b"MPI-IO time = 3.000")
+    (lying,) = (r.detail for r in read([wrong]).results)
+    assert isinstance(lying, Profile)
+    (made,) = jobs([Source(job="x", profile=lying)])
+    assert {check.what for check in made.checks if not check.agrees} == {
+        "rank 0: times of its operations on files",
+        "rank 0: time in MPI within the elapsed time",
+    }
 
 
 def test_an_older_file_of_a_rank_without_a_role_and_without_the_table_of_all() -> None:

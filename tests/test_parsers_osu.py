@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster.reading import read
+from tests.test_parsers import results, values
 
 LOGS = Path(__file__).parent / "logs"
 
@@ -95,3 +96,79 @@ def test_a_decimal_comma_is_read_unless_it_may_be_something_else() -> None:
 
     assert read_all(head + "8  25,21\n")["latency", "Latency", 8] == pytest.approx(25.21e-6)
     assert read([(head + "8  25,213\n").encode()]).unread == 1
+
+
+def test_one_sided_tests_are_told_apart_by_operation_and_synchronisation() -> None:
+    put, get, device, shmem, barrier = results("osu.one_sided")
+
+    assert values(put, "bidirectional", size=4096) == [1.5e9]
+    assert put.measurements[0].params["test"] == "MPI_Put Bi-directional Bandwidth"
+    assert values(get, "one_sided_time", test="MPI_Get latency", synchronisation="flush")
+    assert values(
+        device, "one_sided_time", test="MPI_Put Latency", memory="CUDA", buffers="DEVICE-HOST"
+    ) == pytest.approx([3.5e-6])
+    assert values(shmem, "one_sided_time") == pytest.approx([1.25e-6])
+    assert values(barrier, "collective_time") == pytest.approx([2.75e-6])
+
+
+def test_what_the_newest_versions_print() -> None:
+    barrier, device, types, persistent, init = results("osu.newest")
+
+    assert values(barrier, "overlap") == [25]
+    assert values(barrier, "pure_time") == pytest.approx([1.5e-6])
+    assert values(device, "bandwidth", memory="CUDA", size=4194304) == [20e9]
+    assert values(types, "collective_time", size=4, datatype="INT") == pytest.approx([11.5e-6])
+    assert values(types, "collective_time", size=4, datatype="CHAR") == pytest.approx([12.5e-6])
+    assert values(persistent, "latency", size=1) == pytest.approx([1.5e-6])
+    assert values(init, "init_time", ranks=4) == pytest.approx([0.065])
+
+
+def test_python_s_sizes_have_their_unit_beside_them() -> None:
+    text = b"# OMB-Py MPI Latency Test\n# Size (B)         Latency (us)\n0        1.25\n"
+    (result,) = read([text]).results
+
+    assert values(result, "latency", test="Latency", size=0) == pytest.approx([1.25e-6])
+
+
+def test_wrong_data_are_a_failure() -> None:
+    text = (
+        b"# OSU MPI Latency Test v7.1\n# Size          Latency (us)        Validation\n"
+        b"1          3.25           Pass\n"
+        b"DATA VALIDATION ERROR: osu_latency exited with status 1 on message size 2.\n"
+    )
+    (result,) = read([text]).results
+
+    assert "exited with status 1" in result.failures[0]
+
+
+def test_a_heading_that_speaks_of_osu_is_no_test() -> None:
+    text = b"# OSU Benchmark results\n\n# OSU MPI Latency Test v5.9\n# Size Latency (us)\n0 1.25\n"
+
+    assert [result.title for result in read([text]).results] == ["OSU MPI Latency Test v5.9"]
+
+
+def test_the_extremes_of_a_row_may_be_missing_in_the_header() -> None:
+    text = (
+        b"# OSU MPI-CUDA Reduce Latency Test v7.3\n# Datatype: MPI_CHAR.\n"
+        b"# Size       Avg Latency(us)\n"
+        b"1                      50.50             18.25             89.75        1000\n"
+        b"2                      50.00             60.25             89.75        1000\n"
+    )
+    reading = read([text])
+
+    assert values(reading.results[0], "collective_time", size=1) == pytest.approx([50.5e-6])
+    assert values(reading.results[0], "collective_time_max", size=1) == pytest.approx([89.75e-6])
+    assert reading.unread == 1  # no mean is below the least
+
+
+def test_intel_mpi_says_on_which_hosts_the_ranks_were() -> None:
+    text = (
+        "MPI startup(): Rank    Pid      Node name       Pin cpu\n"
+        "MPI startup(): 0       30264    node-0  {0,4}\n"
+        "MPI startup(): 1       3321     node-1  {0,4}\n"
+        "# OSU MPI Latency Test v5.7.1\n# Size          Latency (us)\n4   25.21\n"
+    )
+    reading = read([text.encode()])
+
+    assert (reading.results[0].ranks, reading.results[0].hosts) == (2, 2)
+    assert reading.unread == 0

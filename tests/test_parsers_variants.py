@@ -128,3 +128,29 @@ def test_symptoms_have_their_values_and_are_no_failures() -> None:
 
     assert found.failures == ()
     assert found.detail is not None
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "rate", "gpus"),
+    [
+        ("| GPUs | Images/sec | Scaling efficiency |", "| 2 | 426.5 | 94.2% |", 426.5, 2),
+        ("| # GPUs | Throughput (images/sec) |", "| 8 | **1,368.5** |", 1368.5, 8),
+        ("GPUs | img/s", "4 | ~330.5 +/- 0.2", 330.5, 4),
+        (
+            "| GPUs | Total images/sec |",
+            "| 16 | [2576 images/sec](https://example.org/log) |",
+            2576,
+            16,
+        ),
+    ],
+)
+def test_tables_of_other_documents(header: str, row: str, rate: float, gpus: int) -> None:
+    rule = "|".join(["---"] * header.strip("|").count("|") + ["---"])
+    (table,) = read([f"{header}\n{rule}\n{row}\n".encode()]).results
+
+    assert values(table, "processing_rate", gpus=gpus) == [rate]
+
+
+def test_throughput_of_bytes_is_no_rate_of_images() -> None:
+    with pytest.raises(ParseError):
+        read([b"| GPUs | Throughput (MB/s) |\n|---|---|\n| 2 | 1000 |\n"])

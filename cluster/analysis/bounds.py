@@ -136,6 +136,35 @@ def judged(summary: Summary, definition: Definition, size: int, route: Route) ->
     return msgspec.structs.replace(summary, bound=best, share=part, limit=limit)
 
 
+def told(summary: Summary, definition: Definition, rate: float, hosts: int, ranks: int) -> Summary:
+    """Hold a summary against a network that somebody named, in place of what was found.
+
+    Args:
+        summary: of a message's or an operation's times or rates, at a size.
+        definition: of its metric.
+        rate: that a host's network carries in each direction, in bytes per second.
+        hosts: that take part.
+        ranks: on all of them.
+
+    Returns:
+        The summary with that bound, and the share of it; without any where such a network bounds
+        nothing, as on one host.
+
+    """
+    size = summary.params.get("size")
+    if definition.flow == "both ways":
+        rate *= 2
+    if definition.factor and hosts > 1:
+        rate /= _crossing(definition, Route(links=(None,) * hosts, ranks=ranks))
+        rate *= factor(definition.factor, ranks) if definition.rate == "bus" else 1.0
+    passes = not definition.factor or hosts > 1
+    if summary.unit not in ("B/s", "s") or not isinstance(size, int) or not size or not passes:
+        return msgspec.structs.replace(summary, bound=None, share=None, limit="")
+    best = rate if summary.unit == "B/s" else size / rate
+    part = share(summary.median, best, summary.unit)
+    return msgspec.structs.replace(summary, bound=best, share=part, limit="as told")
+
+
 def share(median: float, bound: float, unit: str) -> float:
     """Give which part of its bound a median reaches.
 
@@ -180,7 +209,7 @@ def _crossing(definition: Definition, route: Route) -> float:
 
 
 def doubts(summaries: Iterable[Summary]) -> Iterator[str]:
-    """Tell which values are better than possible, by more than 2 %.
+    """Tell which values are better than possible: by more than 2 %, or in no time at all.
 
     Args:
         summaries: of a run.
@@ -197,3 +226,18 @@ def doubts(summaries: Iterable[Summary]) -> Iterator[str]:
                 "is not what was said, a shaper lets a burst of this size pass, or the bytes went "
                 "another way."
             )
+        if _timeless(summary):
+            yield (
+                f"{summary.metric} ({format_point(summary.params)}) has values that took no time, "
+                "or less: do not believe it. The clock cannot tell so little, or what was recorded "
+                "is damaged."
+            )
+
+
+def _timeless(summary: Summary) -> bool:
+    """Tell whether half of the values are times of 0, or any of them is negative."""
+    shape = summary.shape
+    if shape is None or summary.unit not in ("s", "B/s"):
+        return False
+    none = summary.median == 0 if summary.unit == "s" else summary.median == math.inf
+    return none or shape.minimum < 0

@@ -10,6 +10,7 @@ R. Belli, "Scientific benchmarking of parallel computing systems", SC15, rules 7
 from __future__ import annotations
 
 import math
+from collections import Counter
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
@@ -20,16 +21,19 @@ from cluster.errors import SpecError
 from cluster.model import Record, Scalar, Summary, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
 THRESHOLD = 0.03  # of a value: a smaller difference is of no practical interest
 ENOUGH_LAUNCHES = 5  # of each group, for a verdict
+RARE = 0.025  # of comparisons of equals may end in a verdict: 5 % of 200 is then hardly ever passed
 NO_SURPRISE = "of {} cells, one may be as far apart by chance"
 LACKING = "a launch has no value for it"
 
 Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 VERDICTS: tuple[Verdict, ...] = ("faster", "slower", "equivalent", "inconclusive")
-Key = tuple[str, tuple[tuple[str, Scalar], ...]]
+Place = tuple[str, tuple[tuple[str, Scalar], ...]]  # a metric at a point
+Key = tuple[Place, str]  # and of which definition, where a run has several
 
 
 class Launch(Value, frozen=True, kw_only=True):
@@ -69,6 +73,7 @@ class Cell(Value, frozen=True, kw_only=True):
         base: the median of the launches' medians in the first group; none if it has none.
         other: in the second.
         launches: how many there are of each.
+        shares: of their bounds that the two medians reach; none where no bound is known.
         ratio: by what factor the second group's medians are above the first's.
         interval: the ends of its 95 % confidence interval.
         verdict: on the second group.
@@ -83,6 +88,7 @@ class Cell(Value, frozen=True, kw_only=True):
     base: float | None
     other: float | None
     launches: tuple[int, int]
+    shares: tuple[float | None, float | None] = (None, None)
     ratio: float | None = None
     interval: tuple[float, float] | None = None
     verdict: Verdict = "inconclusive"
@@ -144,6 +150,25 @@ def sides(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
     )
 
 
+def alike(launches: Iterable[Launch]) -> tuple[Side, ...]:
+    """Group launches that nothing recorded tells apart: each repeats the others.
+
+    Args:
+        launches: to group.
+
+    Returns:
+        A group per kind, as they come first, named by its condition or its first run.
+
+    """
+    found: dict[object, list[Launch]] = {}
+    for launch in launches:
+        found.setdefault(tuple(factors(launch.record)), []).append(launch)
+    return tuple(
+        Side(name=group[0].record.condition or group[0].record.id, launches=tuple(group))
+        for group in found.values()
+    )
+
+
 def _measured(launches: Iterable[Launch]) -> bool:
     """Tell whether there is anything to compare with: a base has values, if any group has."""
     return any(launch.summaries for launch in launches)
@@ -166,7 +191,8 @@ def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison
     """
     if not 0 < threshold < 1:
         raise SpecError(f"The threshold is {threshold:.4g}; it must be more than 0 and below 1.")
-    tables = [[_table(launch) for launch in side.launches] for side in (base, other)]
+    several = {place for side in (base, other) for x in side.launches for place in _several(x)}
+    tables = [[_table(launch, several) for launch in side.launches] for side in (base, other)]
     keys = dict.fromkeys(key for table in (*tables[0], *tables[1]) for key in table)
     pairs = [_taken(key, tables) for key in keys]
     cells = [_cell(pair, (base, other), threshold) for pair in pairs]
@@ -184,8 +210,19 @@ def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison
 Pair = tuple[list[Summary], list[Summary]]
 
 
-def _table(launch: Launch) -> dict[Key, Summary]:
-    return {(s.metric, tuple(sorted(s.params.items()))): s for s in launch.summaries}
+def _place(summary: Summary) -> Place:
+    return summary.metric, tuple(sorted(summary.params.items()))
+
+
+def _several(launch: Launch) -> Iterator[Place]:
+    """Find what one run has of several definitions: two tools may use the same words."""
+    counts = Counter(_place(summary) for summary in launch.summaries)
+    yield from (place for place, count in counts.items() if count > 1)
+
+
+def _table(launch: Launch, several: AbstractSet[Place]) -> dict[Key, Summary]:
+    places = ((_place(summary), summary) for summary in launch.summaries)
+    return {(place, s.definition if place in several else ""): s for place, s in places}
 
 
 def _taken(key: Key, tables: Sequence[Sequence[dict[Key, Summary]]]) -> Pair:
@@ -207,6 +244,7 @@ def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> Cell:
         base=median(medians[0]) if medians[0] else None,
         other=median(medians[1]) if medians[1] else None,
         launches=(len(pair[0]), len(pair[1])),
+        shares=(_share(pair[0]), _share(pair[1])),
         reason=_incomparable(pair, groups),
     )
     if cell.reason:
@@ -224,6 +262,11 @@ def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> Cell:
     )
 
 
+def _share(group: Sequence[Summary]) -> float | None:
+    known = [summary.share for summary in group if summary.share is not None]
+    return median(known) if known and len(known) == len(group) else None
+
+
 def _incomparable(pair: Pair, groups: tuple[Side, Side]) -> str:
     """Say why a cell cannot be compared; nothing if it can."""
     for taken, side in zip(pair, groups, strict=True):
@@ -233,7 +276,7 @@ def _incomparable(pair: Pair, groups: tuple[Side, Side]) -> str:
     if len(definitions) > 1:
         return f"not the same metric: its definitions are {' and '.join(sorted(definitions))}"
     if not all(0 < s.median < math.inf for taken in pair for s in taken):
-        return "a median is 0, or too short for the clock"
+        return "a median is not above 0, or its time too short for the clock"
     return ""
 
 
@@ -272,7 +315,7 @@ def _verdict(
 
 def _among_all(cells: Sequence[Cell], pairs: Sequence[Pair], base: Side, other: Side) -> list[Cell]:
     """Take back verdicts that are no surprise among so many cells."""
-    from cluster.analysis.shift import LEVEL, chances  # noqa: PLC0415 - it imports NumPy
+    from cluster.analysis.shift import chances  # noqa: PLC0415 - it imports NumPy
 
     whole = (len(base.launches), len(other.launches))
     family = [i for i, cell in enumerate(cells) if cell.ratio and cell.launches == whole]
@@ -282,7 +325,7 @@ def _among_all(cells: Sequence[Cell], pairs: Sequence[Pair], base: Side, other: 
     first, second = ([[s.median for s in pairs[i][group]] for i in family] for group in (0, 1))
     likely = dict(zip(family, chances(first, second), strict=True)) if family else {}
     for i, cell in enumerate(cells):
-        if cell.verdict in ("faster", "slower") and likely.get(i, 1.0) > 1 - LEVEL:
+        if cell.verdict in ("faster", "slower") and likely.get(i, 1.0) > RARE:
             reason = NO_SURPRISE.format(len(family)) if i in likely else LACKING
             judged[i] = msgspec.structs.replace(cell, verdict="inconclusive", reason=reason)
     return judged
@@ -294,11 +337,22 @@ def _notes(base: Side, other: Side) -> Iterable[str]:
             "Intervals are those of two launches, and say nothing of the next one: the same "
             "command may give another median. For a verdict: cluster bench ... --ab KEY=A,B"
         )
+    if min(len(base.launches), len(other.launches)) >= ENOUGH_LAUNCHES and _apart(base, other):
+        yield (
+            f"No launch of {base.name} was between those of {other.name}: whatever changed in the "
+            "meantime may be the reason. In turn: cluster bench ... --ab KEY=A,B"
+        )
     for side in (base, other):
         for launch in side.launches:
             if launch.record.status != "done":
                 why = f": {launch.record.reason}" if launch.record.reason else ""
                 yield f"{launch.record.id} ({side.name}) is {launch.record.status}{why}"
+
+
+def _apart(base: Side, other: Side) -> bool:
+    """Tell whether all launches of one group were before all of the other."""
+    first, second = ([launch.record.at for launch in side.launches] for side in (base, other))
+    return max(first) < min(second) or max(second) < min(first)
 
 
 def headline(comparison: Comparison) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from cluster.foreign import NcclLog, Parsed, Profile, Symptoms
-from cluster.model import Definition, Facts, Hardware, Summary, Value
+from cluster.model import Definition, Facts, Hardware, Process, Summary, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,6 +68,7 @@ class Evidence(Value, frozen=True, kw_only=True):
         results: what imported logs say beside.
         hosts: what the measured hosts are, if we measured them ourselves.
         ranks_per_host: that were started, if we started them; else 0.
+        processes: of ranks that we started, as they were when all values were taken.
         variables: for every rank, and those of the hosts.
         instance: the cloud's type of host, if it is one.
         failed: the run or the log is one of a failure.
@@ -79,6 +81,7 @@ class Evidence(Value, frozen=True, kw_only=True):
     results: tuple[Parsed, ...] = ()
     hosts: tuple[Facts, ...] = ()
     ranks_per_host: int = 0
+    processes: tuple[Process, ...] = ()
     variables: dict[str, str] = msgspec.field(default_factory=dict)
     instance: str = ""
     failed: bool = False
@@ -152,6 +155,33 @@ class Evidence(Value, frozen=True, kw_only=True):
     def _flow(self, summary: Summary) -> str:
         known = self.definitions.get(summary.definition)
         return known.flow if known else ""
+
+    def machines(self) -> Iterator[tuple[Facts, tuple[Process, ...]]]:
+        """Put the ranks where they were: hosts that have the same kernel are one machine.
+
+        Yields:
+            What a machine is, and the processes of the ranks that shared its cores.
+
+        """
+        for boot, facts in {facts.boot: facts for facts in self.hosts if facts.boot}.items():
+            yield facts, tuple(p for p in self.processes if p.boot == boot)
+
+    def links(self) -> dict[tuple[int, int], int]:
+        """Count the TCP connections between each two ranks of different hosts.
+
+        Returns:
+            How many, by the numbers of the two ranks, the lower one first; none of those that
+            have none.
+
+        """
+        owners = {(c.here, c.there): p.rank for p in self.processes for c in p.connections}
+        pairs = (
+            (p.rank, owners[c.there, c.here])
+            for p in self.processes
+            for c in p.connections
+            if (c.there, c.here) in owners
+        )
+        return dict(Counter(pair for pair in pairs if pair[0] < pair[1]))
 
     def between_hosts(self) -> tuple[Summary, ...]:
         """Find rates of what passes the network in one direction.

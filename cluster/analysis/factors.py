@@ -82,6 +82,7 @@ def factors(record: Record) -> Iterator[tuple[str, str]]:
         yield f"definition.{definition.metric}", definition.id
     yield "notes", " ".join(record.notes) or NONE
     yield "cluster", record.software
+    yield "revision", record.revision or NONE
 
 
 def _flat(prefix: str, values: object, leave: Iterable[str] = ()) -> Iterator[tuple[str, str]]:

@@ -12,8 +12,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
+from cluster.analysis.compare import alike
+from cluster.analysis.summarize import together
 from cluster.errors import SpecError
 from cluster.model import Scalar, Summary, Value
 
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
+
+    from cluster.analysis.compare import Launch
 
     Values = NDArray[np.float64]
 
@@ -91,6 +96,8 @@ class Fit(Value, frozen=True, kw_only=True):
         params: the point, but for the size.
         points: that were fitted, by size.
         pieces: from the smallest sizes to the largest.
+        of: the condition or run that was swept.
+        launches: whose medians were fitted.
 
     """
 
@@ -98,6 +105,8 @@ class Fit(Value, frozen=True, kw_only=True):
     params: dict[str, Scalar]
     points: tuple[Point, ...]
     pieces: tuple[Piece, ...]
+    of: str = ""
+    launches: int = 1
 
     def seconds(self, size: float) -> float | None:
         """Predict the time of a message.
@@ -133,7 +142,7 @@ def sweeps(summaries: Iterable[Summary]) -> tuple[tuple[Summary, ...], ...]:
     for summary in summaries:
         size = summary.params.get("size")
         if isinstance(size, int) and size > 0 and 0 < summary.median < math.inf:
-            key = (summary.metric, *sorted(rest(summary).items()))
+            key = (summary.metric, summary.definition, *sorted(rest(summary).items()))
             found.setdefault(key, {})[size] = summary
     several = (sweep for sweep in found.values() if len(sweep) > 1)
     return tuple(tuple(sweep[size] for size in sorted(sweep)) for sweep in several)
@@ -164,6 +173,25 @@ def fits(summaries: Iterable[Summary]) -> tuple[Fit, ...]:
     """
     found = (fit(sweep) for sweep in sweeps(summaries))
     return tuple(one for one in found if one is not None)
+
+
+def repeated(launches: Iterable[Launch]) -> tuple[Fit, ...]:
+    """Fit every sweep of several runs: one fit of all that repeat one another.
+
+    Runs that differ in anything that was recorded are put apart, and never averaged.
+
+    Args:
+        launches: the runs.
+
+    Returns:
+        A fit per kind of run, metric and point.
+
+    """
+    return tuple(
+        msgspec.structs.replace(one, of=side.name, launches=len(side.launches))
+        for side in alike(launches)
+        for one in fits(together([launch.summaries for launch in side.launches]))
+    )
 
 
 def fit(sweep: Sequence[Summary]) -> Fit | None:

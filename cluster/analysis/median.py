@@ -72,20 +72,22 @@ def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[flo
 
 
 def is_precise(values: Sequence[float] | NDArray[np.float64]) -> bool:
-    """Tell whether a series says enough: the rule by which an adaptive run stops.
+    """Tell whether the median of a series is known well.
 
     Args:
         values: in any order.
 
     Returns:
-        Whether there are at least 20, and half of the median's interval is at most 2.5 % of it.
+        Whether there are at least 20, their median is above 0, and half of its interval is at most
+        2.5 % of it.
 
     """
     ordered = np.sort(np.asarray(values, dtype=np.float64))
     interval = median_interval(ordered)
     if interval is None or len(ordered) < ENOUGH_VALUES:
         return False
-    return (interval[1] - interval[0]) / 2 <= PRECISE * middle(ordered)
+    median = middle(ordered)
+    return median > 0 and (interval[1] - interval[0]) / 2 <= PRECISE * median
 
 
 def middle(ordered: NDArray[np.float64]) -> float:

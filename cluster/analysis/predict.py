@@ -75,6 +75,7 @@ def _signal(ranks: int, size: float) -> Iterator[float]:  # noqa: ARG001 - a bar
     yield from [1.0] * _doublings(ranks)
 
 
+BARRIER = "barrier"  # it has no size
 ALGORITHMS: dict[str, dict[str, Rounds]] = {
     "allreduce": {
         "recursive doubling": _tree,
@@ -86,7 +87,7 @@ ALGORITHMS: dict[str, dict[str, Rounds]] = {
     "bcast": {"binomial tree": _tree, "scatter and allgather": _then(_halving, _ring)},
     "reduce": {"binomial tree": _tree, "reduce-scatter and gather": _then(_halving, _halving)},
     "alltoall": {"pairwise": _ring},
-    "barrier": {"dissemination": _signal},
+    BARRIER: {"dissemination": _signal},
 }
 
 
@@ -123,35 +124,86 @@ def _times(fit: Fit, sizes: Iterable[float]) -> list[float] | None:
     return known if len(known) == len(times) else None
 
 
-def predictions(fit: Fit, summaries: Iterable[Summary], ranks: int) -> tuple[Prediction, ...]:
-    """Set measured collective operations beside what they should take.
+class Asked(Value, frozen=True, kw_only=True):
+    """A collective operation that was measured.
 
     Args:
-        fit: of point-to-point messages between the same ranks.
+        collective: its name.
+        ranks: that took part.
+        size: of all data, in bytes.
+        seconds: that it took.
+
+    """
+
+    collective: str
+    ranks: int
+    size: int
+    seconds: float
+
+
+def asked(summaries: Iterable[Summary], ranks: int) -> tuple[Asked, ...]:
+    """Find the collective operations that were measured, and that we know how to predict.
+
+    Args:
         summaries: of the collectives; a metric is named by its operation, as `allreduce` or
             `allreduce_time`.
         ranks: that took part, where a summary's `ranks` does not say.
 
     Returns:
-        A prediction per summary that there is one for.
+        The operations.
 
     """
-    found = []
-    for summary in summaries:
-        collective = summary.metric.removesuffix("_time")
-        size, n = summary.params.get("size", 0), summary.params.get("ranks", ranks)
-        if not isinstance(size, int) or not isinstance(n, int) or summary.median <= 0:
-            continue
-        best = predicted(fit, collective, n, size)
-        if best is not None:
-            found.append(
-                Prediction(
-                    collective=collective,
-                    ranks=n,
-                    size=size,
-                    algorithm=best[0],
-                    predicted=best[1],
-                    measured=size / summary.median if summary.unit == "B/s" else summary.median,
-                )
-            )
-    return tuple(found)
+    return tuple(one for s in summaries if (one := _asked(s, ranks)) is not None)
+
+
+def _asked(summary: Summary, ranks: int) -> Asked | None:
+    collective = summary.metric.removesuffix("_time")
+    size = summary.params.get("size", 0 if collective == BARRIER else None)
+    n = summary.params.get("ranks", ranks)
+    if collective not in ALGORITHMS or not isinstance(size, int) or not isinstance(n, int):
+        return None
+    if n < 2 or summary.median <= 0:  # noqa: PLR2004 - alone, nothing is exchanged
+        return None
+    seconds = size / summary.median if summary.unit == "B/s" else summary.median
+    return Asked(collective=collective, ranks=n, size=size, seconds=seconds)
+
+
+def predictions(fit: Fit, operations: Iterable[Asked]) -> tuple[Prediction, ...]:
+    """Set measured collective operations beside what they should take.
+
+    Args:
+        fit: of point-to-point messages between the same ranks.
+        operations: that were measured.
+
+    Returns:
+        A prediction per operation that there is one for.
+
+    """
+    return tuple(
+        Prediction(
+            collective=one.collective,
+            ranks=one.ranks,
+            size=one.size,
+            algorithm=best[0],
+            predicted=best[1],
+            measured=one.seconds,
+        )
+        for one in operations
+        if (best := predicted(fit, one.collective, one.ranks, one.size)) is not None
+    )
+
+
+def beyond(fit: Fit, operations: Iterable[Asked]) -> tuple[Asked, ...]:
+    """Find the operations whose messages are of sizes that the fit says nothing of.
+
+    Args:
+        fit: of point-to-point messages.
+        operations: that were measured.
+
+    Returns:
+        Those without a prediction.
+
+    """
+    return tuple(
+        one for one in operations if predicted(fit, one.collective, one.ranks, one.size) is None
+    )

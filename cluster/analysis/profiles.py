@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from cluster.foreign import Profile, Routine, TaskTimes
+from cluster.foreign import Profile, Routine, TaskTimes, on_files
 from cluster.model import Value
 from cluster.units import format_bytes, format_value
 
@@ -199,7 +199,8 @@ def _job(job: str, profiles: Sequence[Profile]) -> JobProfile:
         checks=tuple(check for profile in profiles for check in _checks(profile)),
         findings=(),
     )
-    return structs.replace(made, findings=tuple(_findings(made)))
+    found = (*_findings(made), *_files(profiles))
+    return structs.replace(made, findings=found)
 
 
 def _totals(profiles: Sequence[Profile]) -> tuple[Total, ...]:
@@ -283,17 +284,21 @@ def _checks(profile: Profile) -> Iterator[Check]:
     if not profile.complete:
         yield Check(what=f"{whose}: its totals", agrees=False, how="they are missing")
         return
-    total = sum(routine.time for routine in profile.routines)
-    yield Check(
-        what=f"{whose}: times of its routines",
-        agrees=abs(total - profile.communication) <= MILLI * (len(profile.routines) + 1),
-        how=f"{total:.3f} s, and {profile.communication:.3f} s in its total",
-    )
+    files = [routine for routine in profile.routines if on_files(routine.name)]
+    others = [routine for routine in profile.routines if not on_files(routine.name)]
+    yield _sum_check(f"{whose}: times of its routines", others, profile.communication)
+    if files:
+        yield _sum_check(f"{whose}: times of its operations on files", files, profile.files)
+    inside = profile.communication + profile.files
     yield Check(
         what=f"{whose}: time in MPI within the elapsed time",
-        agrees=profile.communication <= profile.elapsed + MILLI,
-        how=f"{profile.communication:.3f} s of {profile.elapsed:.3f} s",
+        agrees=inside <= profile.elapsed + MILLI,
+        how=f"{inside:.3f} s of {profile.elapsed:.3f} s",
     )
+    yield from _task_checks(whose, profile)
+
+
+def _task_checks(whose: str, profile: Profile) -> Iterator[Check]:
     for task in profile.tasks:
         if task.rank == profile.rank:
             yield Check(
@@ -307,6 +312,15 @@ def _checks(profile: Profile) -> Iterator[Check]:
             agrees=len(profile.tasks) == profile.size,
             how=f"{len(profile.tasks)}, for {profile.size} ranks",
         )
+
+
+def _sum_check(what: str, rows: Sequence[Routine], told: float) -> Check:
+    total = sum(row.time for row in rows)
+    return Check(
+        what=what,
+        agrees=abs(total - told) <= MILLI * (len(rows) + 1),
+        how=f"{total:.3f} s, and {told:.3f} s in its total",
+    )
 
 
 def _bin_checks(whose: str, routine: Routine, rows: Sequence[Routine]) -> Iterator[Check]:
@@ -345,27 +359,41 @@ def _share(job: JobProfile) -> Finding:
     return Finding(name="share", says=f"{job.share:.0%} of the time is spent in MPI", how=how)
 
 
+def _files(profiles: Sequence[Profile]) -> Iterator[Finding]:
+    """Say how much of the time goes to files: the network may have no part in it."""
+    whole = [profile for profile in profiles if profile.complete]
+    time, elapsed = sum(p.files for p in whole), sum(p.elapsed for p in whole)
+    if time > MILLI and elapsed:
+        yield Finding(
+            name="files",
+            says=f"{time / elapsed:.0%} of the time is spent in files, by MPI-IO, beside that",
+            how=f"{time:.3f} s of {elapsed:.3f} s, of {len(whole)} rank(s) together",
+        )
+
+
 def _no_payload(job: JobProfile) -> Finding | None:
     """Notice ranks that spend time in MPI, and give it nothing to carry."""
-    time = sum(routine.time for routine in job.routines)
-    sizes = [row.size for row in job.bins] or [
-        routine.bytes / routine.calls for routine in job.routines if routine.calls
+    routines = [routine for routine in job.routines if not on_files(routine.name)]
+    time, held = sum(r.time for r in routines), sum(r.bytes for r in routines)
+    sizes = [row.size for row in job.bins if not on_files(row.routine)] or [
+        routine.bytes / routine.calls for routine in routines if routine.calls
     ]
     largest = max(sizes, default=0.0)
-    if not job.bytes or largest > LARGE or time <= MILLI or job.bytes / time > TRICKLE:
+    if not held or largest > LARGE or time <= MILLI or held / time > TRICKLE:
         return None
     return Finding(
         name="no payload",
         says="no payload through MPI: NCCL carries it, if these ranks train on GPUs, or another "
         "library that MPI does not see",
-        how=f"{job.calls} calls hold {format_bytes(job.bytes)} in all, and take "
+        how=f"{sum(r.calls for r in routines)} calls hold {format_bytes(held)} in all, and take "
         f"{format_value(time, 's')}; the largest messages have {format_bytes(largest)}",
     )
 
 
 def _payload(job: JobProfile) -> Finding | None:
     """Name the messages that carry most of the bytes."""
-    sent = [row for row in job.bins if row.routine not in RECEIVES]
+    carried = [row for row in job.bins if not on_files(row.routine)]
+    sent = [row for row in carried if row.routine not in RECEIVES]
     row = max(sent, key=lambda one: one.bytes, default=None)
     total = sum(one.bytes for one in sent)
     if row is None or row.bytes < MOST_CALLS * total or row.size <= LARGE or row.time <= MILLI:

@@ -12,6 +12,8 @@ from collections import defaultdict
 from statistics import median
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from cluster.errors import SpecError
 from cluster.model import Value
 from cluster.units import format_point
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cluster.analysis.compare import Launch
-    from cluster.model import Summary
+    from cluster.model import Definition, Summary
 
 ROUNDED = 0.005  # what printing a whole percentage may be off
 
@@ -217,26 +219,48 @@ def measured(launches: Iterable[Launch]) -> tuple[Series, ...]:
         launches: runs with their summaries.
 
     Returns:
-        A series per metric and point. A time counts as one thing done: its rate is 1 / s.
+        A series per metric, definition and point. A time counts as one thing done: its rate is
+        1 / s. Of a collective, the bus bandwidth of all ranks together counts, which is that of
+        one times their number; its time and its algorithm bandwidth are what must grow with n.
 
     """
-    found: dict[tuple[str, str], dict[int, list[Summary]]] = defaultdict(lambda: defaultdict(list))
+    found: dict[tuple[str, str, str], dict[int, list[Summary]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
     for launch in launches:
-        spec = launch.record.spec
+        spec, known = launch.record.spec, launch.record.definitions
         for summary in launch.summaries:
+            own = known.get(summary.definition)
+            if own is not None and not _counts(own):
+                continue
+            ranks = summary.params.get("ranks")
+            n = ranks if isinstance(ranks, int) and ranks else spec.hosts * spec.ranks_per_host
             rest = {k: v for k, v in summary.params.items() if k not in ("rank", "ranks")}
             name = ", ".join(filter(None, [summary.metric, format_point(rest)]))
             unit = "1/s" if summary.better == "lower" else summary.unit
-            found[name, unit][spec.hosts * spec.ranks_per_host].append(summary)
+            all_ = _of_all(summary, n) if own is not None and own.rate == "bus" else summary
+            found[name, summary.definition, unit][n].append(all_)
     return tuple(
         Series(
             name=name,
             unit=unit,
             throughputs=tuple(_throughput(ranks, group) for ranks, group in sorted(by.items())),
         )
-        for (name, unit), by in found.items()
+        for (name, _, unit), by in found.items()
         if len(by) > 1
     )
+
+
+def _counts(definition: Definition) -> bool:
+    """Tell whether a metric is a throughput of all ranks, or can be made one."""
+    collective = definition.flow in ("between hosts", "between ranks") or bool(definition.factor)
+    return not collective or definition.rate == "bus"
+
+
+def _of_all(summary: Summary, ranks: int) -> Summary:
+    """Give the rate of all ranks together, from that of one."""
+    ci = None if summary.ci is None else (summary.ci[0] * ranks, summary.ci[1] * ranks)
+    return msgspec.structs.replace(summary, median=summary.median * ranks, ci=ci)
 
 
 def _throughput(ranks: int, group: Sequence[Summary]) -> Throughput:

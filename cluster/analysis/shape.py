@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cluster.analysis.median import median_interval
+from cluster.analysis.median import is_precise, median_interval
 from cluster.model import Shape
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     Values = NDArray[np.float64]
@@ -122,6 +124,23 @@ def drift(series: Values) -> tuple[float | None, bool]:
     if before is None or after is None or abs(change) < MATTERS:
         return change, False
     return change, before[1] < after[0] or after[1] < before[0]
+
+
+def settled(series: Sequence[float] | Values) -> bool:
+    """Tell whether a series says enough: the rule by which an adaptive run stops.
+
+    A median of what drifts is known to any precision, and is that of no moment (measuring goes on,
+    and says at its end that it did not converge).
+
+    Args:
+        series: the values, in the order they were taken.
+
+    Returns:
+        Whether the median is known to 2.5 %, of 20 values or more, and does not drift.
+
+    """
+    values = np.asarray(series, dtype=np.float64)
+    return is_precise(values) and not drift(values)[1]
 
 
 def modes(ordered: Values) -> tuple[float, ...]:

@@ -15,8 +15,8 @@ import msgspec
 import numpy as np
 
 from cluster.analysis.bounds import Route, judged, share
-from cluster.analysis.median import is_precise, median_interval, middle
-from cluster.analysis.shape import quantile, shape
+from cluster.analysis.median import median_interval, middle
+from cluster.analysis.shape import quantile, settled, shape
 from cluster.errors import ParseError
 from cluster.model import Definition, Measurement, Scalar, Shape, Summary
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NOWHERE = Route()
+TIME = "s"  # in which any rate may be measured
 
 
 def summarize(
@@ -44,7 +45,7 @@ def summarize(
         The summaries, by the order of the definitions, then by their points.
 
     Raises:
-        ParseError: a measurement's definition is not among the definitions.
+        ParseError: a measurement's definition is not among the definitions, or of another unit.
 
     """
     known = {definition.id: (order, definition) for order, definition in enumerate(definitions)}
@@ -67,6 +68,11 @@ def _group(
             f"The definition {measurement.definition} of the metric {measurement.metric} is not "
             "in the run."
         ) from None
+    if measurement.unit not in (definition.unit, TIME):
+        raise ParseError(
+            f"{measurement.metric} has values in {measurement.unit!r}; by its definition they are "
+            f"in {definition.unit!r}, or times."
+        )
     point = tuple((key, *_sortable(value)) for key, value in sorted(measurement.params.items()))
     rank = measurement.rank if definition.aggregation == "each rank" else -1
     return order, definition.id, point, rank
@@ -98,7 +104,7 @@ def _summary(definition: Definition, measurements: list[Measurement], route: Rou
         p5=p5,
         p95=p95,
         p99=p99,
-        converged=is_precise(ordered),
+        converged=settled(series),
         complete=all(m.complete for m in measurements),
         shape=shape(series, ordered, tail=_ratio(p99, median) if slow else _ratio(median, p1)),
     )
@@ -133,12 +139,31 @@ def pooled(launches: Sequence[Summary]) -> Summary:
         p5=p5,
         p95=p95,
         p99=p99,
-        converged=is_precise(ordered),
+        converged=settled(series),
         complete=all(summary.complete for summary in launches),
         bound=bound,
         share=None if bound is None else share(median, bound, first.unit),
         shape=shape(series, ordered, tail=tail),
     )
+
+
+def together(launches: Sequence[Sequence[Summary]]) -> tuple[Summary, ...]:
+    """Sum up what several launches of one condition say, point by point.
+
+    Args:
+        launches: the summaries of each; at least one.
+
+    Returns:
+        Those of the only one, or of the launches' medians wherever several have a value.
+
+    """
+    if len(launches) == 1:
+        return tuple(launches[0])
+    found: dict[tuple[object, ...], list[Summary]] = {}
+    for summary in (one for launch in launches for one in launch):
+        key = (summary.metric, summary.definition, *sorted(summary.params.items()))
+        found.setdefault(key, []).append(summary)
+    return tuple(pooled(group) for group in found.values())
 
 
 def _ratio(above: float, below: float) -> float:

@@ -157,7 +157,9 @@ def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardwa
 
     """
     medium, size = definition.medium, params.get("size", math.inf)
-    if not isinstance(size, str) and size < LARGE.get(medium, 0):
+    is_small = not isinstance(size, str) and size < LARGE.get(medium, 0)
+    # UDP is sent as fast as it was asked for; iperf3 sends 1 Mbit/s of itself.
+    if is_small or params.get("protocol") == "UDP":
         return None
     if medium == "collective":
         return _usual_collective(params, hardware)
@@ -253,6 +255,8 @@ def _hint(summary: Summary, definition: Definition, hardware: Hardware | None) -
     least = LARGE.get(definition.medium, 0)
     if not isinstance(size, str) and size < least:
         return f"too small a message to fill it; measure {format_size(least)} or more"
+    if summary.params.get("protocol") == "UDP":
+        return "UDP is sent as fast as it was asked for (-b), whatever the network could take"
     return ""
 
 

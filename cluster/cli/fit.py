@@ -4,33 +4,49 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from cluster import runs
+from cluster.analysis.factors import differing
 from cluster.cli import flags
-from cluster.cli.compare import show_sheets
+from cluster.cli.compare import launch, show_sheets
 from cluster.cli.show import print_json
 from cluster.errors import SpecError
 from cluster.model import Value
 from cluster.sheets import fitted, foretold
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
+    from cluster.analysis.compare import Launch
     from cluster.analysis.fit import Fit
-    from cluster.analysis.predict import Prediction
-    from cluster.runs import Run
+    from cluster.analysis.predict import Asked, Prediction
+
+MESSAGES = "latency"  # of single messages: windows of many hide what one costs
+PLACES = ("provider", "instance", "zone", "placement", "ranks_per_host")
+SETTINGS = ("host.", "link.", "mca:", "env:")
 
 
 class Answer(Value, frozen=True, kw_only=True):
     """What `--json` prints."""
 
     fits: tuple[Fit, ...]
-    predictions: tuple[Prediction, ...]
+    predictions: tuple[Prediction, ...] = ()
+    unpredicted: tuple[Asked, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def fit(
-    run: flags.Run = "latest",
+    named: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="RUN",
+            help="A cluster stands for all of its runs; what repeats is one fit.  "
+            "[default: latest]",
+        ),
+    ] = None,
     metric: Annotated[
         str | None, typer.Option("--metric", help="Only this one.  [default: all]")
     ] = None,
@@ -42,34 +58,86 @@ def fit(
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
-    """Fit t = alpha + size / beta to each sweep of a run.
+    """Fit t = alpha + size / beta to each sweep of runs.
+
+    Launches that repeat one another are one fit; what differs is put apart.
 
     Example: cluster fit p2p --metric latency
     """
-    from cluster.analysis.fit import fits  # noqa: PLC0415 - it imports NumPy
-    from cluster.analysis.predict import predictions  # noqa: PLC0415
+    from cluster.analysis.fit import repeated  # noqa: PLC0415 - it imports NumPy
 
-    where = runs.root(root)
-    chosen = runs.read(runs.find(where, run))
-    found = [f for f in fits(chosen.summary()) if metric in (None, f.metric)]
-    if not found:
+    where, names = runs.root(root), named or ["latest"]
+    folders = dict.fromkeys(folder for name in names for folder in runs.all_of(where, name))
+    launches = [launch(runs.read(folder)) for folder in folders]
+    found = repeated(launches)
+    shown = tuple(one for one in found if metric in (None, one.metric))
+    if not shown:
         raise SpecError(
-            f"{chosen.folder} has no sweep to fit.",
+            f"{', '.join(names)}: there is no sweep to fit.",
             means="A fit needs four sizes or more of one metric.",
             remedy="Measure some: cluster bench p2p --metrics latency --sizes 8:4MiB",
         )
-    other = runs.read(runs.find(where, collectives)) if collectives else None
-    foretold_ = predictions(_messages(found), other.summary(), _ranks(other)) if other else ()
+    answer = Answer(fits=shown)
+    if collectives:
+        answer = _foretold(answer, _messages(found), launches[0], _operations(where, collectives))
     if json:
-        print_json(Answer(fits=tuple(found), predictions=tuple(foretold_)))
+        print_json(answer)
         return
-    show_sheets([fitted(found), *([foretold(foretold_)] if other else [])], report)
+    sheets = [fitted(shown)]
+    if collectives:
+        sheets.append(foretold(answer.predictions, answer.unpredicted, answer.notes))
+    show_sheets(sheets, report)
 
 
 def _messages(found: Sequence[Fit]) -> Fit:
-    """Choose the fit of single messages: windows of many hide what one costs."""
-    return next((f for f in found if f.metric == "latency"), found[0])
+    """Find the fit of single messages, which must be one."""
+    single = [one for one in found if one.metric == MESSAGES]
+    kinds = dict.fromkeys(one.of for one in single)
+    if len(kinds) > 1:
+        raise SpecError(
+            f"These runs are {len(kinds)} kinds of messages: {', '.join(kinds)}.",
+            means="Predictions are by those of one kind.",
+            remedy="Name the runs of one: cluster fit RUN --collectives RUN",
+        )
+    if not single:
+        raise SpecError(
+            f"There is no sweep of {MESSAGES}, by which operations are predicted.",
+            means="Other metrics have several messages in flight, and hide what one costs.",
+            remedy="Measure it: cluster bench p2p --metrics latency --sizes 1:4MiB",
+        )
+    return single[0]
 
 
-def _ranks(run: Run) -> int:
-    return run.record.spec.hosts * run.record.spec.ranks_per_host
+def _operations(where: Path, which: str) -> Launch:
+    return launch(runs.read(runs.find(where, which)))
+
+
+def _foretold(answer: Answer, messages: Fit, base: Launch, other: Launch) -> Answer:
+    """Add what the operations of a run should take."""
+    from cluster.analysis.predict import asked, beyond, predictions  # noqa: PLC0415 - NumPy
+
+    spec = other.record.spec
+    operations = asked(other.summaries, spec.hosts * spec.ranks_per_host)
+    if not operations:
+        raise SpecError(
+            f"{other.record.id} holds no collective operation.",
+            remedy="Measure some: cluster bench collectives --operations allreduce,bcast",
+        )
+    return msgspec.structs.replace(
+        answer,
+        predictions=predictions(messages, operations),
+        unpredicted=beyond(messages, operations),
+        notes=tuple(_differences(base, other)),
+    )
+
+
+def _differences(base: Launch, other: Launch) -> Iterator[str]:
+    """Say what makes messages of one run no measure of another run's operations."""
+    yield from (f"Of the operations: {note}" for note in other.record.notes)
+    for factor in differing([base.record], [other.record]):
+        own = factor.name in PLACES or factor.name.startswith(SETTINGS)
+        if own or (factor.name == "transport" and factor.other != "mpi"):
+            yield (
+                f"The messages are not those of the operations: {factor.name} is {factor.base}, "
+                f"and {factor.other} for the operations."
+            )

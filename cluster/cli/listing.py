@@ -118,9 +118,9 @@ def _row(place: Place) -> RunRow:
 def _entry(place: Place) -> Entry:
     folder, kept = place
     run = runs.read(folder)
-    storage = str(shortened(folder)) if kept == str(folder) else kept
+    where = str(shortened(folder)) if kept == str(folder) else kept
     lacking = tuple(gaps(run.record, run.missing))
-    return Entry(storage=storage, record=run.record, summaries=run.summary(), gaps=lacking)
+    return Entry(place=where, record=run.record, summaries=run.summary(), gaps=lacking)
 
 
 def push(

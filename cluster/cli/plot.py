@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import msgspec
 import typer
 
 from cluster import runs
+from cluster.analysis.bounds import doubts, told
 from cluster.analysis.compare import Launch, compare, sides
 from cluster.analysis.scaling import measured
 from cluster.analysis.scaling import scaling as scaled
@@ -20,6 +23,7 @@ from cluster.units import format_point, parse_rate
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cluster.pages import Shown
     from cluster.pictures import Format, Picture
     from cluster.runs import Run
 
@@ -88,10 +92,26 @@ def _format(out: Path) -> Format:
 def _sweep(found: Sequence[Run], drawing: Drawing) -> Picture:
     from cluster import pages, pictures  # noqa: PLC0415 - they import matplotlib
 
-    shown = [as_shown(run, Path.cwd()) for run in found]
+    shown = [_bounded(as_shown(run, Path.cwd()), drawing.bound) for run in found]
     curves = pages.curves(shown)
     chosen = curves[_chosen(drawing.metric, list(curves))]
+    for curve in chosen:
+        best = max(curve.summaries, key=lambda summary: summary.share or 0.0)
+        for doubt in doubts([best]):
+            sys.stderr.write(f"Note: {curve.name}: {doubt}\n")
     return pictures.sweep(chosen, drawing.form, told=drawing.bound)
+
+
+def _bounded(shown: Shown, rate: float | None) -> Shown:
+    """Hold a run against the network that somebody named, if anybody did."""
+    if rate is None:
+        return shown
+    spec, known = shown.record.spec, shown.record.definitions
+    ranks = spec.hosts * spec.ranks_per_host
+    summaries = tuple(
+        told(s, known[s.definition], rate, spec.hosts, ranks) for s in shown.summaries
+    )
+    return msgspec.structs.replace(shown, summaries=summaries)
 
 
 def _chosen(metric: str | None, known: Sequence[str]) -> str:

@@ -6,12 +6,18 @@
  * ranks, where SAVE_ALL_TASKS is yes. cluster/parsers/mpitrace.py reads it.
  *
  * Bytes of a call: what this rank gives (count times the size of the type, for all receivers
- * together); of a receive what arrived; of a non-blocking receive what there is room for; of a
- * scatter what this rank gets. Times hold all waiting. Not seen: Fortran's bindings, one-sided,
- * neighbourhood and file operations, and what threads do before MPI_Init.
+ * together); of a receive or a read what arrived, or what there is room for if it goes on after the
+ * call; of a get what comes; of a scatter what this rank gets. Times hold all waiting.
+ *
+ * Each routine is here by both of its names: C programs call MPI_Send, and Open MPI's and MPICH's
+ * Fortran bindings, of whichever module, PMPI_Send or MPI_Send. What MPI does by calls of its own,
+ * such as those of its file operations, belongs to the call of the program. Times of files are no
+ * communication, as mpitrace has it. Not seen: neighbourhood operations, and what threads do before
+ * MPI_Init.
  */
 
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <mpi.h>
@@ -34,11 +40,33 @@
     X(Alltoall) X(Alltoallv) X(Alltoallw)                                                         \
     X(Ibarrier) X(Ibcast) X(Ireduce) X(Iallreduce) X(Ireduce_scatter) X(Ireduce_scatter_block)    \
     X(Iscan) X(Iexscan) X(Igather) X(Igatherv) X(Iscatter) X(Iscatterv) X(Iallgather)             \
-    X(Iallgatherv) X(Ialltoall) X(Ialltoallv) X(Ialltoallw)
+    X(Iallgatherv) X(Ialltoall) X(Ialltoallv) X(Ialltoallw)                                       \
+    X(Put) X(Rput) X(Get) X(Rget) X(Accumulate) X(Raccumulate) X(Get_accumulate)                  \
+    X(Rget_accumulate) X(Fetch_and_op) X(Compare_and_swap)                                        \
+    X(Win_create) X(Win_create_dynamic) X(Win_allocate) X(Win_allocate_shared) X(Win_free)        \
+    X(Win_fence) X(Win_start) X(Win_complete) X(Win_post) X(Win_wait) X(Win_test)                 \
+    X(Win_lock) X(Win_unlock) X(Win_lock_all) X(Win_unlock_all)                                   \
+    X(Win_flush) X(Win_flush_all) X(Win_flush_local) X(Win_flush_local_all) X(Win_sync)           \
+    FILES(X)
+
+/* These come last: their times are summed apart. */
+#define FILES(X)                                                                                  \
+    X(File_open) X(File_close) X(File_delete) X(File_set_size) X(File_preallocate)                \
+    X(File_set_view) X(File_seek) X(File_seek_shared) X(File_sync)                                \
+    X(File_read) X(File_read_at) X(File_read_all) X(File_read_at_all) X(File_read_shared)         \
+    X(File_read_ordered) X(File_write) X(File_write_at) X(File_write_all) X(File_write_at_all)    \
+    X(File_write_shared) X(File_write_ordered)                                                    \
+    X(File_iread) X(File_iread_at) X(File_iread_all) X(File_iread_at_all) X(File_iread_shared)    \
+    X(File_iwrite) X(File_iwrite_at) X(File_iwrite_all) X(File_iwrite_at_all)                     \
+    X(File_iwrite_shared)                                                                         \
+    X(File_read_all_begin) X(File_read_all_end) X(File_read_at_all_begin)                         \
+    X(File_read_at_all_end) X(File_read_ordered_begin) X(File_read_ordered_end)                   \
+    X(File_write_all_begin) X(File_write_all_end) X(File_write_at_all_begin)                      \
+    X(File_write_at_all_end) X(File_write_ordered_begin) X(File_write_ordered_end)
 
 #define AS_NUMBER(name) R_##name,
 #define AS_NAME(name) "MPI_" #name,
-enum { ROUTINES(AS_NUMBER) COUNT };
+enum { ROUTINES(AS_NUMBER) COUNT, FIRST_FILE = R_File_open };
 static const char *const names[] = {ROUTINES(AS_NAME)};
 
 enum { BINS = 65 }; /* bin 0 holds no bytes, bin k + 1 more than 2^(k-1), up to 2^k of them */
@@ -52,6 +80,7 @@ static struct routine {
 } routines[COUNT];
 
 static int active, threaded, lock;
+static __thread int depth __attribute__((tls_model("initial-exec"))); /* of calls within calls */
 static char folder[PATH_MAX];
 static int64_t first_tick, first_nanosecond;
 static double second; /* ticks */
@@ -144,137 +173,239 @@ static int own(MPI_Comm comm)
     return rank;
 }
 
-#define TIMED(name, call, bytes)                                                                  \
+/* MPI's own entry, behind ours. */
+static void *behind(const char *name)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    if (!found) {
+        fprintf(stderr, "The profiler finds no %s behind itself.\n", name);
+        abort();
+    }
+    return found;
+}
+
+#define BEHIND(fn)                                                                                \
+    static __typeof__(&MPI_##fn) real;                                                            \
+    if (!real)                                                                                    \
+        real = (__typeof__(real))behind("PMPI_" #fn)
+
+#define CALLED(name, fn, args, bytes)                                                             \
     {                                                                                             \
+        BEHIND(fn);                                                                               \
+        int outer = !depth++;                                                                     \
         int64_t start = tick();                                                                   \
-        int outcome = call;                                                                       \
+        int outcome = real args;                                                                  \
         int64_t end = tick();                                                                     \
-        record(R_##name, start, end, bytes);                                                      \
+        depth--;                                                                                  \
+        if (outer)                                                                                \
+            record(R_##name, start, end, bytes);                                                  \
         return outcome;                                                                           \
     }
+
+#define BY_BOTH_NAMES(fn)                                                                         \
+    extern __typeof__(MPI_##fn) PMPI_##fn __attribute__((alias("MPI_" #fn)));
+
+#define TIMED(name, fn, args, bytes) CALLED(name, fn, args, bytes) BY_BOTH_NAMES(fn)
 
 /* T ends the name of the variant for large counts, N is the type of its counts, D of places. */
 
 #define SEND(name, T, N)                                                                          \
     int MPI_##name##T(const void *b, N n, MPI_Datatype t, int to, int tag, MPI_Comm c)            \
-    TIMED(name, PMPI_##name##T(b, n, t, to, tag, c), given(to, n, t))
+    TIMED(name, name##T, (b, n, t, to, tag, c), given(to, n, t))
 
 #define ISEND(name, T, N)                                                                         \
     int MPI_##name##T(const void *b, N n, MPI_Datatype t, int to, int tag, MPI_Comm c,            \
                       MPI_Request *r)                                                             \
-    TIMED(name, PMPI_##name##T(b, n, t, to, tag, c, r), given(to, n, t))
+    TIMED(name, name##T, (b, n, t, to, tag, c, r), given(to, n, t))
 
 #define RECEIVES(T, N)                                                                            \
     int MPI_Recv##T(void *b, N n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Status *s)   \
     {                                                                                             \
         MPI_Status mine;                                                                          \
         s = s == MPI_STATUS_IGNORE ? &mine : s;                                                   \
-        TIMED(Recv, PMPI_Recv##T(b, n, t, from, tag, c, s), outcome ? 0 : arrived(s))             \
+        CALLED(Recv, Recv##T, (b, n, t, from, tag, c, s), outcome ? 0 : arrived(s))               \
     }                                                                                             \
+    BY_BOTH_NAMES(Recv##T)                                                                        \
     int MPI_Mrecv##T(void *b, N n, MPI_Datatype t, MPI_Message *m, MPI_Status *s)                 \
     {                                                                                             \
         MPI_Status mine;                                                                          \
         s = s == MPI_STATUS_IGNORE ? &mine : s;                                                   \
-        TIMED(Mrecv, PMPI_Mrecv##T(b, n, t, m, s), outcome ? 0 : arrived(s))                      \
+        CALLED(Mrecv, Mrecv##T, (b, n, t, m, s), outcome ? 0 : arrived(s))                        \
     }                                                                                             \
+    BY_BOTH_NAMES(Mrecv##T)                                                                       \
     int MPI_Irecv##T(void *b, N n, MPI_Datatype t, int from, int tag, MPI_Comm c, MPI_Request *r) \
-    TIMED(Irecv, PMPI_Irecv##T(b, n, t, from, tag, c, r), given(from, n, t))                      \
+    TIMED(Irecv, Irecv##T, (b, n, t, from, tag, c, r), given(from, n, t))                         \
     int MPI_Imrecv##T(void *b, N n, MPI_Datatype t, MPI_Message *m, MPI_Request *r)               \
-    TIMED(Imrecv, PMPI_Imrecv##T(b, n, t, m, r), held(n, t))                                      \
+    TIMED(Imrecv, Imrecv##T, (b, n, t, m, r), held(n, t))                                         \
     int MPI_Sendrecv##T(const void *b, N n, MPI_Datatype t, int to, int tag, void *rb, N rn,      \
                         MPI_Datatype rt, int from, int rtag, MPI_Comm c, MPI_Status *s)           \
-    TIMED(Sendrecv, PMPI_Sendrecv##T(b, n, t, to, tag, rb, rn, rt, from, rtag, c, s),             \
+    TIMED(Sendrecv, Sendrecv##T, (b, n, t, to, tag, rb, rn, rt, from, rtag, c, s),                \
           given(to, n, t))                                                                        \
     int MPI_Sendrecv_replace##T(void *b, N n, MPI_Datatype t, int to, int tag, int from,          \
                                 int rtag, MPI_Comm c, MPI_Status *s)                              \
-    TIMED(Sendrecv_replace, PMPI_Sendrecv_replace##T(b, n, t, to, tag, from, rtag, c, s),         \
+    TIMED(Sendrecv_replace, Sendrecv_replace##T, (b, n, t, to, tag, from, rtag, c, s),            \
           given(to, n, t))
 
 /* A collective operation and its non-blocking form differ by the request at their end. */
 
 #define BCAST(name, T, N, ARGS, args)                                                             \
     int MPI_##name##T(void *b, N n, MPI_Datatype t, int root, MPI_Comm c ARGS)                    \
-    TIMED(name, PMPI_##name##T(b, n, t, root, c args), given(root, n, t))
+    TIMED(name, name##T, (b, n, t, root, c args), given(root, n, t))
 
 #define REDUCE(name, T, N, ARGS, args)                                                            \
     int MPI_##name##T(const void *b, void *rb, N n, MPI_Datatype t, MPI_Op o, int root,           \
                       MPI_Comm c ARGS)                                                            \
-    TIMED(name, PMPI_##name##T(b, rb, n, t, o, root, c args), given(root, n, t))
+    TIMED(name, name##T, (b, rb, n, t, o, root, c args), given(root, n, t))
 
 #define ALLREDUCE(name, T, N, ARGS, args)                                                         \
     int MPI_##name##T(const void *b, void *rb, N n, MPI_Datatype t, MPI_Op o, MPI_Comm c ARGS)    \
-    TIMED(name, PMPI_##name##T(b, rb, n, t, o, c args), held(n, t))
+    TIMED(name, name##T, (b, rb, n, t, o, c args), held(n, t))
 
 #define REDUCE_SCATTER(name, T, N, ARGS, args)                                                    \
     int MPI_##name##T(const void *b, void *rb, const N n[], MPI_Datatype t, MPI_Op o,             \
                       MPI_Comm c ARGS)                                                            \
-    TIMED(name, PMPI_##name##T(b, rb, n, t, o, c args), total##T(n, c) * held(1, t))
+    TIMED(name, name##T, (b, rb, n, t, o, c args), total##T(n, c) * held(1, t))
 
 #define REDUCE_BLOCK(name, T, N, ARGS, args)                                                      \
     int MPI_##name##T(const void *b, void *rb, N n, MPI_Datatype t, MPI_Op o, MPI_Comm c ARGS)    \
-    TIMED(name, PMPI_##name##T(b, rb, n, t, o, c args), peers(c) * held(n, t))
+    TIMED(name, name##T, (b, rb, n, t, o, c args), peers(c) * held(n, t))
 
 #define GATHER(name, T, N, ARGS, args)                                                            \
     int MPI_##name##T(const void *b, N n, MPI_Datatype t, void *rb, N rn, MPI_Datatype rt,        \
                       int root, MPI_Comm c ARGS)                                                  \
-    TIMED(name, PMPI_##name##T(b, n, t, rb, rn, rt, root, c args),                                \
+    TIMED(name, name##T, (b, n, t, rb, rn, rt, root, c args),                                     \
           b == MPI_IN_PLACE ? held(rn, rt) : given(root, n, t))
 
 #define GATHERV(name, T, N, D, ARGS, args)                                                        \
     int MPI_##name##T(const void *b, N n, MPI_Datatype t, void *rb, const N rn[], const D d[],    \
                       MPI_Datatype rt, int root, MPI_Comm c ARGS)                                 \
-    TIMED(name, PMPI_##name##T(b, n, t, rb, rn, d, rt, root, c args),                             \
+    TIMED(name, name##T, (b, n, t, rb, rn, d, rt, root, c args),                                  \
           b == MPI_IN_PLACE ? held(rn[own(c)], rt) : given(root, n, t))
 
 #define SCATTER(name, T, N, ARGS, args)                                                           \
     int MPI_##name##T(const void *b, N n, MPI_Datatype t, void *rb, N rn, MPI_Datatype rt,        \
                       int root, MPI_Comm c ARGS)                                                  \
-    TIMED(name, PMPI_##name##T(b, n, t, rb, rn, rt, root, c args),                                \
+    TIMED(name, name##T, (b, n, t, rb, rn, rt, root, c args),                                     \
           rb == MPI_IN_PLACE ? held(n, t) : given(root, rn, rt))
 
 #define SCATTERV(name, T, N, D, ARGS, args)                                                       \
     int MPI_##name##T(const void *b, const N n[], const D d[], MPI_Datatype t, void *rb, N rn,    \
                       MPI_Datatype rt, int root, MPI_Comm c ARGS)                                 \
-    TIMED(name, PMPI_##name##T(b, n, d, t, rb, rn, rt, root, c args),                             \
+    TIMED(name, name##T, (b, n, d, t, rb, rn, rt, root, c args),                                  \
           rb == MPI_IN_PLACE ? held(n[own(c)], t) : given(root, rn, rt))
 
 #define ALLGATHER(name, T, N, ARGS, args)                                                         \
     int MPI_##name##T(const void *b, N n, MPI_Datatype t, void *rb, N rn, MPI_Datatype rt,        \
                       MPI_Comm c ARGS)                                                            \
-    TIMED(name, PMPI_##name##T(b, n, t, rb, rn, rt, c args),                                      \
+    TIMED(name, name##T, (b, n, t, rb, rn, rt, c args),                                           \
           b == MPI_IN_PLACE ? held(rn, rt) : held(n, t))
 
 #define ALLGATHERV(name, T, N, D, ARGS, args)                                                     \
     int MPI_##name##T(const void *b, N n, MPI_Datatype t, void *rb, const N rn[], const D d[],    \
                       MPI_Datatype rt, MPI_Comm c ARGS)                                           \
-    TIMED(name, PMPI_##name##T(b, n, t, rb, rn, d, rt, c args),                                   \
+    TIMED(name, name##T, (b, n, t, rb, rn, d, rt, c args),                                        \
           b == MPI_IN_PLACE ? held(rn[own(c)], rt) : held(n, t))
 
 #define ALLTOALL(name, T, N, ARGS, args)                                                          \
     int MPI_##name##T(const void *b, N n, MPI_Datatype t, void *rb, N rn, MPI_Datatype rt,        \
                       MPI_Comm c ARGS)                                                            \
-    TIMED(name, PMPI_##name##T(b, n, t, rb, rn, rt, c args),                                      \
+    TIMED(name, name##T, (b, n, t, rb, rn, rt, c args),                                           \
           peers(c) * (b == MPI_IN_PLACE ? held(rn, rt) : held(n, t)))
 
 #define ALLTOALLV(name, T, N, D, ARGS, args)                                                      \
     int MPI_##name##T(const void *b, const N n[], const D d[], MPI_Datatype t, void *rb,          \
                       const N rn[], const D rd[], MPI_Datatype rt, MPI_Comm c ARGS)               \
-    TIMED(name, PMPI_##name##T(b, n, d, t, rb, rn, rd, rt, c args),                               \
+    TIMED(name, name##T, (b, n, d, t, rb, rn, rd, rt, c args),                                    \
           b == MPI_IN_PLACE ? total##T(rn, c) * held(1, rt) : total##T(n, c) * held(1, t))
 
 #define ALLTOALLW(name, T, N, D, ARGS, args)                                                      \
     int MPI_##name##T(const void *b, const N n[], const D d[], const MPI_Datatype t[], void *rb,  \
                       const N rn[], const D rd[], const MPI_Datatype rt[], MPI_Comm c ARGS)       \
-    TIMED(name, PMPI_##name##T(b, n, d, t, rb, rn, rd, rt, c args),                               \
+    TIMED(name, name##T, (b, n, d, t, rb, rn, rd, rt, c args),                                    \
           b == MPI_IN_PLACE ? mixed##T(rn, rt, c) : mixed##T(n, t, c))
+
+/* One-sided operations, which differ in the same way from those with requests. */
+
+#define PUT(name, T, N, ARGS, args)                                                               \
+    int MPI_##name##T(const void *b, N n, MPI_Datatype t, int to, MPI_Aint d, N tn,               \
+                      MPI_Datatype tt, MPI_Win w ARGS)                                            \
+    TIMED(name, name##T, (b, n, t, to, d, tn, tt, w args), given(to, n, t))
+
+#define GET(name, T, N, ARGS, args)                                                               \
+    int MPI_##name##T(void *b, N n, MPI_Datatype t, int from, MPI_Aint d, N tn,                   \
+                      MPI_Datatype tt, MPI_Win w ARGS)                                            \
+    TIMED(name, name##T, (b, n, t, from, d, tn, tt, w args), given(from, n, t))
+
+#define ACCUMULATE(name, T, N, ARGS, args)                                                        \
+    int MPI_##name##T(const void *b, N n, MPI_Datatype t, int to, MPI_Aint d, N tn,               \
+                      MPI_Datatype tt, MPI_Op o, MPI_Win w ARGS)                                  \
+    TIMED(name, name##T, (b, n, t, to, d, tn, tt, o, w args), given(to, n, t))
+
+#define GET_ACCUMULATE(name, T, N, ARGS, args)                                                    \
+    int MPI_##name##T(const void *b, N n, MPI_Datatype t, void *rb, N rn, MPI_Datatype rt,        \
+                      int to, MPI_Aint d, N tn, MPI_Datatype tt, MPI_Op o, MPI_Win w ARGS)        \
+    TIMED(name, name##T, (b, n, t, rb, rn, rt, to, d, tn, tt, o, w args),                         \
+          o == MPI_NO_OP ? given(to, rn, rt) : given(to, n, t))
+
+#define WINDOWS(T, D)                                                                             \
+    int MPI_Win_create##T(void *b, MPI_Aint n, D d, MPI_Info i, MPI_Comm c, MPI_Win *w)           \
+    TIMED(Win_create, Win_create##T, (b, n, d, i, c, w), 0)                                       \
+    int MPI_Win_allocate##T(MPI_Aint n, D d, MPI_Info i, MPI_Comm c, void *b, MPI_Win *w)         \
+    TIMED(Win_allocate, Win_allocate##T, (n, d, i, c, b, w), 0)                                   \
+    int MPI_Win_allocate_shared##T(MPI_Aint n, D d, MPI_Info i, MPI_Comm c, void *b, MPI_Win *w)  \
+    TIMED(Win_allocate_shared, Win_allocate_shared##T, (n, d, i, c, b, w), 0)
+
+/* Files: at a place that is named, or where the file's pointer is. */
+
+#define READ(name, T, N, PLACE, place)                                                            \
+    int MPI_File_##name##T(MPI_File f PLACE, void *b, N n, MPI_Datatype t, MPI_Status *s)         \
+    {                                                                                             \
+        MPI_Status mine;                                                                          \
+        s = s == MPI_STATUS_IGNORE ? &mine : s;                                                   \
+        CALLED(File_##name, File_##name##T, (f place, b, n, t, s), outcome ? 0 : arrived(s))      \
+    }                                                                                             \
+    BY_BOTH_NAMES(File_##name##T)
+
+#define WRITE(name, T, N, PLACE, place)                                                           \
+    int MPI_File_##name##T(MPI_File f PLACE, const void *b, N n, MPI_Datatype t, MPI_Status *s)   \
+    TIMED(File_##name, File_##name##T, (f place, b, n, t, s), held(n, t))
+
+#define IREAD(name, T, N, PLACE, place)                                                           \
+    int MPI_File_##name##T(MPI_File f PLACE, void *b, N n, MPI_Datatype t, MPI_Request *r)        \
+    TIMED(File_##name, File_##name##T, (f place, b, n, t, r), held(n, t))
+
+#define IWRITE(name, T, N, PLACE, place)                                                          \
+    int MPI_File_##name##T(MPI_File f PLACE, const void *b, N n, MPI_Datatype t, MPI_Request *r)  \
+    TIMED(File_##name, File_##name##T, (f place, b, n, t, r), held(n, t))
+
+#define READ_BEGIN(name, T, N, PLACE, place)                                                      \
+    int MPI_File_##name##T(MPI_File f PLACE, void *b, N n, MPI_Datatype t)                        \
+    TIMED(File_##name, File_##name##T, (f place, b, n, t), held(n, t))
+
+#define WRITE_BEGIN(name, T, N, PLACE, place)                                                     \
+    int MPI_File_##name##T(MPI_File f PLACE, const void *b, N n, MPI_Datatype t)                  \
+    TIMED(File_##name, File_##name##T, (f place, b, n, t), held(n, t))
+
+#define READ_END(name)                                                                            \
+    int MPI_File_##name(MPI_File f, void *b, MPI_Status *s)                                       \
+    TIMED(File_##name, File_##name, (f, b, s), 0)
+
+#define WRITE_END(name)                                                                           \
+    int MPI_File_##name(MPI_File f, const void *b, MPI_Status *s)                                 \
+    TIMED(File_##name, File_##name, (f, b, s), 0)
 
 #define COMMA ,
 #define LATER COMMA MPI_Request *r
 #define later COMMA r
+#define AT COMMA MPI_Offset o
+#define at COMMA o
 
 #define BOTH(KIND, name, iname, T, N) KIND(name, T, N, , ) KIND(iname, T, N, LATER, later)
 #define PLACED(KIND, name, iname, T, N, D)                                                        \
     KIND(name, T, N, D, , ) KIND(iname, T, N, D, LATER, later)
+#define FILED(KIND, name, T, N)                                                                   \
+    KIND(name, T, N, , ) KIND(name##_at, T, N, AT, at) KIND(name##_all, T, N, , )                 \
+    KIND(name##_at_all, T, N, AT, at) KIND(name##_shared, T, N, , )
 
 #define COUNTED(T, N, D)                                                                          \
     static int64_t total##T(const N n[], MPI_Comm c)                                              \
@@ -309,38 +440,93 @@ static int own(MPI_Comm comm)
     PLACED(SCATTERV, Scatterv, Iscatterv, T, N, D)                                                \
     PLACED(ALLGATHERV, Allgatherv, Iallgatherv, T, N, D)                                          \
     PLACED(ALLTOALLV, Alltoallv, Ialltoallv, T, N, D)                                             \
-    PLACED(ALLTOALLW, Alltoallw, Ialltoallw, T, N, D)
+    PLACED(ALLTOALLW, Alltoallw, Ialltoallw, T, N, D)                                             \
+    BOTH(PUT, Put, Rput, T, N)                                                                    \
+    BOTH(GET, Get, Rget, T, N)                                                                    \
+    BOTH(ACCUMULATE, Accumulate, Raccumulate, T, N)                                               \
+    BOTH(GET_ACCUMULATE, Get_accumulate, Rget_accumulate, T, N)                                   \
+    WINDOWS(T, D)                                                                                 \
+    FILED(READ, read, T, N) FILED(WRITE, write, T, N)                                             \
+    READ(read_ordered, T, N, , ) WRITE(write_ordered, T, N, , )                                   \
+    FILED(IREAD, iread, T, N) FILED(IWRITE, iwrite, T, N)                                         \
+    READ_BEGIN(read_all_begin, T, N, , ) READ_BEGIN(read_at_all_begin, T, N, AT, at)              \
+    READ_BEGIN(read_ordered_begin, T, N, , )                                                      \
+    WRITE_BEGIN(write_all_begin, T, N, , ) WRITE_BEGIN(write_at_all_begin, T, N, AT, at)          \
+    WRITE_BEGIN(write_ordered_begin, T, N, , )
 
 COUNTED(, int, int)
 #if MPI_VERSION >= 4
 COUNTED(_c, MPI_Count, MPI_Aint)
 #endif
 
-int MPI_Barrier(MPI_Comm c) TIMED(Barrier, PMPI_Barrier(c), 0)
-int MPI_Ibarrier(MPI_Comm c, MPI_Request *r) TIMED(Ibarrier, PMPI_Ibarrier(c, r), 0)
+int MPI_Barrier(MPI_Comm c) TIMED(Barrier, Barrier, (c), 0)
+int MPI_Ibarrier(MPI_Comm c, MPI_Request *r) TIMED(Ibarrier, Ibarrier, (c, r), 0)
 int MPI_Probe(int from, int tag, MPI_Comm c, MPI_Status *s)
-    TIMED(Probe, PMPI_Probe(from, tag, c, s), 0)
+    TIMED(Probe, Probe, (from, tag, c, s), 0)
 int MPI_Iprobe(int from, int tag, MPI_Comm c, int *f, MPI_Status *s)
-    TIMED(Iprobe, PMPI_Iprobe(from, tag, c, f, s), 0)
+    TIMED(Iprobe, Iprobe, (from, tag, c, f, s), 0)
 int MPI_Mprobe(int from, int tag, MPI_Comm c, MPI_Message *m, MPI_Status *s)
-    TIMED(Mprobe, PMPI_Mprobe(from, tag, c, m, s), 0)
+    TIMED(Mprobe, Mprobe, (from, tag, c, m, s), 0)
 int MPI_Improbe(int from, int tag, MPI_Comm c, int *f, MPI_Message *m, MPI_Status *s)
-    TIMED(Improbe, PMPI_Improbe(from, tag, c, f, m, s), 0)
-int MPI_Start(MPI_Request *r) TIMED(Start, PMPI_Start(r), 0)
-int MPI_Startall(int n, MPI_Request r[]) TIMED(Startall, PMPI_Startall(n, r), 0)
-int MPI_Wait(MPI_Request *r, MPI_Status *s) TIMED(Wait, PMPI_Wait(r, s), 0)
-int MPI_Waitall(int n, MPI_Request r[], MPI_Status s[]) TIMED(Waitall, PMPI_Waitall(n, r, s), 0)
+    TIMED(Improbe, Improbe, (from, tag, c, f, m, s), 0)
+int MPI_Start(MPI_Request *r) TIMED(Start, Start, (r), 0)
+int MPI_Startall(int n, MPI_Request r[]) TIMED(Startall, Startall, (n, r), 0)
+int MPI_Wait(MPI_Request *r, MPI_Status *s) TIMED(Wait, Wait, (r, s), 0)
+int MPI_Waitall(int n, MPI_Request r[], MPI_Status s[]) TIMED(Waitall, Waitall, (n, r, s), 0)
 int MPI_Waitany(int n, MPI_Request r[], int *i, MPI_Status *s)
-    TIMED(Waitany, PMPI_Waitany(n, r, i, s), 0)
+    TIMED(Waitany, Waitany, (n, r, i, s), 0)
 int MPI_Waitsome(int n, MPI_Request r[], int *k, int i[], MPI_Status s[])
-    TIMED(Waitsome, PMPI_Waitsome(n, r, k, i, s), 0)
-int MPI_Test(MPI_Request *r, int *f, MPI_Status *s) TIMED(Test, PMPI_Test(r, f, s), 0)
+    TIMED(Waitsome, Waitsome, (n, r, k, i, s), 0)
+int MPI_Test(MPI_Request *r, int *f, MPI_Status *s) TIMED(Test, Test, (r, f, s), 0)
 int MPI_Testall(int n, MPI_Request r[], int *f, MPI_Status s[])
-    TIMED(Testall, PMPI_Testall(n, r, f, s), 0)
+    TIMED(Testall, Testall, (n, r, f, s), 0)
 int MPI_Testany(int n, MPI_Request r[], int *i, int *f, MPI_Status *s)
-    TIMED(Testany, PMPI_Testany(n, r, i, f, s), 0)
+    TIMED(Testany, Testany, (n, r, i, f, s), 0)
 int MPI_Testsome(int n, MPI_Request r[], int *k, int i[], MPI_Status s[])
-    TIMED(Testsome, PMPI_Testsome(n, r, k, i, s), 0)
+    TIMED(Testsome, Testsome, (n, r, k, i, s), 0)
+
+int MPI_Fetch_and_op(const void *b, void *rb, MPI_Datatype t, int to, MPI_Aint d, MPI_Op o,
+                     MPI_Win w)
+    TIMED(Fetch_and_op, Fetch_and_op, (b, rb, t, to, d, o, w), given(to, 1, t))
+int MPI_Compare_and_swap(const void *b, const void *cb, void *rb, MPI_Datatype t, int to,
+                         MPI_Aint d, MPI_Win w)
+    TIMED(Compare_and_swap, Compare_and_swap, (b, cb, rb, t, to, d, w), given(to, 1, t))
+int MPI_Win_create_dynamic(MPI_Info i, MPI_Comm c, MPI_Win *w)
+    TIMED(Win_create_dynamic, Win_create_dynamic, (i, c, w), 0)
+int MPI_Win_free(MPI_Win *w) TIMED(Win_free, Win_free, (w), 0)
+int MPI_Win_fence(int how, MPI_Win w) TIMED(Win_fence, Win_fence, (how, w), 0)
+int MPI_Win_start(MPI_Group g, int how, MPI_Win w) TIMED(Win_start, Win_start, (g, how, w), 0)
+int MPI_Win_complete(MPI_Win w) TIMED(Win_complete, Win_complete, (w), 0)
+int MPI_Win_post(MPI_Group g, int how, MPI_Win w) TIMED(Win_post, Win_post, (g, how, w), 0)
+int MPI_Win_wait(MPI_Win w) TIMED(Win_wait, Win_wait, (w), 0)
+int MPI_Win_test(MPI_Win w, int *f) TIMED(Win_test, Win_test, (w, f), 0)
+int MPI_Win_lock(int kind, int who, int how, MPI_Win w)
+    TIMED(Win_lock, Win_lock, (kind, who, how, w), 0)
+int MPI_Win_unlock(int who, MPI_Win w) TIMED(Win_unlock, Win_unlock, (who, w), 0)
+int MPI_Win_lock_all(int how, MPI_Win w) TIMED(Win_lock_all, Win_lock_all, (how, w), 0)
+int MPI_Win_unlock_all(MPI_Win w) TIMED(Win_unlock_all, Win_unlock_all, (w), 0)
+int MPI_Win_flush(int who, MPI_Win w) TIMED(Win_flush, Win_flush, (who, w), 0)
+int MPI_Win_flush_all(MPI_Win w) TIMED(Win_flush_all, Win_flush_all, (w), 0)
+int MPI_Win_flush_local(int who, MPI_Win w) TIMED(Win_flush_local, Win_flush_local, (who, w), 0)
+int MPI_Win_flush_local_all(MPI_Win w) TIMED(Win_flush_local_all, Win_flush_local_all, (w), 0)
+int MPI_Win_sync(MPI_Win w) TIMED(Win_sync, Win_sync, (w), 0)
+
+int MPI_File_open(MPI_Comm c, const char *path, int mode, MPI_Info i, MPI_File *f)
+    TIMED(File_open, File_open, (c, path, mode, i, f), 0)
+int MPI_File_close(MPI_File *f) TIMED(File_close, File_close, (f), 0)
+int MPI_File_delete(const char *path, MPI_Info i) TIMED(File_delete, File_delete, (path, i), 0)
+int MPI_File_set_size(MPI_File f, MPI_Offset n) TIMED(File_set_size, File_set_size, (f, n), 0)
+int MPI_File_preallocate(MPI_File f, MPI_Offset n)
+    TIMED(File_preallocate, File_preallocate, (f, n), 0)
+int MPI_File_set_view(MPI_File f, MPI_Offset o, MPI_Datatype t, MPI_Datatype ft, const char *how,
+                      MPI_Info i)
+    TIMED(File_set_view, File_set_view, (f, o, t, ft, how, i), 0)
+int MPI_File_seek(MPI_File f, MPI_Offset o, int from) TIMED(File_seek, File_seek, (f, o, from), 0)
+int MPI_File_seek_shared(MPI_File f, MPI_Offset o, int from)
+    TIMED(File_seek_shared, File_seek_shared, (f, o, from), 0)
+int MPI_File_sync(MPI_File f) TIMED(File_sync, File_sync, (f), 0)
+READ_END(read_all_end) READ_END(read_at_all_end) READ_END(read_ordered_end)
+WRITE_END(write_all_end) WRITE_END(write_at_all_end) WRITE_END(write_ordered_end)
 
 /* The profile itself. */
 
@@ -361,17 +547,22 @@ static double seconds(int64_t ticks)
     return (double)ticks / second;
 }
 
+static int64_t spent(int from, int to)
+{
+    int64_t ticks = 0;
+    for (int i = from; i < to; i++)
+        ticks += routines[i].all.time;
+    return ticks;
+}
+
 static struct task measured(void)
 {
     struct task task = {0};
     struct rusage usage;
-    int64_t ticks = 0;
     int64_t nanos = nanoseconds() - first_nanosecond;
     second = 1e9 * (double)(tick() - first_tick) / (double)(nanos > 0 ? nanos : 1);
-    for (int i = 0; i < COUNT; i++)
-        ticks += routines[i].all.time;
     getrusage(RUSAGE_SELF, &usage);
-    task.communication = seconds(ticks);
+    task.communication = seconds(spent(0, FIRST_FILE));
     task.elapsed = (double)nanos / 1e9;
     task.user = (double)usage.ru_utime.tv_sec + (double)usage.ru_utime.tv_usec / 1e6;
     task.system = (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
@@ -482,6 +673,12 @@ static void write_profile(FILE *out, int rank, int size, const struct task *task
             "system time              = %.3f seconds.\n"
             "max resident set size    = %.3f MiB.\n",
             task->communication, task->elapsed, task->user, task->system, task->memory);
+    for (int i = FIRST_FILE; i < COUNT; i++)
+        if (routines[i].all.calls) {
+            fprintf(out, "\ntotal MPI-IO time = %.3f seconds.\n",
+                    seconds(spent(FIRST_FILE, COUNT)));
+            break;
+        }
     write_sizes(out);
 }
 
@@ -542,23 +739,29 @@ static void begin(int level)
 
 int MPI_Init(int *argc, char ***argv)
 {
-    int outcome = PMPI_Init(argc, argv);
+    BEHIND(Init);
+    int outcome = real(argc, argv);
     begin(MPI_THREAD_SINGLE);
     return outcome;
 }
+BY_BOTH_NAMES(Init)
 
 int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 {
-    int outcome = PMPI_Init_thread(argc, argv, required, provided);
+    BEHIND(Init_thread);
+    int outcome = real(argc, argv, required, provided);
     begin(*provided);
     return outcome;
 }
+BY_BOTH_NAMES(Init_thread)
 
 int MPI_Finalize(void)
 {
+    BEHIND(Finalize);
     if (active) {
         active = 0;
         report();
     }
-    return PMPI_Finalize();
+    return real();
 }
+BY_BOTH_NAMES(Finalize)

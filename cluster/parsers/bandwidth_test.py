@@ -115,8 +115,8 @@ class BandwidthTest(Parser):
     def _row(self, line: str, at: int) -> bool:
         match = _ROW.match(line) if self._unit and self._title else None
         value = number(match[2]) if match else None
-        if match is None or value is None or self._title is None:
-            return False
+        if match is None or value is None or self._title is None or not count(match[1]):
+            return False  # nor is the row of another tool's column numbers one: no transfer has 0 B
         self._add(at, _SHORT[self._title[1]], value * SCALE[self._unit], (match[1], self._title[2]))
         return True
 

@@ -52,11 +52,12 @@ TOTAL = _hvd(
 )
 
 _ITERATION = re.compile(
-    r"\s*Iter #(\d{1,9}): (\d+\.\d) (?:img|image|images|samples)/sec(?: per (\w+))?\s*$"
+    r"\s*Iter #(\d{1,9}): (\d+\.\d+) (?:img|image|images|samples)/sec"
+    r"(?: per ([\w:]+))?(?:, .*)?\s*$"
 )
-_MEAN = re.compile(r"\s*(?:Img|Images)/sec per (\w+): (\d+\.\d) ?\+/?- ?(\d+\.\d)")
+_MEAN = re.compile(r"\s*(?:Img|Images)/sec per ([\w:]+): (\d+\.\d+) ?\+/?- ?(\d+\.\d)")
 _TOTAL = re.compile(
-    r"\s*Total (?:img|images)/sec on (\d{1,7}) (\w+)(?:\(s\))?: (\d+\.\d) ?\+/?- ?(\d+\.\d)"
+    r"\s*Total (?:img|images)/sec on (\d{1,7}) ([\w:]+)(?:\(s\))?: (\d+\.\d+) ?\+/?- ?(\d+\.\d)"
 )
 _ABOUT = re.compile(r"\s*(Model|Batch size|Number of (?:GPUs|CPUs|\w+)): (.*\S)")
 _KNOWN = re.compile(r"\s*Running (?:warmup|benchmark)")

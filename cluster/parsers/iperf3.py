@@ -16,6 +16,8 @@ from cluster.model import Definition
 from cluster.parsers import GIB, KIB, MIB, Parser, Sheet, number
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cluster.foreign import Parsed
     from cluster.model import Scalar
 
@@ -81,13 +83,26 @@ _LINE = re.compile(
     r"\s*\[\s*(SUM|\d+)\](?:\[(TX|RX)-[CS]\])?\s+([\d.]+)\s*-\s*([\d.]+)\s+sec\s+"
     rf"([\d.]+)\s+{_PREFIX}Bytes\s+([\d.]+)\s+{_PREFIX}(bits|Bytes)/sec(.*)"
 )
+# What no line of iperf 2 has: a log that was pasted without its head is known by it.
+_OURS = re.compile(
+    r"\s*\[ *(?:SUM|\d+)\]"
+    r"(?:\[[TR]X-[CS]\]|\s+\d+\.\d\d-\d+\.\d\d\s{2,}sec | +local .* connected to )"
+    r"|\s*\[ *ID\](?:\[Role\])? Interval .*\b(?:Bitrate|Retr)\b"
+)
 _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
 EVENT = 64  # characters at the beginning of a line of `--json-stream`, which name its event
+_NAN = re.compile(r"(?<=[:\s])-?(?:nan|inf)\b", re.IGNORECASE)  # as cJSON wrote 0/0
 _RETRANSMITS = re.compile(r"\s+(\d{1,15})\s+sender\s*$")
 _ROLE = re.compile(r"\b(sender|receiver)\s*$")
 _HEAD = re.compile(r"\s*(?:Connecting to host|Accepted connection from|Reverse mode,|iperf 3\.)")
+# Above the totals of UDP in versions before 3.2, and above each interval.
+_OLD_UDP = re.compile(r"\s*\[ *ID\] Interval .*\bBandwidth\b.*\bJitter\b")
+_SUMMARY = re.compile(r"\s*- - ")  # stands before the totals
+STOPPED = "interrupt - the server has terminated"  # as every server is in the end
 _KNOWN = re.compile(
-    r"\s*(?:- -|-{10,}|\[ *ID\]|\[ *\d+\](?:\[[TR]X-[CS]\])? +local .* connected to |"
+    r"\s*(?:- -|Server output:|\[SUM\] .*datagrams received out-of-order|"
+    r"\[ *\d+\] Sent \d+ datagrams|-{10,}|\[ *ID\]|"
+    r"\[ *\d+\](?:\[[TR]X-[CS]\])? +local .* connected to |"
     r"Server listening on \d|iperf Done|Test Complete|"
     r"CPU Utilization|Control connection MSS|Time:|Cookie:|TCP MSS|Starting Test|snd_tcp|rcv_tcp|"
     r"Linux \S+ \d|Cookie)"
@@ -97,7 +112,10 @@ _SAID = (
     ("mss", re.compile(r"(?:Control connection |TCP )MSS:? (\d+)")),
     ("congestion", re.compile(r"snd_tcp_congestion (\w+)")),
 )
-_ERROR = re.compile(r"\s*(?:iperf3: )?((?:error - |interrupt - ).*|unable to .*)")
+_ERROR = re.compile(
+    r"\s*(?:iperf3: )?"
+    r"((?:error - |interrupt - ).*|unable to .*|the (?:client|server) has terminated)"
+)
 
 
 class Iperf3(Parser):
@@ -105,7 +123,7 @@ class Iperf3(Parser):
 
     marks: ClassVar[tuple[str, ...]] = (
         *("iperf3", "iperf 3.", "Connecting to host", "Accepted connection from", "sum_received"),
-        *("test_start", '"intervals"', '"event"', "receiver"),
+        *("test_start", '"intervals"', '"event"', "receiver", "connected to", "Bitrate"),
     )
     definitions: ClassVar[tuple[Definition, ...]] = (
         *(RECEIVED, SENT, INTERVAL, RETRANSMITS, LOST, JITTER),
@@ -131,13 +149,15 @@ class Iperf3(Parser):
             self._open(number).fail(error[1])
             return True
         match = _LINE.match(line)
+        if _OURS.match(line):
+            self._open(number)
         if match is None:
             known = self._text is not None and _KNOWN.match(line) is not None
             if known and self._text is not None:
                 self._text.say(line)
             return known
         if self._text is None and not _ROLE.search(line):
-            return False  # a line of iperf2 has no role, and a log of iperf3 has a head
+            return False  # a line of iperf2 has no role
         return self._open(number).row(match)
 
     def take_document(self, text: str, number: int) -> bool:
@@ -145,12 +165,12 @@ class Iperf3(Parser):
         try:
             if '"event"' in text[:EVENT]:
                 return self._event(msgspec.json.decode(text, type=_Event), number)
-            document = msgspec.json.decode(text, type=_Document)
+            document = _decoded(text)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return self._torn(text, number)
-        if not document.is_any:
-            return False
-        return self._document(document, number)
+        if document.is_any:
+            return self._document(document, number)
+        return document.title.startswith("iperf ") and self._torn(text, number)
 
     def _event(self, event: _Event, number: int) -> bool:
         """Read a line of `--json-stream`, which has a document for each part of a document."""
@@ -211,6 +231,15 @@ class Iperf3(Parser):
             self._text = None
 
 
+def _decoded(text: str) -> _Document:
+    """Read a document, also one of a list, and with figures that are no numbers."""
+    text = text.rstrip().removesuffix(",")
+    try:
+        return msgspec.json.decode(text, type=_Document)
+    except msgspec.DecodeError:
+        return msgspec.json.decode(_NAN.sub("null", text), type=_Document)
+
+
 class _Text:
     """One test in the text form."""
 
@@ -220,14 +249,24 @@ class _Text:
         self._totals: dict[tuple[str, str], dict[str, float]] = {}
         self._streams: dict[str, None] = {}
         self._again: dict[str, int] = {}  # segments that were sent again
+        self._udp: dict[str, dict[str, tuple[float, float]]] = {}  # way -> jitter and % lost
+        self._params: dict[str, Scalar] = {}
+        self._is_summary = self._is_old_udp = False
         self.is_begun = False
 
     def fail(self, text: str) -> None:
+        if text.startswith(STOPPED) and (self._totals or not self.is_begun):
+            self._sheet.note("the server was stopped after the test")
+            return
         self.is_begun = True
         self._sheet.fail(text)
 
     def say(self, line: str) -> None:
-        """Read what it says of itself with `-V`."""
+        """Read what it says of itself."""
+        if line.lstrip().startswith("Reverse mode"):
+            self._params["reverse"] = 1
+        self._is_summary |= _SUMMARY.match(line) is not None
+        self._is_old_udp |= self._is_summary and _OLD_UDP.match(line) is not None
         for name, pattern in _SAID:
             found = pattern.search(line)
             self._sheet.set(name, found[1] if found else "")
@@ -235,53 +274,62 @@ class _Text:
     def row(self, match: re.Match[str]) -> bool:
         stream, way, begin, end = match[1], match[2] or "", number(match[3]), number(match[4])
         amount = number(match[7])
-        if begin is None or end is None or amount is None or end <= begin:
+        if begin is None or end is None or amount is None:
             return False
         self.is_begun = True
         if stream != "SUM":
             self._streams[stream] = None
         scale = BITS[match[8]] / 8 if match[9] == "bits" else BYTES[match[8]]
-        role = _ROLE.search(match[10])
-        if role:
-            self._totals.setdefault((role[1], way), {})[stream] = amount * scale
-            again = _RETRANSMITS.match(match[10])
-            if again:
-                self._again[stream] = int(again[1])
-            self._udp(_UDP.match(match[10]), role[1])
+        role, udp = _ROLE.search(match[10]), _UDP.match(match[10])
+        if udp is not None:
+            self._params["protocol"] = "UDP"
+        # The totals of UDP have no role before 3.2; they are the sender's.
+        side = role[1] if role else "sender" if udp and self._is_old_udp else ""
+        if side and amount:  # no bytes: this side does not know what the other one counted
+            self._totals.setdefault((side, way), {})[stream] = amount * scale
+        again = _RETRANSMITS.match(match[10])
+        if again:
+            self._again[way + stream] = int(again[1])
+        if udp and (side == "receiver" or (side and not role)):
+            lost = 100 * int(udp[2]) / max(1, int(udp[3]))
+            self._udp.setdefault(way, {})[stream] = (float(udp[1]) / 1e3, lost)
         return True
-
-    def _udp(self, udp: re.Match[str] | None, role: str) -> None:
-        if udp and role == "receiver":
-            self._sheet.add(JITTER, float(udp[1]) / 1e3)
-            self._sheet.add(LOST, 100 * int(udp[2]) / max(1, int(udp[3])))
 
     def parsed(self) -> Parsed:
         sheet = self._sheet
         by_role = sorted(self._totals.items(), key=lambda item: item[0][0] != "receiver")
         for (role, way), totals in by_role:
-            streams = [name for name in self._streams if not way or name in totals]
-            params: dict[str, Scalar] = {"streams": max(1, len(streams))}
-            if way:
-                params["way"] = way
-            total = totals.get("SUM" if len(streams) > 1 else next(iter(totals)))
-            again = self._again.get("SUM" if len(streams) > 1 else next(iter(totals)))
-            if again is not None and role == "sender":
-                sheet.add(RETRANSMITS, again, params)
-            if total is not None:
-                sheet.add(RECEIVED if role == "receiver" else SENT, total, params)
+            name, params = self._total(way, totals)
+            if role == "sender" and way + name in self._again:
+                sheet.add(RETRANSMITS, self._again[way + name], params)
+            if name in totals:
+                sheet.add(RECEIVED if role == "receiver" else SENT, totals[name], params)
+        for way, datagrams in self._udp.items():
+            name, params = self._total(way, datagrams)
+            if name in datagrams:
+                sheet.add(JITTER, datagrams[name][0], params)
+                sheet.add(LOST, datagrams[name][1], params)
         if sheet.empty and self.is_begun:
             sheet.fail("there are no totals: it was stopped, or the log is cut off")
         if self._totals and "receiver" not in {role for role, _ in self._totals}:
             sheet.note(ONLY_SENT)
         return sheet.parsed()
 
+    def _total(self, way: str, found: Mapping[str, object]) -> tuple[str, dict[str, Scalar]]:
+        """Name what is of all streams together: their sum, or the only one."""
+        streams = [name for name in self._streams if not way or name in found]
+        params = {**self._params, "streams": max(1, len(streams))}
+        if way:
+            params["way"] = way
+        return "SUM" if len(streams) > 1 else next(iter(found)), params
+
 
 class _Sum(msgspec.Struct):
     """A sum over streams."""
 
-    seconds: float = 0.0
-    bytes: float = 0.0
-    bits_per_second: float = 0.0
+    seconds: float | None = 0.0
+    bytes: float | None = 0.0
+    bits_per_second: float | None = 0.0
     omitted: bool = False
     jitter_ms: float | None = None
     lost_percent: float | None = None
@@ -290,7 +338,9 @@ class _Sum(msgspec.Struct):
     @property
     def rate(self) -> float:
         """Bytes per second."""
-        return self.bytes / self.seconds if self.seconds > 0 else self.bits_per_second / 8
+        if self.bytes is not None and self.seconds:
+            return self.bytes / self.seconds
+        return (self.bits_per_second or 0.0) / 8
 
 
 class _Interval(msgspec.Struct):
@@ -381,7 +431,9 @@ class _Document(msgspec.Struct):
 
     def fill(self, sheet: Sheet) -> None:
         """Give a sheet all of it."""
-        if self.error:
+        if self.error.startswith(STOPPED) and not (self.start and self.start.test_start):
+            sheet.note("the server was stopped")
+        elif self.error:
             sheet.fail(self.error)
         self._say(sheet)
         test = self._test
@@ -389,8 +441,10 @@ class _Document(msgspec.Struct):
         if test.reverse:
             params["reverse"] = 1
         self._totals(sheet, params)
+        if sheet.empty and self.intervals and not self.error:
+            sheet.fail("its end is empty: there are no totals")
         for interval in self.intervals or ():
-            if interval.sum is not None and interval.sum.seconds > 0 and not interval.sum.omitted:
+            if interval.sum is not None and interval.sum.seconds and not interval.sum.omitted:
                 sheet.add(INTERVAL, interval.sum.rate, params)
         if sheet.empty and not self.error:
             sheet.fail("nothing was transferred")

@@ -1,6 +1,7 @@
 """Profiles of IBM's mpitrace (libmpitrace, libhpmprof): three generations and two variants.
 
-Times are seconds of one rank, spent inside MPI: waiting for others is among them. Sizes are bytes
+Times are seconds of one rank, spent inside MPI: waiting for others is among them, and operations on
+files are no part of the total, as they are no communication. Sizes are bytes
 of a call on average. Only rank 0 and the ranks with the least, the median and the most time in MPI
 write a file unless asked otherwise, so missing ranks are normal.
 """
@@ -11,7 +12,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.foreign import Profile, Routine, Section, TaskTimes
+from cluster.foreign import Profile, Routine, Section, TaskTimes, on_files
 from cluster.model import Definition
 from cluster.parsers import GIB, KIB, MIB, Parser, Sheet, count, number, numbers
 
@@ -49,7 +50,7 @@ _SIZE = re.compile(r"\s*(\d{1,18})\s+(\d{1,18}\.\d)\s+(\d{1,12}\.\d{3})\s*$")
 _ROLE = re.compile(r"\s*MPI task \d+ of \d+ had the (minimum|median|maximum) communication time")
 _TOTAL = re.compile(
     r"\s*(total communication time|total elapsed time|user cpu time|system time|"
-    r"max resident set size|maximum memory size)\s*=\s*([\d.]+)\s*(seconds|[KMG])"
+    r"total MPI-IO time|max resident set size|maximum memory size)\s*=\s*([\d.]+)\s*(seconds|[KMG])"
 )
 _SECTIONS = (
     ("communicator size", re.compile(r"\s*Data for communicator sizes (.*?)\s*:\s*$")),
@@ -67,7 +68,7 @@ _COLUMN = re.compile(r"(host(?:name)?|cpu|comm|elapsed|user|system|size|switches
 _KNOWN = re.compile(
     r"\s*(?:-{10,}\s*$|Rank \d+ reported|(?:Communication s|S)ummary for all tasks:"
     r"|MPI timing summary|MPI tasks sorted by|(?:minimum|median|maximum|average)\s+\S+ ?time"
-    r"|synchronization time|exclusive elapsed|total MPI-IO|Profile (?:data )?by|call stack:"
+    r"|synchronization time|exclusive elapsed|Profile (?:data )?by|call stack:"
     r"|filename =|address = 0x|Histogram of times|time-bin|\d+\.\d+\s+\d+\s*$|Call Graph Section"
     r"|(?:minimum|maximum) memory)"
 )
@@ -260,6 +261,7 @@ class _Profile:
             routines=tuple(part.routines),
             distributions=tuple(part.distributions),
             communication=totals.get("total communication time", 0.0),
+            files=totals.get("total MPI-IO time", 0.0),
             elapsed=totals.get("total elapsed time", 0.0),
             user=totals.get("user cpu time", 0.0),
             system=totals.get("system time", 0.0),
@@ -295,7 +297,7 @@ def _doubts(profile: Profile) -> Iterable[str]:
     for name, sum_ in binned.items():
         if sum_ != calls.get(name, sum_):
             yield f"{name}: {calls[name]} calls, but {sum_} in the distribution of sizes"
-    total = sum(routine.time for routine in profile.routines)
+    total = sum(routine.time for routine in profile.routines if not on_files(routine.name))
     rounding = SLACK * (len(profile.routines) + 1)
     if profile.complete and abs(total - profile.communication) > rounding:
         yield (f"its routines sum to {total:.3f} s, but the total is {profile.communication:.3f} s")

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.model import Definition
-from cluster.parsers import MB, Parser, Sheet, count, numbers
+from cluster.parsers import GB, MB, Parser, Sheet, count, numbers
 
 if TYPE_CHECKING:
     from cluster.foreign import Parsed
@@ -146,24 +146,53 @@ INIT = _osu(
     aggregation="mean of ranks",
 )
 
-_TITLE = re.compile(r"\s*#?\s*((?:OSU|OMB)\b.*\b(?:Test|Benchmark)\b.*)")
-_NAME = re.compile(
-    r"(?:OSU|OMB)[- ]?\w*\s+(?:MPI\S*\s+|OpenSHMEM\s+|UPC\S*\s+|NCCL\s+)?(.*?)\s+Tests?\b"
+_TITLE = re.compile(
+    r"\s*#?\s*((?:OSU|OMB)(?:-Py)? (?:One Sided |MPI|OpenSHMEM|UPC|[A-Z]+CCL|Java).*\bTests?\b.*)"
 )
+# The library, and behind a dash whose memory the buffers may be in: `MPI-CUDA`, `MPI_Put-CUDA`.
+_NAME = re.compile(
+    r"(?:OSU|OMB)(?:-Py)?\s+(?:One Sided\s+)?(?:(?:MPI|OpenSHMEM|UPC\S*)\s+)?"
+    r"(.*?)\s+Tests?\b"
+)
+_MEMORY = re.compile(r"\b(?:MPI\w*|[NRO]CCL|OpenSHMEM)-(\w+)")
 _COLUMN = re.compile(
-    r"(Size|Iterations|Validation|Messages/s|Message Size|Datatype|MB/s)(?!\s*\()"
-    r"|([A-Za-z][\w. -]*?|)\s*\((us|MB/s|%|ms)\)"
+    r"(Size(?: \(B\))?|Iterations|Validation|Messages/s|Message Size|Datatype|MB/s)(?!\s*\()"
+    r"|([A-Za-z][\w. -]*?|)\s*\((us|MB/s|GB/s|%|ms)\)"
 )
 _HEAD = re.compile(r"#?\s*(?:Size|Message Size|Avg|Min|Max|Latency|Overall|Pairs)\b")
 _KNOWN = re.compile(
-    r"#\s*(?:Datatype|Window creation|Synchronization|Overall =|Number of|Using|Heading)"
+    r"#\s*(?:Datatype|Window creation|Overall =|Number of|Using|Heading)|This is a test with \d"
 )
+_DATATYPE = re.compile(r"#\s*Datatype:\s*(?:MPI_)?(\w+)")
+_SYNCHRONISATION = re.compile(r"#\s*Synchronization:\s*(?:MPI_Win_)?(\S+)")
+# Intel MPI says at its start where each rank runs (I_MPI_DEBUG); so the log knows the hosts.
+_STARTUP = re.compile(r"\s*(?:\[\d+\] )?MPI startup\(\): (.*)")
+_PLACED = re.compile(r"(\d{1,7})\s+\d+\s+(\S+)\s+(?:\{[\d,-]*\}|[\d,-]+)\s*$")
 _PAIRS = re.compile(r"\s*#?\s*\[\s*pairs:\s*(\d+)\s*\]\s*\[\s*window size:\s*(\d+|varied)")
-_BUFFERS = re.compile(r"\s*#\s*Send Buffer on (\w+).*Receive Buffer on (\w+)")
-_INIT = re.compile(r"\s*nprocs: (\d+), min: ([\d.]+) ms, max: ([\d.]+) ms, avg: ([\d.]+) ms")
+_BUFFERS = re.compile(
+    r"\s*#\s*(?:Send Buffer|Rank 0 Memory) on (\w+).*(?:Receive Buffer|Rank 1 Memory) on (\w+)"
+)
+# Old versions name no unit; it is the same.
+_INIT = re.compile(
+    r"\s*nprocs: (\d+), min: [\d.]+(?: ms)?, max: [\d.]+(?: ms)?, avg: ([\d.]+)(?: ms)?\s*$"
+)
+_INVALID = re.compile(r"DATA VALIDATION ERROR: (.*)")
 _TAIL = re.compile(r"P(\d+(?:\.\d+)?)\b")
-_ONE_WAY = ("latency", "multi latency", "multi-threaded latency", "multi-process latency")
-_ONE_SIDED = re.compile(r"MPI_(?:R?Put|R?Get|Acc|Fetch|CAS|Compare)|SHMEM|UPC", re.IGNORECASE)
+# Words in the names of tests that send to and fro: their latency is of one way.
+_ONE_WAY = {
+    *("latency", "multi", "multi-threaded", "multi-process", "congestion"),
+    *("persistent", "partitioned", "nccl", "rccl"),
+}
+_ONE_SIDED = re.compile(
+    r"MPI_(?:R?Put|R?Get|Acc|Fetch|CAS|Compare)|OpenSHMEM\S* (?:Put|Get|Atomic|Non)"
+    r"|UPC\S* (?:MEM|async)",
+    re.IGNORECASE,
+)
+SIZES = ("Size", "Size (B)", "Message Size")  # how the first column is called
+# What `-f` adds to the mean; some builds print it below the header without it.
+FULL = (("Min Latency", "us"), ("Max Latency", "us"), ("Iterations", ""))
+SCALES = {"MB/s": MB, "GB/s": GB}
+PLAIN = "CHAR"  # the datatype unless said otherwise
 _VARIED = re.compile(r"#\s*(?:(Uni-directional Bandwidth) \(MB/sec\)|(Message Rate) Profile)")
 _WINDOWS = re.compile(r"#\s+\d+(?:\s+\d+)*$")
 
@@ -181,14 +210,27 @@ class Osu(Parser):
     def __init__(self) -> None:
         """Begin outside any test."""
         self._tables: list[_Table] = []
+        self._hosts: dict[str, str] = {}  # of ranks
 
     def take(self, line: str, number: int) -> bool:
         """Read a title, a header or a row."""
-        title = _TITLE.match(line)
+        title, startup = _TITLE.match(line), _STARTUP.match(line)
         if title:
             self._tables.append(_Table(title[1].strip(), number))
+            self._tables[-1].sheet.ranks = len(self._hosts)
+            self._tables[-1].sheet.hosts = len(set(self._hosts.values()))
             return True
+        if startup:
+            return self._start(startup[1])
         return bool(self._tables) and self._tables[-1].take(line)
+
+    def _start(self, text: str) -> bool:
+        placed = _PLACED.match(text)
+        if placed:
+            self._hosts[placed[1]] = placed[2]
+        elif text.startswith("Rank "):
+            self._hosts.clear()  # of the run before
+        return True
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per test."""
@@ -200,12 +242,15 @@ class _Table:
 
     def __init__(self, title: str, first: int) -> None:
         self.sheet = Sheet("osu", first, title)
-        named = _NAME.match(title)
+        memory = _MEMORY.search(title)
+        named = _NAME.match(title.replace(f"-{memory[1]}", "", 1) if memory else title)
         self._test = named[1] if named else title
         self._one_sided = _ONE_SIDED.search(title) is not None
         self._windows: list[int] = []  # of a table with a column per window size
         self._cell: Definition | None = None  # that such a table is of
         self._params: dict[str, Scalar] = {"test": self._test}
+        if memory:
+            self._params["memory"] = memory[1]
         self._columns: list[tuple[str, str]] = []
         self._last = -1
         self._mixed = False
@@ -215,9 +260,9 @@ class _Table:
         if text[:1].isdigit():
             cells = text.split()
             return self._varied(cells) if self._windows else self._row(cells)
-        if text.startswith(("#", "Size", "[ pairs")):
+        if text.startswith(("#", "Size", "[ pairs", "Overall", "Avg Latency")):
             return self._header(text)
-        return self._init(text)
+        return self._said(text)
 
     def _header(self, text: str) -> bool:
         pairs, buffers, varied = _PAIRS.match(text), _BUFFERS.match(text), _VARIED.match(text)
@@ -229,7 +274,7 @@ class _Table:
             self._params |= {"pairs": int(pairs[1])}
         elif buffers:
             self._params |= {"buffers": f"{buffers[1]}-{buffers[2]}"}
-        else:
+        elif not self._option(text):
             columns = [(m[1] or m[2] or m[3], m[3] or "") for m in _COLUMN.finditer(text)]
             rates = any(unit or name in ("MB/s", "Messages/s") for name, unit in columns)
             if not (rates and _HEAD.match(text)):
@@ -237,11 +282,23 @@ class _Table:
             self._columns, self._windows, self._last = columns, [], -1
         return True
 
-    def _init(self, text: str) -> bool:
-        match = _INIT.match(text)
-        if match:
-            self.sheet.add(INIT, float(match[4]) / 1e3, {**self._params, "ranks": int(match[1])})
-        return match is not None
+    def _option(self, text: str) -> bool:
+        """Read what the rows below were measured with."""
+        datatype, synchronisation = _DATATYPE.match(text), _SYNCHRONISATION.match(text)
+        if datatype and (datatype[1] != PLAIN or "datatype" in self._params):
+            self._params |= {"datatype": datatype[1]}
+        if synchronisation:
+            self._params |= {"synchronisation": synchronisation[1]}
+        return bool(datatype or synchronisation)
+
+    def _said(self, text: str) -> bool:
+        """Read a line that is neither of a header nor a row."""
+        init, invalid = _INIT.match(text), _INVALID.match(text)
+        if init:
+            self.sheet.add(INIT, float(init[2]) / 1e3, {**self._params, "ranks": int(init[1])})
+        if invalid:
+            self.sheet.fail(f"{self._test}: data were wrong: {invalid[1]}")
+        return bool(init or invalid or _KNOWN.match(text))
 
     def _varied(self, cells: list[str]) -> bool:
         """Read a row with a column per window size."""
@@ -258,7 +315,7 @@ class _Table:
         return True
 
     def _row(self, cells: list[str]) -> bool:
-        columns = self._columns
+        columns = _columns_of(self._columns, cells)
         if len(cells) != len(columns):
             return False
         if columns[-1][0] == "Validation":
@@ -269,7 +326,7 @@ class _Table:
         if values is None:
             return False
         params = dict(self._params)
-        if columns[0][0] in ("Size", "Message Size"):
+        if columns[0][0] in SIZES:
             size = count(cells[0])
             if size is None:
                 return False
@@ -286,11 +343,11 @@ class _Table:
             self._add_time(name.lower(), value / MICRO, params)
         elif name == "Messages/s":
             self.sheet.add(RATE, value, params)
-        elif unit == "MB/s" and (tail := _TAIL.match(name.upper())):
+        elif unit in SCALES and (tail := _TAIL.match(name.upper())):
             point = {**params, "percentile": float(tail[1])}
-            self.sheet.add(RATE_PERCENTILE, value * MB, point, size=size)
-        elif name == "MB/s" or unit == "MB/s":
-            self.sheet.add(self._rate(), value * MB, params, size=size)
+            self.sheet.add(RATE_PERCENTILE, value * SCALES[unit], point, size=size)
+        elif name == "MB/s" or unit in SCALES:
+            self.sheet.add(self._rate(), value * SCALES.get(unit, MB), params, size=size)
         elif unit == "%":
             self.sheet.add(OVERLAP, value, params)
 
@@ -324,14 +381,8 @@ class _Table:
             return None
         if self._one_sided:
             return ONE_SIDED
-        test = self._test.lower().removesuffix(" test")
-        return LATENCY if test.endswith(_ONE_WAY) and not self._is_collective() else COLLECTIVE
-
-    def _is_collective(self) -> bool:
-        """Tell `Allreduce Latency` from `Latency`: only the latter is one-way."""
-        words = self._test.lower().replace("latency", "").split()
-        point = {"multi", "multi-threaded", "multi-process", "put", "get", "congestion"}
-        return any(word.removeprefix("mpi_") not in point for word in words)
+        # `Allreduce Latency` is of a collective, `Multi Latency` of one way
+        return LATENCY if set(self._test.lower().split()) <= _ONE_WAY else COLLECTIVE
 
     def parsed(self) -> Parsed:
         if self._mixed:
@@ -343,3 +394,13 @@ class _Table:
         elif self.sheet.empty and "Hello World" not in self._test:
             self.sheet.fail(f"{self._test}: there is no row; it ended before its first size")
         return self.sheet.parsed()
+
+
+def _columns_of(columns: list[tuple[str, str]], cells: list[str]) -> list[tuple[str, str]]:
+    """Give the columns of a row: with the extremes, if they stand behind its mean."""
+    values = numbers(cells[len(columns) - 1 :])
+    if values is None or len(values) != len(FULL) + 1 or columns[-1][0] != "Avg Latency":
+        return columns
+    mean, least, greatest, iterations = values
+    is_full = least <= mean <= greatest and iterations.is_integer()
+    return [*columns, *FULL] if is_full else columns

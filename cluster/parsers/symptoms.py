@@ -51,7 +51,8 @@ _KINDS = (
     ("throttled", "lowdown", r"(?:HW|SW) (?:Thermal )?Slowdown\s*:\s*(Active)"),
     ("throttled", "Power Cap", r"SW Power Cap\s*:\s*(Active)"),
     ("threads", "per core", r"Thread\(s\) per core:\s*(\d+)"),
-    ("bound_twice", "more processes than cpus", r"binding more processes than cpus"),
+    ("bound_twice", "than cpus on a", r"processes than cpus on a resource"),  # Open MPI 4
+    ("bound_twice", "more cpus than", r"processes to more cpus than are available"),  # and 5
     ("peermem", "nvidia_peermem", r"nvidia_peermem.*(?:not found|not loaded|No such)"),
 )
 _RULES = tuple((kind, word, re.compile(pattern)) for kind, word, pattern in _KINDS)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.model import Definition
-from cluster.parsers import Parser, Sheet, number
+from cluster.parsers import Parser, Sheet, count, number
 
 if TYPE_CHECKING:
     from cluster.foreign import Parsed
@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 LONGEST = 60  # characters of a cell that is kept as a parameter
 PERCENT = 100.0
+ABOUT = (
+    *("description", "cluster", "network", "notes", "gpus", "condition", "model", "batch size"),
+    *("nodes", "workers", "precision"),
+)
 
 _row = partial(
     Definition,
@@ -48,11 +52,17 @@ TOP1 = _row(metric="top1", unit="fraction", what="top-1 accuracy, of 1")
 TOP5 = _row(metric="top5", unit="fraction", what="top-5 accuracy, of 1")
 
 _RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*$")
-_COLUMN = re.compile(r"processing rate|throughput(?! is)\b|scaling efficiency|expected results")
+_COLUMN = re.compile(
+    r"processing rate|throughput(?! is)\b|scaling efficiency|expected results"
+    r"|(?:total |global )?(?:images?|imgs?) ?(?:/|per) ?s(?:ec(?:ond)?)?\b"
+)
+_IMAGES = re.compile(r"\b(?:images?|imgs?) ?(?:/|per) ?s")
+_UNIT = re.compile(r"/ ?s|per sec|[kmgt]i?b(?:ps|its?|ytes?)?\b")  # of something else
+_EMPHASIS = re.compile(r"</?\w+>|[*`]+")
 _COMMENT = re.compile(r"\s*<!--\s*(.*?)\s*-->\s*$")
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _RATE = re.compile(r"~?\s*(\d[\d.,]*)\s*(?:images?|img)/s(?:ec)?\b", re.IGNORECASE)
-_BARE = re.compile(r"~?\s*(\d[\d.,]*)\s*(?:\(([^)]*)\))?\s*$")
+_BARE = re.compile(r"~?\s*(\d[\d.,]*)\s*(?:(?:\+/?-|±)\s*[\d.]+\s*)?(?:\(([^)]*)\))?\s*$")
 _PERCENT = re.compile(r"~?\s*(\d[\d.]*)\s*%")
 _SENTENCE = re.compile(
     r"Throughput is (?:about )?(\d[\d.]*) images/s(?:ec)?, expected (\d[\d.]*)", re.IGNORECASE
@@ -64,7 +74,9 @@ _GPUS = re.compile(r"^(\d{1,6})\s+[A-Z]\d|(\d{1,6})\s*GPUs?\b")
 class Tables(Parser):
     """Markdown tables with a throughput column."""
 
-    marks: ClassVar[tuple[str, ...]] = ("images/sec |", "rocessing rate", "Throughput", "images/s")
+    marks: ClassVar[tuple[str, ...]] = (
+        *("rocessing rate", "hroughput", "mages/s", "mage/s", "mg/s", "mgs/s", "mages per s"),
+    )
     definitions: ClassVar[tuple[Definition, ...]] = (RATE, EXPECTED, EFFICIENCY, TOP1, TOP5)
 
     def __init__(self) -> None:
@@ -87,7 +99,7 @@ class Tables(Parser):
             if not comment and line.strip():
                 self._columns = []
             return False
-        names = [cell.lower() for cell in cells]
+        names = [cell.lower().removeprefix("#").strip() for cell in cells]
         if any(map(_COLUMN.match, names)):
             self._columns, self._is_new = names, True
             self._is_closed = line.rstrip().endswith("|")
@@ -125,30 +137,39 @@ class Tables(Parser):
         if rate:
             wanted = name.startswith("expected")
             return _add(sheet, EXPECTED if wanted else RATE, rate[1], params)
-        if name.startswith("throughput") and bare:
-            about = {"column": name, **({"remark": bare[2]} if bare[2] else {})}
-            return _add(sheet, RATE, bare[1], {**params, **about})
-        return False
+        if bare is None or not _is_rate(name):
+            return False
+        about = {"column": name} if name.startswith("throughput") else {}
+        remark = {"remark": bare[2]} if bare[2] else {}
+        return _add(sheet, RATE, bare[1], {**params, **about, **remark})
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per table that holds a figure."""
         return tuple(sheet.parsed() for sheet in self._sheets if not sheet.empty)
 
 
+def _is_rate(column: str) -> bool:
+    """Tell whether bare numbers of a column are of images, and not of bytes or tokens."""
+    if _IMAGES.search(column):
+        return True
+    return column.startswith("throughput") and _UNIT.search(column) is None
+
+
 def _cells(line: str) -> list[str]:
     if "|" not in line:
         return []
-    cells = [_LINK.sub(r"\1", cell).strip() for cell in line.strip().strip("|").split("|")]
+    texts = (_LINK.sub(r"\1", cell) for cell in line.strip().strip("|").split("|"))
+    cells = [_EMPHASIS.sub("", text).strip() for text in texts]
     return cells if len(cells) > 1 else []
 
 
 def _params(named: dict[str, str], *, commented: bool) -> dict[str, Scalar]:
     """Make parameters of the cells that are no figures."""
     params: dict[str, Scalar] = {}
-    for name in ("description", "cluster", "network", "notes", "gpus", "condition"):
+    for name in ABOUT:
         cell = named.get(name, "")
         if cell:
-            params[name] = cell[:LONGEST]
+            params[name] = int(cell) if count(cell) is not None else cell[:LONGEST]
     gpus = _GPUS.search(named.get("description", ""))
     if gpus:
         params["gpus"] = int(gpus[1] or gpus[2])

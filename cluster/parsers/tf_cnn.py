@@ -40,14 +40,14 @@ _HEAD = re.compile(r"\s*Step\s+Img/sec\b")
 _STEP = re.compile(
     r"\s*(\d{1,9})\s+images/sec: (\d+\.\d+) \+/- (\d+\.\d+) \(jitter = (\d+\.\d+)\)\s+\S"
 )
-_TOTAL = re.compile(r"\s*total images/sec: (\d+\.\d\d)\s*$")
+_TOTAL = re.compile(r"\s*total images/sec: (\d+\.\d{2,15})\s*$")
 _ABOUT = re.compile(
     r"\s*(Model|Batch size|Devices|Variables|Data format|Num batches|Mode):\s+(.*\S)"
 )
 _KNOWN = re.compile(
     r"\s*(?:-{10,}\s*$|TensorFlow: |Dataset: |SingleSess: |Num epochs: |NUMA bind|Optimizer: |"
     r"Layout optimizer|Running warm up|Done warm up|AllReduce: |Generating (?:training )?model|"
-    r"\d+ (?:global|per device)|Sync: )"
+    r"\d+ (?:global|per device)|Sync: |Horovod on: |={5,}\s*$|Running evaluation|Accuracy @ 1)"
 )
 
 

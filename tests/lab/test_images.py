@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -65,6 +66,52 @@ def test_ranks_run_in_a_container(boxed: cluster.Cluster, home: Path) -> None:
     assert "Ranks ran in the container image bench/worker:1." in run.record.notes
     ran = boxed.run(["cat", "/ran"])["1.mpi.boxed"].stdout.splitlines()
     assert ran == ["python3 /root/.cluster-boxed/env/image"] * 3  # one look, two runs
+
+
+def test_ranks_in_a_container_are_profiled(boxed: cluster.Cluster, home: Path) -> None:
+    """The profiler is compiled by the image, for the MPI in it; engines themselves are let be."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler: apt-get install gcc")
+    boxed.put(home / "podman", "/usr/local/bin/podman")
+    how = {"metrics": ["latency"], "sizes": "8", "iterations": 10, "warm_up": 0}
+    run = boxed.bench("p2p", profile="own", **how)  # type: ignore[arg-type]
+    ran = boxed.run(["cat", "/ran"])["1.mpi.boxed"].stdout.splitlines()
+
+    assert len(list((run.folder / "raw").glob("mpi_profile.*"))) == 2
+    assert [line.split()[0] for line in ran] == ["python3", "python3", "env"]  # look, compile, run
+    assert run.record.variables["LD_PRELOAD"].startswith("/root/.cluster-boxed/kernels/profile-")
+    assert [process.rank for process in run.evidence(()).processes] == [0, 1]
+
+
+def test_a_profiler_that_the_image_does_not_see_is_refused(
+    boxed: cluster.Cluster, home: Path
+) -> None:
+    """The linker would only warn, and no profile be written."""
+    hidden = 'if words[0] == "python3" and words[-1] == "/opt/own.so":\n    sys.exit(1)\nos.execvpe'
+    (home / "podman").write_text(ENGINE.replace("os.execvpe", hidden))
+    boxed.put(home / "podman", "/usr/local/bin/podman")
+    boxed.run(["sh", "-c", "mkdir -p /opt && touch /opt/own.so"])
+    with pytest.raises(ExceptionGroup) as failed:
+        boxed.bench("p2p", profile="/opt/own.so")
+
+    said = str(failed.value.exceptions[0])
+    assert "There is no /opt/own.so on 0.mpi.boxed, in the image bench/worker:1." in said
+    assert "A container sees its host's /tmp, and nothing else of ours." in said
+    assert "cluster put NAME libmpitrace.so /tmp/libmpitrace.so" in said
+
+
+def test_an_image_without_a_compiler_is_said_to_lack_one(
+    boxed: cluster.Cluster, home: Path
+) -> None:
+    gone = 'known["OMPI_CC"] = "/nowhere/cc"\nos.execvpe'
+    (home / "podman").write_text(ENGINE.replace("os.execvpe", gone))
+    boxed.put(home / "podman", "/usr/local/bin/podman")
+    with pytest.raises(ExceptionGroup) as failed:
+        boxed.bench("p2p", profile="own")
+
+    said = str(failed.value.exceptions[0])
+    assert "the profiler could not be compiled" in said
+    assert "Install a C compiler in the image bench/worker:1" in said
 
 
 def test_an_image_without_what_ranks_need_is_refused(boxed: cluster.Cluster, home: Path) -> None:

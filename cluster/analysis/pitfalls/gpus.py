@@ -5,7 +5,9 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from cluster.analysis.evidence import Evidence, Finding
+from cluster.analysis.evidence import Evidence, Finding, count
+from cluster.analysis.expect import bound
+from cluster.model import Figure, Hardware
 from cluster.units import format_value
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 ALIKE = 0.1  # by which matrices with and without peers may differ, and still be the same
 FAR = 1.5  # of the near memory's rate over the far one's, from which the place counts
 SLOW = 0.5  # of the bound
+CARRIED = 0.75  # of what iperf measured over TCP, below which it is not TCP that limits
 STRINGS = ("LOC", "NVL", "PIX", "PXB", "PHB", "SYS")
 NICS = ("IB", "AWS Libfabric", "OFI", "IBext")
 
@@ -81,18 +84,45 @@ def on_sockets(evidence: Evidence) -> Finding | None:
 def slow_sockets(evidence: Evidence) -> Finding | None:
     """NCCL over TCP does not fill the network, and nothing was set for it."""
     on_tcp = any(e.via.startswith("NET/Socket") for log in evidence.nccl for e in _between(log))
-    slow = [s for s in evidence.series("busbw") if s.share is not None]
-    best = max((s.share or 0.0 for s in slow), default=1.0)
-    if not on_tcp or best >= SLOW or evidence.setting("NCCL_NSOCKS_PERTHREAD"):
+    if not on_tcp or evidence.setting("NCCL_NSOCKS_PERTHREAD"):
+        return None
+    measured = _below_streams(evidence)
+    seen = measured or _below_bound(evidence)
+    if not seen:
         return None
     return Finding(
         name="NCCL over TCP has few sockets",
-        evidence=f"bus bandwidth reaches {best:.0%} of its bound over sockets, and "
-        "NCCL_NSOCKS_PERTHREAD is not set",
-        confidence="possible",
-        remedy="NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4, and NCCL_SOCKET_IFNAME",
+        evidence=f"bus bandwidth over sockets is {seen}; NCCL_NSOCKS_PERTHREAD is not set",
+        confidence="likely" if measured else "possible",
+        remedy="NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4, and NCCL_SOCKET_IFNAME for the "
+        "network that is meant",
         confirm="all_reduce_perf with and without them; cluster bench iperf --streams 1,8",
     )
+
+
+def _below_streams(evidence: Evidence) -> str:
+    """Hold bus bandwidth against what several connections of iperf carried on the same hosts."""
+    several = [s for s in evidence.between_hosts() if count(s, "streams") > 1]
+    if not several:
+        return ""
+    carried = several[0]
+    words = f"{count(carried, 'streams')} connections of iperf carry"
+    network = Figure(rate=carried.median, source=words)  # as bytes of data: nothing comes off
+    hosts = Hardware(name="measured", nic=network, rdma=True)
+    shares = [
+        s.median / limit.rate
+        for s in evidence.series("busbw")
+        if (limit := bound(evidence.definitions[s.definition], s.params, hosts))
+    ]
+    if not shares or max(shares) >= CARRIED:
+        return ""
+    return f"{max(shares):.0%} of what {words} ({_bytes(carried.median)})"
+
+
+def _below_bound(evidence: Evidence) -> str:
+    """Hold bus bandwidth against what the network of the hosts allows."""
+    shares = [s.share for s in evidence.series("busbw") if s.share is not None]
+    return f"{max(shares):.0%} of its bound" if shares and max(shares) < SLOW else ""
 
 
 def level_by_number(evidence: Evidence) -> Finding | None:

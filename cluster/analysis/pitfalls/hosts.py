@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cluster.analysis.evidence import Evidence, Finding
 from cluster.units import format_value
+
+if TYPE_CHECKING:
+    from cluster.model import Process
 
 SLOW = 10e-6  # seconds, from which the latency of a small message on idle cores is not normal
 SMALL = 64  # bytes of a message that carries no payload worth speaking of
 WAITING = 20e-6  # seconds of a small allreduce, from which most of it is waiting
 SHARE = 0.3  # of the time in MPI, from which it is worth speaking of
+SHOWN = 4  # ranks that are named
 LOCKED = 1 << 20  # kB, below which RDMA runs out of memory that it may lock
 BUILT = "mpi_built_with_cuda_support"  # of ompi_info
 BURSTS = ("t2.", "t3.", "t3a.", "t4g.", "e2-micro", "e2-small", "e2-medium", "f1-", "g1-")
@@ -111,6 +117,47 @@ def hyper_threads(evidence: Evidence) -> Finding | None:
     )
 
 
+def shared_core(evidence: Evidence) -> Finding | None:
+    """Ranks are bound to fewer cores than they are, and other cores have none."""
+    for machine, ranks in evidence.machines():
+        places = _places(machine.physical_cores, ranks)
+        free = len(machine.physical_cores) - len(frozenset().union(*places.values()))
+        for cores in sorted(set(places.values()), key=len):
+            crowd = [process for process, place in places.items() if place <= cores]
+            if free and len(crowd) > len(cores):
+                return _shared(crowd, len(cores), free)
+    return None
+
+
+def _places(
+    cores: tuple[tuple[int, ...], ...], ranks: tuple[Process, ...]
+) -> dict[Process, frozenset[tuple[int, ...]]]:
+    """Give the cores that each rank is bound to; one that may use any of them is not bound."""
+    found = {
+        process: frozenset(core for core in cores if not set(process.processors).isdisjoint(core))
+        for process in ranks
+    }
+    every = {processor for core in cores for processor in core}
+    return {p: place for p, place in found.items() if place and not every <= set(p.processors)}
+
+
+def _shared(crowd: list[Process], cores: int, free: int) -> Finding:
+    seen = ", ".join(
+        f"rank {process.rank} on {process.host} is bound to processor(s) "
+        + ",".join(map(str, process.processors))
+        for process in crowd[:SHOWN]
+    )
+    return Finding(
+        name="ranks share a core",
+        evidence=f"{seen}: {len(crowd)} ranks have {cores} core(s), and {free} have none",
+        confidence="certain",
+        remedy="a core for each rank: mpirun --map-by core --bind-to core, srun --hint="
+        "nomultithread --cpu-bind=cores; no taskset or cpuset around ranks; one thread per core "
+        "(CpuOptions on EC2)",
+        confirm="the same run with mpirun --report-bindings: each rank on a core of its own",
+    )
+
+
 def burst_credits(evidence: Evidence) -> Finding | None:
     """The rate fell while it ran."""
     fell = [
@@ -184,6 +231,6 @@ def slow_input(evidence: Evidence) -> Finding | None:
 
 
 RULES = (
-    *(oversubscribed, cma_blocked, not_cuda_aware, limits, hyper_threads, burst_credits),
-    *(waiting, slow_input),
+    *(oversubscribed, cma_blocked, not_cuda_aware, limits, hyper_threads, shared_core),
+    *(burst_credits, waiting, slow_input),
 )

@@ -75,15 +75,23 @@ def _one_flow(evidence: str, *, sure: bool) -> Finding:
 
 
 def links_without_effect(evidence: Evidence) -> Finding | None:
-    """Several links were asked of Open MPI, and the rate is that of one."""
+    """Several links were asked of Open MPI, and the connections or the rate are those of one."""
     asked = evidence.setting("OMPI_MCA_btl_tcp_links")
-    if not asked.isdigit() or int(asked) < 2 or _at_a_cap(evidence) is None:  # noqa: PLR2004
+    links = evidence.links()
+    if not asked.isdigit() or int(asked) < 2:  # noqa: PLR2004
         return None
+    few = bool(links) and max(links.values()) < int(asked)
+    if not few and _at_a_cap(evidence) is None:
+        return None
+    (one, other), most = max(links.items(), key=lambda link: link[1], default=((0, 0), 0))
+    counted = f"ranks {one} and {other} have {most} TCP connection(s)" if links else ""
+    rate = "" if few else "the rate is that of one connection"
     return Finding(
-        name="btl_tcp_links has no effect",
-        evidence=f"btl_tcp_links is {asked}, and the rate is that of one connection",
-        confidence="likely",
-        remedy="take an Open MPI with pull request 4247, UCX, or more ranks per host",
+        name="btl_tcp_links is not honoured",
+        evidence=f"btl_tcp_links is {asked}, and {' and '.join(filter(None, (counted, rate)))}",
+        confidence="certain" if few else "likely",
+        remedy="another number of links or another Open MPI (its pull request 4247), UCX, or more "
+        "ranks per host",
         confirm="ss -tn | grep -c ESTAB while it runs; "
         "cluster bench p2p --ab mca:btl_tcp_links=1,4",
     )

@@ -1,0 +1,136 @@
+"""What a rank's process has of its host: the processors that it may use, and its connections.
+
+Both are looked up in the rank itself, once, after all values were taken: only there are they the
+truth, in a container and in a network namespace, too.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+
+from cluster.model import Connection, Process
+
+PROCESSORS = Path("/sys/devices/system/cpu")
+SELF = Path("/proc/self")
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+HERE, THERE, STATE, INODE = 1, 2, 3, 9  # columns of /proc/net/tcp (proc(5))
+ESTABLISHED = "01"  # include/net/tcp_states.h
+WORD = 4  # bytes: addresses are words in the processor's order (net/ipv4/tcp_ipv4.c)
+
+
+def seen(rank: int, folder: Path = SELF) -> Process:
+    """Look at this process.
+
+    Args:
+        rank: that it is.
+        folder: of the process in /proc, for tests.
+
+    Returns:
+        What it has.
+
+    """
+    return Process(
+        rank=rank,
+        host=platform.node(),
+        boot=_text(BOOT).strip(),
+        processors=tuple(sorted(os.sched_getaffinity(0))),
+        connections=connections(folder),
+    )
+
+
+def cores(root: Path = PROCESSORS) -> tuple[tuple[int, ...], ...]:
+    """Find the cores that a process of ours may use.
+
+    Args:
+        root: where the kernel keeps its processors, for tests.
+
+    Returns:
+        The processors of each core: several where it has hyper-threads. Nothing if the kernel does
+        not say which belong together.
+
+    """
+    usable = os.sched_getaffinity(0)
+    found = {_text(root / f"cpu{n}/topology/thread_siblings_list").strip() for n in usable}
+    if "" in found:
+        return ()
+    return tuple(sorted(tuple(sorted(usable & listed(text))) for text in found))
+
+
+def listed(text: str) -> frozenset[int]:
+    """Read a list of processors as the kernel writes it, such as `0-2,8`.
+
+    Args:
+        text: the list.
+
+    Returns:
+        The numbers in it.
+
+    """
+    ends = (part.partition("-") for part in text.split(","))
+    return frozenset(n for a, dash, b in ends for n in range(int(a), int(b if dash else a) + 1))
+
+
+def connections(folder: Path = SELF) -> tuple[Connection, ...]:
+    """Find the TCP connections of a process that lead to other hosts.
+
+    Args:
+        folder: of the process in /proc.
+
+    Returns:
+        Those that are established.
+
+    """
+    mine = _sockets(folder)
+    rows = (
+        line.split()
+        for table in ("tcp", "tcp6")
+        for line in _text(folder / "net" / table).splitlines()[1:]
+    )
+    ends = (
+        Connection(here=_end(row[HERE]), there=_end(row[THERE]))
+        for row in rows
+        if len(row) > INODE and row[STATE] == ESTABLISHED and row[INODE] in mine
+    )
+    return tuple(sorted((c for c in ends if not _stays(c)), key=lambda c: (c.there, c.here)))
+
+
+def _sockets(folder: Path) -> set[str]:
+    """Give the inodes of the sockets that a process has open."""
+    found = set()
+    for path in (folder / "fd").glob("*"):
+        try:
+            target = str(path.readlink())
+        except OSError:  # it was closed since, such as that of the folder itself
+            continue
+        if target.startswith("socket:["):
+            found.add(target.removeprefix("socket:[").rstrip("]"))
+    return found
+
+
+def _end(text: str) -> str:
+    """Read an end of a connection as the kernel writes it: hexadecimal address and port."""
+    address, _, port = text.partition(":")
+    raw = bytes.fromhex(address)
+    words = (raw[at : at + WORD] for at in range(0, len(raw), WORD))
+    whole = b"".join(int.from_bytes(word).to_bytes(WORD, sys.byteorder) for word in words)
+    if len(whole) == WORD:
+        return f"{IPv4Address(whole)}:{int(port, 16)}"
+    six = IPv6Address(whole)
+    return f"{six.ipv4_mapped or f'[{six}]'}:{int(port, 16)}"
+
+
+def _stays(connection: Connection) -> bool:
+    """Tell whether a connection stays on this host."""
+    here, there = (end.rpartition(":")[0] for end in (connection.here, connection.there))
+    return here == there or there.startswith("127.")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

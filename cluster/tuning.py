@@ -1,0 +1,132 @@
+"""How a host is set up, as far as numbers depend on it: what its kernel says in /proc and /sys."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from cluster.model import Tuning
+
+# Nothing else of /proc/sys is recorded: these bear on messages between and within hosts.
+SYSCTLS = (
+    "kernel.numa_balancing",
+    "kernel.yama.ptrace_scope",
+    "net.core.busy_poll",
+    "net.core.busy_read",
+    "net.core.default_qdisc",
+    "net.core.netdev_max_backlog",
+    "net.core.rmem_default",
+    "net.core.rmem_max",
+    "net.core.wmem_default",
+    "net.core.wmem_max",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_mtu_probing",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_wmem",
+    "vm.nr_hugepages",
+)
+CPUS = "sys/devices/system/cpu"
+MICROCODE = re.compile(r"^microcode\s*:\s*(\S+)", re.MULTILINE)
+ESCAPED = re.compile(r"\\([0-7]{3})")  # a blank in a path of mountinfo: proc_pid_mountinfo(5)
+CHOSEN = re.compile(r"\[(\w+)\]")  # of several words of a file in /sys
+
+
+def tuned(folder: Path, root: Path = Path("/")) -> Tuning:
+    """Look how this host is set up.
+
+    Args:
+        folder: where its files of ours are.
+        root: of the file system to look in.
+
+    Returns:
+        What its kernel says; what it does not say is empty.
+
+    """
+    return Tuning(
+        governor=_governors(root),
+        threads=_threads(root),
+        numa=_nodes(root),
+        huge_pages=_first(CHOSEN, _text(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+        sysctls={name: said for name in SYSCTLS if (said := _sysctl(root, name))},
+        board=_joined(root, "sys_vendor", "product_name"),
+        firmware=_joined(root, "bios_vendor", "bios_version"),
+        microcode=_first(MICROCODE, _text(root / "proc/cpuinfo")),
+        storage=storage(folder, root),
+    )
+
+
+def storage(folder: Path, root: Path = Path("/")) -> str:
+    """Find what a folder is stored on.
+
+    Args:
+        folder: that need not exist yet.
+        root: of the file system whose kernel is asked.
+
+    Returns:
+        Type and device of its file system, such as `ext4 on /dev/nvme0n1p1`; empty if the kernel
+        does not say.
+
+    """
+    place = folder.resolve()
+    found = ""
+    deepest = -1
+    for line in _text(root / "proc/self/mountinfo").splitlines():
+        mount, _, rest = line.partition(" - ")
+        words, kind = mount.split(), rest.split()
+        if len(words) < 5 or len(kind) < 2:  # noqa: PLR2004 - as the kernel writes them
+            continue
+        point = Path(_unescaped(words[4]))
+        if place.is_relative_to(point) and len(point.parts) >= deepest:  # the last one covers
+            found, deepest = f"{kind[0]} on {_unescaped(kind[1])}", len(point.parts)
+    return found
+
+
+def _unescaped(path: str) -> str:
+    return ESCAPED.sub(lambda match: chr(int(match[1], 8)), path)
+
+
+def _governors(root: Path) -> str:
+    found = {_text(path) for path in (root / CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    return " | ".join(sorted(found - {""}))
+
+
+def _threads(root: Path) -> int:
+    """Count the hardware threads of the first core: 2 where simultaneous threads are on."""
+    siblings = _text(root / CPUS / "cpu0/topology/thread_siblings_list")
+    return sum(_length(part) for part in siblings.split(",")) if siblings else 0
+
+
+def _length(part: str) -> int:
+    """Give how many processors `3` or `0-3` is."""
+    first, _, last = part.partition("-")
+    return int(last) - int(first) + 1 if last else 1
+
+
+def _nodes(root: Path) -> dict[str, str]:
+    lists = sorted(
+        (root / "sys/devices/system/node").glob("node[0-9]*/cpulist"),
+        key=lambda path: int(path.parent.name.removeprefix("node")),
+    )
+    return {path.parent.name: _text(path) for path in lists}
+
+
+def _sysctl(root: Path, name: str) -> str:
+    return " ".join(_text(root / "proc/sys" / name.replace(".", "/")).split())
+
+
+def _joined(root: Path, *names: str) -> str:
+    return " ".join(filter(None, (_text(root / "sys/class/dmi/id" / name) for name in names)))
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    match = pattern.search(text)
+    return match[1] if match else ""
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""

@@ -1,0 +1,41 @@
+"""The TCP connections that ranks really have, counted where they are: in a host's own network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.analysis.pitfalls import hosts, network
+
+if TYPE_CHECKING:
+    from cluster.analysis.evidence import Evidence
+    from cluster.clusters import Cluster
+
+
+def evidence(lab: Cluster, links: int) -> Evidence:
+    asked = {"OMPI_MCA_btl_tcp_links": str(links)}
+    run = lab.bench("p2p", metrics=["bandwidth"], sizes="1MiB", iterations=2, variables=asked)
+    return run.evidence(run.summary())
+
+
+def test_links_are_counted_and_those_that_are_not_there_are_named(lab: Cluster) -> None:
+    """How many Open MPI makes of four is its affair (two, of 5.0.11): what we say is the truth."""
+    one, several = evidence(lab, 1), evidence(lab, 4)
+    made = several.links()[0, 1]
+    found = network.links_without_effect(several)
+
+    assert one.links() == {(0, 1): 1}
+    assert network.links_without_effect(one) is None
+    assert 1 <= made <= 4
+    assert (found is not None) == (made < 4)
+    assert found is None or f"ranks 0 and 1 have {made} TCP connection(s)" in found.evidence
+
+
+def test_ranks_of_a_lab_share_the_cores_of_one_machine(lab: Cluster) -> None:
+    """They are bound nowhere, so nothing is said of them."""
+    run = lab.bench("p2p", metrics=["latency"], sizes="8", iterations=2)
+    found = run.evidence(run.summary())
+    ((machine, ranks),) = found.machines()
+
+    assert [process.host for process in ranks] == ["shared-0", "shared-1"]
+    assert {n for core in machine.physical_cores for n in core} == set(ranks[0].processors)
+    assert hosts.shared_core(found) is None
