@@ -143,8 +143,6 @@ class NcclDebug(Parser):
 
     def skim(self, text: str, number: int) -> tuple[str, int]:
         """Take what NCCL says of no one rank: ranks and communicators repeat it, read it once."""
-        if any(word in text for word in _AROUND_WORDS):
-            self._watch(text, number)
         lines = text.split("\n")
         rest = ["" if INFO in line and COMM not in line else line for line in lines]
         taken = rest.count("") - lines.count("")
@@ -153,7 +151,10 @@ class NcclDebug(Parser):
                 at for at, (old, new) in enumerate(zip(lines, rest, strict=True)) if old != new
             )
             self._new(dict.fromkeys(_MESSAGE.findall(text)))
-        return "\n".join(rest), taken
+        left = "\n".join(rest)
+        if any(word in left for word in _AROUND_WORDS):
+            self._watch(left, number)
+        return left, taken
 
     def _watch(self, text: str, number: int) -> None:
         """Follow the tests of nccl-tests, whose own parser takes these lines."""
