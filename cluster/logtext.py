@@ -52,9 +52,9 @@ _HABITS = (
         r"|(?:\[INFO\]|INFO:?) )",
         re.MULTILINE,
     ),
-    re.compile(
+    re.compile(  # Ray, aprun
         r"^(?:\([^()\n]{0,80}\bpid=\d+[^()\n]{0,80}\)|\[NID \d+\]) ", re.MULTILINE
-    ),  # Ray, aprun
+    ),
     re.compile(r"^ {0,5}\d{1,6}: ", re.MULTILINE),  # srun --label
     # MPICH and Intel MPI label so; iperf's stream ids look alike, but times follow them
     re.compile(r"^\[\d{1,6}\] (?! *(?:[\d.]+ ?- ?[\d.]+ |local |ID|connected))", re.MULTILINE),
