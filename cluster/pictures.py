@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from cluster.analysis.compare import Comparison
+    from cluster.analysis.compare import Cell, Comparison
     from cluster.analysis.fit import Fit
     from cluster.analysis.scaling import Scaling
     from cluster.model import Summary
@@ -31,6 +31,7 @@ WIDTH, HEIGHT = 4.6, 3.4  # inches
 DPI = 160  # of a PNG
 PER_ROW = 0.26  # inches, of a comparison's cell
 MOST_ROWS = 60  # of a comparison
+FARTHEST = 4  # ratio at which a comparison still draws a bound, which would squeeze the rest
 MOST_STEPS = 400  # of a distribution's curve
 LABELLED = 8  # series with a name of their own; more would hide the picture
 STYLE: dict[Any, Any] = {
@@ -245,6 +246,7 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
         colour = VERDICT_COLOURS[cell.verdict]
         axes.plot([low, high], [row, row], "-", color=colour, lw=2)
     (line,) = axes.plot(ratios, range(len(cells)), "o", color="black", ms=3.5)
+    _draw_limits(axes, cells)
     axes.set_yticks(
         range(len(cells)), [f"{cell.metric} {format_point(cell.params)}" for cell in cells]
     )
@@ -256,10 +258,33 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
     _legend(axes)
     words = [
         f"{c.metric} {format_point(c.params)}: {_ratio_words(c.ratio, c.interval)}, {c.verdict}"
+        f"{_share_words(c)}"
         for c in cells
     ]
     title = f"{compared.other} against {compared.base}"
     return _picture(figure, title, kind, {_named(line, f"{prefix}-0"): tuple(words)})
+
+
+def _draw_limits(axes: Axes, cells: Sequence[Cell]) -> None:
+    """Mark by what ratio the second group would be at its bound, if the picture reaches so far."""
+    known = [
+        (row, share if cell.better == "lower" else 1 / share)
+        for row, cell in enumerate(cells)
+        if (share := cell.shares[0])
+    ]
+    near = [(ratio, row) for row, ratio in known if 1 / FARTHEST <= ratio <= FARTHEST]
+    if near:
+        places, rows = zip(*near, strict=True)
+        axes.plot(places, rows, "|", color="black", ms=11, label="bound")
+    elif known:
+        axes.plot([], [], " ", label=f"bounds are more than {FARTHEST} x away")
+    else:
+        axes.plot([], [], " ", label="no bound is known")
+
+
+def _share_words(cell: Cell) -> str:
+    shares = [f"{share:.1%}" for share in cell.shares if share is not None]
+    return f", {' and '.join(shares)} of the bound" if shares else ""
 
 
 def _ratio_words(ratio: float | None, interval: tuple[float, float] | None) -> str:
@@ -309,7 +334,11 @@ def scaling(scalings: Sequence[Scaling], kind: Format = "svg", prefix: str = "p"
 
 
 def distribution(
-    title: str, unit: str, series: dict[str, Sequence[float]], kind: Format = "svg"
+    title: str,
+    unit: str,
+    series: dict[str, Sequence[float]],
+    bounds: dict[str, float],
+    kind: Format = "svg",
 ) -> Picture:
     """Draw how values are distributed: which share of them is at most so much.
 
@@ -317,6 +346,7 @@ def distribution(
         title: of the picture.
         unit: of the values.
         series: raw values, by name.
+        bounds: of those series that have one, in the same unit.
         kind: of file.
 
     Returns:
@@ -329,7 +359,12 @@ def distribution(
         places = sorted({round(k * (n - 1) / MOST_STEPS) for k in range(MOST_STEPS + 1)})
         shares = [(place + 1) / n for place in places]
         label = name if number < LABELLED else "_"
-        axes.plot([ordered[i] for i in places], shares, drawstyle="steps-post", lw=1.2, label=label)
+        (line,) = axes.plot(
+            [ordered[i] for i in places], shares, drawstyle="steps-post", lw=1.2, label=label
+        )
+        if name in bounds:
+            axes.axvline(bounds[name], color=line.get_color(), ls=":", lw=1.2)
+    axes.plot([], [], ":", color="black", label="bound" if bounds else "no bound is known")
     if all(min(values) > 0 for values in series.values()):
         axes.set_xscale("log")
     axes.xaxis.set_major_formatter(lambda x, _: format_tick(x, unit))

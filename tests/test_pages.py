@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import pytest
 
-from cluster import runs
+from cluster import pictures, runs
+from cluster.analysis.compare import Cell, Comparison
 from cluster.model import ClusterSpec, Record
 from tests.browser import Browser
 from tests.conftest import command, runs_folder
@@ -193,6 +194,49 @@ def test_a_distribution_names_conditions_and_says_what_it_leaves_out(home: Path)
 
     assert ">links=1, 8 B, rank 0<" in drawn
     assert "Raw values of latency (the first 8 of 16 series)" in drawn
+
+
+def cell(better: Literal["lower", "higher"], *shares: float | None) -> Cell:
+    first, second = shares
+    return Cell(
+        metric=f"{better} is better",
+        params={"size": 8},
+        unit="s",
+        better=better,
+        base=1.0,
+        other=1.1,
+        launches=(5, 5),
+        shares=(first, second),
+        ratio=1.1,
+        interval=(1.05, 1.15),
+        verdict="slower",
+    )
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ((cell("lower", 0.8, 0.7), cell("higher", 0.5, 0.55)), "bound"),
+        ((cell("lower", 0.1, 0.1),), "bounds are more than 4 x away"),
+        ((cell("lower", None, None),), "no bound is known"),
+    ],
+)
+def test_a_picture_of_a_comparison_marks_the_bounds(cells: tuple[Cell, ...], says: str) -> None:
+    compared = Comparison(base="a", other="b", threshold=0.03, factors=(), cells=cells, notes=())
+    picture = pictures.comparison(compared)
+
+    assert f">{says}<" in picture.image.decode()
+    [words] = picture.tips.values()
+    assert ("80.0% and 70.0% of the bound" in words[0]) == (says == "bound")
+
+
+def test_a_distribution_marks_the_bounds(home: Path) -> None:
+    saved("one")
+    command("plot", "one", "--kind", "distribution", "--metric", "latency")
+    assert ">no bound is known<" in (home / "plot.svg").read_text()
+
+    drawn = pictures.distribution("t", "s", {"x": [1e-6, 2e-6], "y": [3e-6]}, {"x": 9e-7})
+    assert ">bound<" in drawn.image.decode()
 
 
 def test_a_picture_of_efficiencies_over_ranks(home: Path) -> None:

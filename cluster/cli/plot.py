@@ -17,7 +17,7 @@ from cluster.analysis.scaling import scaling as scaled
 from cluster.cli import flags
 from cluster.cli.report import as_shown, place_for_fonts, read_all, write
 from cluster.errors import SpecError
-from cluster.model import Value
+from cluster.model import Measurement, Summary, Value
 from cluster.units import format_point, parse_rate
 
 if TYPE_CHECKING:
@@ -153,22 +153,35 @@ def _distribution(found: Sequence[Run], drawing: Drawing) -> Picture:
 
     names = pages.labels([as_shown(run, Path.cwd()) for run in found])
     taken = [
-        (name, m)
-        for name, run in zip(names, found, strict=True)
+        (name, summaries, m)
+        for name, run, summaries in zip(names, found, [run.summary() for run in found], strict=True)
         for m in run.measurements
         if m.values
     ]
-    chosen = _chosen(drawing.metric, list(dict.fromkeys(m.metric for _, m in taken)))
+    chosen = _chosen(drawing.metric, list(dict.fromkeys(m.metric for _, _, m in taken)))
     series: dict[str, list[float]] = {}
-    for name, m in taken:
+    bounds: dict[str, float] = {}
+    for name, summaries, m in taken:
         if m.metric == chosen:
             words = [name if len(set(names)) > 1 else "", format_point(m.params), f"rank {m.rank}"]
-            series.setdefault(", ".join(filter(None, words)), []).extend(m.values)
-    unit = next(m.unit for _, m in taken if m.metric == chosen)
+            label = ", ".join(filter(None, words))
+            series.setdefault(label, []).extend(m.values)
+            if (bound := _bound(m, summaries)) is not None:
+                bounds[label] = bound
+    unit = next(m.unit for _, _, m in taken if m.metric == chosen)
     shown: dict[str, Sequence[float]] = dict(list(series.items())[:MOST_SERIES])
     some = f" (the first {len(shown)} of {len(series)} series)" if len(series) > len(shown) else ""
     title = f"Raw values of {chosen}{some}"
-    return pictures.distribution(title, unit, shown, drawing.form)
+    return pictures.distribution(title, unit, shown, bounds, drawing.form)
+
+
+def _bound(of: Measurement, summaries: Sequence[Summary]) -> float | None:
+    """Give the bound of raw values in their own unit: times, where a summary may be a rate."""
+    point = {**of.params, "rank": of.rank}.items()
+    for s in summaries:
+        if s.metric == of.metric and s.bound and s.params.items() <= point:
+            return s.bound if s.unit == of.unit else of.bytes / s.bound
+    return None
 
 
 DRAW: dict[Kind, Draw] = {

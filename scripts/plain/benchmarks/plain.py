@@ -1,21 +1,46 @@
-"""A plain program in C that does what p2p defines: scripts/bench compares with it."""
+"""A plain program in C that does what p2p defines: scripts/bench compares with it.
+
+Its loops can also take turns with those of p2p in the same two processes, which the moods of a
+machine from launch to launch cannot tell apart.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
+import msgspec
+
 from cluster.benchmark import Benchmark
-from cluster.benchmarks.p2p import BANDWIDTH, LATENCY
+from cluster.benchmarks.p2p import (
+    BANDWIDTH,
+    LATENCY,
+    MOST_AT_ONCE,
+    Compiled,
+    Data,
+    Messages,
+    P2PParams,
+)
+from cluster.devices import memory
+from cluster.kernels import address, load
 from cluster.model import Definition, Measurement, Output, Value
+from cluster.rank import main
+from cluster.units import Sizes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from cluster.rank import Rank
 
+CELLS = ((LATENCY, 8), (BANDWIDTH, 64 << 10), (BANDWIDTH, 1 << 20), (BANDWIDTH, 4 << 20))
+COUNTS = {LATENCY.id: 10_000, BANDWIDTH.id: 20}  # values in a turn, as the program takes
 OF = {"latency": LATENCY, "bandwidth": BANDWIDTH}
 WINDOW = 64
 SOURCE = r"""
@@ -25,9 +50,10 @@ SOURCE = r"""
 #include <string.h>
 #include <time.h>
 
-enum { WINDOW = 64, ROUND_TRIPS = 10000, WINDOWS = 20 };
+enum { WINDOW = 64, ROUND_TRIPS = 10000, WINDOWS = 20, MOST = 4 << 20 };
 static double seconds[ROUND_TRIPS];
 static int rank;
+static MPI_Comm comm;
 
 static double now(void)
 {
@@ -42,76 +68,116 @@ static void say(const char *metric, int size, int n)
         printf("plain %s %d %.9f\n", metric, size, seconds[i]);
 }
 
-static void latency(char *out, char *in, int size)
+static int latency(char *out, char *in, int size)
 {
     for (int i = -100; i < ROUND_TRIPS; i++) {
         double start = now();
         if (rank == 0) {
-            MPI_Send(out, size, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
-            MPI_Recv(in, size, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Send(out, size, MPI_BYTE, 1, 1, comm);
+            MPI_Recv(in, size, MPI_BYTE, 1, 1, comm, MPI_STATUS_IGNORE);
         } else {
-            MPI_Recv(in, size, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-            MPI_Send(out, size, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
+            MPI_Recv(in, size, MPI_BYTE, 0, 1, comm, MPI_STATUS_IGNORE);
+            MPI_Send(out, size, MPI_BYTE, 0, 1, comm);
         }
         if (i >= 0)
             seconds[i] = (now() - start) / 2;
     }
-    say("latency", size, ROUND_TRIPS);
+    return ROUND_TRIPS;
 }
 
-static void bandwidth(char *out, char *in, int size)
+static int bandwidth(char *out, char *in, int size)
 {
     MPI_Request requests[WINDOW];
     for (int i = -2; i < WINDOWS; i++) {
-        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Barrier(comm);
         double start = now();
         for (int k = 0; k < WINDOW; k++)
             if (rank == 0)
-                MPI_Isend(out, size, MPI_BYTE, 1, 1, MPI_COMM_WORLD, &requests[k]);
+                MPI_Isend(out, size, MPI_BYTE, 1, 1, comm, &requests[k]);
             else
-                MPI_Irecv(in, size, MPI_BYTE, 0, 1, MPI_COMM_WORLD, &requests[k]);
+                MPI_Irecv(in, size, MPI_BYTE, 0, 1, comm, &requests[k]);
         MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
         if (rank == 0)
-            MPI_Recv(in, 4, MPI_BYTE, 1, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            MPI_Recv(in, 4, MPI_BYTE, 1, 2, comm, MPI_STATUS_IGNORE);
         else
-            MPI_Send(out, 4, MPI_BYTE, 0, 2, MPI_COMM_WORLD);
+            MPI_Send(out, 4, MPI_BYTE, 0, 2, comm);
         if (i >= 0)
             seconds[i] = now() - start;
         if (rank == 1 && memcmp(in, out, size) != 0)
-            MPI_Abort(MPI_COMM_WORLD, 1);
+            MPI_Abort(comm, 1);
     }
-    say("bandwidth", size, WINDOWS);
+    return WINDOWS;
+}
+
+/* A turn of one of the two, for a process that has MPI already; NULL would be an error of ours. */
+double *turn(const MPI_Comm *given, int windowed, int size)
+{
+    static char *out, *in;
+    if (out == NULL) {
+        out = aligned_alloc(4096, MOST);
+        in = aligned_alloc(4096, MOST);
+        memset(out, 1, MOST);
+        memset(in, 0, MOST);
+    }
+    comm = *given;
+    MPI_Comm_rank(comm, &rank);
+    (windowed ? bandwidth : latency)(out, in, size);
+    return seconds;
 }
 
 int main(int argc, char **argv)
 {
-    enum { MOST = 4 << 20 };
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    comm = MPI_COMM_WORLD;
+    MPI_Comm_rank(comm, &rank);
     char *out = aligned_alloc(4096, MOST), *in = aligned_alloc(4096, MOST);
     memset(out, 1, MOST);
     memset(in, 0, MOST);
-    latency(out, in, 8);
-    bandwidth(out, in, 64 << 10);
-    bandwidth(out, in, 1 << 20);
-    bandwidth(out, in, 4 << 20);
+    say("latency", 8, latency(out, in, 8));
+    say("bandwidth", 64 << 10, bandwidth(out, in, 64 << 10));
+    say("bandwidth", 1 << 20, bandwidth(out, in, 1 << 20));
+    say("bandwidth", 4 << 20, bandwidth(out, in, 4 << 20));
     MPI_Finalize();
 }
 """
 
 
 class PlainParams(Value, frozen=True, kw_only=True):
-    """Nothing is to be said."""
+    """How often it takes turns; a program of its own, if never.
+
+    Args:
+        turns: of each of the two loops.
+
+    """
+
+    turns: int = 0
 
 
 class Plain(Benchmark[PlainParams]):
-    """It prints what it measures."""
+    """It prints what it measures, or measures beside p2p."""
 
     Params = PlainParams
     metrics: ClassVar[tuple[Definition, ...]] = (LATENCY, BANDWIDTH)
 
     def measure(self, rank: Rank, params: PlainParams) -> None:
-        """Nobody calls this: the rank becomes the program."""
+        """Take turns; the values are the medians of each turn."""
+        theirs = ctypes.CDLL(str(compiled("-shared", "-fPIC")))
+        theirs.turn.restype = ctypes.POINTER(ctypes.c_double)
+        sizes = Sizes(size for _, size in CELLS)
+        data = Data(rank.comm, P2PParams(sizes=sizes), memory("cpu", rank.comm))
+        library = load(rank, "p2p", "c")
+        if library is None:
+            raise SystemExit("the kernel was insisted on")
+        loops = Compiled(data, library)
+        for definition, size in CELLS:
+            ways = {
+                "p2p": partial(in_portions, loops, definition, Messages(data, definition, size)),
+                "plain": partial(in_one_go, theirs, rank, definition, size),
+            }
+            taken = in_turn(ways, params.turns, rank)
+            for by, values in taken.items() if rank.number == 0 else ():
+                rank.begin(definition, {"size": size, "by": by}).extend(values)
+                rank.end()
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
         """Read the times that the first rank printed."""
@@ -135,9 +201,45 @@ class Plain(Benchmark[PlainParams]):
         )
 
 
-if __name__ == "__main__":
+def in_portions(loops: Compiled, definition: Definition, messages: Messages) -> list[float]:
+    """Take a turn of p2p's loop."""
+    repeat, n = loops.prepared(definition, messages), COUNTS[definition.id]
+    return [s for done in range(0, n, MOST_AT_ONCE) for s in repeat(min(MOST_AT_ONCE, n - done))]
+
+
+def in_one_go(library: ctypes.CDLL, rank: Rank, definition: Definition, size: int) -> list[float]:
+    """Take a turn of the plain loop."""
+    comm = ctypes.c_void_p(address(rank.comm))
+    found: list[float] = library.turn(comm, definition is BANDWIDTH, size)[: COUNTS[definition.id]]
+    return found if rank.number == 0 else []
+
+
+def in_turn(
+    ways: Mapping[str, Callable[[], list[float]]], turns: int, rank: Rank
+) -> dict[str, list[float]]:
+    """Give the median of every turn; who begins changes from round to round."""
+    taken: defaultdict[str, list[float]] = defaultdict(list)
+    for number in range(-1, turns):
+        for by in sorted(ways, reverse=number % 2 == 0):
+            rank.comm.Barrier()
+            values = ways[by]()
+            if number >= 0 and values:
+                taken[by].append(median(values))
+    return taken
+
+
+def compiled(*how: str) -> Path:
+    """Compile it with the same MPI."""
     made = Path(f"plain.{os.getpid()}").absolute()
     made.with_suffix(".c").write_text(SOURCE)
     mpicc = str(Path(sys.executable).with_name("mpicc"))
-    subprocess.run([mpicc, "-O2", str(made.with_suffix(".c")), "-o", str(made)], check=True)
-    os.execv(made, [str(made)])  # noqa: S606 - no shell
+    words = [mpicc, "-O2", *how, str(made.with_suffix(".c")), "-o", str(made)]
+    subprocess.run(words, check=True, capture_output=True)
+    return made
+
+
+if __name__ == "__main__":
+    if not msgspec.json.decode(sys.argv[1], type=PlainParams).turns:
+        made = compiled()
+        os.execv(made, [str(made)])  # noqa: S606 - no shell
+    main(Plain())
