@@ -32,6 +32,7 @@ DPI = 160  # of a PNG
 PER_ROW = 0.26  # inches, of a comparison's cell
 MOST_ROWS = 60  # of a comparison
 FARTHEST = 4  # ratio at which a comparison still draws a bound, which would squeeze the rest
+DECADE = 10
 MOST_STEPS = 400  # of a distribution's curve
 LABELLED = 8  # series with a name of their own; more would hide the picture
 STYLE: dict[Any, Any] = {
@@ -353,6 +354,8 @@ def distribution(
         The picture: one curve per series, without bins that could hide anything.
 
     """
+    from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - it is slow to import
+
     figure, axes = _figure()
     for number, (name, values) in enumerate(series.items()):
         ordered, n = sorted(values), len(values)
@@ -365,8 +368,11 @@ def distribution(
         if name in bounds:
             axes.axvline(bounds[name], color=line.get_color(), ls=":", lw=1.2)
     axes.plot([], [], ":", color="black", label="bound" if bounds else "no bound is known")
-    if all(min(values) > 0 for values in series.values()):
+    ends = [end for values in series.values() for end in (min(values), max(values))]
+    if 0 < DECADE * min(ends) <= max(ends):  # else no power of ten might be there to be labelled
         axes.set_xscale("log")
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=6))
     axes.xaxis.set_major_formatter(lambda x, _: format_tick(x, unit))
     axes.xaxis.set_minor_formatter(lambda *_: "")
     axes.tick_params(axis="x", rotation=30)
