@@ -30,7 +30,7 @@ from cluster.benchmarks.p2p import (
 )
 from cluster.devices import memory
 from cluster.kernels import address, load
-from cluster.model import Definition, Measurement, Output, Value
+from cluster.model import Definition, Measurement, Output, Scalar, Value
 from cluster.rank import main
 from cluster.units import Sizes
 
@@ -176,7 +176,8 @@ class Plain(Benchmark[PlainParams]):
             }
             taken = in_turn(ways, params.turns, rank)
             for by, values in taken.items() if rank.number == 0 else ():
-                rank.begin(definition, {"size": size, "by": by}).extend(values)
+                point: dict[str, Scalar] = {"size": size, "by": by}
+                rank.begin(definition, point, size=data.moved(definition, size)).extend(values)
                 rank.end()
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
