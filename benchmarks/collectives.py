@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import msgspec
 
 from cluster.benchmark import Benchmark
+from cluster.core.errors import ClusterError, SpecError
+from cluster.core.model.measurements import Definition, Factor, Flow, Planned
+from cluster.core.model.value import Value
+from cluster.core.units import Sizes, format_size, format_value
 from cluster.devices import place
-from cluster.errors import ClusterError, SpecError
 from cluster.kernels import Choice, address, either, in_c, load
-from cluster.model import Definition, Planned, Value
 from cluster.onhost import interfaces
 from cluster.payload import WrongDataError, aligned, check, inverse, pattern
 from cluster.programs import free_port
 from cluster.rank import main
 from cluster.sampling import Repetitions, samples
-from cluster.units import Sizes, format_size, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
     from numpy.typing import NDArray
 
-    from cluster.model import Factor, Flow, Scalar
+    from cluster.core.model.value import Scalar
     from cluster.rank import Rank
 
     Data = NDArray[np.uint8] | NDArray[np.float32]

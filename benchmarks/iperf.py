@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from cluster.benchmark import Benchmark, check_pair
-from cluster.errors import ClusterError, ParseError, SpecError
-from cluster.model import Definition, Planned, Value
+from cluster.core.errors import ClusterError, ParseError, SpecError
+from cluster.core.model.measurements import Definition, Planned
+from cluster.core.model.value import Value
+from cluster.core.units import format_value
 from cluster.programs import complete, serving
 from cluster.rank import main
-from cluster.units import format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mpi4py.MPI import Comm
 
-    from cluster.model import Facts
+    from cluster.core.model.hosts import Facts
     from cluster.rank import Rank
 
 IPERF = "iperf3"

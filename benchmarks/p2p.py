@@ -12,22 +12,22 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.benchmark import Benchmark, check_pair
+from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Definition, Planned
+from cluster.core.units import Sizes, format_size, format_value
 from cluster.devices import Buffers, memory, on_gpus
-from cluster.errors import SpecError
 from cluster.kernels import Choice, address, either, in_c, load
-from cluster.model import Definition, Planned
 from cluster.payload import WrongDataError, aligned, inverse, pattern
 from cluster.rank import main
 from cluster.sampling import Counts, Repetitions, samples
-from cluster.units import Sizes, format_size, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from mpi4py.MPI import Comm, Datatype
 
+    from cluster.core.model.hosts import Facts
     from cluster.devices import Memory, Piece
-    from cluster.model import Facts
     from cluster.rank import Rank
 
     Once = Callable[[Piece, Piece], float]

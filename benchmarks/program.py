@@ -6,8 +6,9 @@ import os
 from time import perf_counter
 
 from cluster.benchmark import Benchmark
-from cluster.errors import SpecError
-from cluster.model import Definition, Value
+from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Definition
+from cluster.core.model.value import Value
 from cluster.rank import Rank
 from cluster.rank import stand_in as main
 

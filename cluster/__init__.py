@@ -12,11 +12,11 @@ The names below are imported when they are first used: ranks and hosts need only
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from cluster.version import __version__
+from cluster.core.version import __version__
 
 if TYPE_CHECKING:
     from cluster.clusters import Cluster, Listener, attach
-    from cluster.errors import (
+    from cluster.core.errors import (
         Capacity,
         ClusterError,
         Denied,
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
         Timeout,
         Unreachable,
     )
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.measurements import Definition, Measurement, Summary
+    from cluster.core.model.records import Record
+    from cluster.core.model.spec import ClusterSpec
     from cluster.launching import launch
-    from cluster.model import ClusterSpec, Definition, Machine, Measurement, Record, Summary
     from cluster.runs import Run
 
 __all__ = [
@@ -59,7 +62,16 @@ __all__ = [
     "launch",
 ]
 
-_LAYERS = ("errors", "model", "runs", "clusters", "launching")  # the lighter first
+_LAYERS = (  # the lighter first
+    "core.errors",
+    "core.model.spec",
+    "core.model.hosts",
+    "core.model.measurements",
+    "core.model.records",
+    "runs",
+    "clusters",
+    "launching",
+)
 
 
 def __getattr__(name: str) -> object:

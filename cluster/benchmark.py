@@ -5,22 +5,21 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, ClassVar, Generic
 
 import msgspec
 
-from cluster.errors import ParseError, SpecError
-from cluster.model import Definition, Measurement, Output, Value
-from cluster.plugins import Plugin
-from cluster.units import Sizes
+from cluster.core.errors import ParseError, SpecError
+from cluster.core.model.measurements import Definition, Measurement, Output
+from cluster.core.options import ParamsT, encode
+from cluster.core.plugins import Plugin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from cluster.model import Facts, Planned
+    from cluster.core.model.hosts import Facts
+    from cluster.core.model.measurements import Planned
     from cluster.rank import Rank
-
-ParamsT = TypeVar("ParamsT", bound=Value)
 
 
 class Benchmark(Plugin, Generic[ParamsT]):
@@ -211,92 +210,6 @@ def check_pair(pair: tuple[int, int], ranks: int) -> None:
             f"--pair {pair[0]},{pair[1]} is not two of {ranks} rank(s).",
             remedy="Two ranks are needed: --hosts 2 (or --ranks-per-host 2).",
         )
-
-
-def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> ParamsT:
-    """Check options, as text or values, against a typed struct.
-
-    Args:
-        options: what the user gave; a list may be a text with commas.
-        kind: the struct.
-        noun: what an option is called in messages, such as `parameter`.
-
-    Returns:
-        The struct.
-
-    Raises:
-        SpecError: an option is unknown (the valid ones are listed) or its value is wrong.
-
-    """
-    valid = kind.__struct_fields__
-    unknown = sorted(set(options) - set(valid))
-    if unknown:
-        raise SpecError(
-            f"There is no {noun} {unknown[0]!r}.",
-            remedy=f"There are: {', '.join(valid) or 'none'}",
-        )
-    listed = {f.name for f in msgspec.structs.fields(kind) if get_origin(f.type) is tuple}
-    values = {key: _listed(v) if key in listed else v for key, v in options.items()}
-    try:
-        return msgspec.convert(values, kind, strict=False, dec_hook=decode)
-    except msgspec.ValidationError as error:
-        raise _wrong(values, kind, noun) or SpecError(
-            f"One {noun} is missing or wrong: {error}"
-        ) from error
-
-
-def _wrong(values: Mapping[str, object], kind: type[Value], noun: str) -> SpecError | None:
-    """Name the first value that its field does not take, and what it does take."""
-    for field in msgspec.structs.fields(kind):
-        try:
-            if field.name in values:
-                msgspec.convert(values[field.name], field.type, strict=False, dec_hook=decode)
-        except msgspec.ValidationError as error:
-            choices = get_args(field.type) if get_origin(field.type) is Literal else ()
-            return SpecError(
-                f"{field.name}={values[field.name]!r} is not a valid {noun}.",
-                means="" if choices else f"{error}.",
-                remedy=f"There are: {', '.join(filter(None, choices))}" if choices else "",
-            )
-    return None
-
-
-def _listed(value: object) -> object:
-    """Take a text with commas, or one number, as a list."""
-    if isinstance(value, str):
-        return value.split(",")
-    return [value] if isinstance(value, int) else value
-
-
-def decode(kind: type, value: object) -> object:
-    """Decode the types that JSON does not have.
-
-    Args:
-        kind: the type wanted.
-        value: as it came.
-
-    Returns:
-        A value of that type.
-
-    """
-    if kind is Sizes and isinstance(value, str | int | list | tuple):
-        return Sizes.parse(value)
-    raise NotImplementedError(kind)
-
-
-def encode(value: object) -> object:
-    """Encode the types that JSON does not have.
-
-    Args:
-        value: of such a type.
-
-    Returns:
-        One that JSON has.
-
-    """
-    if isinstance(value, Sizes):
-        return list(value)
-    raise NotImplementedError(type(value))
 
 
 def measurements(text: str) -> Iterator[Measurement]:

@@ -10,19 +10,15 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from cluster import journal, mesh, plugins, runs
-from cluster.errors import ClusterError, JobError, ProvisionError, SpecError
+from cluster import mesh, runs
+from cluster.core import journal, plugins
+from cluster.core.errors import ClusterError, JobError, ProvisionError, SpecError
+from cluster.core.model.records import Condition, JobRecord, Status
+from cluster.core.model.spec import ClusterSpec, check_name
+from cluster.core.model.value import Tell, nothing
+from cluster.core.units import parse_expected
 from cluster.fanout import connect_all, on_each
 from cluster.jobs import Job
-from cluster.model import (
-    ClusterSpec,
-    Condition,
-    JobRecord,
-    Status,
-    Tell,
-    check_name,
-    nothing,
-)
 from cluster.providers import Provider
 from cluster.runs import read
 from cluster.runs import root as runs_root
@@ -38,7 +34,6 @@ from cluster.settling import (
 )
 from cluster.standing import LAUNCH_PHASES, Standing
 from cluster.starting import Ready, check_bench, prepare
-from cluster.units import parse_expected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

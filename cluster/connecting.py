@@ -15,13 +15,13 @@ from paramiko.auth_strategy import AuthFailure
 from paramiko.packet import Packetizer
 
 from cluster import openssh
-from cluster.errors import STATES, Unreachable
+from cluster.core.errors import STATES, Unreachable
 from cluster.identity import Identity, Verifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from cluster.model import Access
+    from cluster.core.model.hosts import Access
 
 CONNECT_TIMEOUT = 10.0  # seconds for one step of one attempt
 KEEPALIVE = 4  # seconds of silence, after which the other end is asked for a sign of life

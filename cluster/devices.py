@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 import msgspec
 
 from cluster import gpus
-from cluster.errors import SpecError
+from cluster.core.errors import SpecError
 from cluster.payload import WrongDataError, aligned, check
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from mpi4py.MPI import Comm
 
-    from cluster.model import Definition
+    from cluster.core.model.measurements import Definition
     from cluster.payload import Buffer
 
     Piece = Any

@@ -14,15 +14,16 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from cluster import steps, wheels
-from cluster.errors import ClusterError, ShellError, SpecError, tail
+from cluster.core.errors import ClusterError, ShellError, SpecError, tail
+from cluster.core.model.hosts import Facts
 from cluster.fanout import on_each
 from cluster.jobs import COMMAND_TIMEOUT, without_tmux
-from cluster.model import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cluster.model import Environment, Machine
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.spec import Environment
     from cluster.shells import Shell
     from cluster.steps import Look, Step, Todo
 

@@ -9,7 +9,7 @@ import time
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from typing import TYPE_CHECKING, TypeVar
 
-from cluster.errors import STATES, ClusterError, Timeout, Unreachable
+from cluster.core.errors import STATES, ClusterError, Timeout, Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -6,16 +6,17 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
-from cluster import journal, plugins
 from cluster.clusters import attach
-from cluster.errors import ClusterError, ProvisionError, SpecError
-from cluster.model import Resource, Value
+from cluster.core import journal, plugins
+from cluster.core.errors import ClusterError, ProvisionError, SpecError
+from cluster.core.model.billing import Resource
+from cluster.core.model.value import Value
 from cluster.providers import Provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.model import Sighting
+    from cluster.core.model.billing import Sighting
 
 
 class Orphan(Value, frozen=True, kw_only=True):

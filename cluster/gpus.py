@@ -10,15 +10,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster.analysis import limits
 from cluster.asking import said
-from cluster.errors import SpecError
-from cluster.model import Value
+from cluster.core import pcie
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cluster.model import Facts
+    from cluster.core.model.hosts import Facts
 
 # Either of two libraries has the memory of a GPU; CuPy's wheels are named by their CUDA.
 PACKAGES = ("torch", "cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
@@ -61,7 +61,7 @@ def found() -> tuple[Found, ...]:
     lines = (said("nvidia-smi", *FORMAT) or "").strip().splitlines()
     rows = [line.rsplit(", ", len(FIELDS) - 1) for line in lines]
     return tuple(
-        Found(model=row[0], driver=row[1], slot=limits.slot(row[2], row[3]))
+        Found(model=row[0], driver=row[1], slot=pcie.slot(row[2], row[3]))
         for row in rows
         if len(row) == len(FIELDS)
     )

@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from cluster.cloud import keys
-from cluster.errors import ClusterError, ShellError
+from cluster.core import ssh_keys
+from cluster.core.errors import ClusterError, ShellError
 from cluster.fanout import connect_all, on_each
 from cluster.jobs import COMMAND_TIMEOUT
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from cluster.model import Machine
+    from cluster.core.model.hosts import Machine
     from cluster.shells import Shell
 
 WITHIN = 30.0  # seconds for every sshd to show its new key
@@ -82,9 +82,9 @@ def rotate(shells: Mapping[str, Shell], machines: Mapping[str, Machine], known: 
     made = on_each(shells, lambda _, shell: _as_root(shell, MAKE).strip())
     new = [(_alias(machines[name]), public) for name, public in made.items()]
     before = [tuple(line.split(" ", 1)) for line in known.read_text().splitlines()]
-    keys.know(known, [*((alias, public) for alias, public in before), *new])
+    ssh_keys.know(known, [*((alias, public) for alias, public in before), *new])
     on_each(shells, lambda _, shell: _as_root(shell, USE))
-    keys.know(known, new)
+    ssh_keys.know(known, new)
     _reconnect(shells)
 
 

@@ -7,15 +7,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster import plugins
+from cluster.core import plugins
 from cluster.fanout import on_each, results, try_each
 from cluster.shells import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from cluster.errors import ClusterError
-    from cluster.model import Access, Completed, Machine
+    from cluster.core.errors import ClusterError
+    from cluster.core.model.hosts import Access, Completed, Machine
 
 
 def distinct(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:

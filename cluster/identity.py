@@ -15,7 +15,7 @@ import paramiko
 from paramiko.auth_strategy import AuthStrategy, InMemoryPrivateKey
 
 from cluster import openssh
-from cluster.errors import Unreachable
+from cluster.core.errors import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import fabric
     from paramiko.auth_strategy import AuthSource
 
-    from cluster.model import Access
+    from cluster.core.model.hosts import Access
 
 KEY_FILES = ("id_ed25519", "id_ecdsa", "id_rsa")
 

@@ -12,19 +12,23 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from cluster import hardware, runs
-from cluster.errors import ParseError, SpecError
-from cluster.foreign import NcclLog
-from cluster.model import ClusterSpec, Condition, Hardware, Record, Value
+from cluster.core.errors import ParseError, SpecError
+from cluster.core.model.hardware import Hardware
+from cluster.core.model.logs import NcclLog, Reading
+from cluster.core.model.records import Condition, Record
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import Value
+from cluster.core.version import __version__, revision
 from cluster.reading import read
 from cluster.redaction import redacted
-from cluster.version import __version__, revision
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import BinaryIO
 
-    from cluster.foreign import Parsed, Reading
-    from cluster.model import Measurement, Scalar
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Measurement
+    from cluster.core.model.value import Scalar
 
 STDIN = "-"
 BETWEEN = ("network", "collective")  # media that there are between hosts

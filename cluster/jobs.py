@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.errors import JobError, ShellError, SpecError, Unreachable
+from cluster.core.errors import JobError, ShellError, SpecError, Unreachable
 from cluster.fanout import on_each
 from cluster.onhost import (
     VARIABLE_NAMES,
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from cluster.model import Completed, JobRecord, Machine
+    from cluster.core.model.hosts import Completed, Machine
+    from cluster.core.model.records import JobRecord
     from cluster.shells import Shell
 
 MARK = "@cluster"  # the tmux option that says that a session is ours

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import cluster
-from cluster import journal
+from cluster.core import journal
 
 MASKED = ("/home", "/root", "/tmp", "/opt", "/srv", "/var/tmp")  # noqa: S108 - emptied, not used
 VNI, GROUP = 1, "239.198.18.1"

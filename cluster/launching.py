@@ -6,16 +6,19 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from cluster import journal, plugins
-from cluster.benchmark import convert
 from cluster.clusters import Cluster, attach
-from cluster.errors import ClusterError, SpecError, Timeout, tail
+from cluster.core import journal, plugins
+from cluster.core.errors import ClusterError, SpecError, Timeout, tail
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import Tell, nothing
+from cluster.core.options import convert
 from cluster.fanout import connect_all
-from cluster.model import ClusterSpec, Plan, Tell, nothing
 from cluster.providers import Provider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from cluster.core.model.billing import Plan
 
 
 def launch(  # noqa: PLR0913 - one parameter per field

@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.analysis.factors import MCA
-from cluster.model import Value
+from cluster.core.model.measurements import Summary
+from cluster.core.model.records import Record
+from cluster.core.model.value import Value
+from cluster.core.units import format_point, format_value
 from cluster.sheets import Sheet
-from cluster.units import format_point, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cluster.model import Expected, Facts, Planned, Record, Summary
+    from cluster.core.model.hosts import Facts
+    from cluster.core.model.measurements import Planned
+    from cluster.core.model.records import Expected
 
 COLUMNS = (
     "Description",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cluster.core.units import format_bytes, format_value
 from cluster.sheets import Sheet, bar
-from cluster.units import format_bytes, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

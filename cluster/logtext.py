@@ -12,7 +12,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from cluster.model import Value
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -12,11 +12,11 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster import plugins
-from cluster.errors import ShellError
+from cluster.core import plugins
+from cluster.core.errors import ShellError
+from cluster.core.model.value import Value
 from cluster.fanout import on_each
 from cluster.jobs import COMMAND_TIMEOUT
-from cluster.model import Value
 from cluster.shells import Shell
 
 if TYPE_CHECKING:

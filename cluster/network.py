@@ -6,11 +6,11 @@ from collections import Counter
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
-from cluster.errors import SpecError
-from cluster.model import Value
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
-    from cluster.model import Facts, Interface, Machine
+    from cluster.core.model.hosts import Facts, Interface, Machine
 
 ALONE = 32  # bits of a network with one address
 

@@ -34,7 +34,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.asking import found, version
-from cluster.model import Facts, Interface, Value
+from cluster.core.model.hosts import Facts, Interface
+from cluster.core.model.value import Value
 from cluster.peers import Peers
 from cluster.tuning import tuned
 

@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING
 from cluster import pictures
 from cluster.analysis.bounds import doubts
 from cluster.analysis.compare import headline
+from cluster.analysis.evidence import Finding
 from cluster.analysis.factors import factors
 from cluster.analysis.fit import fit, fits, rest, sweeps
 from cluster.analysis.summarize import together
-from cluster.model import Record, Summary, Value
+from cluster.core.model.measurements import Summary
+from cluster.core.model.records import Record
+from cluster.core.model.value import Value
+from cluster.core.units import format_point, format_value
 from cluster.reports import columns, rows
 from cluster.reports.html import LEFT, Link, Page, Section
 from cluster.sheets import Sheet, compared, fitted
-from cluster.units import format_point, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.analysis.compare import Comparison
-    from cluster.analysis.evidence import Finding
     from cluster.pictures import Curve, Picture
 
 FEW = 4  # runs, whose results stand open, and on top

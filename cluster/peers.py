@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.model import Value
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from pathlib import Path

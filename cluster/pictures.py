@@ -12,8 +12,10 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from cluster.model import Value
-from cluster.units import format_point, format_rate, format_size, format_tick, format_value
+from cluster.analysis.fit import Fit
+from cluster.core.model.measurements import Summary
+from cluster.core.model.value import Value
+from cluster.core.units import format_point, format_rate, format_size, format_tick, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,9 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cluster.analysis.compare import Cell, Comparison
-    from cluster.analysis.fit import Fit
     from cluster.analysis.scaling import Scaling
-    from cluster.model import Summary
 
 Format = Literal["svg", "png"]
 WIDTH, HEIGHT = 4.6, 3.4  # inches

@@ -12,7 +12,7 @@ import sys
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
-from cluster.model import Connection, Process
+from cluster.core.model.hosts import Connection, Process
 
 PROCESSORS = Path("/sys/devices/system/cpu")
 SELF = Path("/proc/self")

@@ -10,14 +10,14 @@ import posixpath
 from typing import TYPE_CHECKING
 
 from cluster.containers import PROGRAM as IN_IMAGE
-from cluster.errors import SpecError
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
 from cluster.fanout import on_each
-from cluster.model import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cluster.model import Facts, Machine
+    from cluster.core.model.hosts import Facts, Machine
     from cluster.shells import Shell
 
 OWN = "own"  # instead of the path of a library

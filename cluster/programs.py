@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster.errors import ClusterError
+from cluster.core.errors import ClusterError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cluster import runs
-from cluster.errors import ClusterError, SpecError
-from cluster.model import Value
+from cluster.core.errors import ClusterError, SpecError
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     import duckdb
 
-    from cluster.model import Record, Summary
+    from cluster.core.model.measurements import Summary
+    from cluster.core.model.records import Record
     from cluster.runs import Run
 
 Columns = dict[str, str]  # a column's name: its type

@@ -18,9 +18,11 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from cluster.benchmark import convert
-from cluster.errors import ClusterError
-from cluster.model import NOTES, PROCESS, Definition, Measurement, Progress, Scalar
+from cluster.core.errors import ClusterError
+from cluster.core.model.hosts import PROCESS
+from cluster.core.model.measurements import Definition, Measurement, Progress
+from cluster.core.model.records import NOTES
+from cluster.core.options import convert
 from cluster.onhost import REASON
 from cluster.processes import seen
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Comm, Intracomm
 
     from cluster.benchmark import Benchmark
+    from cluster.core.model.value import Scalar
 
 ADDRESSES = "CLUSTER_ADDRESSES"  # of all ranks, in their order
 PROGRESS_EVERY = 0.1  # seconds between two lines of progress

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from cluster import plugins
-from cluster.errors import ParseError
-from cluster.foreign import Parsed, Reading, Unread
+from cluster.core import plugins
+from cluster.core.errors import ParseError
+from cluster.core.model.logs import Parsed, Reading, Unread
 from cluster.logtext import LONGEST, Document, Lines, pieces
 from cluster.parsers import Parser
 from cluster.parsers import number as parsed_number

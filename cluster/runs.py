@@ -10,29 +10,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster import lines
-from cluster.errors import ClusterError, ParseError, SpecError
-from cluster.model import (
-    PROCESS,
-    Figure,
-    Layout,
-    Link,
-    Machine,
-    Measurement,
-    Planned,
-    Process,
-    Record,
-    Status,
-    Summary,
-    Value,
-)
+from cluster.core import jsonl
+from cluster.core.errors import ClusterError, ParseError, SpecError
+from cluster.core.model.hosts import PROCESS, Layout, Link, Machine, Process
+from cluster.core.model.logs import Parsed
+from cluster.core.model.measurements import Measurement, Planned, Summary
+from cluster.core.model.records import Record, Status
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from cluster.analysis.bounds import Route
     from cluster.analysis.evidence import Evidence
-    from cluster.foreign import Parsed
+    from cluster.core.model.hardware import Figure
 
 RECORD = "run.json"
 VERSION = 1  # of the format of run.json
@@ -177,7 +168,7 @@ def _between_gpus(record: Record, folder: Path) -> Figure | None:
     if not hosts or VISIBLE in {**hosts[0].variables, **record.variables}:
         return None
     from cluster import hardware  # noqa: PLC0415 - only for summaries of GPUs
-    from cluster.foreign import Topology  # noqa: PLC0415
+    from cluster.core.model.logs import Topology  # noqa: PLC0415
     from cluster.reading import read as read_log  # noqa: PLC0415
 
     facts = hosts[0]
@@ -192,7 +183,7 @@ def _between_gpus(record: Record, folder: Path) -> Figure | None:
 
 
 def _slot_rate(slot: str) -> float:
-    from cluster.analysis.limits import pcie  # noqa: PLC0415 - only for summaries of GPUs
+    from cluster.core.pcie import pcie  # noqa: PLC0415 - only for summaries of GPUs
 
     found = pcie(slot)
     return found.rate if found else 0.0
@@ -316,7 +307,7 @@ def append(folder: Path, measurements: Iterable[Measurement]) -> None:
     if not text:
         return
     try:
-        lines.append(folder / MEASUREMENTS, text)
+        jsonl.append(folder / MEASUREMENTS, text)
     except OSError as error:
         raise _unwritable(folder, error) from error
 
@@ -417,7 +408,7 @@ def read(folder: Path) -> Run:
     warnings: tuple[str, ...] = ()
     if text and not text.endswith(b"\n"):
         warnings = (f"The last line of {MEASUREMENTS} was cut off, and is left out.",)
-    numbered = enumerate(lines.whole(text), 1)
+    numbered = enumerate(jsonl.whole(text), 1)
     found = tuple(_measurement(folder, number, line) for number, line in numbered)
     return Run(
         folder=folder,
@@ -433,9 +424,9 @@ def _results(folder: Path) -> Iterator[Parsed]:
         text = (folder / RESULTS).read_bytes()
     except FileNotFoundError:
         return
-    from cluster.foreign import Parsed  # noqa: PLC0415 - few runs are imported
+    from cluster.core.model.logs import Parsed  # noqa: PLC0415 - few runs are imported
 
-    for number, line in enumerate(lines.whole(text), 1):
+    for number, line in enumerate(jsonl.whole(text), 1):
         try:
             yield msgspec.json.decode(line, type=Parsed)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

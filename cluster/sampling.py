@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from cluster.analysis.median import ENOUGH_VALUES
 from cluster.analysis.shape import settled
-from cluster.errors import SpecError
-from cluster.model import Value
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

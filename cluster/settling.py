@@ -12,17 +12,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster import plugins, runs
+from cluster import runs
 from cluster.benchmark import Benchmark, measurements
-from cluster.errors import JobError, ParseError, ShellError, SpecError
-from cluster.model import NOTES, Output, Progress, Status, Value
+from cluster.core import plugins
+from cluster.core.errors import JobError, ParseError, ShellError, SpecError
+from cluster.core.model.measurements import Output, Progress
+from cluster.core.model.records import NOTES, Status
+from cluster.core.model.value import Value
 from cluster.onhost import BY_SIGNAL, NOTICE, REASON, TIMED_OUT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cluster.core.model.measurements import Definition
     from cluster.jobs import Job
-    from cluster.model import Definition
     from cluster.onhost import Wrote
     from cluster.runs import Run
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from cluster.analysis.bounds import BELIEVABLE
 from cluster.analysis.compare import headline
-from cluster.model import Value
-from cluster.units import format_point, format_size, format_value
+from cluster.core.model.value import Value
+from cluster.core.units import format_point, format_size, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

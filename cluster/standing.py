@@ -10,29 +10,23 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster import hostkeys, journal, mesh, plugins
-from cluster.cloud.keys import KNOWN
-from cluster.cloud.money import dollars
-from cluster.errors import ClusterError, SpecError
+from cluster import hostkeys, mesh
+from cluster.core import journal, plugins
+from cluster.core.errors import ClusterError, SpecError
+from cluster.core.model.billing import Plan, Price, Receipt
+from cluster.core.model.hosts import Facts, Layout, Machine
+from cluster.core.model.value import Tell, nothing
+from cluster.core.money import dollars
+from cluster.core.ssh_keys import KNOWN
 from cluster.fanout import connect_all, on_each
 from cluster.hosts import Hosts
-from cluster.model import (
-    ClusterSpec,
-    Environment,
-    Facts,
-    Layout,
-    Machine,
-    Plan,
-    Price,
-    Receipt,
-    Tell,
-    nothing,
-)
 from cluster.network import Network, common
 from cluster.providers import Provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+    from cluster.core.model.spec import ClusterSpec, Environment
 
 LAUNCH_PHASES = ("launch", "create", "running", "ssh")
 ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before

@@ -5,34 +5,31 @@ from __future__ import annotations
 import posixpath
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from cluster import plugins, runs
-from cluster.benchmark import Benchmark, convert, encode
+from cluster import runs
+from cluster.benchmark import Benchmark
 from cluster.containers import PROGRAM as IN_IMAGE
-from cluster.errors import SpecError
+from cluster.core import plugins
+from cluster.core.errors import SpecError
+from cluster.core.model.records import Condition, JobRecord, Record
+from cluster.core.model.value import Value
+from cluster.core.options import convert, encode
+from cluster.core.version import __version__, revision
 from cluster.jobs import script
-from cluster.model import (
-    ClusterSpec,
-    Condition,
-    Facts,
-    JobRecord,
-    Layout,
-    Machine,
-    Plan,
-    Record,
-    Value,
-)
 from cluster.peers import FILE as PARTY_FILE
 from cluster.peers import Party, Peer
 from cluster.starters import Starter
-from cluster.version import __version__, revision
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
+
+    from cluster.core.model.billing import Plan
+    from cluster.core.model.hosts import Facts, Layout, Machine
+    from cluster.core.model.spec import ClusterSpec
 
 LONGEST = 30 * 24 * 3600.0  # seconds
 PLAIN = Condition()

@@ -11,10 +11,12 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from cluster import containers, wheels
-from cluster.model import Environment, Value
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from cluster.core.model.spec import Environment
 
 NEEDED = "Python 3.11 or newer"
 NEW = "new"  # the folder, in the machine's, that files for a step are brought into

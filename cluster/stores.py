@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from cluster import runs
-from cluster.errors import ClusterError, SpecError
+from cluster.core.errors import ClusterError, SpecError
 from cluster.redaction import secret_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cluster.model import Record
+    from cluster.core.model.records import Record
 
 OBJECT_STORES = ("s3", "gs", "az")
 REMEDY = "pip install 'cluster[stores]'"

@@ -13,7 +13,7 @@ import tarfile
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
-from cluster.errors import ShellError
+from cluster.core.errors import ShellError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster import plugins
 from cluster.analysis.compare import ENOUGH_LAUNCHES, THRESHOLD, Launch, Side, compare
 from cluster.analysis.factors import MCA
 from cluster.benchmark import Benchmark
-from cluster.errors import SpecError
-from cluster.model import Value
+from cluster.core import plugins
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

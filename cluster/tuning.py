@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cluster.model import Tuning
+from cluster.core.model.hosts import Tuning
 
 # Nothing else of /proc/sys is recorded: these bear on messages between and within hosts.
 SYSCTLS = (

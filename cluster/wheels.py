@@ -20,14 +20,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster import plugins
-from cluster.errors import ClusterError, tail
-from cluster.model import Value
+from cluster.core import plugins
+from cluster.core.errors import ClusterError, tail
+from cluster.core.model.value import Value
+from cluster.core.paths import cache
+from cluster.core.version import __version__
 from cluster.shells import Shell
-from cluster.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 LIBRARIES = ("installer", "mpi4py", "msgspec", "numpy")
 OLDEST_GLIBC = 5  # glibc 2.5, of the first kind of wheels that there was
@@ -89,14 +91,6 @@ def _version(name: str) -> str:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return ""
-
-
-def cache() -> Path:
-    """Give the folder of what is kept between launches."""
-    named = os.environ.get("CLUSTER_CACHE")
-    if named:
-        return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cluster"
 
 
 def fetch(target: Target, requirements: tuple[str, ...]) -> Path:

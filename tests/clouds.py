@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping  # noqa: TC003 - the fields of a frozen value
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cluster import journal, plugins
-from cluster.model import ClusterSpec, Machine, Value
+from cluster.core import journal, plugins
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import Value
 from cluster.providers import Provider
 
 if TYPE_CHECKING:
+    from cluster.core.model.hosts import Machine
     from tests.fakes.cloud import Emulated
 
 NAME = "c5"

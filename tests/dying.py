@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from multiprocessing.process import BaseProcess
 
-    from cluster.model import ClusterSpec
+    from cluster.core.model.spec import ClusterSpec
 
 WITHIN = 60.0  # seconds for a process to end
 

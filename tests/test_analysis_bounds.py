@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import pytest
 
 from cluster.analysis.bounds import Route, bound, doubts, goodput, judged, memory, told
 from cluster.analysis.summarize import summarize
-from cluster.errors import SpecError
-from cluster.model import Definition, Factor, Flow, Link, Measurement, Scalar, Summary
+from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Link
+from cluster.core.model.measurements import Definition, Factor, Flow, Measurement, Summary
+
+if TYPE_CHECKING:
+    from cluster.core.model.value import Scalar
 
 GBIT = 125e6  # bytes per second
 LINK = Link(rate=GBIT, source="test")

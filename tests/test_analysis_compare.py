@@ -10,13 +10,16 @@ import pytest
 
 from cluster.analysis.compare import Comparison, Launch, Side, compare, headline, sides
 from cluster.analysis.summarize import summarize
-from cluster.errors import SpecError
-from cluster.model import ClusterSpec, Record, Summary
+from cluster.core.errors import SpecError
+from cluster.core.model.records import Record
+from cluster.core.model.spec import ClusterSpec
 from cluster.sheets import compared
 from tests.test_analysis_summarize import definition, measurement
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from cluster.core.model.measurements import Summary
 
 TIME = definition(metric="latency")
 RATE = definition(metric="bandwidth", unit="B/s")

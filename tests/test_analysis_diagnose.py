@@ -17,16 +17,17 @@ from cluster import runs
 from cluster.analysis.diagnose import RULES, diagnose
 from cluster.analysis.evidence import Evidence, Finding
 from cluster.analysis.pitfalls import gpus, hosts, network, trust
+from cluster.core.model.hosts import Connection, Facts, Interface, Process
+from cluster.core.model.measurements import Definition, Shape, Summary
 from cluster.hardware import find
 from cluster.importing import Place, import_logs
-from cluster.model import Connection, Definition, Facts, Interface, Process, Shape, Summary
 from tests.conftest import PATIENCE
 from tests.test_parsers import LOGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cluster.model import Scalar
+    from cluster.core.model.value import Scalar
 
 GBIT = 1e9 / 8
 

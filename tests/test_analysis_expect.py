@@ -9,12 +9,13 @@ import pytest
 
 from cluster.analysis.expect import Bound, bound, judged, missing
 from cluster.analysis.verdict import usual, verdicts
+from cluster.core.model.measurements import Definition, Summary
 from cluster.hardware import find
-from cluster.model import Definition, Summary
 from cluster.parsers import bandwidth_test, iperf3, mpi_test, nccl_tests, osu, p2p_matrix
 
 if TYPE_CHECKING:
-    from cluster.model import Hardware, Scalar
+    from cluster.core.model.hardware import Hardware
+    from cluster.core.model.value import Scalar
 
 GBIT = 1e9 / 8
 P4D, P5, K80, V100 = (find(n) for n in ("p4d.24xlarge", "p5.48xlarge", "k80", "v100"))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from cluster.analysis.factors import Factor, differing, factors
-from cluster.model import ClusterSpec, Facts, Interface, Link, Machine, Record
+from cluster.core.model.hosts import Facts, Interface, Link, Machine
+from cluster.core.model.records import Record
+from cluster.core.model.spec import ClusterSpec
 
 FACTS = Facts(
     host="h0",

@@ -10,8 +10,10 @@ import pytest
 from cluster.analysis.compare import Launch
 from cluster.analysis.fit import Fit, Point, fits, pieces, repeated
 from cluster.analysis.predict import ALGORITHMS, Asked, asked, beyond, predicted, predictions
-from cluster.errors import SpecError
-from cluster.model import ClusterSpec, Definition, Record, Summary
+from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Definition, Summary
+from cluster.core.model.records import Record
+from cluster.core.model.spec import ClusterSpec
 from tests.test_analysis_compare import summary
 from tests.test_analysis_summarize import definition
 

@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from cluster.analysis.limits import LANES, NVLINKS, link, nvlink, pcie
-from cluster.model import Definition, Interface
+from cluster.analysis.limits import NVLINKS, link, nvlink
+from cluster.core.model.hosts import Interface
+from cluster.core.model.measurements import Definition
+from cluster.core.pcie import LANES, pcie
 from cluster.runs import read
 
 GBIT = 125e6  # bytes per second

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cluster.analysis.profiles import JobProfile, Source, jobs
-from cluster.errors import ParseError
-from cluster.foreign import Profile, Routine, TaskTimes
+from cluster.core.errors import ParseError
+from cluster.core.model.logs import Profile, Routine, TaskTimes
 from cluster.reading import read
 
 LOGS = Path(__file__).parent / "logs"

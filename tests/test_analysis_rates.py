@@ -8,7 +8,8 @@ from cluster.analysis.bounds import Route
 from cluster.analysis.rates import factor, with_rates
 from cluster.analysis.summarize import summarize
 from cluster.benchmarks.collectives import NAMED, rates, timed
-from cluster.model import Definition, Factor, Link, Measurement, Summary
+from cluster.core.model.hosts import Link
+from cluster.core.model.measurements import Definition, Factor, Measurement, Summary
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from cluster.analysis.scaling import (
     scaling,
 )
 from cluster.analysis.tables import series
-from cluster.errors import SpecError
-from cluster.model import ClusterSpec, Definition
+from cluster.core.errors import SpecError
+from cluster.core.model.spec import ClusterSpec
 from cluster.sheets import scaled
 from tests.conftest import ROOT, answer, command
 from tests.test_analysis_compare import RECORD, summary
@@ -26,6 +26,8 @@ from tests.test_analysis_summarize import definition
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from cluster.core.model.measurements import Definition
 
 FOUNDING = ROOT.parent / "shared" / "data" / "origin" / "002_2e65bea6a127d6b1.txt"
 # Two GPUs per host, ResNet-50's 102 MB of gradients, 128 images per GPU: the case of document 002.

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.analysis.shape import drift, modes, outliers, quantile
 from cluster.analysis.summarize import summarize
-from cluster.model import Shape
+from cluster.core.model.measurements import Shape
 from tests.test_analysis_summarize import definition, measurement
 
 if TYPE_CHECKING:

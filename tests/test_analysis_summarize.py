@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 import numpy as np
 import pytest
@@ -9,8 +11,11 @@ import pytest
 from cluster.analysis.median import is_precise
 from cluster.analysis.shape import settled
 from cluster.analysis.summarize import pooled, summarize
-from cluster.errors import ParseError
-from cluster.model import Aggregation, Definition, Measurement, Scalar, Shape, Summary
+from cluster.core.errors import ParseError
+from cluster.core.model.measurements import Aggregation, Definition, Measurement, Shape, Summary
+
+if TYPE_CHECKING:
+    from cluster.core.model.value import Scalar
 
 TWENTY_ONE = tuple(float(k) for k in range(1, 22))
 

@@ -9,8 +9,8 @@ import pytest
 
 from cluster.analysis.topology import Joined, joined, speed
 from cluster.analysis.transports import Transports, transports
-from cluster.errors import ParseError
-from cluster.foreign import Device, Parsed, PeerAccess, Topology
+from cluster.core.errors import ParseError
+from cluster.core.model.logs import Device, Parsed, PeerAccess, Topology
 from cluster.logsheets import connected
 from cluster.reading import read
 

@@ -14,7 +14,6 @@ import pytest
 
 import cluster
 from cluster import kernels
-from cluster.benchmark import convert
 from cluster.benchmarks.collectives import (
     NAMED,
     OPERATIONS,
@@ -23,6 +22,7 @@ from cluster.benchmarks.collectives import (
     Transport,
     timed,
 )
+from cluster.core.options import convert
 from cluster.kernels import in_c
 from tests.conftest import ROOT, answer, command, run
 

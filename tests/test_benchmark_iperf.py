@@ -14,10 +14,10 @@ import msgspec
 import pytest
 
 import cluster
-from cluster.benchmark import convert
 from cluster.benchmarks.iperf import FORWARD, REVERSE, Iperf, IperfParams, Trial, received
-from cluster.errors import ClusterError, JobError, ParseError
-from cluster.model import Layout
+from cluster.core.errors import ClusterError, JobError, ParseError
+from cluster.core.model.hosts import Layout
+from cluster.core.options import convert
 from cluster.onhost import facts
 from tests.conftest import command, runs_folder, until
 from tests.test_bad_luck import Background
@@ -25,7 +25,7 @@ from tests.test_bad_luck import Background
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.model import Definition
+    from cluster.core.model.measurements import Definition
 
 # The end of a real document (iperf 3.0.11, github.com/thiezn/iperf3-python, tests/results.json).
 DOCUMENT = {

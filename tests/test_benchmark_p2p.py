@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import cluster
-from cluster.benchmark import convert
 from cluster.benchmarks.p2p import (
     BANDWIDTH,
     BIDIRECTIONAL,
@@ -20,10 +19,11 @@ from cluster.benchmarks.p2p import (
     P2PParams,
     oneway_line,
 )
+from cluster.core.options import convert
 from cluster.payload import first_difference
 
 if TYPE_CHECKING:
-    from cluster.model import Definition
+    from cluster.core.model.measurements import Definition
 
 DEFINITIONS = [ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL, COPY]
 

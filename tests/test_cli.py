@@ -16,8 +16,8 @@ import msgspec
 import pytest
 
 from cluster.cli import app
-from cluster.errors import ProvisionError
-from cluster.model import Definition
+from cluster.core.errors import ProvisionError
+from cluster.core.model.measurements import Definition
 from cluster.providers.local import Local
 from cluster.reports import Report
 from tests.conftest import COMMAND, answer, command, run, runs_folder, sessions, until

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from cluster import runs
-from cluster.model import ClusterSpec, Record
+from cluster.core.model.records import Record
+from cluster.core.model.spec import ClusterSpec
 from tests.conftest import answer, command, runs_folder
 from tests.test_analysis_summarize import definition, measurement
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster import journal
 from cluster.clusters import attach
+from cluster.core import journal
 from cluster.forgotten import forgotten, remove
 from tests import dying
 from tests.clouds import NAME, WORLDS, World

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster.errors import ClusterError, Denied, Timeout
+from cluster.core.errors import ClusterError, Denied, Timeout
 from tests.clouds import WORLDS, World, asked
 from tests.fakes.values import Fault
 

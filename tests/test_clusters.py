@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster import journal
+from cluster.core import journal
 from cluster.jobs import Job
 from tests.conftest import processes, run, runs_folder, sessions
 
 if TYPE_CHECKING:
-    from cluster.model import Progress
+    from cluster.core.model.measurements import Progress
 
 pytestmark = pytest.mark.usefixtures("tools")
 

@@ -11,10 +11,13 @@ import pytest
 
 import cluster
 from cluster import gpus
-from cluster.benchmark import convert
 from cluster.benchmarks.p2p import BANDWIDTH, BIDIRECTIONAL, LATENCY, ONEWAY, P2P, P2PParams
+from cluster.core.model.billing import Plan
+from cluster.core.model.hosts import Facts
+from cluster.core.model.measurements import Measurement
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.options import convert
 from cluster.devices import on_gpus
-from cluster.model import ClusterSpec, Facts, Measurement, Plan
 from cluster.onhost import REASON, facts
 from cluster.starting import check_plan
 from tests.conftest import answer, command, on_ranks, runs_folder

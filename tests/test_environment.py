@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from cluster.core.model.hosts import Machine
+from cluster.core.model.spec import Environment
 from cluster.environment import examine, install
-from cluster.model import Environment, Machine
 from cluster.shells.local import Local
 from cluster.shells.ssh import Ssh
 from tests.conftest import run

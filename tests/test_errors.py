@@ -8,8 +8,8 @@ import re
 import pytest
 
 import cluster
-from cluster import errors
-from cluster.errors import ClusterError, JobError, ParseError, tail
+from cluster.core import errors
+from cluster.core.errors import ClusterError, JobError, ParseError, tail
 
 CLASSES = {
     name: kind

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster import fanout
-from cluster.errors import ClusterError, ShellError, Timeout, Unreachable
+from cluster.core.errors import ClusterError, ShellError, Timeout, Unreachable
 from cluster.shells.local import Local
 from cluster.shells.ssh import Ssh
 from tests.conftest import COMMAND, command, processes

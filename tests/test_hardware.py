@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster import hardware
-from cluster.errors import SpecError
+from cluster.core.errors import SpecError
+from cluster.core.model.hardware import Figure
 from cluster.hardware import completed, contradiction, find, names, of_devices
-from cluster.model import Figure
 
 if TYPE_CHECKING:
     from pathlib import Path

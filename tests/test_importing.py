@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster import runs
-from cluster.errors import ParseError, SpecError
+from cluster.core.errors import ParseError, SpecError
 from cluster.importing import import_logs
 from tests.conftest import COMMAND
 

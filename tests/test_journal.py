@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cluster import journal
-from cluster.errors import ClusterError, ParseError, SpecError
-from cluster.journal import Created, Examined, Intended, Settled, Started
-from cluster.model import ClusterSpec, JobRecord, Machine
+from cluster.core import journal
+from cluster.core.errors import ClusterError, ParseError, SpecError
+from cluster.core.journal import Created, Examined, Intended, Settled, Started
+from cluster.core.model.hosts import Machine
+from cluster.core.model.records import JobRecord
+from cluster.core.model.spec import ClusterSpec
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cluster.model import Value
+    from cluster.core.model.value import Value
 
 INTENDED = Intended(spec=ClusterSpec(name="mine", hosts=3, options={"rate": "1gbit"}), at=12.5)
 CREATED = Created(

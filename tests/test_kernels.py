@@ -126,7 +126,7 @@ def test_a_library_for_another_mpi_is_refused(home: Path, size: int) -> None:
 EXCHANGE = """
 import ctypes
 from mpi4py import MPI
-from cluster.benchmark import convert
+from cluster.core.options import convert
 from cluster.benchmarks.p2p import LATENCY, Compiled, Data, Messages, P2PParams
 from cluster.devices import Processor
 params = convert({{"sizes": [64]}}, P2PParams, "parameter")

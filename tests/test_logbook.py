@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import cluster
-from cluster.errors import SpecError
+from cluster.core.errors import SpecError
+from cluster.core.model.records import Expected
+from cluster.core.units import parse_expected
 from cluster.logbook import COLUMNS
-from cluster.model import Expected
-from cluster.units import parse_expected
 from tests.conftest import answer, command
 from tests.test_pages import saved
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.errors import ParseError
+from cluster.core.errors import ParseError
 from cluster.reading import read
 from tests.test_parsers import LOGS
 

@@ -10,23 +10,18 @@ import re
 import msgspec
 import pytest
 
-from cluster import model
-from cluster.errors import SpecError
-from cluster.model import (
-    ClusterSpec,
-    Definition,
-    Layout,
-    Machine,
-    Measurement,
-    Value,
-    check_count,
-    check_name,
-)
+from cluster.core.errors import SpecError
+from cluster.core.model import billing, hardware, hosts, measurements, records, spec
+from cluster.core.model.hosts import Layout, Machine
+from cluster.core.model.measurements import Definition, Measurement
+from cluster.core.model.spec import ClusterSpec, check_count, check_name
+from cluster.core.model.value import Value
 
 VALUES = [
     kind
-    for _, kind in inspect.getmembers(model, inspect.isclass)
-    if issubclass(kind, Value) and kind is not Value
+    for module in (billing, hardware, hosts, measurements, records, spec)
+    for _, kind in inspect.getmembers(module, inspect.isclass)
+    if issubclass(kind, Value) and kind.__module__ == module.__name__
 ]
 WORDS = {
     "benchmark": "p2p",
@@ -162,7 +157,7 @@ def test_what_is_not_asked_for() -> None:
         ),
         (Measurement, {"bytes": 0, "complete": True}),
         (
-            model.Summary,
+            measurements.Summary,
             {
                 "complete": True,
                 "bound": None,
@@ -172,20 +167,20 @@ def test_what_is_not_asked_for() -> None:
                 "shape": None,
             },
         ),
-        (model.Plan, {"costs": False, "price": None, "ttl": None, "gpus": None}),
-        (model.Output, {"stdout": "", "ranks": ()}),
+        (billing.Plan, {"costs": False, "price": None, "ttl": None, "gpus": None}),
+        (measurements.Output, {"stdout": "", "ranks": ()}),
         (Machine, {"access": None, "link": None}),
-        (model.Link, {"mtu": 1500, "encapsulation": 0, "flow": None}),
+        (hosts.Link, {"mtu": 1500, "encapsulation": 0, "flow": None}),
         (Definition, dict.fromkeys(LATER, "")),
         (
-            model.Facts,
+            hosts.Facts,
             {
                 **dict.fromkeys(
                     ("interfaces", "gpus", "gpu_slots", "gpu_modules", "physical_cores"), ()
                 ),
                 **dict.fromkeys(("reached", "boot", "executable", "gpu_driver", "topology"), ""),
                 **dict.fromkeys(("programs", "mpi_flags"), msgspec.NODEFAULT),
-                "tuning": model.Tuning(),
+                "tuning": hosts.Tuning(),
             },
         ),
     ],
@@ -199,9 +194,9 @@ def test_what_need_not_be_said(kind: type[Value], defaults: dict[str, object]) -
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (model.Status, ["planned", "running", "done", "failed", "interrupted"]),
-        (model.Aggregation, ["each rank", "one rank", "slowest rank"]),
-        (model.Flow, ["", "one way", "both ways"]),
+        (records.Status, ["planned", "running", "done", "failed", "interrupted"]),
+        (measurements.Aggregation, ["each rank", "one rank", "slowest rank"]),
+        (measurements.Flow, ["", "one way", "both ways"]),
     ],
 )
 def test_these_words_are_in_files_that_exist(kind: object, words: list[str]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.errors import SpecError
-from cluster.model import Facts, Interface, Machine
+from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Facts, Interface, Machine
 from cluster.network import common
 
 

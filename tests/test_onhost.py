@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from cluster import onhost
-from cluster.model import Facts
+from cluster.core.model.hosts import Facts
 from cluster.onhost import Ended, Lost, cgroup_cpus, cgroup_memory
 
 if TYPE_CHECKING:

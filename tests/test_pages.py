@@ -10,7 +10,8 @@ import pytest
 
 from cluster import pictures, runs
 from cluster.analysis.compare import Cell, Comparison
-from cluster.model import ClusterSpec, Record
+from cluster.core.model.records import Record
+from cluster.core.model.spec import ClusterSpec
 from tests.browser import Browser
 from tests.conftest import command, runs_folder
 from tests.test_analysis_summarize import definition, measurement

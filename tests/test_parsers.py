@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.foreign import Parsed, PeerAccess, Topology
+from cluster.core.model.logs import Parsed, PeerAccess, Topology
 from cluster.parsers import number
 from cluster.reading import read
 

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cluster import plugins
-from cluster.errors import ParseError
+from cluster.core import plugins
+from cluster.core.errors import ParseError
 from cluster.parsers import Parser, number
 from cluster.reading import read
 from tests.test_parsers import LOGS
 
 if TYPE_CHECKING:
-    from cluster.foreign import Reading
+    from cluster.core.model.logs import Reading
 
 NAMES = plugins.names(Parser)
 SAMPLES = {path.stem: path.read_text() for path in sorted(LOGS.glob("*.txt"))}
@@ -140,7 +140,7 @@ def test_a_number_is_read_as_it_is_or_not_at_all(value: float) -> None:
 
 SCRIPT = """
 import resource, sys
-from cluster.errors import ParseError
+from cluster.core.errors import ParseError
 from cluster.reading import read
 part = open(sys.argv[1], "rb").read() if sys.argv[1] != "zeros" else bytes(1 << 16)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

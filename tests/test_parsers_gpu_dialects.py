@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.analysis.expect import bound
-from cluster.foreign import NcclLog, PeerAccess, Topology
+from cluster.core.model.logs import NcclLog, PeerAccess, Topology
 from cluster.hardware import find
 from cluster.parsers.nvbandwidth import LOCAL
 from cluster.reading import read

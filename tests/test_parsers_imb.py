@@ -10,7 +10,7 @@ from cluster.reading import read
 from tests.test_parsers import LOGS, results, values
 
 if TYPE_CHECKING:
-    from cluster.foreign import Parsed
+    from cluster.core.model.logs import Parsed
 
 
 def open_log(name: str) -> str:

@@ -11,7 +11,7 @@ from cluster.reading import read
 from tests.test_parsers import results, values
 
 if TYPE_CHECKING:
-    from cluster.foreign import Parsed
+    from cluster.core.model.logs import Parsed
 
 LOGS = Path(__file__).parent / "logs"
 TEXT = (LOGS / "iperf3.text.txt").read_text()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster.analysis.profiles import Source, jobs
-from cluster.foreign import Profile
+from cluster.core.model.logs import Profile
 from cluster.reading import read
 
 LOGS = Path(__file__).parent / "logs"

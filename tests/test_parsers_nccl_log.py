@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.foreign import NcclLog
+from cluster.core.model.logs import NcclLog
 from cluster.reading import read
 
 LOGS = Path(__file__).parent / "logs"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster import plugins
 from cluster.benchmark import Benchmark
-from cluster.errors import SpecError
+from cluster.core import plugins
+from cluster.core.errors import SpecError
 from cluster.providers import Provider
 from cluster.reports import Report
 from cluster.shells import Shell
@@ -78,7 +78,7 @@ def test_names_import_none_of_the_plugins_that_come_with_the_package() -> None:
     """Looked at from outside, because this process has imported them already."""
     code = (
         "import sys\n"
-        "from cluster import plugins\n"
+        "from cluster.core import plugins\n"
         "from cluster.providers import Provider\n"
         "from cluster.reports import Report\n"
         "names = [*plugins.names(Provider), *plugins.names(Report)]\n"

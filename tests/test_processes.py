@@ -11,7 +11,7 @@ import pytest
 import cluster
 from cluster import processes
 from cluster.analysis.pitfalls import hosts
-from cluster.model import Connection
+from cluster.core.model.hosts import Connection
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -92,7 +92,7 @@ def test_the_processors_of_each_core(tmp_path: Path, monkeypatch: pytest.MonkeyP
 PINNED = '''
 import os
 from cluster.benchmark import Benchmark
-from cluster.model import Definition, Value
+from cluster.core.model.measurements import Definition; from cluster.core.model.value import Value
 from cluster.rank import main
 
 NOTHING = Definition(benchmark="pinned", metric="nothing", unit="s", better="lower", what="nothing",

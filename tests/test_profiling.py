@@ -15,8 +15,8 @@ import pytest
 import cluster
 from cluster import kernels, profiling, runs
 from cluster.analysis.profiles import JobProfile, Source, jobs
-from cluster.errors import SpecError
-from cluster.foreign import Profile
+from cluster.core.errors import SpecError
+from cluster.core.model.logs import Profile
 from cluster.reading import read
 from tests.conftest import answer, command, run, runs_folder, until
 

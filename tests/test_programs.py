@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster import programs
-from cluster.errors import ClusterError
+from cluster.core.errors import ClusterError
 from cluster.programs import complete, free_port, listens, serving
 from tests.conftest import processes, until
 

@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster import journal, plugins
 from cluster.aws.offer import IN_GROUP, OUTSIDE
 from cluster.cloud import shortage
-from cluster.errors import (
-    Capacity,
-    ProvisionError,
-    Quota,
-    SpecError,
-    Timeout,
-)
-from cluster.model import ClusterSpec, Machine, Tell, nothing
+from cluster.core import journal, plugins
+from cluster.core.errors import Capacity, ProvisionError, Quota, SpecError, Timeout
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import Tell, nothing
 from cluster.providers import Provider
 from tests.conftest import answer, command, launcher
 from tests.fakes.aws import Fault, Settings
@@ -25,6 +20,7 @@ from tests.fakes.aws import Fault, Settings
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from cluster.core.model.hosts import Machine
     from tests.fakes.aws import Cloud
     from tests.fakes.aws.values import Thing
 

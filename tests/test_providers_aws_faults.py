@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster.errors import Capacity, ClusterError, Denied, ProvisionError, Quota, Timeout
+from cluster.core.errors import Capacity, ClusterError, Denied, ProvisionError, Quota, Timeout
 from tests.clouds import AWS
 from tests.fakes.aws import Fault
 

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from cluster import journal, plugins
 from cluster.aws import api
-from cluster.cloud import keys
 from cluster.cloud.failures import Failure
-from cluster.model import ClusterSpec
+from cluster.core import journal, plugins, ssh_keys
+from cluster.core.model.spec import ClusterSpec
 from cluster.providers import Provider
 from tests.conftest import COMMAND, ROOT, answer, command, launcher, run, runs_folder, until
 from tests.fakes.aws import Fault, Settings
@@ -73,8 +72,8 @@ def test_the_link_of_a_placement_group_is_read_as_what_it_carries(aws_hosts: Clo
 def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(aws_hosts: Cloud) -> None:
     before = aws_hosts.things()
     command(*UP)
-    first = keys.pair(journal.root() / "c5" / keys.FIRST).public
-    known = (journal.root() / "c5" / keys.KNOWN).read_text()
+    first = ssh_keys.pair(journal.root() / "c5" / ssh_keys.FIRST).public
+    known = (journal.root() / "c5" / ssh_keys.KNOWN).read_text()
     assert first not in known
     assert len(set(known.split()[2::3])) == 2  # each has a key of its own
 

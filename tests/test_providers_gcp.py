@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster import journal, plugins
 from cluster.cloud import shortage
-from cluster.errors import (
+from cluster.core import journal, plugins
+from cluster.core.errors import (
     Capacity,
     ClusterError,
     Denied,
@@ -19,13 +19,14 @@ from cluster.errors import (
     SpecError,
     Timeout,
 )
-from cluster.model import ClusterSpec, Machine
+from cluster.core.model.spec import ClusterSpec
 from cluster.providers import Provider
 from tests.conftest import answer, command, until
 from tests.fakes.gcp import Fault, Settings
 from tests.fakes.gcp.catalog import PROJECT
 
 if TYPE_CHECKING:
+    from cluster.core.model.hosts import Machine
     from tests.fakes.gcp import Cloud, Thing
 
 pytestmark = pytest.mark.usefixtures("soon")

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster import journal, plugins
-from cluster.cloud import keys
-from cluster.model import ClusterSpec, Machine
+from cluster.core import journal, plugins, ssh_keys
+from cluster.core.model.spec import ClusterSpec
 from cluster.providers import Provider
 from tests.conftest import COMMAND, answer, command, launcher, runs_folder, until
 from tests.fakes.gcp import Fault
 
 if TYPE_CHECKING:
+    from cluster.core.model.hosts import Machine
     from tests.fakes.gcp import Cloud
 
 pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.timeout(300)]
@@ -60,7 +60,7 @@ def test_the_founding_command_on_google(gcp_hosts: Cloud) -> None:
 def test_a_cluster_that_stays_is_used_and_taken_down(gcp_hosts: Cloud) -> None:
     before = gcp_hosts.things()
     command(*UP)
-    known = (journal.root() / "c5" / keys.KNOWN).read_text()
+    known = (journal.root() / "c5" / ssh_keys.KNOWN).read_text()
     assert len(set(known.split()[2::3])) == 2  # each has a key of its own
 
     command("run", "c5", "--", "sudo", "-n", "true")
@@ -90,7 +90,7 @@ def test_a_name_may_be_used_again(gcp_hosts: Cloud) -> None:
 def test_a_host_key_that_is_not_the_one_that_google_told(gcp_hosts: Cloud) -> None:
     """Somebody who answers at a host's address is found out, and nothing is left."""
     before = gcp_hosts.things()
-    public = keys.pair(journal.root().parent / "somebody").public.split()[1]
+    public = ssh_keys.pair(journal.root().parent / "somebody").public.split()[1]
     gcp_hosts.host_keys_told = {"ssh-ed25519": public}
 
     refused = command(*UP, status=1).stderr

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 import cluster
-from cluster import journal, plugins
-from cluster.model import Access, ClusterSpec
+from cluster.core import journal, plugins
+from cluster.core.model.hosts import Access
+from cluster.core.model.spec import ClusterSpec
 from cluster.providers import Provider
 from tests.conftest import answer, command, run, sessions
 from tests.contracts.sshd import Sshd, befriend, sshd

@@ -10,11 +10,11 @@ import pytest
 from cluster.analysis.profiles import Source, jobs
 from cluster.analysis.topology import joined
 from cluster.analysis.transports import transports
-from cluster.foreign import NcclLog, PeerAccess, Profile, Topology
+from cluster.core.model.logs import NcclLog, PeerAccess, Profile, Topology
 from cluster.reading import read
 
 if TYPE_CHECKING:
-    from cluster.foreign import Parsed, Reading
+    from cluster.core.model.logs import Parsed, Reading
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="no recorded logs beside the checkout")

@@ -9,8 +9,8 @@ import json
 import msgspec
 import pytest
 
-from cluster import plugins
-from cluster.model import Shape, Summary
+from cluster.core import plugins
+from cluster.core.model.measurements import Shape, Summary
 from cluster.reports import COLUMNS, Report, remarks, row
 
 LATENCY = Summary(

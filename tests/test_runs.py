@@ -14,16 +14,11 @@ import msgspec
 import pytest
 
 from cluster import runs
-from cluster.errors import ClusterError, ParseError, SpecError
-from cluster.model import (
-    ClusterSpec,
-    Definition,
-    Facts,
-    Link,
-    Machine,
-    Measurement,
-    Record,
-)
+from cluster.core.errors import ClusterError, ParseError, SpecError
+from cluster.core.model.hosts import Facts, Link, Machine
+from cluster.core.model.measurements import Definition, Measurement
+from cluster.core.model.records import Record
+from cluster.core.model.spec import ClusterSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cluster import runs
-from cluster.errors import JobError
-from cluster.model import ClusterSpec, Record
+from cluster.core.errors import JobError
+from cluster.core.model.records import Record
+from cluster.core.model.spec import ClusterSpec
 from cluster.onhost import Wrote
 from cluster.runs import Run
 from cluster.settling import Ending, Hearer, Hearing, conclude, ending_of, succeeded

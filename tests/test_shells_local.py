@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.errors import ShellError
-from cluster.model import Completed
+from cluster.core.errors import ShellError
+from cluster.core.model.hosts import Completed
 from cluster.shells.local import Local
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import paramiko
 import pytest
 
 from cluster import connecting
-from cluster.errors import ShellError, Unreachable
+from cluster.core.errors import ShellError, Unreachable
 from cluster.shells.ssh import Ssh
 from tests.conftest import processes, run, until
 from tests.contracts.sshd import Link, Sshd, link, listener, servers, sshd
@@ -514,7 +514,7 @@ def test_200_megabytes_by_line_need_little_memory(sshd: Sshd) -> None:
     """Measured in a process of its own: the most that it ever had."""
     script = f"""
 import msgspec, resource, sys
-from cluster.model import Machine
+from cluster.core.model.hosts import Machine
 from cluster.shells.ssh import Ssh
 most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 shell = Ssh(msgspec.json.decode({msgspec_text(sshd)!r}, type=Machine))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cluster import plugins
-from cluster.model import Layout
+from cluster.core import plugins
+from cluster.core.model.hosts import Layout
 from cluster.starters import Starter
 
 PROGRAM = ("python3", "-P", "p2p.py", '{"sizes":[8, 16]}')

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster import transfers
-from cluster.errors import ShellError
+from cluster.core.errors import ShellError
 from tests.conftest import run
 
 if TYPE_CHECKING:

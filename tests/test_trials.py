@@ -10,7 +10,7 @@ import pytest
 
 import cluster
 from cluster import runs
-from cluster.errors import SpecError
+from cluster.core.errors import SpecError
 from cluster.trials import alternate, check_launches, judged, order, trials, variable
 from tests.conftest import answer, command, runs_folder, sessions
 

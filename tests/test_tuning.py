@@ -9,9 +9,11 @@ import pytest
 
 from cluster import onhost
 from cluster.analysis.factors import differing
-from cluster.model import ClusterSpec, Record, Tuning
+from cluster.core.model.hosts import Tuning
+from cluster.core.model.records import Record
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.version import revision
 from cluster.tuning import storage, tuned
-from cluster.version import revision
 
 MOUNTS = r"""22 1 259:1 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p1 rw,discard
 30 22 0:25 / /tmp rw shared:9 - tmpfs tmpfs rw

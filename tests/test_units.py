@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from cluster.errors import SpecError
-from cluster.units import (
+from cluster.core.errors import SpecError
+from cluster.core.units import (
     Sizes,
     format_point,
     format_seconds,

@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.analysis.rates import factor
-from cluster.model import HEADERS, Definition, Figure, Link, Summary, Value
-from cluster.units import format_point, format_rate
+from cluster.core.model.hardware import Figure
+from cluster.core.model.hosts import HEADERS, Link
+from cluster.core.model.value import Value
+from cluster.core.units import format_point, format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cluster.model import Measurement
+    from cluster.core.model.measurements import Definition, Measurement, Summary
 
 FRAME = 38  # bytes on the line around a packet: preamble 8, Ethernet 14, checksum 4, gap 12
 MEMORY = "memory_copy"  # the metric that bounds messages between ranks of one host

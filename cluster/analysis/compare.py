@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from cluster.analysis.factors import Factor, differing, factors
-from cluster.errors import SpecError
-from cluster.model import Record, Scalar, Summary, Value
+from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Summary
+from cluster.core.model.records import Record
+from cluster.core.model.value import Scalar, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from cluster.foreign import NcclLog, Parsed, Profile, Symptoms
-from cluster.model import Definition, Facts, Hardware, Process, Summary, Value
+from cluster.core.model.hardware import Hardware
+from cluster.core.model.hosts import Facts, Process
+from cluster.core.model.logs import NcclLog, Parsed, Profile, Symptoms
+from cluster.core.model.measurements import Definition, Summary
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,12 +14,15 @@ import msgspec
 
 from cluster.analysis.bounds import goodput
 from cluster.analysis.rates import factor
-from cluster.model import HEADERS, Link, Value
+from cluster.core.model.hosts import HEADERS, Link
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cluster.model import Definition, Factor, Figure, Hardware, Medium, Scalar, Summary
+    from cluster.core.model.hardware import Figure, Hardware
+    from cluster.core.model.measurements import Definition, Factor, Medium, Summary
+    from cluster.core.model.value import Scalar
 
 # Bus bandwidth over algorithm bandwidth: NVIDIA nccl-tests, doc/PERFORMANCE.md.
 FACTORS: dict[str, Factor] = {

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.model import Value
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cluster.model import Facts, Link, Record
+    from cluster.core.model.hosts import Facts, Link
+    from cluster.core.model.records import Record
 
 MCA = "OMPI_MCA_"  # what Open MPI calls its parameters in the environment
 NONE = "-"  # the value of a factor that a run does not have

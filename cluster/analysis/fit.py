@@ -17,8 +17,8 @@ import numpy as np
 
 from cluster.analysis.compare import alike
 from cluster.analysis.summarize import together
-from cluster.errors import SpecError
-from cluster.model import Scalar, Summary, Value
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Scalar, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cluster.analysis.compare import Launch
+    from cluster.core.model.measurements import Summary
 
     Values = NDArray[np.float64]
 

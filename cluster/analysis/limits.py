@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from cluster.model import Figure, Link
-from cluster.units import format_rate
+from cluster.core.model.hardware import Figure
+from cluster.core.model.hosts import Link
+from cluster.core.pcie import pcie
+from cluster.core.units import format_rate
 
 if TYPE_CHECKING:
-    from cluster.model import Interface
+    from cluster.core.model.hosts import Interface
 
 
-# One lane, by the transfers per second of its generation: 8 of 10 bits are data in generations 1
-# and 2, 128 of 130 in 3 to 5; 6 and later send flits, of which 242 of 256 bytes are packets.
-LANES = {
-    2.5e9: Figure(rate=2.5e9 / 8 * 8 / 10, source="PCI Express Base Specification 1.1, 4.2"),
-    5.0e9: Figure(rate=5.0e9 / 8 * 8 / 10, source="PCI Express Base Specification 2.1, 4.2"),
-    8.0e9: Figure(rate=8.0e9 / 8 * 128 / 130, source="PCI Express Base Specification 3.1, 4.2"),
-    16.0e9: Figure(rate=16.0e9 / 8 * 128 / 130, source="PCI Express Base Specification 4.0, 4.2"),
-    32.0e9: Figure(rate=32.0e9 / 8 * 128 / 130, source="PCI Express Base Specification 5.0, 4.2"),
-    64.0e9: Figure(rate=64.0e9 / 8 * 242 / 256, source="PCI Express Base Specification 6.0, 4.2"),
-}
 # One NVLink, by the architecture of the GPU.
 NVLINKS = {
     "Pascal": Figure(rate=20e9, source="NVIDIA P100 white paper: 4 links, 160 GB/s both ways"),
@@ -30,40 +21,6 @@ NVLINKS = {
     "Hopper": Figure(rate=25e9, source="NVIDIA H100 white paper: 18 links, 900 GB/s both ways"),
     "Blackwell": Figure(rate=50e9, source="NVIDIA Blackwell brief: 18 links, 1.8 TB/s both ways"),
 }
-SPEEDS = dict(enumerate(LANES, 1))  # by the generation
-_SLOT = re.compile(r"([\d.]+) GT/s(?: PCIe)? x(\d+)")
-
-
-def slot(generation: str, width: str) -> str:
-    """Say a PCIe slot in Linux's words.
-
-    Args:
-        generation: such as `3`.
-        width: in lanes, such as `16`.
-
-    Returns:
-        `8.0 GT/s PCIe x16` for those; empty for words that are no numbers we know.
-
-    """
-    speed = SPEEDS.get(int(generation)) if generation.isdigit() else None
-    return f"{speed / 1e9:.1f} GT/s PCIe x{width}" if speed and width.isdigit() else ""
-
-
-def pcie(slot: str) -> Figure | None:
-    """Give what a PCIe slot carries in one direction, before its packets' headers.
-
-    Args:
-        slot: speed and width in use, as Linux says them: `8.0 GT/s PCIe x16`.
-
-    Returns:
-        15.75 GB/s for that one; none for words that say nothing.
-
-    """
-    match = _SLOT.fullmatch(slot)
-    lane = LANES.get(float(match[1]) * 1e9) if match else None
-    if match is None or lane is None:
-        return None
-    return Figure(rate=lane.rate * int(match[2]), source=f"{slot}: {lane.source}")
 
 
 def nvlink(architecture: str, links: int) -> Figure | None:

@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from cluster.model import Summary, Value
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from cluster.analysis.fit import Fit
+    from cluster.core.model.measurements import Summary
 
     Rounds = Callable[[int, float], Iterator[float]]
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from cluster.foreign import Profile, Routine, TaskTimes, on_files
-from cluster.model import Value
-from cluster.units import format_bytes, format_value
+from cluster.core.model.logs import Profile, Routine, TaskTimes, on_files
+from cluster.core.model.value import Value
+from cluster.core.units import format_bytes, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

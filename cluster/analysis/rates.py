@@ -9,7 +9,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cluster.model import Definition, Factor, Measurement
+    from cluster.core.model.measurements import Definition, Factor, Measurement
 
 
 def factor(word: Factor, n: int) -> float:

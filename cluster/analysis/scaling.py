@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.errors import SpecError
-from cluster.model import Value
-from cluster.units import format_point
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
+from cluster.core.units import format_point
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cluster.analysis.compare import Launch
-    from cluster.model import Definition, Summary
+    from cluster.core.model.measurements import Definition, Summary
 
 ROUNDED = 0.005  # what printing a whole percentage may be off
 

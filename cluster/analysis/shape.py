@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster.analysis.median import is_precise, median_interval
-from cluster.model import Shape
+from cluster.core.model.measurements import Shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

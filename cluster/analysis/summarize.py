@@ -17,13 +17,15 @@ import numpy as np
 from cluster.analysis.bounds import Route, judged, share
 from cluster.analysis.median import median_interval, middle
 from cluster.analysis.shape import quantile, settled, shape
-from cluster.errors import ParseError
-from cluster.model import Definition, Measurement, Scalar, Shape, Summary
+from cluster.core.errors import ParseError
+from cluster.core.model.measurements import Definition, Measurement, Shape, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
+
+    from cluster.core.model.value import Scalar
 
 NOWHERE = Route()
 TIME = "s"  # in which any rate may be measured

@@ -13,15 +13,15 @@ from itertools import combinations
 from statistics import median
 from typing import TYPE_CHECKING
 
-from cluster.foreign import Device
-from cluster.model import Value
-from cluster.units import format_value
+from cluster.core.model.logs import Device
+from cluster.core.model.value import Value
+from cluster.core.units import format_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from cluster.foreign import PeerAccess, Topology
-    from cluster.model import Measurement
+    from cluster.core.model.logs import PeerAccess, Topology
+    from cluster.core.model.measurements import Measurement
 
 CLASSES = ("SYS", "NODE", "PHB", "PXB", "PIX")  # from slow to fast; NVLinks are faster
 OLD = {"SOC": "SYS"}

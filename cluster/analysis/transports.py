@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from cluster.analysis.topology import nvlinks
-from cluster.foreign import NcclLog, Setting
-from cluster.model import Scalar, Value
+from cluster.core.model.logs import NcclLog, Setting
+from cluster.core.model.value import Scalar, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from cluster.analysis.topology import Joined
-    from cluster.foreign import NcclEdge, Parsed
-    from cluster.model import Measurement
+    from cluster.core.model.logs import NcclEdge, Parsed
+    from cluster.core.model.measurements import Measurement
 
 MOST_SHOWN = 4  # carriers that name an experiment
 DIRECT = "P2P"

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Literal
 
 from cluster.analysis.bounds import BELIEVABLE
 from cluster.analysis.expect import missing, over_network
-from cluster.model import Definition, Scalar, Value
-from cluster.units import format_size
+from cluster.core.model.value import Scalar, Value
+from cluster.core.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cluster.model import Figure, Hardware, Summary
+    from cluster.core.model.hardware import Figure, Hardware
+    from cluster.core.model.measurements import Definition, Summary
 
 Word = Literal["normal", "low", "impossible", "within", "unknown"]
 POINTS = ("size", "place", "type", "redop", "root", "row", "column", "clock", "by", "percentile")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cluster.aws.prices import price
 from cluster.aws.sweeping import GONE, Sweep, cluster_filter, instances
 from cluster.cloud.marks import Mark, read
-from cluster.model import Sighting
+from cluster.core.model.billing import Sighting
 
 if TYPE_CHECKING:
     from cluster.aws.api import Region

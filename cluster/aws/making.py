@@ -22,18 +22,21 @@ from cluster.aws.shapes import (
     Vpc,
 )
 from cluster.aws.sweeping import Sweep, console, instances, launch_filter
-from cluster.cloud import boot, keys, marks
+from cluster.cloud import boot, marks
 from cluster.cloud.failures import UNLISTED, Failure, persist
 from cluster.cloud.launch import Intent, Orders, ask_in_turn, too_few
 from cluster.cloud.machine import machine
-from cluster.errors import Capacity, ProvisionError, Timeout, tail
+from cluster.core import ssh_keys
+from cluster.core.errors import Capacity, ProvisionError, Timeout, tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from cluster import journal
     from cluster.aws.api import Region
-    from cluster.model import ClusterSpec, Machine, Tell
+    from cluster.core import journal
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.core.model.value import Tell
 
 PROVIDER = "aws"
 CIDR = "10.0.0.0/16"  # of a network of our own
@@ -109,8 +112,8 @@ class Making:
             ProvisionError: they did not come up.
 
         """
-        login = keys.pair(self._book.folder / keys.LOGIN)
-        first = keys.pair(self._book.folder / keys.FIRST)
+        login = ssh_keys.pair(self._book.folder / ssh_keys.LOGIN)
+        first = ssh_keys.pair(self._book.folder / ssh_keys.FIRST)
         vpc = self._offer.vpc or self._vpc()
         group = self._security_group(vpc)
         self._open(group)
@@ -120,8 +123,8 @@ class Making:
         data = boot.user_data(first, self._offer.ttl)
         ids = self._run(vpc, group, data)
         found = self._wait(frozenset(ids))
-        known = self._book.folder / keys.KNOWN
-        keys.know(known, [(one.instance_id, first.public) for one in found])
+        known = self._book.folder / ssh_keys.KNOWN
+        ssh_keys.know(known, [(one.instance_id, first.public) for one in found])
         link = self._offer.link
         return tuple(
             machine(name(self._spec, number), seen(one), self._options, known, link)

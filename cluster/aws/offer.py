@@ -5,22 +5,24 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster import journal
 from cluster.aws import permissions, quotas
 from cluster.aws.api import default_region
 from cluster.aws.prices import price
 from cluster.aws.shapes import Image, InstanceType, Offering, SecurityGroup, Subnet, Vpc
 from cluster.cloud import caller, marks, shortage
 from cluster.cloud.failures import Failure
-from cluster.cloud.money import expected
 from cluster.cloud.options import TTL, CloudOptions, words
-from cluster.errors import SpecError
-from cluster.model import Link, Price, Value
-from cluster.units import format_seconds
+from cluster.core import journal
+from cluster.core.errors import SpecError
+from cluster.core.model.billing import Price
+from cluster.core.model.hosts import Link
+from cluster.core.model.value import Value
+from cluster.core.money import expected
+from cluster.core.units import format_seconds
 
 if TYPE_CHECKING:
     from cluster.aws.api import Region
-    from cluster.model import ClusterSpec
+    from cluster.core.model.spec import ClusterSpec
 
 GBIT = 1e9 / 8  # bytes per second
 MTU = 9001  # of an interface in a virtual network (EC2 user guide, "Network MTU")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cluster.aws.api import Region
     from cluster.aws.offer import AwsOptions, Offer
     from cluster.cloud.marks import Mark
-    from cluster.model import ClusterSpec
+    from cluster.core.model.spec import ClusterSpec
 
 AT_ONCE = 4  # questions
 # Any key will do: nothing is imported.

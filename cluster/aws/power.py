@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from cluster.aws.sweeping import instances
 from cluster.cloud import marks
-from cluster.errors import ProvisionError, Timeout
-from cluster.model import nothing
+from cluster.core.errors import ProvisionError, Timeout
+from cluster.core.model.value import nothing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from cluster.aws.api import Region
     from cluster.aws.shapes import Instance
     from cluster.aws.sweeping import Filters
-    from cluster.model import Machine, Tell
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.value import Tell
 
 WITHIN = 600.0  # seconds
 POLL = 1.0  # seconds between two looks

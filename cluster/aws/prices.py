@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import datetime  # noqa: TC003 - msgspec reads annotations
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.aws.shapes import SpotPrice
 from cluster.cloud.failures import Failure
-from cluster.model import Price
+from cluster.core.model.billing import Price
 
 if TYPE_CHECKING:
     from cluster.aws.api import Region

@@ -13,7 +13,7 @@ import msgspec
 
 from cluster.aws.shapes import InstanceType, Quota, Reservation
 from cluster.cloud.failures import Failure
-from cluster.errors import Quota as QuotaError
+from cluster.core.errors import Quota as QuotaError
 
 if TYPE_CHECKING:
     from cluster.aws.api import Region

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from cluster.aws.offer import AwsOptions, Offer
     from cluster.aws.shapes import Instance
     from cluster.cloud.marks import Mark
-    from cluster.model import ClusterSpec
+    from cluster.core.model.spec import ClusterSpec
 
 
 def name(spec: ClusterSpec, number: int) -> str:

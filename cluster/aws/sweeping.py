@@ -10,7 +10,8 @@ from cluster.aws.shapes import Instance, Reservation
 from cluster.cloud import marks
 from cluster.cloud.ending import until_gone
 from cluster.cloud.failures import Failure, passing_over
-from cluster.model import Resource, Value
+from cluster.core.model.billing import Resource
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from cluster.errors import ClusterError, SpecError
+from cluster.core.errors import ClusterError, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

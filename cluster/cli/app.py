@@ -13,7 +13,7 @@ import msgspec
 import typer
 from typer.core import TyperGroup
 
-from cluster import journal, plugins, runs
+from cluster import runs
 from cluster.cli import doctor, flags, gc, hosts, importing, lab, listing
 from cluster.cli.bench import BenchGroup
 from cluster.cli.compare import compare_
@@ -34,15 +34,19 @@ from cluster.cli.show import (
 )
 from cluster.cli.sql import sql
 from cluster.cli.topology import topology
-from cluster.cloud.money import dollars
 from cluster.clusters import Cluster, Listener, attach
-from cluster.errors import ClusterError, JobError, ParseError, ShellError, SpecError
+from cluster.core import journal, plugins
+from cluster.core.errors import ClusterError, JobError, ParseError, ShellError, SpecError
+from cluster.core.model.billing import Sighting
+from cluster.core.model.hosts import Machine
+from cluster.core.model.spec import check_name
+from cluster.core.model.value import Value
+from cluster.core.money import dollars
+from cluster.core.units import format_seconds
+from cluster.core.version import __version__
 from cluster.forgotten import take_down
-from cluster.model import Machine, Sighting, Value, check_name
 from cluster.providers import Provider
 from cluster.reports import Report
-from cluster.units import format_seconds
-from cluster.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

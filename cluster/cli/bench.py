@@ -16,7 +16,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from cluster import plugins
 from cluster.analysis.compare import ENOUGH_LAUNCHES, Comparison
 from cluster.benchmark import Benchmark
 from cluster.cli import flags
@@ -32,15 +31,18 @@ from cluster.cli.show import (
 )
 from cluster.cli.waiting import Waiting
 from cluster.clusters import TIMEOUT, Cluster
-from cluster.errors import JobError, SpecError
+from cluster.core import plugins
+from cluster.core.errors import JobError, SpecError
+from cluster.core.model.billing import Plan
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import Value
+from cluster.core.units import Sizes, format_size, parse_expected
 from cluster.launching import launch_spec, plan_spec
-from cluster.model import ClusterSpec, Plan, Value
 from cluster.runs import make_root
 from cluster.runs import root as runs_root
 from cluster.sheets import compared
 from cluster.starting import check_bench, check_plan
 from cluster.trials import PLAIN, Trial, alternate, check_launches, judged, trials, variable
-from cluster.units import Sizes, format_size, parse_expected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -11,7 +11,7 @@ from cluster import runs
 from cluster.analysis.compare import THRESHOLD, Launch, Side, compare, sides
 from cluster.cli import flags
 from cluster.cli.show import print_json
-from cluster.errors import SpecError
+from cluster.core.errors import SpecError
 from cluster.reports.markdown import sheet_markdown
 from cluster.reports.terminal import sheet_text
 from cluster.sheets import compared

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cluster import journal, plugins
-from cluster.errors import ClusterError
-from cluster.model import Layout, Value
+from cluster.core import journal, plugins
+from cluster.core.errors import ClusterError
+from cluster.core.model.hosts import Layout
+from cluster.core.model.value import Value
 from cluster.onhost import facts
 from cluster.shells import Shell
 from cluster.starters import Starter

@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from cluster import journal, runs
+from cluster import runs
 from cluster.cli import bench, flags
 from cluster.cli.app import down
 from cluster.cli.hosts import up
 from cluster.cli.plot import plot
 from cluster.clusters import attach
-from cluster.errors import ClusterError, SpecError
-from cluster.model import ClusterSpec, Value
+from cluster.core import journal
+from cluster.core.errors import ClusterError, SpecError
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import Value
+from cluster.core.units import format_size, parse_size
 from cluster.trials import Trial
-from cluster.units import format_size, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

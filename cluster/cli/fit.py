@@ -9,11 +9,13 @@ import typer
 
 from cluster import runs
 from cluster.analysis.factors import differing
+from cluster.analysis.fit import Fit
+from cluster.analysis.predict import Asked, Prediction
 from cluster.cli import flags
 from cluster.cli.compare import launch, show_sheets
 from cluster.cli.show import print_json
-from cluster.errors import SpecError
-from cluster.model import Value
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
 from cluster.sheets import fitted, foretold
 
 if TYPE_CHECKING:
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.analysis.compare import Launch
-    from cluster.analysis.fit import Fit
-    from cluster.analysis.predict import Asked, Prediction
 
 MESSAGES = "latency"  # of single messages: windows of many hide what one costs
 PLACES = ("provider", "instance", "zone", "placement", "ranks_per_host")

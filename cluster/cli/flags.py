@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from cluster import journal, plugins
-from cluster.errors import SpecError
+from cluster.core import journal, plugins
+from cluster.core.errors import SpecError
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.units import parse_seconds
 from cluster.launching import default_hosts
-from cluster.model import ClusterSpec
 from cluster.providers import Provider as ProviderPlugin
-from cluster.units import parse_seconds
 
 
 def _providers() -> list[str]:

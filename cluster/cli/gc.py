@@ -9,7 +9,7 @@ import typer
 
 from cluster.cli import flags
 from cluster.cli.show import print_json, table
-from cluster.errors import ClusterError, ProvisionError
+from cluster.core.errors import ClusterError, ProvisionError
 from cluster.forgotten import Orphan, forgotten, remove
 
 

@@ -17,11 +17,12 @@ from cluster.cli.bench import How, once
 from cluster.cli.show import print_json, show_plan, table
 from cluster.cli.waiting import Waiting
 from cluster.clusters import TIMEOUT, attach
-from cluster.errors import ClusterError
+from cluster.core.errors import ClusterError
+from cluster.core.model.hosts import Completed, Machine
+from cluster.core.model.value import Value
 from cluster.fanout import results
 from cluster.hosts import Hosts
 from cluster.launching import launch_spec, plan_spec
-from cluster.model import Completed, Machine, Value
 
 commands = typer.Typer()
 

@@ -7,15 +7,18 @@ from typing import Annotated
 
 import typer
 
-from cluster import plugins, runs
+from cluster import runs
 from cluster.cli import flags
 from cluster.cli.show import print_json, show_run
-from cluster.foreign import Reading
+from cluster.core import plugins
+from cluster.core.model.logs import Reading
+from cluster.core.model.measurements import Summary
+from cluster.core.model.records import Condition, Status
+from cluster.core.model.value import Value
+from cluster.core.units import parse_expected
 from cluster.importing import NAME, Imported, import_logs
-from cluster.model import Condition, Status, Summary, Value
 from cluster.parsers import Parser
 from cluster.runs import Run
-from cluster.units import parse_expected
 
 
 class ImportAnswer(Value, frozen=True, kw_only=True):

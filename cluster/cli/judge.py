@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster import hardware, plugins, runs
+from cluster import hardware, runs
 from cluster.analysis.evidence import Finding
 from cluster.analysis.verdict import Verdict, overall, verdicts
 from cluster.cli import flags
 from cluster.cli.show import finding_lines, findings, notes_of, print_json, shortened
-from cluster.foreign import NcclLog, Parsed, PeerAccess, Profile, Topology
+from cluster.core import plugins
+from cluster.core.model.hardware import Hardware
+from cluster.core.model.logs import NcclLog, Parsed, PeerAccess, Profile, Topology
+from cluster.core.model.measurements import Summary
+from cluster.core.model.records import Status
+from cluster.core.model.spec import check_count
+from cluster.core.model.value import Value
+from cluster.core.units import format_point, format_value
 from cluster.importing import NAME, Place, import_logs
-from cluster.model import Hardware, Status, Summary, Value, check_count
 from cluster.parsers import Parser
-from cluster.units import format_point, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,10 +9,10 @@ import typer
 
 from cluster.cli import flags
 from cluster.clusters import attach
-from cluster.errors import SpecError
-from cluster.model import Machine
+from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Machine
+from cluster.core.units import format_rate
 from cluster.providers.lab import Verb, alter
-from cluster.units import format_rate
 
 if TYPE_CHECKING:
     from cluster.clusters import Cluster

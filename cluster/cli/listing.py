@@ -13,9 +13,10 @@ import typer
 from cluster import runs, stores
 from cluster.cli import flags
 from cluster.cli.show import print_json, shortened, table
-from cluster.errors import ClusterError
+from cluster.core.errors import ClusterError
+from cluster.core.model.records import Expected
+from cluster.core.model.value import Value
 from cluster.logbook import Entry, gaps, logbook
-from cluster.model import Expected, Value
 from cluster.reports.markdown import sheet_markdown
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from cluster.model import Progress
+    from cluster.core.model.measurements import Progress
 
 BETWEEN_LINES = 0.2  # seconds, at least, between two lines of the ranks that are shown
 BETWEEN_REPORTS = 2.0  # seconds, at least, between two plain lines of progress

@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from cluster.errors import ParseError
+from cluster.core.errors import ParseError
 from cluster.importing import read_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.foreign import Reading
+    from cluster.core.model.logs import Reading
 
 
 def readings(

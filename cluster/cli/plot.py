@@ -16,15 +16,17 @@ from cluster.analysis.scaling import measured
 from cluster.analysis.scaling import scaling as scaled
 from cluster.cli import flags
 from cluster.cli.report import as_shown, place_for_fonts, read_all, write
-from cluster.errors import SpecError
-from cluster.model import Measurement, Summary, Value
-from cluster.units import format_point, parse_rate
+from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Measurement, Summary
+from cluster.core.model.value import Value
+from cluster.core.units import format_point, parse_rate
+from cluster.pictures import Format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cluster.pages import Shown
-    from cluster.pictures import Format, Picture
+    from cluster.pictures import Picture
     from cluster.runs import Run
 
     Draw = Callable[[Sequence[Run], "Drawing"], Picture]

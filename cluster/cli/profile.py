@@ -12,20 +12,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cluster import runs
+from cluster.analysis.profiles import JobProfile
 from cluster.cli import flags
 from cluster.cli.compare import show_sheets
 from cluster.cli.logs import readings, say_left_out
 from cluster.cli.show import print_json
-from cluster.errors import SpecError
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
 from cluster.importing import STDIN
-from cluster.model import Value
 from cluster.profiling import FILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.analysis.profiles import JobProfile, Source
-    from cluster.foreign import Reading
+    from cluster.analysis.profiles import Source
+    from cluster.core.model.logs import Reading
 
 FORMAT = "mpitrace"
 _TIME = re.compile(r"\.\d{10}$")  # MMDDhhmmss
@@ -88,7 +89,7 @@ def _files(name: str, root: str | None) -> Sequence[str]:
 
 def _profiles(file: str, reading: Reading) -> Iterator[Source]:
     from cluster.analysis.profiles import Source  # noqa: PLC0415
-    from cluster.foreign import Profile  # noqa: PLC0415
+    from cluster.core.model.logs import Profile  # noqa: PLC0415
 
     for result in reading.results:
         if isinstance(result.detail, Profile):

@@ -10,11 +10,12 @@ from urllib.parse import quote
 
 import typer
 
-from cluster import runs, wheels
+from cluster import runs
 from cluster.analysis.compare import Launch, Side, compare, sides
 from cluster.cli import flags
 from cluster.cli.show import findings, shortened
-from cluster.errors import ClusterError, SpecError
+from cluster.core import paths
+from cluster.core.errors import ClusterError, SpecError
 from cluster.logbook import gaps
 
 if TYPE_CHECKING:
@@ -147,4 +148,4 @@ def write(out: Path, content: bytes) -> None:
 
 def place_for_fonts() -> None:
     """Let matplotlib keep its list of fonts where our other caches are."""
-    os.environ.setdefault("MPLCONFIGDIR", str(wheels.cache() / "matplotlib"))
+    os.environ.setdefault("MPLCONFIGDIR", str(paths.cache() / "matplotlib"))

@@ -14,9 +14,9 @@ from cluster.analysis.tables import series
 from cluster.cli import flags
 from cluster.cli.compare import launch, show_sheets
 from cluster.cli.show import print_json
-from cluster.errors import SpecError
+from cluster.core.errors import SpecError
+from cluster.core.units import parse_rate, parse_size
 from cluster.sheets import scaled
-from cluster.units import parse_rate, parse_size
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,18 +11,22 @@ import msgspec
 from rich import box
 from rich.table import Table
 
-from cluster import plugins
 from cluster.analysis.bounds import doubts
 from cluster.analysis.evidence import Finding
+from cluster.core import plugins
+from cluster.core.model.billing import Plan
+from cluster.core.model.hosts import Facts
+from cluster.core.model.measurements import Planned, Summary
+from cluster.core.model.records import Status
+from cluster.core.model.value import Value
+from cluster.core.units import format_seconds
 from cluster.gpus import BUILT
 from cluster.logbook import against, gaps
-from cluster.model import Facts, Plan, Planned, Status, Summary, Value
 from cluster.profiling import FILES as PROFILES
 from cluster.profiling import PRELOAD
 from cluster.reports import Report
 from cluster.reports.terminal import plain_text
 from cluster.runs import RAW, read
-from cluster.units import format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -17,22 +17,22 @@ from rich.table import Table
 from rich.text import Text
 
 from cluster import reading
+from cluster.analysis.topology import Joined
+from cluster.analysis.transports import Transports
 from cluster.cli import flags
 from cluster.cli.logs import readings, say_left_out
 from cluster.cli.show import print_json
 from cluster.clusters import attach
-from cluster.errors import ClusterError, ParseError, ShellError, SpecError
-from cluster.foreign import PeerAccess, Topology
-from cluster.model import Value
+from cluster.core.errors import ClusterError, ParseError, ShellError, SpecError
+from cluster.core.model.logs import PeerAccess, Topology
+from cluster.core.model.value import Value
 from cluster.reports.terminal import WIDE, sheet_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.analysis.topology import Joined
-    from cluster.analysis.transports import Transports
-    from cluster.foreign import Parsed
-    from cluster.model import Completed
+    from cluster.core.model.hosts import Completed
+    from cluster.core.model.logs import Parsed
 
 LIVE = ("nvidia-smi", "topo", "-m")
 WITHIN = 60.0  # seconds for a host to answer

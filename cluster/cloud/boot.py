@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from cluster.cloud.keys import Pair
+    from cluster.core.ssh_keys import Pair
 
 EVERY_BOOT = "/var/lib/cloud/scripts/per-boot/cluster-ttl"
 

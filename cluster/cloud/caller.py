@@ -7,7 +7,7 @@ import os
 import urllib.error
 import urllib.request
 
-from cluster.errors import SpecError
+from cluster.core.errors import SpecError
 
 ASKED = "https://checkip.amazonaws.com"  # answers with the caller's address, and nothing else
 SECONDS = 5.0

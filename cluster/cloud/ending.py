@@ -6,12 +6,12 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from cluster.errors import ProvisionError
+from cluster.core.errors import ProvisionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cluster.model import Resource
+    from cluster.core.model.billing import Resource
 
 WITHIN = 600.0  # seconds for everything to be gone
 REMAINS = (  # of what cluster

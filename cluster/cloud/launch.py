@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
-from cluster import journal
-from cluster.cloud import keys, shortage
+from cluster.cloud import shortage
 from cluster.cloud.failures import PASSING, Failure
-from cluster.cloud.marks import Mark  # noqa: TC001 - msgspec reads annotations
-from cluster.model import Value
+from cluster.cloud.marks import Mark
+from cluster.core import journal, ssh_keys
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -72,7 +72,7 @@ class Orders:
         if path.exists():
             return msgspec.json.decode(path.read_bytes(), type=of)
         intent = decide()
-        keys.save(path, msgspec.json.encode(intent))
+        ssh_keys.save(path, msgspec.json.encode(intent))
         journal.note_place(self._provider, self._place)
         return intent
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.cloud.keys import LOGIN
-from cluster.model import Access, Machine, Value
+from cluster.core.model.hosts import Access, Machine
+from cluster.core.model.value import Value
+from cluster.core.ssh_keys import LOGIN
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.cloud.options import CloudOptions
-    from cluster.model import Link
+    from cluster.core.model.hosts import Link
 
 
 class Seen(Value, frozen=True, kw_only=True):

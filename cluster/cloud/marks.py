@@ -8,7 +8,7 @@ import secrets
 import time
 from datetime import UTC, datetime
 
-from cluster.model import Value
+from cluster.core.model.value import Value
 
 CLUSTER, OWNER, USER, LAUNCH, EXPIRES, HOST = (
     "cluster",

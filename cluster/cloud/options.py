@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from cluster.model import EnvironmentOptions
+from cluster.core.model.spec import EnvironmentOptions
 
 TTL = 2 * 3600.0  # seconds until machines end by themselves, if nobody says
 

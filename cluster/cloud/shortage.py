@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster import journal, lines
-from cluster.model import Value
+from cluster.core import journal, jsonl
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ def note(zone: str, instance: str) -> None:
     path = _path()
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     entry = Shortage(zone=zone, instance=instance, at=time.time())
-    lines.append(path, msgspec.json.encode(entry) + b"\n")
+    jsonl.append(path, msgspec.json.encode(entry) + b"\n")
 
 
 def zones(instance: str) -> frozenset[str]:
@@ -66,7 +66,7 @@ def _all() -> Iterator[Shortage]:
         text = _path().read_bytes()
     except OSError:
         return
-    for line in lines.whole(text):
+    for line in jsonl.whole(text):
         yield msgspec.json.decode(line, type=Shortage)
 
 

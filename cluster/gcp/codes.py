@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.errors import Capacity, ClusterError, Denied, ProvisionError, Quota, Timeout
+from cluster.core.errors import Capacity, ClusterError, Denied, ProvisionError, Quota, Timeout
 
 if TYPE_CHECKING:
     from cluster.cloud.failures import Failure, Kind

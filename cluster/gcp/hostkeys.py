@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.cloud.failures import Failure
-from cluster.errors import Timeout, tail
+from cluster.core.errors import Timeout, tail
 from cluster.gcp.shapes import GuestAttributes
 from cluster.gcp.sweeping import AT_ONCE, console
 

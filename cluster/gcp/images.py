@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.cloud.failures import Failure
-from cluster.errors import SpecError
+from cluster.core.errors import SpecError
 from cluster.gcp.shapes import Image
 
 if TYPE_CHECKING:

@@ -6,18 +6,18 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cluster.cloud.failures import Failure
+from cluster.core.model.billing import Sighting
 from cluster.gcp.naming import Whose, read
 from cluster.gcp.prices import price
 from cluster.gcp.shapes import Instance, MachineType
 from cluster.gcp.sweeping import Sweep
-from cluster.model import Sighting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.cloud.marks import Mark
+    from cluster.core.model.billing import Price
     from cluster.gcp.api import Project
-    from cluster.model import Price
 
 PLACE = "projects/"  # begins what we call a place: a question reaches all zones of a project
 

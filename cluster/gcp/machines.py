@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 
-from cluster.model import Link, Value
+from cluster.core.model.hosts import Link
+from cluster.core.model.value import Value
 
 GBIT = 1e9 / 8  # bytes per second
 NOT_COMPACT = ("e2", "f1", "g1", "m1", "m2", "m3", "n1", "t2a", "t2d")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from cluster.cloud import ending, keys, marks
+from cluster.cloud import ending, marks
 from cluster.cloud.failures import UNLISTED, Failure, persist
 from cluster.cloud.launch import Intent, Orders, ask_in_turn, intent_file, too_few
 from cluster.cloud.machine import machine
-from cluster.errors import ProvisionError, Timeout, tail
+from cluster.core import ssh_keys
+from cluster.core.errors import ProvisionError, Timeout, tail
 from cluster.gcp.hostkeys import HostKeys
 from cluster.gcp.naming import DIGITS, Whose, described, label, read, request_id
 from cluster.gcp.offer import GcpOptions, Offer, taken
@@ -20,9 +21,11 @@ from cluster.gcp.sweeping import Sweep, console
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cluster import journal
+    from cluster.core import journal
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.core.model.value import Tell
     from cluster.gcp.api import Project
-    from cluster.model import ClusterSpec, Machine, Tell
 
 PROVIDER = "gcp"
 POLL = 1.0  # seconds
@@ -109,16 +112,16 @@ class Making:
             ProvisionError: they did not come up.
 
         """
-        login = keys.pair(self._book.folder / keys.LOGIN)
+        login = ssh_keys.pair(self._book.folder / ssh_keys.LOGIN)
         if not self._offer.network:
             self._named("networks", "network", self._network())
         self._walls()
         if self._spec.placement:
             self._policy()
         found = self._run(login.public)
-        known = self._book.folder / keys.KNOWN
+        known = self._book.folder / ssh_keys.KNOWN
         waited = HostKeys(self._project, self._options.wait).wait(found)
-        keys.know(known, [(alias(one), key) for one, all_ in waited for key in all_])
+        ssh_keys.know(known, [(alias(one), key) for one, all_ in waited for key in all_])
         return tuple(
             machine(self._called(number), seen(one), self._options, known, self._offer.link)
             for number, one in enumerate(found)

@@ -8,7 +8,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from cluster.cloud import marks
-from cluster.model import Value
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from cluster.cloud.marks import Mark

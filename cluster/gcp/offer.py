@@ -6,23 +6,25 @@ import os
 import re
 from typing import TYPE_CHECKING
 
-from cluster import journal
 from cluster.cloud import caller, shortage
 from cluster.cloud.failures import Failure
-from cluster.cloud.money import expected
 from cluster.cloud.options import TTL, CloudOptions, words
-from cluster.errors import SpecError
+from cluster.core import journal
+from cluster.core.errors import SpecError
+from cluster.core.model.billing import Price
+from cluster.core.model.hosts import Link
+from cluster.core.model.value import Value
+from cluster.core.money import expected
+from cluster.core.units import format_seconds
 from cluster.gcp import images, machines, prices, quotas
 from cluster.gcp.accelerators import Chosen, chosen
 from cluster.gcp.api import default_project
 from cluster.gcp.naming import Whose
 from cluster.gcp.shapes import Firewall, MachineType, Network, Subnetwork, Thing
-from cluster.model import Link, Price, Value
-from cluster.units import format_seconds
 
 if TYPE_CHECKING:
+    from cluster.core.model.spec import ClusterSpec
     from cluster.gcp.api import Project
-    from cluster.model import ClusterSpec
 
 ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
 REGION = re.compile(r"[a-z]+-[a-z]+\d+")

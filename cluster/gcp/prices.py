@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.cloud.failures import Failure
+from cluster.core.model.billing import Price
+from cluster.core.model.value import Value
 from cluster.gcp.machines import family
 from cluster.gcp.shapes import Shape
-from cluster.model import Price, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.cloud.failures import Failure
-from cluster.errors import Quota as QuotaError
+from cluster.core.errors import Quota as QuotaError
+from cluster.core.model.value import Value
 from cluster.gcp.machines import family
 from cluster.gcp.shapes import Quota, Quotas
-from cluster.model import Value
 
 if TYPE_CHECKING:
+    from cluster.core.model.spec import ClusterSpec
     from cluster.gcp.api import Project
     from cluster.gcp.shapes import MachineType
-    from cluster.model import ClusterSpec
 
 PAGE = "https://console.cloud.google.com/iam-admin/quotas"
 GPU_WORDS = {

@@ -10,9 +10,9 @@ from cluster.gcp.naming import DIGITS, described, label, labels
 
 if TYPE_CHECKING:
     from cluster.cloud.marks import Mark
+    from cluster.core.model.spec import ClusterSpec
     from cluster.gcp.offer import GcpOptions, Offer
     from cluster.gcp.shapes import Instance
-    from cluster.model import ClusterSpec
 
 FIRST, LAST = 800, 900  # priorities of our rules: before those of the network, which are 65534
 EVERYBODY = "0.0.0.0/0"

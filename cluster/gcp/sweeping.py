@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from cluster.cloud.ending import late, until_gone
 from cluster.cloud.failures import Failure, passing_over
+from cluster.cloud.marks import Mark
+from cluster.core.model.billing import Resource
+from cluster.core.model.value import Value
 from cluster.gcp import api
 from cluster.gcp.naming import read
 from cluster.gcp.shapes import Instance, Operation, Thing
-from cluster.model import Resource, Value
 
 if TYPE_CHECKING:
-    from cluster.cloud.marks import Mark
     from cluster.gcp.api import Project
     from cluster.gcp.naming import Whose
 

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.analysis import limits
-from cluster.errors import SpecError
-from cluster.model import Figure, Hardware, Value
-from cluster.units import format_rate, parse_rate
+from cluster.core import pcie
+from cluster.core.errors import SpecError
+from cluster.core.model.hardware import Figure, Hardware
+from cluster.core.model.value import Value
+from cluster.core.units import format_rate, parse_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -285,7 +287,7 @@ def _with_gpu(hardware: Hardware, key: str) -> Hardware:
         hardware,
         gpu=gpu.names[0],
         nvlink=links,
-        bus=gpu.bus.figure if gpu.bus else limits.pcie(gpu.slot),
+        bus=gpu.bus.figure if gpu.bus else pcie.pcie(gpu.slot),
         memory=None if gpu.memory is None else gpu.memory.figure,
         switched=gpu.switched,
         reduces=gpu.reduces,
@@ -307,7 +309,7 @@ def between(model: str, path: str, slot: str) -> Figure | None:
     key = _gpu_key(model)
     if match := _BONDED.fullmatch(path):
         return limits.nvlink(_gpus()[key].architecture, int(match[1])) if key else None
-    return limits.pcie(slot) if path in THROUGH_SLOTS else None
+    return pcie.pcie(slot) if path in THROUGH_SLOTS else None
 
 
 def _gpu_key(model: str) -> str | None:
@@ -358,7 +360,7 @@ def _described(said: Described, text: str) -> Hardware:
 def _slot(text: str) -> Figure:
     short = _SLOT.fullmatch(text.lower())
     words = f"{_GENERATIONS[short[1]]} GT/s PCIe x{short[2]}" if short else text
-    found = limits.pcie(words)
+    found = pcie.pcie(words)
     if found is None:
         raise SpecError(
             f"{text!r} is no slot of PCIe.", remedy="Write pcie=gen4x16, or 16.0 GT/s PCIe x16."

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from cluster.errors import ClusterError
+from cluster.core.errors import ClusterError
 
 if TYPE_CHECKING:
-    from cluster.model import Definition
+    from cluster.core.model.measurements import Definition
     from cluster.rank import Rank
 
 Choice = Literal["auto", "c", "python"]

@@ -12,15 +12,16 @@ import re
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.foreign import Parsed, Setting
-from cluster.model import Measurement
-from cluster.plugins import Plugin
+from cluster.core.model.logs import Parsed, Setting
+from cluster.core.model.measurements import Measurement
+from cluster.core.plugins import Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cluster.foreign import Detail
-    from cluster.model import Definition, Scalar
+    from cluster.core.model.logs import Detail
+    from cluster.core.model.measurements import Definition
+    from cluster.core.model.value import Scalar
 
 KB, MB, GB = 1e3, 1e6, 1e9
 DIGITS = 18  # of a number that fits into 64 bits

@@ -12,12 +12,12 @@ from functools import partial
 from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.model import Definition
+from cluster.core.model.measurements import Definition
 from cluster.parsers import Parser, Sheet, number
 
 if TYPE_CHECKING:
-    from cluster.foreign import Parsed
-    from cluster.model import Scalar
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.value import Scalar
 
 NEAR = 0.2  # by which the iterations may differ from their mean
 

@@ -10,12 +10,12 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.model import Definition
+from cluster.core.model.measurements import Definition
 from cluster.parsers import GIB, KIB, MIB, Parser, Sheet, count, number
 
 if TYPE_CHECKING:
-    from cluster.foreign import Parsed
-    from cluster.model import Scalar
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.value import Scalar
 
 BITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 BYTES = {"": 1.0, "K": KIB, "M": MIB, "G": GIB, "T": 2.0**40}

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from cluster.model import Definition
+from cluster.core.model.measurements import Definition
 from cluster.parsers import GIB, KIB, MIB, Parser, Sheet, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cluster.foreign import Parsed
-    from cluster.model import Scalar
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.value import Scalar
 
 ONLY_SENT = "there is only the sender's figure: some of its bytes may not have arrived"
 

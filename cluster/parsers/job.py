@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, ClassVar
 from cluster.parsers import Parser, Sheet
 
 if TYPE_CHECKING:
-    from cluster.foreign import Parsed
-    from cluster.model import Definition
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Definition
 
 _FAILED = re.compile(
     r".*(?:"

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from cluster.model import Definition
+from cluster.core.model.measurements import Definition
 from cluster.parsers import MIB, Parser, Sheet, number
 
 if TYPE_CHECKING:
-    from cluster.foreign import Parsed
+    from cluster.core.model.logs import Parsed
 
 FLOAT = 4  # bytes of an element
 SLACK = 0.01  # by which bytes over time may differ from the printed rate

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.model import Definition
+from cluster.core.model.measurements import Definition
 from cluster.parsers import MB, Parser, Sheet, number
 
 if TYPE_CHECKING:
-    from cluster.foreign import Parsed
+    from cluster.core.model.logs import Parsed
 
 MILLI = 1e3  # of them are one
 SLACK = 0.02  # by which the printed rate may differ: times are printed to 0.1 ms

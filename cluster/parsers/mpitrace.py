@@ -12,14 +12,14 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.foreign import Profile, Routine, Section, TaskTimes, on_files
-from cluster.model import Definition
+from cluster.core.model.logs import Profile, Routine, Section, TaskTimes, on_files
+from cluster.core.model.measurements import Definition
 from cluster.parsers import GIB, KIB, MIB, Parser, Sheet, count, number, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cluster.foreign import Parsed
+    from cluster.core.model.logs import Parsed
 
 UNITS = {"K": KIB, "M": MIB, "G": GIB}
 SLACK = 0.001  # seconds to which each time is rounded

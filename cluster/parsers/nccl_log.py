@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import structs
 
-from cluster.foreign import NcclEdge, NcclLog, NcclRank, NcclTree, Setting
+from cluster.core.model.logs import NcclEdge, NcclLog, NcclRank, NcclTree, Setting
 from cluster.parsers import Parser, Sheet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from cluster.foreign import Parsed
-    from cluster.model import Definition
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Definition
 
 INFO = "NCCL INFO "
 MOST = 200  # warnings that are kept

@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from cluster.model import Definition
+from cluster.core.model.measurements import Definition
 from cluster.parsers import GB, Parser, Sheet, count, number, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cluster.foreign import Parsed
-    from cluster.model import Scalar
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.value import Scalar
 
 MICRO, MILLI = 1e6, 1e3  # of them are one
 ABSENT = "N/A"  # a cell without a value

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from cluster.model import Definition
+from cluster.core.model.measurements import Definition
 from cluster.parsers import GB, Parser, Sheet, count, number
 
 if TYPE_CHECKING:
-    from cluster.foreign import Parsed
-    from cluster.model import Scalar
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.value import Scalar
 
 NANO = 1e9  # of them are one
 

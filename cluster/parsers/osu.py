@@ -10,12 +10,12 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.model import Definition
+from cluster.core.model.measurements import Definition
 from cluster.parsers import GB, MB, Parser, Sheet, count, numbers
 
 if TYPE_CHECKING:
-    from cluster.foreign import Parsed
-    from cluster.model import Scalar
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.value import Scalar
 
 MICRO = 1e6  # of them are one
 

@@ -10,12 +10,12 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.foreign import Symptom, Symptoms
+from cluster.core.model.logs import Symptom, Symptoms
 from cluster.parsers import Parser, Sheet
 
 if TYPE_CHECKING:
-    from cluster.foreign import Parsed
-    from cluster.model import Definition
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Definition
 
 MOST = 3  # of a kind that are kept
 LONGEST = 200  # characters of a line that are kept

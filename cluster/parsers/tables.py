@@ -10,12 +10,12 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.model import Definition
+from cluster.core.model.measurements import Definition
 from cluster.parsers import Parser, Sheet, count, number
 
 if TYPE_CHECKING:
-    from cluster.foreign import Parsed
-    from cluster.model import Scalar
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.value import Scalar
 
 LONGEST = 60  # characters of a cell that is kept as a parameter
 PERCENT = 100.0

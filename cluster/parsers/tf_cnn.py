@@ -10,11 +10,11 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.model import Definition
+from cluster.core.model.measurements import Definition
 from cluster.parsers import Parser, Sheet, number
 
 if TYPE_CHECKING:
-    from cluster.foreign import Parsed
+    from cluster.core.model.logs import Parsed
 
 _tf = partial(
     Definition,

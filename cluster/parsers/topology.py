@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.foreign import Device, PeerAccess, Topology
+from cluster.core.model.logs import Device, PeerAccess, Topology
 from cluster.parsers import Parser, Sheet
 
 if TYPE_CHECKING:
-    from cluster.foreign import Detail, Parsed
-    from cluster.model import Definition
+    from cluster.core.model.logs import Detail, Parsed
+    from cluster.core.model.measurements import Definition
 
 PATH = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC")
 STATUS = re.compile(r"X|OK|NS|CNS|GNS|TNS|DR|U")

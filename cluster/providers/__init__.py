@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from cluster.errors import SpecError
-from cluster.model import Environment, EnvironmentOptions, Value, nothing
-from cluster.plugins import Plugin
+from cluster.core.errors import SpecError
+from cluster.core.model.spec import Environment, EnvironmentOptions
+from cluster.core.model.value import Value, nothing
+from cluster.core.plugins import Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cluster.journal import Journal
-    from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting, Tell
+    from cluster.core.journal import Journal
+    from cluster.core.model.billing import Plan, Resource, Sighting
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.core.model.value import Tell
 
 
 class NoOptions(Value, frozen=True, kw_only=True):

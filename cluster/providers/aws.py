@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 import msgspec
 
-from cluster import journal
 from cluster.aws import api, power
 from cluster.aws.codes import told
 from cluster.aws.living import living, regions
@@ -26,19 +25,23 @@ from cluster.aws.sweeping import (
 )
 from cluster.cloud.ending import REMAINS, late
 from cluster.cloud.failures import Failure
-from cluster.cloud.keys import KNOWN
 from cluster.cloud.launch import INSTANCES, Intent
 from cluster.cloud.machine import machine
 from cluster.cloud.options import TTL
-from cluster.errors import ClusterError
-from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting, Value, nothing
+from cluster.core import journal
+from cluster.core.errors import ClusterError
+from cluster.core.model.billing import Plan, Resource, Sighting
+from cluster.core.model.value import Value, nothing
+from cluster.core.ssh_keys import KNOWN
 from cluster.providers import Provider, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cluster.aws.api import Region
-    from cluster.model import Tell
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.core.model.value import Tell
 
 T = TypeVar("T")
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from cluster import journal
 from cluster.cloud.ending import REMAINS, late
 from cluster.cloud.failures import Failure
 from cluster.cloud.launch import INSTANCES, Intent
-from cluster.errors import ClusterError
+from cluster.core import journal
+from cluster.core.errors import ClusterError
+from cluster.core.model.billing import Plan, Resource, Sighting
+from cluster.core.model.value import Value, nothing
 from cluster.gcp import api
 from cluster.gcp.accelerators import chosen
 from cluster.gcp.api import Project
@@ -22,13 +24,14 @@ from cluster.gcp.making import PROVIDER, Making, forget, intend
 from cluster.gcp.naming import Whose
 from cluster.gcp.offer import GcpOptions, Offer, decide, project_of
 from cluster.gcp.sweeping import LOOKED_FOR, Expected, Order, Sweep, console
-from cluster.model import ClusterSpec, Machine, Plan, Resource, Sighting, Value, nothing
 from cluster.providers import Provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.model import Tell
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.core.model.value import Tell
 
 
 class Gcp(Provider):

@@ -23,23 +23,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
-from cluster import journal
-from cluster.errors import ProvisionError, SpecError, Timeout, tail
+from cluster.core import journal
+from cluster.core.errors import ProvisionError, SpecError, Timeout, tail
+from cluster.core.model.billing import Plan, Resource
+from cluster.core.model.hosts import Access, Link, Machine
+from cluster.core.model.spec import ClusterSpec, EnvironmentOptions
+from cluster.core.model.value import Tell, Value, nothing
+from cluster.core.units import format_rate, parse_rate
 from cluster.labfiles import INIT, SSHD_CONFIG, VXLAN, Upper, links, private, shape, text_of
-from cluster.model import (
-    Access,
-    ClusterSpec,
-    EnvironmentOptions,
-    Link,
-    Machine,
-    Plan,
-    Resource,
-    Tell,
-    Value,
-    nothing,
-)
 from cluster.providers import ONLY_CLOUDS, Provider, refuse
-from cluster.units import format_rate, parse_rate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -6,11 +6,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.model import ClusterSpec, Machine, Plan, Resource, Tell, nothing
+from cluster.core.model.billing import Plan, Resource
+from cluster.core.model.hosts import Machine
+from cluster.core.model.value import Tell, nothing
 from cluster.providers import ONLY_CLOUDS, Provider, refuse
 
 if TYPE_CHECKING:
-    from cluster.journal import Journal
+    from cluster.core.journal import Journal
+    from cluster.core.model.spec import ClusterSpec
 
 REFUSED = {
     **ONLY_CLOUDS,

@@ -7,23 +7,15 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import msgspec
 
-from cluster.errors import SpecError
-from cluster.model import (
-    Access,
-    ClusterSpec,
-    Environment,
-    EnvironmentOptions,
-    Machine,
-    Plan,
-    Resource,
-    Tell,
-    Value,
-    nothing,
-)
+from cluster.core.errors import SpecError
+from cluster.core.model.billing import Plan, Resource
+from cluster.core.model.hosts import Access, Machine
+from cluster.core.model.spec import ClusterSpec, Environment, EnvironmentOptions
+from cluster.core.model.value import Tell, Value, nothing
 from cluster.providers import ONLY_CLOUDS, Provider, refuse
 
 if TYPE_CHECKING:
-    from cluster.journal import Journal
+    from cluster.core.journal import Journal
 
 REFUSED = {
     **ONLY_CLOUDS,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.plugins import Plugin
-from cluster.units import format_point, format_value
+from cluster.core.plugins import Plugin
+from cluster.core.units import format_point, format_value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.model import Summary
+    from cluster.core.model.measurements import Summary
 
 
 class Report(Plugin):

@@ -11,7 +11,7 @@ from cluster.reports import Report
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.model import Shape, Summary
+    from cluster.core.model.measurements import Shape, Summary
 
 NUMBERS = (
     *("n", "median", "ci_low", "ci_high", "p5", "p95", "p99", "converged", "complete"),

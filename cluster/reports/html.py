@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.model import Value
+from cluster.core.model.value import Value
+from cluster.pictures import Picture
 from cluster.reports import Report, columns, rows
 from cluster.sheets import Sheet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.model import Summary
-    from cluster.pictures import Picture
+    from cluster.core.model.measurements import Summary
 
 LEFT = ("metric", "parameters", "converged", "remarks")
 PROLOGUE = re.compile(rb".*?(?=<svg)", re.DOTALL)

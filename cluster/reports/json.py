@@ -11,7 +11,7 @@ from cluster.reports import Report
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.model import Summary
+    from cluster.core.model.measurements import Summary
 
 
 class Json(Report):

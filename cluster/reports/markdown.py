@@ -9,7 +9,7 @@ from cluster.reports import Report, columns, rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.model import Summary
+    from cluster.core.model.measurements import Summary
     from cluster.sheets import Sheet
 
 

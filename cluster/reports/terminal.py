@@ -10,13 +10,14 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from cluster.core.units import format_point
 from cluster.reports import Report, columns, rows
-from cluster.units import format_point
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.model import Scalar, Summary
+    from cluster.core.model.measurements import Summary
+    from cluster.core.model.value import Scalar
     from cluster.sheets import Sheet
 
 LEFT = ("metric", "parameters", "converged", "remarks")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.plugins import Plugin
+from cluster.core.plugins import Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from cluster.model import Completed, Machine
+    from cluster.core.model.hosts import Completed, Machine
 
 
 class Shell(Plugin):

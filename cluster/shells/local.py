@@ -11,15 +11,15 @@ import threading
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from cluster.errors import ShellError
-from cluster.model import Completed
+from cluster.core.errors import ShellError
+from cluster.core.model.hosts import Completed
 from cluster.shells import Shell
 from cluster.transfers import part_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cluster.model import Machine
+    from cluster.core.model.hosts import Machine
 
 NOT_FOUND = 127  # the exit status by which every shell says that there is no such command
 

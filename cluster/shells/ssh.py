@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Self
 import paramiko
 
 from cluster import connecting, transfers
-from cluster.errors import ShellError, Unreachable
-from cluster.model import Access, Completed
+from cluster.core.errors import ShellError, Unreachable
+from cluster.core.model.hosts import Access, Completed
 from cluster.shells import Shell
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     import fabric
 
-    from cluster.model import Machine
+    from cluster.core.model.hosts import Machine
 
 CHUNK = 1 << 18  # bytes that are taken from a channel at a time
 WINDOW = 1 << 22  # bytes that may be on their way to us before we have read any

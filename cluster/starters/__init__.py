@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.plugins import Plugin
+from cluster.core.plugins import Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.model import Layout
+    from cluster.core.model.hosts import Layout
 
 
 class Starter(Plugin):

@@ -9,7 +9,7 @@ from cluster.starters import Starter
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.model import Layout
+    from cluster.core.model.hosts import Layout
 
 
 ADDRESSES = "CLUSTER_ADDRESSES"  # of each rank, in their order

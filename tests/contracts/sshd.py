@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster.model import Access, Machine
+from cluster.core.model.hosts import Access, Machine
 from tests.conftest import run, until
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cluster import plugins
-from cluster.errors import ParseError
+from cluster.core import plugins
+from cluster.core.errors import ParseError
 from cluster.parsers import Parser
 from cluster.reading import read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cluster.foreign import Reading
-    from cluster.model import Measurement
+    from cluster.core.model.logs import Reading
+    from cluster.core.model.measurements import Measurement
 
 LOGS = Path(__file__).parent.parent / "logs"
 SAMPLES = [pytest.param(path, id=path.stem) for path in sorted(LOGS.glob("*.txt"))]

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from cluster import plugins
-from cluster.benchmark import Benchmark, convert
-from cluster.model import Definition, Layout, Summary, Value
+from cluster.benchmark import Benchmark
+from cluster.core import plugins
+from cluster.core.model.hosts import Layout
+from cluster.core.model.measurements import Definition, Summary
+from cluster.core.model.value import Value
+from cluster.core.options import convert
+from cluster.core.plugins import Plugin
 from cluster.parsers import Parser
-from cluster.plugins import Plugin
 from cluster.providers import Provider
 from cluster.reports import Report
 from cluster.shells import Shell

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster import plugins
-from cluster.errors import ShellError
+from cluster.core import plugins
+from cluster.core.errors import ShellError
 from cluster.shells import Shell
 from tests.contracts.sshd import Sshd, sshd
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cluster.errors import SpecError
+from cluster.core.errors import SpecError
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import Value
+from cluster.core.units import parse_rate
 from cluster.labfiles import Upper, private, shape, text_of
-from cluster.model import ClusterSpec, Value
 from cluster.providers.lab import Lab
-from cluster.units import parse_rate
 from tests.fakes import hostfiles, network
 from tests.fakes.network import Network, Place, Rules
 from tests.fakes.userdata import Orders

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster.model import Value
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import base64
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 import yaml
 
-from cluster.model import Value
+from cluster.core.model.value import Value
 from tests.fakes.gaps import GapError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 KNOWN = {
     "bootcmd",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003 - msgspec looks at annotations
+from collections.abc import Mapping
 from typing import Any, Literal
 
-from cluster.model import Value
+from cluster.core.model.value import Value
 
 Moment = Literal["", "before", "after"]
 

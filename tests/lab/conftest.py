@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster.errors import SpecError
-from cluster.model import ClusterSpec
+from cluster.core.errors import SpecError
+from cluster.core.model.spec import ClusterSpec
 from cluster.providers.lab import Lab
 from tests.conftest import PATIENCE
 from tests.lab.alone import alone

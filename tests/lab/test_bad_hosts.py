@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster import connecting, journal
-from cluster.errors import ClusterError
-from cluster.model import Completed
+from cluster import connecting
+from cluster.core import journal
+from cluster.core.errors import ClusterError
+from cluster.core.model.hosts import Completed
 from tests.conftest import COMMAND, answer, command
 from tests.lab.conftest import first_process, must, on
 

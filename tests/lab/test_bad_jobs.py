@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster import connecting, journal, runs
+from cluster import connecting, runs
 from cluster.clusters import Listener, attach
-from cluster.errors import JobError, Unreachable
+from cluster.core import journal
+from cluster.core.errors import JobError, Unreachable
 from tests.conftest import answer, command, runs_folder, until
 from tests.lab.conftest import must, ranks_of
 from tests.test_bad_luck import Background

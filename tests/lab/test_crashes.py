@@ -63,7 +63,7 @@ def cached(lab: Cluster) -> None:
 
 
 @pytest.mark.parametrize(
-    "point", ["cluster.providers.lab:shutil.rmtree", "cluster.journal:Journal.forget"]
+    "point", ["cluster.providers.lab:shutil.rmtree", "cluster.core.journal:Journal.forget"]
 )
 def test_a_down_that_was_killed_is_done_again(alone: Alone, point: str) -> None:
     before = alone.left()

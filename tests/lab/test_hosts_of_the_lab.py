@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster import journal
-from cluster.errors import SpecError
+from cluster.core import journal
+from cluster.core.errors import SpecError
 from tests.conftest import ROOT, answer, command, run, until
 from tests.lab.conftest import must, on
 
@@ -160,8 +160,8 @@ def test_what_a_lab_cannot_be_is_refused(words: list[str], said: list[str]) -> N
 
 AS_NOBODY = """
 import os
-from cluster.errors import SpecError
-from cluster.model import ClusterSpec
+from cluster.core.errors import SpecError
+from cluster.core.model.spec import ClusterSpec
 from cluster.providers.lab import Lab
 spec = ClusterSpec(name="mine", provider="lab")
 os.setresuid(65534, 65534, 65534)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.errors import SpecError
-from cluster.foreign import Profile
+from cluster.core.errors import SpecError
+from cluster.core.model.logs import Profile
 from cluster.reading import read
 from tests.conftest import answer, command
 from tests.lab.conftest import must

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from cluster.analysis.evidence import Evidence, Finding, count
 from cluster.analysis.expect import bound
-from cluster.model import Figure, Hardware
-from cluster.units import format_value
+from cluster.core.model.hardware import Figure, Hardware
+from cluster.core.units import format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.foreign import NcclEdge, NcclLog, Parsed
-    from cluster.model import Summary
+    from cluster.core.model.logs import NcclEdge, NcclLog, Parsed
+    from cluster.core.model.measurements import Summary
 
 ALIKE = 0.1  # by which matrices with and without peers may differ, and still be the same
 FAR = 1.5  # of the near memory's rate over the far one's, from which the place counts

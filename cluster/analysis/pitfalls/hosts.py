@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.analysis.evidence import Evidence, Finding
-from cluster.units import format_value
+from cluster.core.units import format_value
 
 if TYPE_CHECKING:
-    from cluster.model import Process
+    from cluster.core.model.hosts import Process
 
 SLOW = 10e-6  # seconds, from which the latency of a small message on idle cores is not normal
 SMALL = 64  # bytes of a message that carries no payload worth speaking of

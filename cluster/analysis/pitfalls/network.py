@@ -7,10 +7,10 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
 from cluster.analysis.evidence import Evidence, Finding, count
-from cluster.units import format_rate, format_size, format_value
+from cluster.core.units import format_rate, format_size, format_value
 
 if TYPE_CHECKING:
-    from cluster.model import Summary
+    from cluster.core.model.measurements import Summary
 
 GBIT = 1e9 / 8
 CAPS = (5 * GBIT, 10 * GBIT)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cluster.analysis.bounds import BELIEVABLE
 from cluster.analysis.evidence import Evidence, Finding
-from cluster.units import format_point, format_value
+from cluster.core.units import format_point, format_value
 
 # How far a value is off by each of the usual mistakes, as a range around it.
 MISTAKES = (

@@ -28,11 +28,12 @@ from cluster.benchmarks.p2p import (
     Messages,
     P2PParams,
 )
+from cluster.core.model.measurements import Definition, Measurement, Output
+from cluster.core.model.value import Scalar, Value
+from cluster.core.units import Sizes
 from cluster.devices import memory
 from cluster.kernels import address, load
-from cluster.model import Definition, Measurement, Output, Scalar, Value
 from cluster.rank import main
-from cluster.units import Sizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

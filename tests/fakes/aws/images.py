@@ -7,7 +7,7 @@ from typing import Any
 
 from moto.ec2.models.amis import Ami
 
-from cluster.model import Value
+from cluster.core.model.value import Value
 
 CANONICAL = "099720109477"
 AMAZON = "898082745236"  # who publishes the deep-learning images; its alias is amazon

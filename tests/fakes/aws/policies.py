@@ -6,7 +6,7 @@ import fnmatch
 import re
 from typing import TYPE_CHECKING, Any
 
-from cluster.model import Value
+from cluster.core.model.value import Value
 from tests.fakes.gaps import GapError
 
 if TYPE_CHECKING:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from moto.core.exceptions import ServiceException
 from moto.core.responses import ActionResult, BaseResponse
 from moto.core.utils import camelcase_to_underscores
 
-from cluster.model import Value
+from cluster.core.model.value import Value
 from tests.fakes.aws import known
 from tests.fakes.aws.errors import STATUS, refused, written
 from tests.fakes.gaps import GapError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from moto.core.request import Request
 
     from tests.fakes.aws.cloud import Cloud

@@ -16,9 +16,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from cluster import journal, plugins
+from cluster.core import journal, plugins
+from cluster.core.model.spec import ClusterSpec
 from cluster.launching import launch_spec
-from cluster.model import ClusterSpec
 from cluster.providers import Provider
 from tests.fakes.aws import Cloud, Settings
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003 - msgspec looks at annotations
+from collections.abc import Mapping
 
-from cluster.model import Value
+from cluster.core.model.value import Value
 from tests.fakes.values import Call, Fault, Thing
 
 __all__ = ["Call", "Fault", "Settings", "Thing"]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import googleapiclient
 
-from cluster.model import Value
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from cluster.model import Value
+from cluster.core.model.value import Value
 from tests.fakes.faults import kill
 from tests.fakes.gaps import GapError
 from tests.fakes.gcp import discovery, prices

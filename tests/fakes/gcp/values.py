@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping  # noqa: TC003 - msgspec looks at annotations
+from collections.abc import Mapping
 from typing import Literal
 
-from cluster.model import Value
+from cluster.core.model.value import Value
 from tests.fakes import values
 from tests.fakes.values import Call, Thing
 

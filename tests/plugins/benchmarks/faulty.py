@@ -9,7 +9,8 @@ import time
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.benchmark import Benchmark
-from cluster.model import Definition, Value
+from cluster.core.model.measurements import Definition
+from cluster.core.model.value import Value
 from cluster.rank import main
 
 if TYPE_CHECKING:

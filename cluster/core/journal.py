@@ -16,9 +16,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster import lines
-from cluster.errors import ClusterError, ParseError, SpecError
-from cluster.model import ClusterSpec, Facts, JobRecord, Machine, Price, Value
+from cluster.core import jsonl
+from cluster.core.errors import ClusterError, ParseError, SpecError
+from cluster.core.model.billing import Price
+from cluster.core.model.hosts import Facts, Machine
+from cluster.core.model.records import JobRecord
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -190,7 +194,7 @@ class Journal(Value, frozen=True, kw_only=True):
         with self._writing():
             if isinstance(entry, Intended):
                 self._open()
-            lines.append(self.path, msgspec.json.encode(entry) + b"\n", sync=True)
+            jsonl.append(self.path, msgspec.json.encode(entry) + b"\n", sync=True)
 
     def _open(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -229,7 +233,7 @@ class Journal(Value, frozen=True, kw_only=True):
                 remedy="Make it readable, or choose another: CLUSTER_STATE=DIR",
             ) from error
         try:
-            return tuple(msgspec.json.decode(line, type=Entry) for line in lines.whole(text))
+            return tuple(msgspec.json.decode(line, type=Entry) for line in jsonl.whole(text))
         except (msgspec.DecodeError, UnicodeDecodeError, SpecError) as error:
             raise ParseError(
                 f"The journal {self.path} cannot be read: {error}",
@@ -355,7 +359,7 @@ def note_place(provider: str, region: str) -> None:
     """
     if region not in places(provider):
         entry = Place(provider=provider, region=region)
-        lines.append(root() / PLACES, msgspec.json.encode(entry) + b"\n", sync=True)
+        jsonl.append(root() / PLACES, msgspec.json.encode(entry) + b"\n", sync=True)
 
 
 def places(provider: str) -> tuple[str, ...]:
@@ -372,7 +376,7 @@ def places(provider: str) -> tuple[str, ...]:
         text = (root() / PLACES).read_bytes()
     except OSError:
         return ()
-    known = [msgspec.json.decode(line, type=Place) for line in lines.whole(text)]
+    known = [msgspec.json.decode(line, type=Place) for line in jsonl.whole(text)]
     return tuple(dict.fromkeys(place.region for place in known if place.provider == provider))
 
 

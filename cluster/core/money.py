@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.units import format_seconds
+from cluster.core.units import format_seconds
 
 if TYPE_CHECKING:
-    from cluster.model import Price
+    from cluster.core.model.billing import Price
 
 HOUR = 3600.0  # seconds
 

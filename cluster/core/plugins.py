@@ -14,7 +14,7 @@ from abc import ABC
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
-from cluster.errors import SpecError
+from cluster.core.errors import SpecError
 
 
 class Plugin(ABC):

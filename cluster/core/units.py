@@ -10,13 +10,13 @@ import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Self
 
-from cluster.errors import SpecError
-from cluster.model import Expected
+from cluster.core.errors import SpecError
+from cluster.core.model.records import Expected
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from cluster.model import Scalar
+    from cluster.core.model.value import Scalar
 
 BYTES = {
     "": 1,

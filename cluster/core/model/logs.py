@@ -5,7 +5,8 @@ Times are seconds, sizes bytes, rates bytes per second, whatever the tool printe
 
 from __future__ import annotations
 
-from cluster.model import Definition, Measurement, Value
+from cluster.core.model.measurements import Definition, Measurement
+from cluster.core.model.value import Value
 
 
 class Device(Value, frozen=True, kw_only=True):

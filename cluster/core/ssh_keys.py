@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from cluster.model import Value
+from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

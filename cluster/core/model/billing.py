@@ -1,0 +1,96 @@
+"""What hosts cost, and what there is of them: prices, receipts, resources."""
+
+from __future__ import annotations
+
+from cluster.core.model.value import Value
+
+
+class Price(Value, frozen=True, kw_only=True):
+    """What one host costs while it exists.
+
+    Args:
+        hourly: US dollars for an hour of one host; storage, addresses and traffic come on top.
+        at: the day that the price is of, such as `2026-11-01`.
+        source: who says so.
+
+    """
+
+    hourly: float
+    at: str
+    source: str
+
+
+class Receipt(Value, frozen=True, kw_only=True):
+    """What machines cost, from the call that made them until they were gone, or until now.
+
+    Args:
+        hosts: how many.
+        seconds: that they existed; a bill counts from a little later.
+        price: of one, where that is known.
+        dollars: in all, where that is known.
+        final: they are gone.
+
+    """
+
+    hosts: int
+    seconds: float
+    price: Price | None = None
+    dollars: float | None = None
+    final: bool = False
+
+
+class Plan(Value, frozen=True, kw_only=True):
+    """What a provider would do.
+
+    Args:
+        lines: for a person to read.
+        costs: whether it costs money while it runs.
+        price: of one host, where that is known.
+        ttl: seconds after which the machines end by themselves, if they do.
+        gpus: of each machine, where that is known before it exists.
+
+    """
+
+    lines: tuple[str, ...]
+    costs: bool = False
+    price: Price | None = None
+    ttl: float | None = None
+    gpus: int | None = None
+
+
+class Sighting(Value, frozen=True, kw_only=True):
+    """A cluster that exists at a provider, whoever launched it where.
+
+    Args:
+        name: of the cluster.
+        region: of the provider.
+        host: the machine that launched it.
+        addresses: of its machines, by which others reach them.
+        states: of its machines, as the provider calls them.
+        since: when it was launched, in seconds since the epoch; 0, if nobody knows.
+        expires: when it ends by itself, in seconds since the epoch.
+        price: of one machine, where that is known.
+
+    """
+
+    name: str
+    region: str
+    host: str = ""
+    addresses: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
+    since: float = 0.0
+    expires: float = 0.0
+    price: Price | None = None
+
+
+class Resource(Value, frozen=True, kw_only=True):
+    """Something of ours that exists at a provider.
+
+    Args:
+        kind: such as `machine`.
+        id: the provider's name for it.
+
+    """
+
+    kind: str
+    id: str

@@ -1,0 +1,59 @@
+"""What named hardware can do: figures, each with its source."""
+
+from __future__ import annotations
+
+from cluster.core.model.value import Value
+
+
+class Figure(Value, frozen=True, kw_only=True):
+    """What something can carry at most.
+
+    Args:
+        rate: bytes per second, in one direction.
+        source: who says so.
+        usual: the share of it that healthy hardware reaches; 0 if nobody we know has measured it.
+        usual_source: who measured it.
+
+    """
+
+    rate: float
+    source: str
+    usual: float = 0.0
+    usual_source: str = ""
+
+
+class Hardware(Value, frozen=True, kw_only=True):
+    """What hosts were measured, as someone said who knows them; each alike.
+
+    Args:
+        name: such as `p4d.24xlarge`, `A100` or what the user called it.
+        gpu: the model of its GPUs; empty if that is not known.
+        gpus: how many of them a host has; 0 if that is not known.
+        nvlink: of one GPU, all its links together.
+        bus: between a GPU and its host: PCIe, or what takes its place.
+        memory: of a GPU, what it reads and writes counted together.
+        switched: all links of a GPU reach any other one, by a switch.
+        reduces: that switch can sum (NVLink SHARP).
+        fabric: NVLink joins hosts, too, or may do so: GPUs then do without the network.
+        nic: all network interfaces of a host together.
+        nics: how many these are.
+        rdma: they can do without TCP.
+        mtu: bytes of a packet without its Ethernet frame, for TCP.
+        flow: one TCP connection, where that has a limit of its own.
+
+    """
+
+    name: str
+    gpu: str = ""
+    gpus: int = 0
+    nvlink: Figure | None = None
+    bus: Figure | None = None
+    memory: Figure | None = None
+    switched: bool = False
+    reduces: bool = False
+    fabric: bool = False
+    nic: Figure | None = None
+    nics: int = 1
+    rdma: bool = False
+    mtu: int = 1500
+    flow: Figure | None = None

@@ -1,0 +1,319 @@
+"""Hosts: how they are reached, what they are, how ranks are laid out on them."""
+
+from __future__ import annotations
+
+import math
+
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
+
+PROCESS = (
+    "process.{rank}.json"  # the file in a job's folder of what a rank's process had of its host
+)
+HEADERS = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
+
+
+class Access(Value, frozen=True, kw_only=True):
+    """How SSH reaches a host.
+
+    Args:
+        host: an address, or an alias of the user's own `~/.ssh/config`.
+        user: to log in as; whom the user's own settings name, if empty.
+        port: of its sshd; that of the user's own settings, if 0.
+        key: file of the private key; the user's own keys and agent, if empty.
+        known_hosts: file of the host keys to trust; the user's own, if empty.
+        alias: the name under which its key is in there; its address, if empty.
+        pin: a key that is not known yet is accepted once, and written into `known_hosts`.
+
+    """
+
+    host: str
+    user: str = ""
+    port: int = 0
+    key: str = ""
+    known_hosts: str = ""
+    alias: str = ""
+    pin: bool = False
+
+
+class Link(Value, frozen=True, kw_only=True):
+    """What a host's network interface can do at most.
+
+    Args:
+        rate: bytes per second in each direction, on the line: everything counts.
+        mtu: of the interface of the line: bytes of a packet without its Ethernet frame.
+        encapsulation: bytes of each packet that an overlay takes for itself; VXLAN over IPv4: 50.
+        flow: bytes per second in each direction of any one connection, where that has a limit of
+            its own.
+        source: who says so, such as `lab, tbf on both ends`.
+
+    Raises:
+        SpecError: no data could pass such a link.
+
+    """
+
+    rate: float
+    mtu: int = 1500
+    encapsulation: int = 0
+    flow: float | None = None
+    source: str
+
+    def __post_init__(self) -> None:
+        """Refuse a link that nothing could pass."""
+        if not 0 < self.rate < math.inf:
+            raise SpecError(f"The rate of a link is {self.rate:g} B/s; it must be more than 0.")
+        if self.encapsulation < 0 or self.mtu - self.encapsulation <= HEADERS:
+            raise SpecError(
+                f"No data fits into packets of {self.mtu} B with {self.encapsulation} B of "
+                f"encapsulation and {HEADERS} B of headers."
+            )
+
+
+class Machine(Value, frozen=True, kw_only=True):
+    """A host that was got: facts, no connection.
+
+    Args:
+        name: `ID.ROLE.CLUSTER`, such as `0.mpi.mpi_test`.
+        id: the provider's own name for it.
+        address: where the other hosts reach it.
+        shell: which shell runs commands there, such as `local`.
+        folder: the one folder there that is ours.
+        bin: the folder there that holds our `python3`, and an `mpirun` if we installed one.
+        access: how SSH reaches it, if that is how.
+        link: what its network can do at most, where that is known.
+
+    """
+
+    name: str
+    id: str
+    address: str
+    shell: str
+    folder: str
+    bin: str
+    access: Access | None = None
+    link: Link | None = None
+
+
+class Layout(Value, frozen=True, kw_only=True):
+    """Which hosts run how many ranks.
+
+    Args:
+        addresses: of the hosts, in the order of the ranks; the same one may come again.
+        ranks_per_host: how many ranks each entry runs.
+        cores: how many cores the ranks of one host may use (of the host that has fewest).
+        sharing: how many of the hosts have the same cores (of those that most share).
+        root: the ranks are started by the superuser.
+        networks: the only ones that ranks may use, such as `10.0.0.0/24`; any, if empty.
+        ssh_config: file on every host by which OpenSSH reaches the others; empty for one host.
+
+    """
+
+    addresses: tuple[str, ...]
+    ranks_per_host: int = 1
+    cores: int = 1
+    sharing: int = 1
+    root: bool = False
+    networks: tuple[str, ...] = ()
+    ssh_config: str = ""
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return len(self.addresses) * self.ranks_per_host
+
+    @property
+    def slots(self) -> dict[str, int]:
+        """How many ranks each address runs, in the order of the ranks."""
+        ranks = self.ranks_per_host
+        return {a: self.addresses.count(a) * ranks for a in dict.fromkeys(self.addresses)}
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The address of each rank's host, in the order of the ranks."""
+        return tuple(address for address, count in self.slots.items() for _ in range(count))
+
+    @property
+    def oversubscribed(self) -> bool:
+        """Whether any host has more ranks than cores that they may use."""
+        return max(self.slots.values()) * self.sharing > self.cores
+
+
+class Completed(Value, frozen=True, kw_only=True):
+    """A command that ended.
+
+    Args:
+        argv: the command.
+        status: its exit status; 128 + N when signal N killed it.
+        stdout: what it printed.
+        stderr: what it complained.
+
+    """
+
+    argv: tuple[str, ...]
+    status: int
+    stdout: str
+    stderr: str
+
+
+class Interface(Value, frozen=True, kw_only=True):
+    """A network interface of a host, with its IPv4 address.
+
+    Args:
+        name: such as `eth0`.
+        address: IPv4.
+        prefix: bits of the address that name its network.
+        mtu: bytes of a packet without its frame.
+        speed: bytes per second in each direction, as the driver of the hardware says, that of all
+            members of a bond together; none where there is no hardware, or it does not say.
+        flow: the same of any one connection, where a bond puts each on one of its members.
+        slot: of PCIe, speed and width in use, such as `8.0 GT/s PCIe x16`.
+
+    """
+
+    name: str
+    address: str
+    prefix: int
+    mtu: int
+    speed: float | None = None
+    flow: float | None = None
+    slot: str = ""
+
+    @property
+    def network(self) -> str:
+        """Its network, such as `10.0.0.0/24`."""
+        import ipaddress  # noqa: PLC0415 - rarely needed
+
+        return str(ipaddress.IPv4Interface(f"{self.address}/{self.prefix}").network)
+
+
+class Tuning(Value, frozen=True, kw_only=True):
+    """How a host is set up, as far as numbers depend on it; empty is what it does not say.
+
+    Args:
+        governor: of the processors' frequency; several are separated by ` | `.
+        threads: hardware threads of a core: 1 where simultaneous threads are off; 0 if not known.
+        numa: processors of each node of memory, such as `{"node0": "0-15"}`.
+        huge_pages: when the kernel gives transparent ones: `always`, `madvise` or `never`.
+        sysctls: settings of the kernel that bear on messages.
+        board: vendor and product.
+        firmware: vendor and version.
+        microcode: of the processor.
+        storage: type and device of the file system that our folder is on.
+
+    """
+
+    governor: str = ""
+    threads: int = 0
+    numa: dict[str, str] = {}
+    huge_pages: str = ""
+    sysctls: dict[str, str] = {}
+    board: str = ""
+    firmware: str = ""
+    microcode: str = ""
+    storage: str = ""
+
+
+class Facts(Value, frozen=True, kw_only=True):
+    """What a host is, as it said itself.
+
+    Args:
+        host: its name.
+        home: our home folder there.
+        user: who we are there.
+        system: the distribution.
+        kernel: name, release and architecture.
+        cpu: the model.
+        cores: processors online.
+        usable_cores: that a process of ours may use: affinity and cgroup limits counted.
+        cgroup_cpus: the processor limit of the control group, if any.
+        cgroup_memory: the memory limit of the control group in bytes, if any.
+        memory: in bytes.
+        clock: the kernel's clock source.
+        python: version.
+        mpi: what `mpirun --version` says first, if there is one.
+        tmux: version, if there is one.
+        libraries: versions of the Python packages that matter.
+        variables: environment variables from an allow-list.
+        interfaces: its network interfaces, without loopback.
+        reached: the address at which our SSH connection reached it; empty if there is none.
+        boot: of its kernel: hosts that have the same one share its cores.
+        programs: what each program that was asked for says of its version; where it is, if it says
+            nothing.
+        executable: the Python of our environment.
+        gpus: the model of each GPU.
+        gpu_driver: its version.
+        gpu_slots: the PCIe slot of each GPU, as far as it and the host can use it, in Linux's
+            words; empty where the driver does not know it.
+        gpu_modules: of the kernel, by which others reach the memory of GPUs, such as
+            nvidia_peermem.
+        topology: the paths between GPUs and network cards, as `nvidia-smi topo -m` prints them; in
+            a run, it is a file in `raw/`.
+        mpi_flags: what Open MPI's `ompi_info` says of CUDA.
+        physical_cores: the processors of each core that a process of ours may use, hyper-threads
+            together; empty where the kernel does not say which are.
+        tuning: how it is set up.
+
+    """
+
+    host: str
+    home: str
+    user: str
+    system: str
+    kernel: str
+    cpu: str
+    cores: int
+    usable_cores: int
+    cgroup_cpus: float | None
+    cgroup_memory: int | None
+    memory: int
+    clock: str
+    python: str
+    mpi: str | None
+    tmux: str | None
+    libraries: dict[str, str]
+    variables: dict[str, str]
+    interfaces: tuple[Interface, ...] = ()
+    reached: str = ""
+    boot: str = ""
+    programs: dict[str, str] = {}
+    executable: str = ""
+    gpus: tuple[str, ...] = ()
+    gpu_driver: str = ""
+    gpu_slots: tuple[str, ...] = ()
+    gpu_modules: tuple[str, ...] = ()
+    topology: str = ""
+    mpi_flags: dict[str, str] = {}
+    physical_cores: tuple[tuple[int, ...], ...] = ()
+    tuning: Tuning = Tuning()
+
+
+class Connection(Value, frozen=True, kw_only=True):
+    """A TCP connection that is established.
+
+    Args:
+        here: its own end, address and port.
+        there: the other end.
+
+    """
+
+    here: str
+    there: str
+
+
+class Process(Value, frozen=True, kw_only=True):
+    """What the process of a rank had of its host when all values were taken.
+
+    Args:
+        rank: that it was.
+        host: its name.
+        boot: of its kernel: hosts that have the same one share its cores.
+        processors: that it was allowed to use (its affinity mask).
+        connections: by TCP to other hosts, of this process alone.
+
+    """
+
+    rank: int
+    host: str
+    boot: str = ""
+    processors: tuple[int, ...] = ()
+    connections: tuple[Connection, ...] = ()

@@ -1,0 +1,219 @@
+"""Metrics and values: definitions, measurements, summaries."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from cluster.core.model.value import Scalar, Value
+
+Aggregation = Literal["each rank", "one rank", "slowest rank", "mean of ranks", "all ranks"]
+Flow = Literal["", "one way", "both ways", "between hosts", "between ranks"]
+Factor = Literal["", "1", "(n-1)/n", "2(n-1)/n"]
+Medium = Literal["", "network", "TCP", "collective", "GPU to GPU", "host to GPU", "GPU memory"]
+
+
+class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
+    """How a metric is measured; it travels with the values.
+
+    A field that has a default came later, and is left out of files and of the id while it has it:
+    the ids of older runs stay what they are.
+
+    Args:
+        benchmark: that measures it.
+        metric: its name.
+        unit: of its summary; values in `s` under a unit of `B/s` are times in which
+            `Measurement.bytes` moved.
+        better: which direction is better.
+        what: is measured, in words.
+        clock: that is read.
+        synchronisation: of the ranks before a value is taken.
+        warm_up: what is done before the first value.
+        aggregation: how the ranks' values become one series; foreign tools print one value for
+            the `mean of ranks`, or for `all ranks` together.
+        flow: which directions of a link the bytes of a value take at once; `one way` and
+            `both ways` have a bound by its bandwidth, and nothing (as for a latency) has none.
+            In a collective, the ranks of a host can share what passes its link `between hosts`, or
+            each needs its own, `between ranks`.
+        kernel: what runs the timed loop, if it is not Python.
+        buffer: whose memory messages are in, if it is not the processor's.
+        factor: of a collective of n ranks: its bus bandwidth over its algorithm bandwidth.
+        rate: which of these two a summary is, if its values are times of another definition.
+        rate_of: the id of that definition.
+        medium: what the bytes of a value pass, where the hosts that were measured are known by
+            name only: hardware described in words has a bound for it.
+
+    """
+
+    benchmark: str
+    metric: str
+    unit: str
+    better: Literal["lower", "higher"]
+    what: str
+    clock: str
+    synchronisation: str
+    warm_up: str
+    aggregation: Aggregation
+    flow: Flow = ""
+    kernel: Literal["", "C"] = ""
+    buffer: Literal["", "cuda"] = ""
+    factor: Factor = ""
+    rate: Literal["", "algorithm", "bus"] = ""
+    rate_of: str = ""
+    medium: Medium = ""
+
+    @property
+    def id(self) -> str:
+        """A name that changes when a word of the definition does."""
+        import hashlib  # noqa: PLC0415 - rarely needed, and slow to import
+
+        digest = hashlib.blake2s(msgspec.json.encode(self), digest_size=4).hexdigest()
+        return f"{self.benchmark}.{self.metric}-{digest}"
+
+
+class Measurement(Value, frozen=True, kw_only=True):
+    """All raw values of one metric, at one point of its parameters, as one rank took them.
+
+    Args:
+        metric: its name.
+        definition: the id of its definition.
+        unit: of the values.
+        params: the point, such as `{"size": 8}` (bytes).
+        rank: that took the values.
+        host: the rank ran on.
+        values: in the order they were taken; nothing is ever left out.
+        bytes: that moved during each value; 0 if nothing was moved.
+        complete: false if the run ended before all values were taken.
+
+    """
+
+    metric: str
+    definition: str
+    unit: str
+    params: dict[str, Scalar]
+    rank: int
+    host: str
+    values: tuple[float, ...]
+    bytes: int = 0
+    complete: bool = True
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What tells this measurement from every other one of its run."""
+        return (self.definition, self.rank, *sorted(self.params.items()))
+
+
+class Planned(Value, frozen=True, kw_only=True):
+    """A series that a run was to take.
+
+    Args:
+        metric: its name.
+        params: the point, as far as it is known before.
+
+    """
+
+    metric: str
+    params: dict[str, Scalar] = {}
+
+
+class Shape(Value, frozen=True, kw_only=True):
+    """What a series of values says beyond its median.
+
+    Args:
+        minimum: of the values.
+        p25: the first quartile.
+        p75: the third.
+        maximum: of the values.
+        outliers: how many values are more than three quartile ranges beyond a quartile; they are
+            counted, and left in.
+        drift: how much the median of the second half is above that of the first, as a part of it;
+            none if it cannot be told.
+        drifts: that is 3 % or more, and the 95 % intervals of the two medians do not meet.
+        modes: the values that the series gathers around, if there are several.
+        tail: how many times slower than the median the slowest hundredth is, at least.
+
+    """
+
+    minimum: float
+    p25: float
+    p75: float
+    maximum: float
+    outliers: int
+    drift: float | None
+    drifts: bool
+    modes: tuple[float, ...]
+    tail: float
+
+
+class Summary(Value, frozen=True, kw_only=True):
+    """What a series of values says.
+
+    Args:
+        metric: its name.
+        unit: of the numbers below: `s` or `B/s`.
+        better: which direction is better.
+        params: the point; `rank` is among them where each rank has a series of its own.
+        n: how many values.
+        median: of the values.
+        ci: the ends of the median's 95 % confidence interval; none for fewer than 6 values.
+        p5: the 5th percentile.
+        p95: the 95th percentile.
+        p99: the 99th percentile.
+        converged: half of the interval is at most 2.5 % of the median, with 20 values or more, and
+            they do not drift.
+        complete: false if the run ended before all values were taken.
+        bound: the best that the link between the hosts allows, where that is known: the highest
+            rate, or the shortest time.
+        share: of the bound that the median reaches; above 1 it is faster than possible.
+        limit: what sets the bound: how much of what, in which direction, and who says so.
+        definition: the id of the metric's definition; empty if there is none.
+        shape: of the series, where the values are known.
+
+    """
+
+    metric: str
+    unit: str
+    better: Literal["lower", "higher"]
+    params: dict[str, Scalar]
+    n: int
+    median: float
+    ci: tuple[float, float] | None
+    p5: float
+    p95: float
+    p99: float
+    converged: bool
+    complete: bool = True
+    bound: float | None = None
+    share: float | None = None
+    limit: str = ""
+    definition: str = ""
+    shape: Shape | None = None
+
+
+class Output(Value, frozen=True, kw_only=True):
+    """What a benchmark's ranks left behind.
+
+    Args:
+        stdout: of the whole job.
+        ranks: the text of each rank's measurement file.
+
+    """
+
+    stdout: str = ""
+    ranks: tuple[str, ...] = ()
+
+
+class Progress(Value, frozen=True, kw_only=True):
+    """How far a job is.
+
+    Args:
+        done: steps done, a part of one included.
+        total: steps in all.
+        what: is being done.
+
+    """
+
+    done: float
+    total: int
+    what: str

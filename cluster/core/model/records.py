@@ -1,0 +1,129 @@
+"""What is recorded of a job and of a run."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from cluster.core.model.billing import Receipt
+from cluster.core.model.hardware import Hardware
+from cluster.core.model.hosts import Facts, Machine
+from cluster.core.model.measurements import Definition, Planned
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import Value
+
+Status = Literal["planned", "running", "done", "failed", "interrupted"]
+
+NOTES = "notes"  # the file in a job's folder of what rank 0 notes, a line each
+
+
+class Expected(Value, frozen=True, kw_only=True):
+    """What somebody expected of a run.
+
+    Args:
+        value: in `unit`.
+        unit: `s`, `B/s` or any other; empty if nobody said, and that of the result is meant.
+
+    """
+
+    value: float
+    unit: str = ""
+
+
+class Condition(Value, frozen=True, kw_only=True):
+    """What is special about a run, beside its benchmark's parameters.
+
+    Args:
+        name: to compare by; empty if it is no part of an experiment.
+        variables: for the environment of every rank.
+        notes: what a reader of its numbers must know.
+        description: of the run, by who started it.
+        expected: what it should come to, if anybody said.
+
+    """
+
+    name: str = ""
+    variables: dict[str, str] = {}
+    notes: tuple[str, ...] = ()
+    description: str = ""
+    expected: Expected | None = None
+
+
+class JobRecord(Value, frozen=True, kw_only=True):
+    """A job that was started, as another process needs to find it again.
+
+    Args:
+        session: the name of its tmux session.
+        folder: on the host, where its files are.
+        run: the folder of its run, on this machine.
+        benchmark: that it runs.
+        at: when it was started.
+
+    """
+
+    session: str
+    folder: str
+    run: str
+    benchmark: str
+    at: float
+
+
+class Record(Value, frozen=True, kw_only=True):
+    """What `run.json` holds.
+
+    Args:
+        version: of this format.
+        id: the name of the run's folder.
+        benchmark: that was run.
+        status: how far it came.
+        at: when it was started.
+        spec: the cluster asked for.
+        machines: the machines got.
+        params: of the benchmark, as JSON.
+        command: the command line that started the ranks.
+        argv: the command line of the process that started the run.
+        definitions: of the metrics, by their ids.
+        environment: facts of each host.
+        notes: what a reader of the numbers must know.
+        phases: seconds spent in each phase.
+        receipt: what the machines cost, if they cost anything.
+        exit_status: of the job, once it ended.
+        reason: why it is not `done`.
+        software: version of `cluster`.
+        revision: of its sources, which changes when any of them does.
+        variables: environment variables that were asked for, for every rank.
+        condition: of an experiment with several, such as `mca:btl_tcp_links=4`; empty if it was
+            none.
+        description: by who started it.
+        expected: what it should come to, if anybody said.
+        planned: every series that it was to take, if the benchmark knows.
+        hardware: of the hosts that an imported log was written on, where that is known.
+
+    """
+
+    version: int = 1
+    id: str
+    benchmark: str
+    status: Status
+    at: float
+    spec: ClusterSpec
+    machines: tuple[Machine, ...] = ()
+    params: msgspec.Raw = msgspec.Raw(b"{}")
+    command: tuple[str, ...] = ()
+    argv: tuple[str, ...] = ()
+    definitions: dict[str, Definition] = {}
+    environment: tuple[Facts, ...] = ()
+    notes: tuple[str, ...] = ()
+    phases: dict[str, float] = {}
+    receipt: Receipt | None = None
+    exit_status: int | None = None
+    reason: str = ""
+    software: str = ""
+    revision: str = ""
+    variables: dict[str, str] = {}
+    condition: str = ""
+    description: str = ""
+    expected: Expected | None = None
+    planned: tuple[Planned, ...] = ()
+    hardware: Hardware | None = None

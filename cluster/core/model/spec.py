@@ -1,0 +1,138 @@
+"""What was asked for: the spec of a cluster and its environment, and their checks."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,29}")
+MOST_RANKS = 100_000
+SHORTEST_TTL, LONGEST_TTL = 60.0, 30 * 24 * 3600.0  # seconds
+
+
+class ClusterSpec(Value, frozen=True, kw_only=True):
+    """What was asked for.
+
+    Args:
+        name: of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
+        provider: where the machines come from, such as `local`.
+        hosts: how many machines.
+        ranks_per_host: MPI processes on each.
+        placement: ask for machines close to one another (a placement group).
+        instance: the provider's machine type.
+        zone: the provider's zone.
+        image: what the machines start from; the provider's choice for the instance, if not given.
+        spot: ask for spare machines, which are cheaper, and may be taken away at any moment.
+        accelerator: a kind of accelerator and how many of them each machine has, such as `t4:1`.
+        ttl: seconds after which the machines end by themselves; the provider's choice, if not
+            given.
+        options: the provider's own options, as text; the provider checks them.
+
+    Raises:
+        SpecError: a field is out of its range.
+
+    """
+
+    name: str
+    provider: str = "local"
+    hosts: int = 2
+    ranks_per_host: int = 1
+    placement: bool = False
+    instance: str | None = None
+    zone: str | None = None
+    image: str | None = None
+    spot: bool = False
+    accelerator: str | None = None
+    ttl: float | None = None
+    options: dict[str, str] = {}
+
+    def __post_init__(self) -> None:
+        """Refuse what no provider could honour."""
+        check_name(self.name)
+        check_count("hosts", self.hosts)
+        check_count("ranks_per_host", self.ranks_per_host)
+        if self.ttl is not None and not SHORTEST_TTL <= self.ttl <= LONGEST_TTL:
+            raise SpecError(
+                f"--ttl is {self.ttl:g} s; it must be between a minute and 30 days.",
+                remedy="Say how long the machines may live: --ttl 2h",
+            )
+
+
+def check_name(name: str) -> str:
+    """Refuse a name that could be mistaken for something else by a shell, tmux or a cloud.
+
+    Args:
+        name: of a cluster.
+
+    Returns:
+        The name.
+
+    Raises:
+        SpecError: it is not of the form `[A-Za-z0-9][A-Za-z0-9_-]{0,29}`.
+
+    """
+    if NAME.fullmatch(name) is None:
+        raise SpecError(
+            f"{name!r} cannot be the name of a cluster.",
+            means="A name is a letter or digit, then at most 29 letters, digits, '_' or '-'.",
+            remedy="Choose another: --name mpi_test",
+        )
+    return name
+
+
+def check_count(field: str, count: int) -> int:
+    """Refuse a number of things that is not positive.
+
+    Args:
+        field: what is counted, as the flag names it.
+        count: how many.
+
+    Returns:
+        The count.
+
+    Raises:
+        SpecError: it is not between 1 and 100000.
+
+    """
+    if not 1 <= count <= MOST_RANKS:
+        flag = field.replace("_", "-")
+        raise SpecError(f"--{flag} is {count}; it must be between 1 and {MOST_RANKS}.")
+    return count
+
+
+class Environment(Value, frozen=True, kw_only=True):
+    """What a host needs before anything can be measured on it.
+
+    Args:
+        source: where Python libraries come from: the host's own package `index`, or this machine,
+            the `controller`, which downloads them once; `auto` is the latter, else the former.
+        mpi: prefix of a prepared MPI on the hosts, such as `/opt/amazon/openmpi`; if it is empty,
+            Open MPI is installed with the libraries.
+        image: of a container that the ranks run in; none, if it is empty.
+        programs: beyond Python; each one's name is also that of its package.
+
+    """
+
+    source: Literal["auto", "index", "controller"] = "auto"
+    mpi: str = ""
+    image: str = ""
+    programs: tuple[str, ...] = ("tmux",)
+
+
+class EnvironmentOptions(Value, frozen=True, kw_only=True):
+    """What is installed on machines.
+
+    Args:
+        source: of what is installed: `index` (the hosts' own package index), `controller` (wheels
+            from here), or `auto`: from here, and where they cannot be had here, the index.
+        mpi: prefix of a prepared MPI on the hosts, such as /opt/amazon/openmpi.
+        image: of a container that the ranks run in, with docker or podman.
+
+    """
+
+    source: Literal["auto", "index", "controller"] = "auto"
+    mpi: str = ""
+    image: str = ""

@@ -1,0 +1,103 @@
+"""Options as people write them, converted to the fields of a value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeVar, get_args, get_origin
+
+import msgspec
+
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
+from cluster.core.units import Sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+ParamsT = TypeVar("ParamsT", bound=Value)
+
+
+def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> ParamsT:
+    """Check options, as text or values, against a typed struct.
+
+    Args:
+        options: what the user gave; a list may be a text with commas.
+        kind: the struct.
+        noun: what an option is called in messages, such as `parameter`.
+
+    Returns:
+        The struct.
+
+    Raises:
+        SpecError: an option is unknown (the valid ones are listed) or its value is wrong.
+
+    """
+    valid = kind.__struct_fields__
+    unknown = sorted(set(options) - set(valid))
+    if unknown:
+        raise SpecError(
+            f"There is no {noun} {unknown[0]!r}.",
+            remedy=f"There are: {', '.join(valid) or 'none'}",
+        )
+    listed = {f.name for f in msgspec.structs.fields(kind) if get_origin(f.type) is tuple}
+    values = {key: _listed(v) if key in listed else v for key, v in options.items()}
+    try:
+        return msgspec.convert(values, kind, strict=False, dec_hook=decode)
+    except msgspec.ValidationError as error:
+        raise _wrong(values, kind, noun) or SpecError(
+            f"One {noun} is missing or wrong: {error}"
+        ) from error
+
+
+def _wrong(values: Mapping[str, object], kind: type[Value], noun: str) -> SpecError | None:
+    """Name the first value that its field does not take, and what it does take."""
+    for field in msgspec.structs.fields(kind):
+        try:
+            if field.name in values:
+                msgspec.convert(values[field.name], field.type, strict=False, dec_hook=decode)
+        except msgspec.ValidationError as error:
+            choices = get_args(field.type) if get_origin(field.type) is Literal else ()
+            return SpecError(
+                f"{field.name}={values[field.name]!r} is not a valid {noun}.",
+                means="" if choices else f"{error}.",
+                remedy=f"There are: {', '.join(filter(None, choices))}" if choices else "",
+            )
+    return None
+
+
+def _listed(value: object) -> object:
+    """Take a text with commas, or one number, as a list."""
+    if isinstance(value, str):
+        return value.split(",")
+    return [value] if isinstance(value, int) else value
+
+
+def decode(kind: type, value: object) -> object:
+    """Decode the types that JSON does not have.
+
+    Args:
+        kind: the type wanted.
+        value: as it came.
+
+    Returns:
+        A value of that type.
+
+    """
+    if kind is Sizes and isinstance(value, str | int | list | tuple):
+        return Sizes.parse(value)
+    raise NotImplementedError(kind)
+
+
+def encode(value: object) -> object:
+    """Encode the types that JSON does not have.
+
+    Args:
+        value: of such a type.
+
+    Returns:
+        One that JSON has.
+
+    """
+    if isinstance(value, Sizes):
+        return list(value)
+    raise NotImplementedError(type(value))
