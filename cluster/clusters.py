@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -223,7 +224,7 @@ class Cluster(Standing):
         self._end_previous()
         ready = prepare(self, chosen, checked, runs_root(runs), timeout, how)
         job = self._job(ready.job)
-        ending = Ending(status="interrupted", reason="Ctrl-C was pressed.")
+        ending: Ending | None = None
         try:
             self._start(job, ready)
             heard.started(self, ready.folder)
@@ -231,9 +232,11 @@ class Cluster(Standing):
                 return read(ready.folder)
             ending = self._watch(job, heard)
             return succeeded(self._close(job, ending))
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
+            reason = str(interrupt) or "Ctrl-C was pressed."
             with _ignoring_interrupts():
-                self._close(job, ending, stop=True)
+                how_it_ended = ending or Ending(status="interrupted", reason=reason)
+                self._close(job, how_it_ended, stop=True)
             raise
 
     def _profiled(self, how: Condition, profile: str) -> Condition:
@@ -473,13 +476,14 @@ class Cluster(Standing):
 
 @contextmanager
 def _ignoring_interrupts() -> Iterator[None]:
-    """Let an impatient second Ctrl-C not cost the values."""
-    try:
-        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except ValueError:  # not the main thread: no Ctrl-C comes here
-        yield
-        return
+    """Let an impatient second Ctrl-C or SIGTERM not cost the values."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    here = threading.current_thread() is threading.main_thread()  # no signal comes elsewhere
+    handled = {number: handler for number, handler in before.items() if here and callable(handler)}
+    for number in handled:
+        signal.signal(number, lambda *_: None)  # SIG_IGN would be inherited by programs
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in handled.items():
+            signal.signal(number, handler)

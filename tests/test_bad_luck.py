@@ -102,12 +102,17 @@ def test_a_failed_run_is_json_too() -> None:
 
 
 class Background:
-    """The `cluster` command, started and left to run."""
+    """The `cluster` command, started and left to run.
 
-    def __init__(self, *words: str) -> None:
-        # A shell that was itself started in the background may have left SIGINT ignored.
+    Args:
+        words: its arguments.
+        signals: what it inherits, whatever the tests have inherited: an option of `env`.
+
+    """
+
+    def __init__(self, *words: str, signals: str = "--default-signal") -> None:
         self.process = subprocess.Popen(
-            ["env", "--default-signal", COMMAND, *words],
+            ["env", signals, COMMAND, *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -182,7 +182,8 @@ def test_an_interrupt_ends_at_once(sshd: Sshd, home: Path, provider: str) -> Non
     mark = f"62{sshd.port}.5"
     script = f"echo go; sleep {mark}"
     with subprocess.Popen(
-        [COMMAND, "run", "mine", "--", "sh", "-c", script],
+        # Whoever started this may ignore SIGINT.
+        ["env", "--default-signal", COMMAND, "run", "mine", "--", "sh", "-c", script],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

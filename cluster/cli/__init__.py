@@ -1,6 +1,7 @@
 """The `cluster` command: the only place that knows flags, progress bars and exit codes.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or refused before anything was created, 130 Ctrl-C.
+Exit codes: 0 done, 1 failed, 2 wrong usage or refused before anything was created, 130 Ctrl-C,
+143 SIGTERM. What signals do: docs/adr/0018-signals.md.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 FAILED = 1
 REFUSED = 2
 INTERRUPTED = 130
+TERMINATED = 143
 # What a flag means when no value follows: --placement is 1, as in the founding program.
 BARE_FLAGS = {"--placement": ("1", r"(?!-)."), "--profile": ("own", "/")}  # and how values begin
 OTHER_SPELLINGS = {  # of the founding programs; help shows only ours
@@ -63,8 +66,13 @@ def start(*launchers: Callable[..., None], what: str | None = None) -> NoReturn:
 def _run(app: typer.Typer) -> NoReturn:
     sys.argv[1:] = spelled_out(sys.argv[1:])
     _make_streams_safe()
+    terminated = _handle_signals()
     try:
         app()
+    except SystemExit as leaving:
+        if terminated and leaving.code == INTERRUPTED:
+            sys.exit(TERMINATED)
+        raise
     except ClusterError as error:
         sys.stderr.write(f"Error: {error}\n")
         sys.exit(REFUSED if isinstance(error, SpecError) else FAILED)
@@ -76,6 +84,27 @@ def _run(app: typer.Typer) -> NoReturn:
         sys.stderr.write(f"Error: {error.strerror or error}: {error.filename or 'output'}\n")
         sys.exit(FAILED)
     sys.exit(0)
+
+
+def _handle_signals() -> list[int]:
+    """Let SIGTERM interrupt as Ctrl-C does, and let nobody inherit that SIGINT is ignored.
+
+    Returns:
+        Where the number of a SIGTERM goes when it comes.
+
+    """
+    received: list[int] = []
+
+    def interrupt(number: int, _: object) -> NoReturn:
+        received.append(number)
+        raise KeyboardInterrupt(f"{signal.Signals(number).name} was received.")
+
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, interrupt)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Unlike SIG_IGN, a function that does nothing ends with exec: programs get the default.
+        signal.signal(signal.SIGINT, lambda *_: None)
+    return received
 
 
 def _make_streams_safe() -> None:

@@ -1,0 +1,83 @@
+"""When an adaptive run stops, by values that are known beforehand."""
+
+from __future__ import annotations
+
+from itertools import count, islice
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from cluster.sampling import Counts, samples
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from mpi4py.MPI import Comm
+
+
+class Ranks:
+    """Two ranks, of which the other one is content, or never is."""
+
+    def __init__(self, *, other: bool) -> None:
+        self._other = other
+
+    def allreduce(self, value: int) -> int:
+        return value + int(self._other)
+
+    def Get_size(self) -> int:  # noqa: N802 - its name in mpi4py
+        return 2
+
+
+def taken(
+    series: Iterable[float], *, most: int = 2000, at_once: int = 7, other: bool = True
+) -> tuple[int, int]:
+    """Give how many values there are in the end, and how many repetitions there were."""
+    source = iter(series)
+    repetitions = 0
+
+    def repeat(n: int) -> list[float]:
+        nonlocal repetitions
+        repetitions += n
+        return list(islice(source, n))
+
+    values: list[float] = []
+    counts = Counts(warm_up=3, values=most, adaptive=True)
+    for done, _ in samples(repeat, counts, at_once, cast("Comm", Ranks(other=other)), values):
+        assert done == len(values)
+    return len(values), repetitions
+
+
+def constant() -> Iterable[float]:
+    return (1e-6 for _ in count())
+
+
+def noise_that_ends_at(n: int) -> Iterable[float]:
+    return (1e-6 * (1 + i % 2) if i < n else 1e-6 for i in count())
+
+
+def growth() -> Iterable[float]:
+    return (1e-6 * 1.01**i for i in count())
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1000])
+def test_what_is_constant_is_precise_as_soon_as_it_may_be(at_once: int) -> None:
+    assert taken(constant(), at_once=at_once) == (20, 23)
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 1000])
+def test_noise_goes_on_until_the_median_is_known(at_once: int) -> None:
+    """The same, however many repetitions there are before anybody looks."""
+    n, repetitions = taken(noise_that_ends_at(40), at_once=at_once)
+
+    assert 40 < n < 200
+    assert repetitions == n + 3
+    assert n == taken(noise_that_ends_at(40), at_once=3)[0]
+
+
+@pytest.mark.parametrize("series", [growth, lambda: noise_that_ends_at(10_000)])
+def test_what_never_settles_goes_on_to_the_most(series: Callable[[], Iterable[float]]) -> None:
+    assert taken(series(), most=500) == (500, 503)
+
+
+def test_the_other_rank_must_agree() -> None:
+    assert taken(constant(), most=100, other=False) == (100, 103)

@@ -1,0 +1,120 @@
+"""What Ctrl-C and SIGTERM do to a command, also where whoever started it ignores Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.clusters import _ignoring_interrupts
+from tests.conftest import COMMAND, command, processes, run, until
+from tests.test_bad_luck import (
+    Background,
+    _ready,
+    no_rank_is_left,
+    only_run,
+    record,
+    values,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+INHERITED = ["--default-signal", "--ignore-signal=INT"]
+
+
+@pytest.fixture(params=INHERITED)
+def hanging(request: pytest.FixtureRequest, faulty: None, tools: None) -> Iterator[Background]:
+    """A run whose ranks hang, from a parent that does or does not ignore SIGINT."""
+    words = ("bench", "faulty", "--how", "hang", "--name", "hanging")
+    background = Background(*words, signals=request.param)
+    background.wait_for("ready")
+    until(lambda: _ready(only_run().parent.name), "both ranks are ready")
+    yield background
+    if background.process.poll() is None:
+        background.process.kill()
+    background.process.communicate()
+
+
+def test_sigterm_stops_the_ranks_and_keeps_the_values(hanging: Background) -> None:
+    """As Ctrl-C does; a second one changes nothing."""
+    hanging.process.terminate()
+    hanging.process.terminate()
+    status, stderr = hanging.end()
+
+    assert status == 143
+    assert "the ranks are stopped" in stderr
+    assert "Traceback" not in stderr
+    assert record(only_run())["status"] == "interrupted"
+    assert record(only_run())["reason"] == "SIGTERM was received."
+    assert values(only_run()) == {0: [1.0, 2.0, 3.0], 1: [1.0, 2.0, 3.0]}
+    assert no_rank_is_left()
+
+
+@pytest.mark.parametrize("hanging", ["--ignore-signal=INT"], indirect=True)
+def test_an_ignored_ctrl_c_stays_ignored(hanging: Background) -> None:
+    """Of two signals that wait, Python handles the lower number first: SIGINT was seen."""
+    os.killpg(hanging.process.pid, signal.SIGINT)
+    hanging.process.terminate()
+    status, _ = hanging.end()
+
+    assert status == 143
+    assert record(only_run())["reason"] == "SIGTERM was received."
+
+
+@pytest.mark.parametrize("hanging", ["--ignore-signal=INT"], indirect=True)
+def test_no_program_of_a_job_ignores_ctrl_c(hanging: Background) -> None:
+    """Neither the server of tmux, nor the job's script, nor mpirun, nor a rank.
+
+    Only its `tee -i` does, on purpose: it keeps what the others say when they are interrupted.
+    """
+    server = int(run("tmux", "display-message", "-p", "-t", "hanging", "#{pid}").stdout)
+    of_job = [pid for pid in processes("") if _works_in(pid, Path(os.environ["CLUSTER_STATE"]))]
+    names = {pid: (Path("/proc") / str(pid) / "comm").read_text().strip() for pid in of_job}
+
+    assert {"mpirun", "prterun"} & {*names.values()}
+    for pid in (server, *of_job):
+        ignores = _ignores_sigint((Path("/proc") / str(pid) / "status").read_text())
+        assert ignores == (names.get(pid) == "tee")
+
+
+@pytest.mark.parametrize("signals", INHERITED)
+def test_a_local_command_does_not_ignore_ctrl_c(signals: str) -> None:
+    command("up", "mine", "--provider", "local")
+    words = ["env", signals, COMMAND, "run", "mine", "--", "grep", "SigIgn", "/proc/self/status"]
+
+    assert not _ignores_sigint(run(*words).stdout)
+
+
+def test_what_brings_values_home_is_not_interrupted() -> None:
+    """Handlers come back afterwards, and what is ignored stays so."""
+    interrupts: list[int] = []
+    before = {
+        signal.SIGINT: signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number)),
+        signal.SIGTERM: signal.signal(signal.SIGTERM, signal.SIG_IGN),
+    }
+    try:
+        with _ignoring_interrupts():
+            signal.raise_signal(signal.SIGINT)
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+        assert interrupts == []
+        signal.raise_signal(signal.SIGINT)
+        assert interrupts == [signal.SIGINT]
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _works_in(pid: int, folder: Path) -> bool:
+    try:
+        return (Path("/proc") / str(pid) / "cwd").readlink().is_relative_to(folder)
+    except OSError:
+        return False
+
+
+def _ignores_sigint(status: str) -> bool:
+    [line] = [line for line in status.splitlines() if "SigIgn" in line]
+    return bool(int(line.split()[-1], 16) >> (signal.SIGINT - 1) & 1)
