@@ -17,18 +17,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
-from cluster.benchmark import Benchmark
+from cluster.agent.interfaces import interfaces
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.measurements import Definition, Factor, Flow, Planned
 from cluster.core.model.value import Value
 from cluster.core.units import Sizes, format_size, format_value
-from cluster.devices import place
-from cluster.kernels import Choice, address, either, in_c, load
-from cluster.onhost import interfaces
-from cluster.payload import WrongDataError, aligned, check, inverse, pattern
-from cluster.programs import free_port
-from cluster.rank import main
-from cluster.sampling import Repetitions, samples
+from cluster.measure.benchmark import Benchmark
+from cluster.measure.buffers import place
+from cluster.measure.kernels import Choice, address, either, in_c, load
+from cluster.measure.main import main
+from cluster.measure.payload import WrongDataError, aligned, check, inverse, pattern
+from cluster.measure.repetitions import Repetitions, samples
+from cluster.measure.subprocesses import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cluster.core.model.value import Scalar
-    from cluster.rank import Rank
+    from cluster.measure.rank import Rank
 
     Data = NDArray[np.uint8] | NDArray[np.float32]
 

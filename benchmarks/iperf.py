@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from cluster.benchmark import Benchmark, check_pair
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.measurements import Definition, Planned
 from cluster.core.model.value import Value
 from cluster.core.units import format_value
-from cluster.programs import complete, serving
-from cluster.rank import main
+from cluster.measure.benchmark import Benchmark, check_pair
+from cluster.measure.main import main
+from cluster.measure.subprocesses import complete, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Comm
 
     from cluster.core.model.hosts import Facts
-    from cluster.rank import Rank
+    from cluster.measure.rank import Rank
 
 IPERF = "iperf3"
 # What iperf3 itself takes (iperf.h: MAX_STREAMS, MAX_TIME, MAX_OMIT_TIME).

@@ -11,15 +11,15 @@ from statistics import median
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.benchmark import Benchmark, check_pair
 from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Definition, Planned
 from cluster.core.units import Sizes, format_size, format_value
-from cluster.devices import Buffers, memory, on_gpus
-from cluster.kernels import Choice, address, either, in_c, load
-from cluster.payload import WrongDataError, aligned, inverse, pattern
-from cluster.rank import main
-from cluster.sampling import Counts, Repetitions, samples
+from cluster.measure.benchmark import Benchmark, check_pair
+from cluster.measure.buffers import Buffers, memory, on_gpus
+from cluster.measure.kernels import Choice, address, either, in_c, load
+from cluster.measure.main import main
+from cluster.measure.payload import WrongDataError, aligned, inverse, pattern
+from cluster.measure.repetitions import Counts, Repetitions, samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Comm, Datatype
 
     from cluster.core.model.hosts import Facts
-    from cluster.devices import Memory, Piece
-    from cluster.rank import Rank
+    from cluster.measure.buffers import Memory, Piece
+    from cluster.measure.rank import Rank
 
     Once = Callable[[Piece, Piece], float]
     """One repetition with what is sent and where it arrives; gives its seconds."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from time import perf_counter
+from typing import TYPE_CHECKING
 
-from cluster.benchmark import Benchmark
 from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Value
-from cluster.rank import Rank
-from cluster.rank import stand_in as main
+from cluster.measure.benchmark import Benchmark
+from cluster.measure.main import stand_in as main
+
+if TYPE_CHECKING:
+    from cluster.measure.rank import Rank
 
 RUN_TIME = Definition(
     benchmark="program",

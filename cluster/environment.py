@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING
 import msgspec
 
 from cluster import steps, wheels
+from cluster.agent.protocol import AGENT
 from cluster.core.errors import ClusterError, ShellError, SpecError, tail
 from cluster.core.model.hosts import Facts
 from cluster.fanout import on_each
@@ -48,7 +49,7 @@ def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Fac
         ShellError: it did not answer.
 
     """
-    argv = [f"{machine.bin}/python3", "-P", "-m", "cluster.onhost", "facts"]
+    argv = [f"{machine.bin}/python3", *AGENT, "facts"]
     done = shell.run([*argv, machine.folder, *programs], timeout=COMMAND_TIMEOUT)
     if done.status != 0:
         raise ShellError(

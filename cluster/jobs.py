@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.core.errors import JobError, ShellError, SpecError, Unreachable
-from cluster.fanout import on_each
-from cluster.onhost import (
+from cluster.agent.protocol import (
+    AGENT,
     VARIABLE_NAMES,
     VARIABLE_PREFIXES,
     Ended,
@@ -24,6 +23,8 @@ from cluster.onhost import (
     Running,
     Wrote,
 )
+from cluster.core.errors import JobError, ShellError, SpecError, Unreachable
+from cluster.fanout import on_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,7 +50,7 @@ export HOME="${{HOME:-$(cd ~ && pwd)}}"
 {exports}
 exec 3> >(tee -i stdout) && out=$!
 exec 4> >(tee -i stderr >&2) && err=$!
-python3 -P -m cluster.onhost run {seconds} \\
+python3 {agent} run {seconds} \\
   {command} \\
   < /dev/null >&3 2>&4 3>&- 4>&- &
 runner=$!
@@ -69,7 +70,7 @@ def script(
 ) -> str:
     """Write the script of a job.
 
-    The ranks run under `onhost run`, so that a job ends in time also when nobody waits for it any
+    The ranks run under the agent, so that a job ends in time also when nobody waits for it any
     more. A signal to the script is passed on, and its effect waited for.
 
     Args:
@@ -91,6 +92,7 @@ def script(
         for name, value in env.items()
     ]
     return SCRIPT.format(
+        agent=" ".join(AGENT),
         session=session,
         folder=shlex.quote(folder),
         exports="\n".join(exports),
@@ -315,7 +317,7 @@ class Job:
         return self._shell.run(self._words(verb, folder or self.record.folder), on_line=on_line)
 
     def _words(self, verb: str, folder: str) -> list[str]:
-        return [f"{self._machine.bin}/python3", "-P", "-m", "cluster.onhost", verb, folder]
+        return [f"{self._machine.bin}/python3", *AGENT, verb, folder]
 
     def _out_of_reach(self, error: Unreachable) -> Unreachable:
         session = self.record.session

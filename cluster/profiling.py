@@ -62,7 +62,7 @@ def places(machines: tuple[Machine, ...], facts: tuple[Facts, ...], image: str) 
         A place per machine, by its name.
 
     """
-    from cluster.kernels import FOLDER  # noqa: PLC0415 - brings ctypes, which takes a while
+    from cluster.measure.kernels import FOLDER  # noqa: PLC0415 - brings ctypes, which takes a while
 
     found = {}
     for machine, fact in zip(machines, facts, strict=False):
@@ -156,7 +156,7 @@ def _given(shells: Mapping[str, Shell], places: Mapping[str, Place], library: st
 def _own(shells: Mapping[str, Shell], places: Mapping[str, Place]) -> str:
     def compile_(name: str, shell: Shell) -> str:
         place = places[name]
-        argv = [*place.python, "-P", "-m", "cluster.kernels", "profile", place.folder]
+        argv = [*place.python, "-P", "-m", "cluster.measure.kernels", "profile", place.folder]
         done = shell.run(argv, timeout=WITHIN)
         if done.status != 0:
             said = done.stderr.strip().splitlines()

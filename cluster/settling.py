@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster import runs
-from cluster.benchmark import Benchmark, measurements
+from cluster.agent.protocol import BY_SIGNAL, NOTICE, REASON, TIMED_OUT
 from cluster.core import plugins
 from cluster.core.errors import JobError, ParseError, ShellError, SpecError
 from cluster.core.model.measurements import Output, Progress
 from cluster.core.model.records import NOTES, Status
 from cluster.core.model.value import Value
-from cluster.onhost import BY_SIGNAL, NOTICE, REASON, TIMED_OUT
+from cluster.measure.benchmark import Benchmark, measurements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cluster.agent.protocol import Wrote
     from cluster.core.model.measurements import Definition
     from cluster.jobs import Job
-    from cluster.onhost import Wrote
     from cluster.runs import Run
 
 FINAL: tuple[Status, ...] = ("done", "failed", "interrupted")

@@ -244,10 +244,10 @@ class Standing(Hosts):
     def _check_gpus(self, facts: Iterable[Facts], wanted: int) -> None:
         """Refuse hosts without what GPUs need; in an image the ranks look for themselves."""
         if wanted and not self.image:
-            from cluster import gpus  # noqa: PLC0415 - few benchmarks want any
+            from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
 
             for fact in facts:
-                gpus.check(fact, wanted)
+                gpu_requirements.check(fact, wanted)
 
     def _note_addresses(self, network: Network) -> None:
         """Keep where hosts reach one another, which is not always where we reach them."""

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from cluster import runs
-from cluster.benchmark import Benchmark
+from cluster.agent.peers import FILE as PARTY_FILE
+from cluster.agent.peers import Party, Peer
 from cluster.containers import PROGRAM as IN_IMAGE
 from cluster.core import plugins
 from cluster.core.errors import SpecError
@@ -20,9 +21,8 @@ from cluster.core.model.value import Value
 from cluster.core.options import convert, encode
 from cluster.core.version import __version__, revision
 from cluster.jobs import script
-from cluster.peers import FILE as PARTY_FILE
-from cluster.peers import Party, Peer
-from cluster.starters import Starter
+from cluster.measure.benchmark import Benchmark
+from cluster.measure.starters import Starter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,10 +119,10 @@ def check_plan(chosen: Benchmark[Any], params: object, spec: ClusterSpec, plan: 
     """
     wanted = chosen.gpus(params, spec.ranks_per_host)
     if plan.gpus is not None and plan.gpus < wanted:
-        from cluster import gpus  # noqa: PLC0415 - few benchmarks want any
+        from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
 
         why = "The provider says so; nothing was asked for."
-        raise gpus.without("Each of these machines", plan.gpus, wanted, why)
+        raise gpu_requirements.without("Each of these machines", plan.gpus, wanted, why)
 
 
 def prepare(

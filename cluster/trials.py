@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from cluster.analysis.compare import ENOUGH_LAUNCHES, THRESHOLD, Launch, Side, compare
 from cluster.analysis.factors import MCA
-from cluster.benchmark import Benchmark
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
+from cluster.measure.benchmark import Benchmark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -165,7 +165,7 @@ def _download(target: Target, requirements: tuple[str, ...], folder: Path) -> No
 
 
 def own() -> tuple[str, bytes]:
-    """Make a wheel of this package, as it is imported here, for the ranks and `onhost`.
+    """Make a wheel of this package, as it is imported here, for the ranks and the agent.
 
     The same files give the same bytes, wherever they are and whenever they were written. It has no
     dependencies and no command: a host needs neither what the command needs, nor the command.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster.onhost import facts
+from cluster.agent.facts import facts
 from tests.fakes.fixtures import (
     _aws_hosts_server,
     _aws_server,

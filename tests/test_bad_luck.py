@@ -336,8 +336,8 @@ def test_a_missing_tool_is_named_with_the_command_that_installs_it(
             (bare / name).symlink_to(found)
     monkeypatch.setenv("PATH", str(bare))
     import cluster.environment  # noqa: PLC0415
+    from cluster.agent.facts import facts  # noqa: PLC0415
     from cluster.core.errors import SpecError  # noqa: PLC0415
-    from cluster.onhost import facts  # noqa: PLC0415
 
     monkeypatch.setattr(sys, "executable", str(bare / "python3"))
     with pytest.raises(SpecError) as refused:

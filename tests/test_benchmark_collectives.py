@@ -13,7 +13,6 @@ import msgspec
 import pytest
 
 import cluster
-from cluster import kernels
 from cluster.benchmarks.collectives import (
     NAMED,
     OPERATIONS,
@@ -23,7 +22,8 @@ from cluster.benchmarks.collectives import (
     timed,
 )
 from cluster.core.options import convert
-from cluster.kernels import in_c
+from cluster.measure import kernels
+from cluster.measure.kernels import in_c
 from tests.conftest import ROOT, answer, command, run
 
 OF_C = pytest.mark.skipif(

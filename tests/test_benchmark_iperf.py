@@ -14,11 +14,11 @@ import msgspec
 import pytest
 
 import cluster
+from cluster.agent.facts import facts
 from cluster.benchmarks.iperf import FORWARD, REVERSE, Iperf, IperfParams, Trial, received
 from cluster.core.errors import ClusterError, JobError, ParseError
 from cluster.core.model.hosts import Layout
 from cluster.core.options import convert
-from cluster.onhost import facts
 from tests.conftest import command, runs_folder, until
 from tests.test_bad_luck import Background
 

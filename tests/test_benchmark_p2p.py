@@ -21,7 +21,7 @@ from cluster.benchmarks.p2p import (
     oneway_line,
 )
 from cluster.core.options import convert
-from cluster.payload import first_difference
+from cluster.measure.payload import first_difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

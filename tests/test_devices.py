@@ -10,15 +10,17 @@ import msgspec
 import pytest
 
 import cluster
-from cluster import gpus
+from cluster.agent import gpus
+from cluster.agent.facts import facts
+from cluster.agent.protocol import REASON
 from cluster.benchmarks.p2p import BANDWIDTH, BIDIRECTIONAL, LATENCY, ONEWAY, P2P, P2PParams
 from cluster.core.model.billing import Plan
 from cluster.core.model.hosts import Facts
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.options import convert
-from cluster.devices import on_gpus
-from cluster.onhost import REASON, facts
+from cluster.measure import gpu_requirements
+from cluster.measure.buffers import on_gpus
 from cluster.starting import check_plan
 from tests.conftest import answer, command, on_ranks, runs_folder
 
@@ -26,9 +28,10 @@ METRICS = (ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL)
 # Stands for torch and a GPU: arrays here, of which MPI is told the addresses alone, as there.
 PRETEND = """
 import numpy as np
-from cluster import devices, gpus
+from cluster.agent import gpus
+from cluster.measure import buffers
 from cluster.benchmarks.p2p import P2P
-from cluster.rank import main
+from cluster.measure.main import main
 
 class Pretend:
     module = "numpy"
@@ -48,7 +51,7 @@ class Pretend:
         Pretend.waited += 1
         {harm}
 
-devices.LIBRARIES = (Pretend,)
+buffers.LIBRARIES = (Pretend,)
 gpus.mpi_flags = lambda: {{"mpi_built_with_cuda_support": "{built}"}}
 main(P2P())
 print("waited", Pretend.waited)
@@ -169,9 +172,9 @@ def test_ranks_that_cannot_refuse_before_anything_is_timed(how: Any, said: str) 
 def test_a_host_is_refused_with_what_to_type(
     changed: dict[str, Any], wanted: int, said: str
 ) -> None:
-    gpus.check(FACTS, wanted)
+    gpu_requirements.check(FACTS, wanted)
     with pytest.raises(cluster.SpecError) as refused:
-        gpus.check(msgspec.structs.replace(FACTS, **changed), wanted)
+        gpu_requirements.check(msgspec.structs.replace(FACTS, **changed), wanted)
     assert said in str(refused.value)
 
 
@@ -215,7 +218,7 @@ def test_a_host_without_a_gpu_is_refused_and_nothing_is_left() -> None:
 def test_real_gpus() -> None:
     """Needs two GPUs, torch or CuPy, and an MPI with CUDA."""
     try:
-        gpus.check(facts(), 2)
+        gpu_requirements.check(facts(), 2)
     except cluster.SpecError as error:
         pytest.skip(error.what)
     metrics = [of.metric for of in METRICS]

@@ -90,4 +90,4 @@ def test_a_host_becomes_ready_and_is_left_alone_then(lab: Lab) -> None:
     rank = "from mpi4py import MPI; print(MPI.COMM_WORLD.size)"
     words = ("--allow-run-as-root", "-np", "2", "--host", "127.0.0.1:2", "--bind-to", "none")
     assert run(mpirun, *words, python, "-P", "-c", rank).stdout == "2\n2\n"
-    assert msgspec.json.decode(run(python, "-P", "-m", "cluster.onhost", "facts", ".").stdout)
+    assert msgspec.json.decode(run(python, "-P", "-m", "cluster.agent", "facts", ".").stdout)

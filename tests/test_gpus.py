@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import structs
 
-from cluster import gpus, runs
-from cluster.onhost import facts
+from cluster import runs
+from cluster.agent import gpus
+from cluster.agent.facts import facts
 from tests.conftest import answer, command
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def install(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str],
 
 
 def test_what_is_not_there_leaves_nothing(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
-    monkeypatch.setattr("cluster.asking.found", lambda _: None)
+    monkeypatch.setattr("cluster.agent.commands.found", lambda _: None)
     assert gpus.found() == ()
     assert gpus.topology() == ""
     assert gpus.mpi_flags() == {}

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cluster
-from cluster import kernels
 from cluster.benchmarks.p2p import BANDWIDTH, LATENCY
-from cluster.kernels import either, in_c
+from cluster.measure import kernels
+from cluster.measure.kernels import either, in_c
 from tests.conftest import answer, command, on_ranks, run
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def test_a_library_for_another_mpi_is_refused(home: Path, size: int) -> None:
     path = compiled(home, "other", f"int kernel_handle(void) {{ return {size}; }}\n")
     assert ctypes.CDLL(str(path)).kernel_handle() == size
     program = (
-        "from pathlib import Path; from mpi4py import MPI; from cluster import kernels\n"
+        "from pathlib import Path; from mpi4py import MPI; from cluster.measure import kernels\n"
         f"try: kernels._opened(Path({str(path)!r}))\n"
         "except kernels.NotBuiltError as error: print(error)"
     )
@@ -128,7 +128,7 @@ import ctypes
 from mpi4py import MPI
 from cluster.core.options import convert
 from cluster.benchmarks.p2p import LATENCY, Compiled, Data, Messages, P2PParams
-from cluster.devices import Processor
+from cluster.measure.buffers import Processor
 params = convert({{"sizes": [64]}}, P2PParams, "parameter")
 data = Data(MPI.COMM_WORLD.Dup(), params, Processor())
 repeat = Compiled(data, ctypes.CDLL({library!r})).prepared(LATENCY, Messages(data, LATENCY, 64))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster.onhost import facts
+from cluster.agent.facts import facts
 from tests.conftest import ROOT, answer, run, runs_folder, until
 from tests.fakes.gcp import Fault
 

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from cluster.benchmark import Benchmark
 from cluster.core import plugins
 from cluster.core.model.measurements import Planned
 from cluster.core.options import convert
+from cluster.measure.benchmark import Benchmark
 from cluster.runs import find, read
 from tests.conftest import ROOT, answer, command, runs_folder
 from tests.test_pages import saved

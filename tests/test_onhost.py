@@ -15,9 +15,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from cluster import onhost
+from cluster.agent import __main__, follow, supervise
+from cluster.agent import facts as agent_facts
+from cluster.agent import interfaces as agent_interfaces
+from cluster.agent.cgroups import cgroup_cpus, cgroup_memory
+from cluster.agent.protocol import Ended, Lost
 from cluster.core.model.hosts import Facts
-from cluster.onhost import Ended, Lost, cgroup_cpus, cgroup_memory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -225,19 +228,19 @@ def test_an_interface_is_as_fast_as_its_hardware(
 ) -> None:
     folder = network(tmp_path, interfaces) / "it"
 
-    assert onhost.speeds_of(folder) == [speed * 1e6 / 8 for speed in megabits]
+    assert agent_interfaces.speeds_of(folder) == [speed * 1e6 / 8 for speed in megabits]
 
 
 def test_the_slot_is_what_is_in_use(tmp_path: Path) -> None:
     words = {"current_link_speed": "8.0 GT/s PCIe\n", "current_link_width": "16\n"}
     network(tmp_path, {"device": words, "other": {"current_link_width": "0\n"}})
 
-    assert onhost._slot(tmp_path / "device") == "8.0 GT/s PCIe x16"
-    assert onhost._slot(tmp_path / "other") == ""
+    assert agent_interfaces._slot(tmp_path / "device") == "8.0 GT/s PCIe x16"
+    assert agent_interfaces._slot(tmp_path / "other") == ""
 
 
 def test_the_facts_of_this_host() -> None:
-    facts = onhost.facts()
+    facts = agent_facts.facts()
 
     assert facts.host == platform.node()
     assert facts.cores == os.cpu_count()
@@ -261,7 +264,7 @@ def test_facts_tell_the_tools_beside_our_python(
             f'#!/bin/sh\n[ "$*" = "{flag}" ] && echo "{name} 9.9" && echo more\nexit {status}\n'
         )
         (tmp_path / name).chmod(0o700)
-    facts = onhost.facts()
+    facts = agent_facts.facts()
 
     assert facts.mpi == "mpirun 9.9"
     assert facts.tmux is None
@@ -270,7 +273,7 @@ def test_facts_tell_the_tools_beside_our_python(
 def test_facts_tell_that_a_tool_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    facts = onhost.facts()
+    facts = agent_facts.facts()
 
     assert (facts.mpi, facts.tmux) == (None, None)
 
@@ -283,10 +286,10 @@ def test_facts_tell_the_programs_that_are_asked_for(
     for name, line in (("shy", "exit 1"), ("open", "echo open 1.2; echo more")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o700)
-    found = onhost.facts("shy", "open", "nosuchprogram").programs
+    found = agent_facts.facts("shy", "open", "nosuchprogram").programs
 
     assert found == {"shy": str(tmp_path / "shy"), "open": "open 1.2"}
-    assert onhost.facts().programs == {}
+    assert agent_facts.facts().programs == {}
 
 
 @pytest.mark.parametrize(
@@ -296,8 +299,8 @@ def test_usable_cores_are_whole_and_at_least_one(
     limit: float | None, usable: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 5, 7})
-    monkeypatch.setattr(onhost, "cgroup_cpus", lambda: limit)
-    facts = onhost.facts()
+    monkeypatch.setattr(agent_facts, "cgroup_cpus", lambda: limit)
+    facts = agent_facts.facts()
 
     assert facts.usable_cores == usable
     assert facts.cgroup_cpus == limit
@@ -321,7 +324,7 @@ def test_facts_record_what_matters_and_no_secret(monkeypatch: pytest.MonkeyPatch
     }
     for name, value in told.items():
         monkeypatch.setenv(name, value)
-    facts = onhost.facts()
+    facts = agent_facts.facts()
 
     assert SECRET not in msgspec.json.encode(facts).decode()
     assert facts.variables.items() >= told.items()
@@ -332,12 +335,12 @@ def test_facts_do_not_need_a_user_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """A container may run as a number that nobody has."""
     monkeypatch.setattr(os, "geteuid", lambda: 54_321)
 
-    assert onhost.facts().user == "54321"
+    assert agent_facts.facts().user == "54321"
 
 
 def test_facts_are_one_line_of_json() -> None:
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "cluster.onhost", "facts", ".", "sh"],
+        [sys.executable, "-P", "-m", "cluster.agent", "facts", ".", "sh"],
         capture_output=True,
         text=True,
         timeout=60,
@@ -357,39 +360,39 @@ def test_news_are_whole_lines_until_the_end(tmp_path: Path) -> None:
     for text in (b"", b"one\ntw", b"o\n", b"", b"three"):
         with path.open("ab") as file:
             file.write(text)
-        heard.append(onhost._news(path, offsets, final=False))
+        heard.append(follow._news(path, offsets, final=False))
 
     assert heard == [b"", b"one\n", b"two\n", b"", b""]
-    assert onhost._news(path, offsets, final=True) == b"three"
-    assert onhost._news(path, offsets, final=True) == b""
+    assert follow._news(path, offsets, final=True) == b"three"
+    assert follow._news(path, offsets, final=True) == b""
 
 
 @pytest.mark.parametrize("final", [False, True])
 def test_no_file_is_no_news(tmp_path: Path, *, final: bool) -> None:
-    assert onhost._news(tmp_path / "stdout", {}, final=final) == b""
+    assert follow._news(tmp_path / "stdout", {}, final=final) == b""
 
 
 def test_news_of_several_files_do_not_mix(tmp_path: Path) -> None:
     offsets: dict[Path, int] = {}
     for name in ("a", "b"):
         (tmp_path / name).write_text(f"{name}{name}\n{name}")
-        assert onhost._news(tmp_path / name, offsets, final=False) == f"{name}{name}\n".encode()
+        assert follow._news(tmp_path / name, offsets, final=False) == f"{name}{name}\n".encode()
 
-    assert onhost._news(tmp_path / "a", offsets, final=True) == b"a"
-    assert onhost._news(tmp_path / "b", offsets, final=True) == b"b"
+    assert follow._news(tmp_path / "a", offsets, final=True) == b"a"
+    assert follow._news(tmp_path / "b", offsets, final=True) == b"b"
 
 
 @pytest.mark.parametrize("length", [3, 4, 7, 8, 9, 100])
 def test_a_line_longer_than_one_read_stays_whole(
     tmp_path: Path, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(onhost, "CHUNK", 4)
+    monkeypatch.setattr(follow, "CHUNK", 4)
     path = tmp_path / "stdout"
     path.write_bytes(b"x" * length)
     offsets: dict[Path, int] = {}
-    assert onhost._news(path, offsets, final=False) == b""
+    assert follow._news(path, offsets, final=False) == b""
     path.write_bytes(b"x" * length + b"\ny")
-    assert onhost._news(path, offsets, final=False) == b"x" * length + b"\n"
+    assert follow._news(path, offsets, final=False) == b"x" * length + b"\n"
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 4, 5, 6, 7, 8, 100])
@@ -397,13 +400,13 @@ def test_also_at_the_end_only_the_last_piece_may_be_part_of_a_line(
     tmp_path: Path, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A measurement that is cut in two cannot be read by whoever watches."""
-    monkeypatch.setattr(onhost, "CHUNK", chunk)
+    monkeypatch.setattr(follow, "CHUNK", chunk)
     text = "première\nzweite\n\nund so".encode()
     path = tmp_path / "measurements.0.jsonl"
     path.write_bytes(text)
     offsets: dict[Path, int] = {}
     pieces = []
-    while piece := onhost._news(path, offsets, final=True):
+    while piece := follow._news(path, offsets, final=True):
         pieces.append(piece)
 
     assert b"".join(pieces) == text
@@ -413,24 +416,24 @@ def test_also_at_the_end_only_the_last_piece_may_be_part_of_a_line(
 def test_a_job_that_wrote_its_status_has_ended(tmp_path: Path) -> None:
     (tmp_path / "status").write_text("143\n")
 
-    assert onhost._end(tmp_path, begun=False) == Ended(status=143)
-    assert onhost.watch(tmp_path) == Ended(status=143)
-    assert onhost.stop(tmp_path) == Ended(status=143)
+    assert follow._end(tmp_path, begun=False) == Ended(status=143)
+    assert follow.watch(tmp_path) == Ended(status=143)
+    assert supervise.stop(tmp_path) == Ended(status=143)
 
 
 def test_a_job_may_take_a_while_to_begin(tmp_path: Path) -> None:
-    assert onhost._end(tmp_path, begun=False) is None
-    assert onhost._end(tmp_path, begun=True) == Lost(reason="its script never began to run")
+    assert follow._end(tmp_path, begun=False) is None
+    assert follow._end(tmp_path, begun=True) == Lost(reason="its script never began to run")
 
 
 def test_a_job_whose_process_is_somebody_else_now_is_lost(tmp_path: Path) -> None:
     """This very process has the number that the job once had."""
     (tmp_path / "pid").write_text(f"{os.getpid()}\n")
-    end = onhost._end(tmp_path, begun=False)
+    end = follow._end(tmp_path, begun=False)
 
     assert isinstance(end, Lost)
     assert "killed from outside" in end.reason
-    assert onhost.stop(tmp_path, grace=0.0) == end
+    assert supervise.stop(tmp_path, grace=0.0) == end
 
 
 def test_a_job_whose_process_is_gone_is_lost(tmp_path: Path) -> None:
@@ -438,7 +441,7 @@ def test_a_job_whose_process_is_gone_is_lost(tmp_path: Path) -> None:
     gone.wait()
     (tmp_path / "pid").write_text(f"{gone.pid}\n")
 
-    assert isinstance(onhost._end(tmp_path, begun=False), Lost)
+    assert isinstance(follow._end(tmp_path, begun=False), Lost)
 
 
 def test_a_job_whose_process_runs_goes_on(tmp_path: Path) -> None:
@@ -449,10 +452,10 @@ def test_a_job_whose_process_runs_goes_on(tmp_path: Path) -> None:
     ) as job:
         assert job.stdout is not None
         assert job.stdout.readline() == b"begun\n"
-        assert onhost._end(tmp_path, begun=True) is None
-        assert onhost._alive(tmp_path)
+        assert follow._end(tmp_path, begun=True) is None
+        assert follow._alive(tmp_path)
 
-    assert isinstance(onhost._end(tmp_path, begun=True), Lost)
+    assert isinstance(follow._end(tmp_path, begun=True), Lost)
 
 
 def test_watching_tells_everything_a_job_wrote(
@@ -464,7 +467,7 @@ def test_watching_tells_everything_a_job_wrote(
     (tmp_path / "measurements.1.jsonl").write_text("{}\n")
     (tmp_path / "secret").write_text("no\n")
     (tmp_path / "status").write_text("0\n")
-    onhost.main("watch", str(tmp_path))
+    __main__.main("watch", str(tmp_path))
     *wrote, end = [msgspec.json.decode(line) for line in capfdbinary.readouterr().out.splitlines()]
     texts: dict[str, str] = {}
     for event in wrote:
@@ -509,7 +512,7 @@ def test_a_job_is_watched_until_it_ends(
         "echo 5 > status.part; mv status.part status\n"
     )
     with begun(tmp_path, script):
-        assert onhost.watch(tmp_path) == Ended(status=5)
+        assert follow.watch(tmp_path) == Ended(status=5)
 
     events = [msgspec.json.decode(line) for line in capfdbinary.readouterr().out.splitlines()]
     assert "".join(event["text"] for event in events) == "early\nlate\n"
@@ -518,7 +521,7 @@ def test_a_job_is_watched_until_it_ends(
 def test_a_job_that_is_asked_to_stop_may_say_how_it_ended(tmp_path: Path) -> None:
     script = "trap 'echo 7 > status; exit 7' TERM; echo $$ > pid; echo begun; sleep 20 & wait\n"
     with begun(tmp_path, script) as job:
-        assert onhost.stop(tmp_path) == Ended(status=7)
+        assert supervise.stop(tmp_path) == Ended(status=7)
         assert job.wait(timeout=10) == 7
 
 
@@ -526,7 +529,7 @@ def test_a_job_that_does_not_listen_is_forced_with_all_its_children(tmp_path: Pa
     """Their end is seen by the end of the pipe that they all hold."""
     script = "trap '' TERM; echo $$ > pid; echo begun; sleep 30 & sleep 30; sleep 30\n"
     with begun(tmp_path, script) as job:
-        assert isinstance(onhost.stop(tmp_path, grace=0.1), Lost)
+        assert isinstance(supervise.stop(tmp_path, grace=0.1), Lost)
         assert job.communicate(timeout=10)[0] == b""
         assert job.returncode == -signal.SIGKILL
 
@@ -543,11 +546,11 @@ def test_ranks_are_found_by_their_folder_and_environment(tmp_path: Path, mark: s
         begun(ours, script, **{f"NOT_{mark}": "0"}),
         begun(theirs, script, **{mark: "0"}),
     ):
-        assert set(onhost.ranks(ours)) == {first.pid, second.pid}
+        assert set(supervise.ranks(ours)) == {first.pid, second.pid}
 
 
 def agent(folder: Path, seconds: str, *argv: str) -> subprocess.Popen[bytes]:
-    words = [sys.executable, "-P", "-m", "cluster.onhost", "run", seconds, *argv]
+    words = [sys.executable, "-P", "-m", "cluster.agent", "run", seconds, *argv]
     return subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE)
 
 

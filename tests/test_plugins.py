@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.benchmark import Benchmark
 from cluster.core import plugins
 from cluster.core.errors import SpecError
+from cluster.measure.benchmark import Benchmark
+from cluster.measure.starters import Starter
 from cluster.providers import Provider
 from cluster.reports import Report
 from cluster.shells import Shell
-from cluster.starters import Starter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster import processes
+from cluster.agent import processes
 from cluster.analysis.pitfalls import hosts
 from cluster.core.model.hosts import Connection
 
@@ -91,9 +91,9 @@ def test_the_processors_of_each_core(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 PINNED = '''
 import os
-from cluster.benchmark import Benchmark
+from cluster.measure.benchmark import Benchmark
 from cluster.core.model.measurements import Definition; from cluster.core.model.value import Value
-from cluster.rank import main
+from cluster.measure.main import main
 
 NOTHING = Definition(benchmark="pinned", metric="nothing", unit="s", better="lower", what="nothing",
     clock="none", synchronisation="none", warm_up="none", aggregation="each rank")

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cluster
-from cluster import kernels, profiling, runs
+from cluster import profiling, runs
 from cluster.analysis.profiles import JobProfile, Source, jobs
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import Profile
+from cluster.measure import kernels
 from cluster.reading import read
 from tests.conftest import answer, command, run, runs_folder, until
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster import programs
 from cluster.core.errors import ClusterError
-from cluster.programs import complete, free_port, listens, serving
+from cluster.measure import subprocesses
+from cluster.measure.subprocesses import complete, free_port, listens, serving
 from tests.conftest import processes, until
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 RANK = """
 import sys
 from pathlib import Path
-from cluster.programs import complete
+from cluster.measure.subprocesses import complete
 complete(["sleep", sys.argv[1]], stdout=Path("out"), within=60)
 """
 HOLDER = """
 import sys, time
-from cluster.programs import serving
+from cluster.measure.subprocesses import serving
 with serving([sys.executable, "-m", "http.server", "-b", "127.0.0.1", "PORT"], "127.0.0.1") as port:
     print(port, flush=True)
     time.sleep(60)
@@ -87,7 +87,7 @@ def test_it_may_use_the_cores_of_whoever_started_the_rank(home: Path) -> None:
     """The rank is bound to one; a program with a thread per stream needs more."""
     all_ = os.sched_getaffinity(os.getppid())
     line = (
-        "import os; from pathlib import Path; from cluster.programs import complete\n"
+        "import os; from pathlib import Path; from cluster.measure.subprocesses import complete\n"
         "os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\n"
         "complete(['grep', 'Cpus_allowed:', '/proc/self/status'], stdout=Path('out'), within=30)"
     )
@@ -159,6 +159,6 @@ def test_a_free_port_is_free() -> None:
 
 
 def test_a_host_without_ipv6_is_fine(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs, "TABLES", (home / "none", programs.TABLES[0]))
+    monkeypatch.setattr(subprocesses, "TABLES", (home / "none", subprocesses.TABLES[0]))
     with socket.create_server(("127.0.0.1", 0)) as server:
         assert listens(server.getsockname()[1])

@@ -50,7 +50,8 @@ def test_importing_it_loads_nothing_heavy() -> None:
 def test_listing_and_planning_need_no_mpi() -> None:
     """A definition can be read on a machine that measures nothing."""
     line = (
-        "import sys; from cluster.core import plugins; from cluster.benchmark import Benchmark\n"
+        "import sys\n"
+        "from cluster.core import plugins; from cluster.measure.benchmark import Benchmark\n"
         "b = plugins.load(Benchmark, 'p2p'); b.check(b.Params(), 2)\n"
         "print('mpi4py' in sys.modules)"
     )

@@ -15,7 +15,7 @@ PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
 from cluster.benchmarks.p2p import LATENCY, ONEWAY
-from cluster.rank import Rank
+from cluster.measure.rank import Rank
 
 class Comm:
     def Get_rank(self): return 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from cluster.sampling import Counts, samples
+from cluster.measure.repetitions import Counts, samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

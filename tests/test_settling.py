@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from cluster import runs
+from cluster.agent.protocol import Wrote
 from cluster.core.errors import JobError
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
-from cluster.onhost import Wrote
 from cluster.runs import Run
 from cluster.settling import Ending, Hearer, Hearing, conclude, ending_of, succeeded
 from tests.conftest import runs_folder

@@ -6,7 +6,7 @@ import pytest
 
 from cluster.core import plugins
 from cluster.core.model.hosts import Layout
-from cluster.starters import Starter
+from cluster.measure.starters import Starter
 
 PROGRAM = ("python3", "-P", "p2p.py", '{"sizes":[8, 16]}')
 TOLD = ["-x", "CLUSTER_ADDRESSES"]

@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cluster import onhost
+from cluster.agent import facts as agent_facts
+from cluster.agent.tuning import storage, tuned
 from cluster.analysis.factors import differing
 from cluster.core.model.hosts import Tuning
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.version import revision
-from cluster.tuning import storage, tuned
 
 MOUNTS = r"""22 1 259:1 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p1 rw,discard
 30 22 0:25 / /tmp rw shared:9 - tmpfs tmpfs rw
@@ -100,7 +100,7 @@ def test_a_host_that_says_nothing(tmp_path: Path) -> None:
 
 def test_the_facts_of_this_host_have_it(tmp_path: Path) -> None:
     """What benchmarks record says how this machine is set up, and on what its folder is."""
-    facts = onhost.facts(folder=tmp_path)
+    facts = agent_facts.facts(folder=tmp_path)
 
     assert facts.tuning == tuned(tmp_path)
     assert " on " in facts.tuning.storage
@@ -111,7 +111,7 @@ def test_a_setting_and_the_sources_are_factors() -> None:
     """A comparison names the sysctl that differs, and sources that are of another revision."""
 
     def record(algorithm: str, sources: str) -> Record:
-        facts = onhost.facts()
+        facts = agent_facts.facts()
         sysctls = {"net.ipv4.tcp_congestion_control": algorithm}
         told = msgspec.structs.replace(facts, tuning=Tuning(sysctls=sysctls))
         return Record(

@@ -17,7 +17,6 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from cluster.analysis.compare import ENOUGH_LAUNCHES, Comparison
-from cluster.benchmark import Benchmark
 from cluster.cli import flags
 from cluster.cli.compare import show_sheets
 from cluster.cli.live import Live
@@ -38,6 +37,7 @@ from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.core.units import Sizes, format_size, parse_expected
 from cluster.launching import launch_spec, plan_spec
+from cluster.measure.benchmark import Benchmark
 from cluster.runs import make_root
 from cluster.runs import root as runs_root
 from cluster.sheets import compared

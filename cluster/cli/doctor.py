@@ -5,13 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from cluster.agent.facts import facts
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import Layout
 from cluster.core.model.value import Value
-from cluster.onhost import facts
+from cluster.measure.starters import Starter
 from cluster.shells import Shell
-from cluster.starters import Starter
 
 PATIENCE = 60.0  # seconds for two ranks to start
 

@@ -11,6 +11,7 @@ import msgspec
 from rich import box
 from rich.table import Table
 
+from cluster.agent.gpus import BUILT
 from cluster.analysis.bounds import doubts
 from cluster.analysis.evidence import Finding
 from cluster.core import plugins
@@ -20,7 +21,6 @@ from cluster.core.model.measurements import Planned, Summary
 from cluster.core.model.records import Status
 from cluster.core.model.value import Value
 from cluster.core.units import format_seconds
-from cluster.gpus import BUILT
 from cluster.logbook import against, gaps
 from cluster.profiling import FILES as PROFILES
 from cluster.profiling import PRELOAD

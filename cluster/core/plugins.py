@@ -22,6 +22,8 @@ class Plugin(ABC):
 
     folder: ClassVar[str]
     """Import name of the package whose files are the plug-ins, such as `cluster.providers`."""
+    user_folder: ClassVar[str] = ""
+    """The folder under `CLUSTER_PLUGINS` for more of them; the package's last name, if empty."""
 
     @property
     def name(self) -> str:
@@ -39,10 +41,11 @@ def names(kind: type[Plugin]) -> tuple[str, ...]:
         kind: the interface, such as `Provider`.
 
     Returns:
-        Their names, sorted.
+        Their names, sorted; what begins with `_` serves them, and is none.
 
     """
-    return tuple(sorted(module.name for module in pkgutil.iter_modules(_paths(kind))))
+    found = (module.name for module in pkgutil.iter_modules(_paths(kind)))
+    return tuple(sorted(name for name in found if not name.startswith("_")))
 
 
 def load(kind: type[P], name: str) -> P:
@@ -103,7 +106,7 @@ def _paths(kind: type[Plugin]) -> list[str]:
     paths = importlib.import_module(kind.folder).__path__
     own = os.environ.get("CLUSTER_PLUGINS")
     if own:
-        folder = str(Path(own).resolve() / kind.folder.rpartition(".")[2])
+        folder = str(Path(own).resolve() / (kind.user_folder or kind.folder.rpartition(".")[2]))
         if folder not in paths and Path(folder).is_dir():
             paths.append(folder)
     return list(paths)

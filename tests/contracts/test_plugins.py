@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from cluster.benchmark import Benchmark
 from cluster.core import plugins
 from cluster.core.model.hosts import Layout
 from cluster.core.model.measurements import Definition, Summary
 from cluster.core.model.value import Value
 from cluster.core.options import convert
 from cluster.core.plugins import Plugin
+from cluster.measure.benchmark import Benchmark
+from cluster.measure.starters import Starter
 from cluster.parsers import Parser
 from cluster.providers import Provider
 from cluster.reports import Report
 from cluster.shells import Shell
-from cluster.starters import Starter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

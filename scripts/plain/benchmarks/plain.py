@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from cluster.benchmark import Benchmark
 from cluster.benchmarks.p2p import (
     BANDWIDTH,
     LATENCY,
@@ -31,14 +30,15 @@ from cluster.benchmarks.p2p import (
 from cluster.core.model.measurements import Definition, Measurement, Output
 from cluster.core.model.value import Scalar, Value
 from cluster.core.units import Sizes
-from cluster.devices import memory
-from cluster.kernels import address, load
-from cluster.rank import main
+from cluster.measure.benchmark import Benchmark
+from cluster.measure.buffers import memory
+from cluster.measure.kernels import address, load
+from cluster.measure.main import main
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from cluster.rank import Rank
+    from cluster.measure.rank import Rank
 
 CELLS = ((LATENCY, 8), (BANDWIDTH, 64 << 10), (BANDWIDTH, 1 << 20), (BANDWIDTH, 4 << 20))
 COUNTS = {LATENCY.id: 10_000, BANDWIDTH.id: 20}  # values in a turn, as the program takes

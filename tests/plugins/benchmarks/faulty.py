@@ -8,13 +8,13 @@ import sys
 import time
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.benchmark import Benchmark
 from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Value
-from cluster.rank import main
+from cluster.measure.benchmark import Benchmark
+from cluster.measure.main import main
 
 if TYPE_CHECKING:
-    from cluster.rank import Rank
+    from cluster.measure.rank import Rank
 
 NOTHING = Definition(
     benchmark="faulty",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.hosts import Facts
     from cluster.core.model.measurements import Planned
-    from cluster.rank import Rank
+    from cluster.measure.rank import Rank
 
 
 class Benchmark(Plugin, Generic[ParamsT]):

@@ -1,4 +1,4 @@
-"""Compile C on a host before a job needs it: `python3 -m cluster.kernels NAME FOLDER`.
+"""Compile C on a host before a job needs it: `python3 -m cluster.measure.kernels NAME FOLDER`.
 
 It prints the path of the library, or exits with 1 and says why there is none.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cluster.kernels import NotBuiltError, built
+from cluster.measure.kernels import NotBuiltError, built
 
 
 def main(name: str, folder: str) -> int:

