@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from cluster import mesh, runs
+from cluster import runs
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, JobError, ProvisionError, SpecError
 from cluster.core.model.records import Condition, JobRecord, Status
 from cluster.core.model.spec import ClusterSpec, check_name
 from cluster.core.model.value import Tell, nothing
 from cluster.core.units import parse_expected
-from cluster.fanout import connect_all, on_each
-from cluster.jobs import Job
 from cluster.providers import Provider
+from cluster.remote import ssh_mesh
+from cluster.remote.jobs import Job
+from cluster.remote.parallel import connect_all, on_each
 from cluster.runs import read
 from cluster.runs import root as runs_root
 from cluster.settling import (
@@ -40,8 +41,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import TracebackType
 
+    from cluster.remote.shells import Shell
     from cluster.runs import Run
-    from cluster.shells import Shell
 
 TIMEOUT = 600.0  # seconds that a job may take if nothing else is said
 
@@ -388,7 +389,7 @@ class Cluster(Standing):
 
         def leave(name: str, shell: Shell) -> None:
             if shell.exists(folders[name]):
-                mesh.leave(shell, folders[name])
+                ssh_mesh.leave(shell, folders[name])
                 shell.remove(folders[name])
 
         on_each(self.shells(), leave)

@@ -12,8 +12,8 @@ from cluster.core.errors import ClusterError, SpecError, Timeout, tail
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Tell, nothing
 from cluster.core.options import convert
-from cluster.fanout import connect_all
 from cluster.providers import Provider
+from cluster.remote.parallel import connect_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,16 +9,16 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
-from cluster.containers import PROGRAM as IN_IMAGE
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
-from cluster.fanout import on_each
+from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
+from cluster.remote.parallel import on_each
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cluster.core.model.hosts import Facts, Machine
-    from cluster.shells import Shell
+    from cluster.remote.shells import Shell
 
 OWN = "own"  # instead of the path of a library
 PRELOAD = "LD_PRELOAD"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from cluster.agent.protocol import Wrote
     from cluster.core.model.measurements import Definition
-    from cluster.jobs import Job
+    from cluster.remote.jobs import Job
     from cluster.runs import Run
 
 FINAL: tuple[Status, ...] = ("done", "failed", "interrupted")

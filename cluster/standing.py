@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster import hostkeys, mesh
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.billing import Plan, Price, Receipt
@@ -18,10 +17,11 @@ from cluster.core.model.hosts import Facts, Layout, Machine
 from cluster.core.model.value import Tell, nothing
 from cluster.core.money import dollars
 from cluster.core.ssh_keys import KNOWN
-from cluster.fanout import connect_all, on_each
-from cluster.hosts import Hosts
-from cluster.network import Network, common
 from cluster.providers import Provider
+from cluster.remote import host_keys, ssh_mesh
+from cluster.remote.common_network import Network, common
+from cluster.remote.hosts import Hosts
+from cluster.remote.parallel import connect_all, on_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -173,7 +173,7 @@ class Standing(Hosts):
 
         """
         hosts = {machine.name: machine for machine in self.machines}
-        hostkeys.rotate(self.shells(), hosts, self._journal.folder / KNOWN)
+        host_keys.rotate(self.shells(), hosts, self._journal.folder / KNOWN)
 
     def receipt(self) -> Receipt | None:
         """Tell what the machines cost so far.
@@ -211,7 +211,7 @@ class Standing(Hosts):
         wanted = plugins.load(Provider, self.spec.provider).environment(self.spec)
         if wanted is None:
             return
-        from cluster.environment import install  # noqa: PLC0415 - slow, and local hosts need none
+        from cluster.remote.environment.install import install  # noqa: PLC0415 - slow, and local hosts need none
 
         wanted = msgspec.structs.replace(wanted, programs=(*wanted.programs, *programs))
         began = time.monotonic()
@@ -229,7 +229,7 @@ class Standing(Hosts):
             with suppress(SpecError):
                 self._check_gpus(self.facts, gpus_)
                 return
-        from cluster.environment import check_tools, examine  # noqa: PLC0415 - as above
+        from cluster.remote.environment.tools import check_tools, examine  # noqa: PLC0415 - as above
 
         hosts = {machine.name: machine for machine in self.machines}
         found = on_each(self.shells(), lambda name, shell: examine(shell, hosts[name], programs))
@@ -275,11 +275,11 @@ class Standing(Hosts):
                     f"Our folder is not at the same place on every host: {', '.join(homes)}.",
                     remedy="Log in with the same name everywhere: --option hosts=me@h1,me@h2",
                 )
-            mesh.join(self.shells(), self._mesh_hosts(), self.name, self._journal.folder)
+            ssh_mesh.join(self.shells(), self._mesh_hosts(), self.name, self._journal.folder)
 
-    def _mesh_hosts(self) -> dict[str, mesh.Host]:
+    def _mesh_hosts(self) -> dict[str, ssh_mesh.Host]:
         return {
-            machine.name: mesh.Host(
+            machine.name: ssh_mesh.Host(
                 address=machine.address,
                 user=fact.user,
                 folder=posixpath.join(fact.home, machine.folder),
@@ -302,13 +302,13 @@ class Standing(Hosts):
             sharing=max(sharing.values(), default=1),
             root=any(fact.user == "root" for fact in self.facts),
             networks=common(self.machines, self.facts).networks if several else (),
-            ssh_config=mesh.config_file(folder) if several else "",
+            ssh_config=ssh_mesh.config_file(folder) if several else "",
         )
 
     @property
     def variables(self) -> dict[str, str]:
         """What the environment wants in that of every rank."""
-        from cluster.steps import variables  # noqa: PLC0415 - as above
+        from cluster.remote.environment.steps import variables  # noqa: PLC0415 - as above
 
         return variables(self._environment) if self._environment else {}
 

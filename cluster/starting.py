@@ -13,16 +13,16 @@ import msgspec
 from cluster import runs
 from cluster.agent.peers import FILE as PARTY_FILE
 from cluster.agent.peers import Party, Peer
-from cluster.containers import PROGRAM as IN_IMAGE
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.records import Condition, JobRecord, Record
 from cluster.core.model.value import Value
 from cluster.core.options import convert, encode
 from cluster.core.version import __version__, revision
-from cluster.jobs import script
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
+from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
+from cluster.remote.jobs import script
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ import pytest
 
 import cluster
 from cluster.core import journal
-from cluster.jobs import Job
+from cluster.remote.jobs import Job
 from tests.conftest import processes, run, runs_folder, sessions
 
 if TYPE_CHECKING:

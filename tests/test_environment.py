@@ -9,9 +9,10 @@ import pytest
 
 from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import Environment
-from cluster.environment import examine, install
-from cluster.shells.local import Local
-from cluster.shells.ssh import Ssh
+from cluster.remote.environment.install import install
+from cluster.remote.environment.tools import examine
+from cluster.remote.shells.local import Local
+from cluster.remote.shells.ssh import Ssh
 from tests.conftest import run
 from tests.contracts.sshd import Sshd, sshd
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cluster.shells import Shell
+    from cluster.remote.shells import Shell
 
 __all__ = ["sshd"]
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster import fanout
 from cluster.core.errors import ClusterError, ShellError, Timeout, Unreachable
-from cluster.shells.local import Local
-from cluster.shells.ssh import Ssh
+from cluster.remote import parallel
+from cluster.remote.shells.local import Local
+from cluster.remote.shells.ssh import Ssh
 from tests.conftest import COMMAND, command, processes
 from tests.contracts.sshd import Sshd, befriend, listener, servers, sshd
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from cluster.shells import Shell
+    from cluster.remote.shells import Shell
 
 __all__ = ["servers", "sshd"]
 
@@ -47,7 +47,7 @@ def hosts(**shells: Shell) -> dict[str, Shell]:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fanout, "BETWEEN_ATTEMPTS", 0.01)
+    monkeypatch.setattr(parallel, "BETWEEN_ATTEMPTS", 0.01)
 
 
 def test_they_really_run_at_once() -> None:
@@ -58,7 +58,7 @@ def test_they_really_run_at_once() -> None:
         both.wait()
         return name.upper()
 
-    assert fanout.on_each(hosts(a=Local(), b=Local()), meet) == {"a": "A", "b": "B"}
+    assert parallel.on_each(hosts(a=Local(), b=Local()), meet) == {"a": "A", "b": "B"}
 
 
 def test_one_failure_is_itself_and_several_stay_together() -> None:
@@ -67,9 +67,9 @@ def test_one_failure_is_itself_and_several_stay_together() -> None:
             raise ShellError(f"{name} broke.")
 
     with pytest.raises(ShellError, match=r"bad broke\."):
-        fanout.on_each(hosts(good=Local(), bad=Local()), fail)
+        parallel.on_each(hosts(good=Local(), bad=Local()), fail)
     with pytest.raises(ExceptionGroup, match="2 of 3 hosts failed") as failed:
-        fanout.on_each(hosts(good=Local(), bad=Local(), worse=Local()), fail)
+        parallel.on_each(hosts(good=Local(), bad=Local(), worse=Local()), fail)
     assert [str(error) for error in failed.value.exceptions] == ["bad broke.", "worse broke."]
 
 
@@ -81,7 +81,7 @@ def test_what_one_gives_the_failure_of_another_does_not_take() -> None:
             raise ShellError("/data could not be written.")
         return name.upper()
 
-    ended = fanout.try_each(hosts(good=Local(), bad=Local()), fail)
+    ended = parallel.try_each(hosts(good=Local(), bad=Local()), fail)
     assert ended["good"] == "GOOD"
     assert str(ended["bad"]) == "bad: /data could not be written."
 
@@ -91,20 +91,20 @@ def test_a_mistake_of_ours_is_not_hidden() -> None:
         raise KeyError(name)
 
     with pytest.raises(KeyError, match="only"):
-        fanout.on_each(hosts(only=Local()), mistake)
+        parallel.on_each(hosts(only=Local()), mistake)
 
 
 def test_a_host_that_boots_is_waited_for() -> None:
     """Each state is told once."""
     told: list[tuple[str, str]] = []
-    fanout.connect_all(hosts(a=Slow(attempts=3)), 30.0, lambda *news: told.append(news))
+    parallel.connect_all(hosts(a=Slow(attempts=3)), 30.0, lambda *news: told.append(news))
 
     assert told == [("a", "refused"), ("a", "ready")]
 
 
 def test_one_deadline_for_all_names_who_is_late() -> None:
     with pytest.raises(Timeout, match=r"late is not reachable: It refuses\."):
-        fanout.connect_all(hosts(ready=Local(), late=Slow(attempts=-1)), 0.05)
+        parallel.connect_all(hosts(ready=Local(), late=Slow(attempts=-1)), 0.05)
 
 
 def test_what_waiting_does_not_help_is_not_waited_for() -> None:
@@ -112,7 +112,7 @@ def test_what_waiting_does_not_help_is_not_waited_for() -> None:
     wrong = Unreachable("The key has changed.", state="host key")
     shells = hosts(booting=Slow(attempts=-1), wrong=Slow(attempts=1, error=wrong))
     with pytest.raises(ExceptionGroup) as failed:
-        fanout.connect_all(shells, 3600.0)
+        parallel.connect_all(shells, 3600.0)
 
     assert {type(error) for error in failed.value.exceptions} == {Timeout, Unreachable}
     assert all(isinstance(error, ClusterError) for error in failed.value.exceptions)
@@ -129,7 +129,7 @@ def test_hosts_that_hang_are_not_waited_for_beyond_the_deadline(sshd: Sshd) -> N
         )
         began = time.monotonic()
         with pytest.raises(ExceptionGroup) as failed:
-            fanout.connect_all(shells, 3.0)
+            parallel.connect_all(shells, 3.0)
         took = time.monotonic() - began
 
     assert took < 6
@@ -152,7 +152,7 @@ def test_every_unknown_key_is_shown_at_once(servers: Callable[..., Sshd]) -> Non
         (server.folder / "known_hosts").write_text("")
     shells = {str(server.port): Ssh(server.machine()) for server in known}
     with pytest.raises(ExceptionGroup, match="3 of 3 hosts failed") as failed:
-        fanout.connect_all(shells, 60.0)
+        parallel.connect_all(shells, 60.0)
 
     assert [type(error) for error in failed.value.exceptions] == [Unreachable] * 3
     assert len({str(error) for error in failed.value.exceptions}) == 3
@@ -168,7 +168,7 @@ def test_states_are_told_as_they_come(sshd: Sshd) -> None:
             sshd.start()
 
     shell = Ssh(sshd.machine())
-    fanout.connect_all({"a": shell}, 60.0, tell)
+    parallel.connect_all({"a": shell}, 60.0, tell)
     assert told == ["refused", "ready"]
     assert shell.state == "ready"
     shell.close()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.jobs import script
+from cluster.remote.jobs import script
 from tests.conftest import processes, run, until
 
 

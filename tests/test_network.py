@@ -6,7 +6,7 @@ import pytest
 
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Facts, Interface, Machine
-from cluster.network import common
+from cluster.remote.common_network import common
 
 
 def host(number: int, address: str, *interfaces: str, reached: str = "") -> tuple[Machine, Facts]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster import openssh
+from cluster.remote.ssh import openssh_files
 from tests.conftest import run
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def test_names_and_patterns(tmp_path: Path, names: str, name: str, *, found: boo
         *("ssh-keygen", "-F", name, "-f", str(tmp_path / "known_hosts")), status=None
     ).stdout
 
-    assert bool(openssh.matching(text, name)) == found
+    assert bool(openssh_files.matching(text, name)) == found
     assert (KEY in printed) == found
 
 
@@ -57,19 +57,22 @@ def test_hashed_names_are_found(tmp_path: Path) -> None:
     run("ssh-keygen", "-q", "-H", "-f", str(path))
 
     for name in ("host", "[host]:2222"):
-        assert [line.key for line in openssh.matching(path.read_text(), name)] == [KEY]
-    assert openssh.matching(path.read_text(), "other") == []
+        assert [line.key for line in openssh_files.matching(path.read_text(), name)] == [KEY]
+    assert openssh_files.matching(path.read_text(), "other") == []
 
 
 def test_markers_are_told() -> None:
     text = known("host") + known("host", "@revoked")
 
-    assert [line.marker for line in openssh.matching(text, "host")] == ["", openssh.REVOKED]
+    assert [line.marker for line in openssh_files.matching(text, "host")] == [
+        "",
+        openssh_files.REVOKED,
+    ]
 
 
 def test_the_name_of_an_entry() -> None:
-    assert openssh.entry("host", 22) == "host"
-    assert openssh.entry("host", 2222) == "[host]:2222"
+    assert openssh_files.entry("host", 22) == "host"
+    assert openssh_files.entry("host", 2222) == "[host]:2222"
 
 
 def test_what_follows_an_included_file_is_in_the_section_it_was_in(home: Path) -> None:
@@ -81,7 +84,7 @@ def test_what_follows_an_included_file_is_in_the_section_it_was_in(home: Path) -
         "Include nothing\nUser u\nHost x\ninclude=more/* ~/.ssh/more/a\nPort 3\n"
     )
 
-    assert [line for line in openssh.settings(folder / "config").splitlines() if line] == [
+    assert [line for line in openssh_files.settings(folder / "config").splitlines() if line] == [
         *("Host *", "Host *", "User u", "Host x"),
         *("Host x", "Port 1", "Host x", "Host b", "Port 2", "Host x", "Port 1", "Host x", "Port 3"),
     ]
@@ -89,7 +92,7 @@ def test_what_follows_an_included_file_is_in_the_section_it_was_in(home: Path) -
 
 def test_settings_that_are_not_there_or_include_themselves(home: Path) -> None:
     path = home / "config"
-    assert openssh.settings(path) == ""
+    assert openssh_files.settings(path) == ""
     path.write_text(f"Include {path}\nPort 1\n")
 
-    assert openssh.settings(path).count("Port 1") == openssh.DEEPEST + 1
+    assert openssh_files.settings(path).count("Port 1") == openssh_files.DEEPEST + 1

@@ -14,8 +14,8 @@ from cluster.core.errors import SpecError
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
 from cluster.providers import Provider
+from cluster.remote.shells import Shell
 from cluster.reports import Report
-from cluster.shells import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

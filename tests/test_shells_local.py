@@ -17,7 +17,7 @@ import pytest
 
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed
-from cluster.shells.local import Local
+from cluster.remote.shells.local import Local
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import paramiko
 import pytest
 
-from cluster import connecting
 from cluster.core.errors import ShellError, Unreachable
-from cluster.shells.ssh import Ssh
+from cluster.remote.shells.ssh import Ssh
+from cluster.remote.ssh import connection
 from tests.conftest import processes, run, until
 from tests.contracts.sshd import Link, Sshd, link, listener, servers, sshd
 
@@ -306,7 +306,7 @@ def test_somebody_listens_who_speaks_no_ssh(
     sshd: Sshd, monkeypatch: pytest.MonkeyPatch, says: bytes
 ) -> None:
     """A host that accepts, and says nothing or something else, is given up in time."""
-    monkeypatch.setattr("cluster.connecting.CONNECT_TIMEOUT", 1.0)
+    monkeypatch.setattr("cluster.remote.ssh.connection.CONNECT_TIMEOUT", 1.0)
     with listener(says) as port, pytest.raises(Unreachable, match="could not be conn") as refused:
         Ssh(sshd.machine(port=port)).run(["true"])
 
@@ -317,7 +317,7 @@ def test_an_sshd_that_does_not_decide(
     servers: Callable[..., Sshd], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits for a directory service, say."""
-    monkeypatch.setattr("cluster.connecting.CONNECT_TIMEOUT", 1.0)
+    monkeypatch.setattr("cluster.remote.ssh.connection.CONNECT_TIMEOUT", 1.0)
     if os.geteuid() != 0:
         pytest.skip("only an sshd of root's asks a command who may come in")
     server = servers("AuthorizedKeysCommand /bin/sleep 30", "AuthorizedKeysCommandUser root")
@@ -418,8 +418,8 @@ def test_a_signal_to_the_shell_around_a_command_is_no_exit_status(sshd: Sshd) ->
 
 def test_a_command_may_be_silent_for_long(sshd: Sshd, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its host is asked for signs of life meanwhile."""
-    monkeypatch.setattr(connecting, "KEEPALIVE", 1)
-    monkeypatch.setattr(connecting, "SILENCE", 4)
+    monkeypatch.setattr(connection, "KEEPALIVE", 1)
+    monkeypatch.setattr(connection, "SILENCE", 4)
     shell = Ssh(sshd.machine())
 
     assert shell.run(["sleep", "7"]).status == 0
@@ -515,7 +515,7 @@ def test_200_megabytes_by_line_need_little_memory(sshd: Sshd) -> None:
     script = f"""
 import msgspec, resource, sys
 from cluster.core.model.hosts import Machine
-from cluster.shells.ssh import Ssh
+from cluster.remote.shells.ssh import Ssh
 most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 shell = Ssh(msgspec.json.decode({msgspec_text(sshd)!r}, type=Machine))
 shell.run(["true"])
@@ -652,5 +652,5 @@ def test_the_fast_ciphers_are_used(sshd: Sshd) -> None:
     shell.connect()
 
     transport = shell._chain[-1].transport
-    assert transport.local_cipher == transport.remote_cipher == connecting.CIPHERS[0]
+    assert transport.local_cipher == transport.remote_cipher == connection.CIPHERS[0]
     shell.close()

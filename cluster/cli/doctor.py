@@ -11,7 +11,7 @@ from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import Layout
 from cluster.core.model.value import Value
 from cluster.measure.starters import Starter
-from cluster.shells import Shell
+from cluster.remote.shells import Shell
 
 PATIENCE = 60.0  # seconds for two ranks to start
 

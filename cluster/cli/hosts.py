@@ -20,9 +20,9 @@ from cluster.clusters import TIMEOUT, attach
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import Completed, Machine
 from cluster.core.model.value import Value
-from cluster.fanout import results
-from cluster.hosts import Hosts
 from cluster.launching import launch_spec, plan_spec
+from cluster.remote.hosts import Hosts
+from cluster.remote.parallel import results
 
 commands = typer.Typer()
 

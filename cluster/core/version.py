@@ -21,7 +21,7 @@ def revision() -> str:
     import hashlib  # noqa: PLC0415 - rarely needed, and slow to import
 
     digest = hashlib.blake2s(digest_size=4)
-    root = Path(__file__).parent
+    root = Path(__file__).parent.parent
     folders = os.walk(root, followlinks=True)  # in a checkout, benchmarks are a link
     paths = (Path(folder, name) for folder, _, names in folders for name in names)
     for path in sorted(path for path in paths if path.suffix in SOURCES):

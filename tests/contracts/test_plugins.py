@@ -22,8 +22,8 @@ from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
 from cluster.parsers import Parser
 from cluster.providers import Provider
+from cluster.remote.shells import Shell
 from cluster.reports import Report
-from cluster.shells import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

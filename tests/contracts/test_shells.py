@@ -11,7 +11,7 @@ import pytest
 
 from cluster.core import plugins
 from cluster.core.errors import ShellError
-from cluster.shells import Shell
+from cluster.remote.shells import Shell
 from tests.contracts.sshd import Sshd, sshd
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cluster.clusters import Cluster
-    from cluster.shells import Shell
+    from cluster.remote.shells import Shell
 
 
 @pytest.fixture(scope="session")

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster import connecting
 from cluster.core import journal
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import Completed
+from cluster.remote.ssh import connection
 from tests.conftest import COMMAND, answer, command
 from tests.lab.conftest import first_process, must, on
 
@@ -49,7 +49,7 @@ def ended(c: Cluster) -> dict[str, str]:
 
 def test_each_host_is_out_of_reach_in_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """All at once, each with its reason; those that come back are as good as before."""
-    monkeypatch.setattr(connecting, "CONNECT_TIMEOUT", 3.0)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 3.0)
     c = cluster.launch("ways", provider="lab", hosts=8)
     must(c, 1, "sed -i 's/^Port .*/Port 2222/' /etc/ssh/cluster_config" + HUP)
     must(c, 2, "ssh-keygen -q -t ed25519 -N '' -f /k && mv /k /etc/ssh/cluster_host_key" + HUP)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster import connecting, runs
+from cluster import runs
 from cluster.clusters import Listener, attach
 from cluster.core import journal
 from cluster.core.errors import JobError, Unreachable
+from cluster.remote.ssh import connection
 from tests.conftest import answer, command, runs_folder, until
 from tests.lab.conftest import must, ranks_of
 from tests.test_bad_luck import Background
@@ -69,7 +70,7 @@ def is_gone(c: Cluster) -> None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give up a host that is gone sooner than a person would."""
-    monkeypatch.setattr(connecting, "CONNECT_TIMEOUT", 3.0)
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 3.0)
 
 
 @pytest.fixture

@@ -21,14 +21,14 @@ LAUNCHING = {  # the function that is about to be called
     "the links are made": "cluster.providers.lab:_write_network",
     "the hosts are up": "cluster.launching:journal.Created",
     "the hosts are in the journal": "cluster.launching:_connect",
-    "connecting": "cluster.connecting:_called",
+    "connecting": "cluster.remote.ssh.connection:_called",
 }
 RUNNING = {
-    "installing": "cluster.environment:Host._push",
-    "joining": "cluster.mesh:_write_files",
-    "a job is in the journal": "cluster.jobs:Job.start",
-    "the job runs": "cluster.jobs:Job.watch",
-    "the job ended": "cluster.jobs:Job.fetch",
+    "installing": "cluster.remote.environment.install:Host._push",
+    "joining": "cluster.remote.ssh_mesh:_write_files",
+    "a job is in the journal": "cluster.remote.jobs:Job.start",
+    "the job runs": "cluster.remote.jobs:Job.watch",
+    "the job ended": "cluster.remote.jobs:Job.fetch",
 }
 
 

@@ -24,7 +24,7 @@ class Shell(Plugin):
 
     """
 
-    folder: ClassVar[str] = "cluster.shells"
+    folder: ClassVar[str] = "cluster.remote.shells"
 
     def __init__(self, machine: Machine | None = None) -> None:
         """Keep which host it is; nothing is connected yet."""

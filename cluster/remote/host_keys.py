@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 
 from cluster.core import ssh_keys
 from cluster.core.errors import ClusterError, ShellError
-from cluster.fanout import connect_all, on_each
-from cluster.jobs import COMMAND_TIMEOUT
+from cluster.remote.jobs import COMMAND_TIMEOUT
+from cluster.remote.parallel import connect_all, on_each
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from cluster.core.model.hosts import Machine
-    from cluster.shells import Shell
+    from cluster.remote.shells import Shell
 
 WITHIN = 30.0  # seconds for every sshd to show its new key
 PAUSE = 0.2  # seconds between two attempts

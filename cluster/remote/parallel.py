@@ -14,7 +14,7 @@ from cluster.core.errors import STATES, ClusterError, Timeout, Unreachable
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from cluster.shells import Shell
+    from cluster.remote.shells import Shell
 
 MOST_AT_ONCE = 256  # threads
 BETWEEN_ATTEMPTS = 1.0  # seconds

@@ -25,7 +25,7 @@ from cluster.core.errors import ClusterError, tail
 from cluster.core.model.value import Value
 from cluster.core.paths import cache
 from cluster.core.version import __version__
-from cluster.shells import Shell
+from cluster.remote.shells import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster.core import plugins
-from cluster.fanout import on_each, results, try_each
-from cluster.shells import Shell
+from cluster.remote.parallel import on_each, results, try_each
+from cluster.remote.shells import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from cluster.core import plugins
 from cluster.core.errors import ShellError
 from cluster.core.model.value import Value
-from cluster.fanout import on_each
-from cluster.jobs import COMMAND_TIMEOUT
-from cluster.shells import Shell
+from cluster.remote.jobs import COMMAND_TIMEOUT
+from cluster.remote.parallel import on_each
+from cluster.remote.shells import Shell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,8 +13,8 @@ from typing import IO, TYPE_CHECKING
 
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed
-from cluster.shells import Shell
-from cluster.transfers import part_name
+from cluster.remote.shells import Shell
+from cluster.remote.transfer import part_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -24,7 +24,7 @@ from cluster.agent.protocol import (
     Wrote,
 )
 from cluster.core.errors import JobError, ShellError, SpecError, Unreachable
-from cluster.fanout import on_each
+from cluster.remote.parallel import on_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.hosts import Completed, Machine
     from cluster.core.model.records import JobRecord
-    from cluster.shells import Shell
+    from cluster.remote.shells import Shell
 
 MARK = "@cluster"  # the tmux option that says that a session is ours
 COMMAND_TIMEOUT = 60.0  # seconds for a command that is over in a moment

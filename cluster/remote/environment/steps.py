@@ -10,8 +10,8 @@ import shlex
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from cluster import containers, wheels
 from cluster.core.model.value import Value
+from cluster.remote.environment import containers, wheels
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import paramiko
 from paramiko.auth_strategy import AuthStrategy, InMemoryPrivateKey
 
-from cluster import openssh
 from cluster.core.errors import Unreachable
+from cluster.remote.ssh import openssh_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -53,14 +53,16 @@ class Verifier(paramiko.MissingHostKeyPolicy):
         self._pinned = access.known_hosts if access.pin else ""
         self._accepted = accepted
         alias = (target and access.alias) or connection.ssh_config.get("hostkeyalias")
-        self._name = alias or openssh.entry(connection.host, connection.port)
+        self._name = alias or openssh_files.entry(connection.host, connection.port)
         # What is known without a port is true for every port, as for OpenSSH.
         self._names = [self._name] if alias else [self._name, connection.host]
 
-    def lines(self, names: Sequence[str]) -> list[openssh.Line]:
+    def lines(self, names: Sequence[str]) -> list[openssh_files.Line]:
         """Give what is known under some names."""
         texts = [_text(file) for file in self._files]
-        return [line for text in texts for name in names for line in openssh.matching(text, name)]
+        return [
+            line for text in texts for name in names for line in openssh_files.matching(text, name)
+        ]
 
     def kinds(self) -> set[str]:
         """Give the types of the known keys."""
@@ -81,7 +83,7 @@ class Verifier(paramiko.MissingHostKeyPolicy):
             for line in self.lines(self._names)
             if (line.kind, line.key) == (key.get_name(), key.get_base64())
         ]
-        if openssh.REVOKED in same:
+        if openssh_files.REVOKED in same:
             raise self._revoked(key)
         if "" in same:
             return
@@ -100,7 +102,7 @@ class Verifier(paramiko.MissingHostKeyPolicy):
             means="Your known_hosts says that it was stolen or given up; nothing was sent.",
         )
 
-    def _changed(self, key: paramiko.PKey, known: Sequence[openssh.Line]) -> Unreachable:
+    def _changed(self, key: paramiko.PKey, known: Sequence[openssh_files.Line]) -> Unreachable:
         was = ", ".join(_digest(base64.b64decode(line.key)) for line in known)
         return Unreachable(
             f"The host key of {self._host} has changed: now it is {key.get_name()} "

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Self
 
 import paramiko
 
-from cluster import connecting, transfers
 from cluster.core.errors import ShellError, Unreachable
 from cluster.core.model.hosts import Access, Completed
-from cluster.shells import Shell
+from cluster.remote import transfer
+from cluster.remote.shells import Shell
+from cluster.remote.ssh import connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -81,46 +82,44 @@ class Ssh(Shell):
         """Write beside the file, then rename."""
         data = text.encode()
         self._deliver(
-            path, transfers.file_script(path, len(data), mode), lambda out: out.write(data)
+            path, transfer.file_script(path, len(data), mode), lambda out: out.write(data)
         )
 
     def put(self, path: Path, to: str) -> None:
         """Stream it beside its place, then rename; a folder that is there gets the files."""
         source = path.resolve()
         if source.is_dir():
-            self._deliver(to, transfers.folder_script(to), lambda out: transfers.pack(source, out))
+            self._deliver(to, transfer.folder_script(to), lambda out: transfer.pack(source, out))
             return
         try:
             if source.exists() and not source.is_file():
                 raise _failed("written", to, f"{path} is neither a file nor a folder")
             with source.open("rb") as file:
                 about = source.stat()
-                script = transfers.file_script(to, about.st_size, about.st_mode & 0o777)
-                self._deliver(to, script, lambda out: transfers.send(file, about.st_size, out))
+                script = transfer.file_script(to, about.st_size, about.st_mode & 0o777)
+                self._deliver(to, script, lambda out: transfer.send(file, about.st_size, out))
         except OSError as error:
             raise _failed("written", to, error.strerror or str(error)) from error
 
     def fetch(self, path: str, to: Path) -> None:
         """Stream a file, or a folder as one archive; special files are refused."""
-        with self._begin(
-            "fetch", shlex.join(["sh", "-c", transfers.fetch_script(path)])
-        ) as command:
+        with self._begin("fetch", shlex.join(["sh", "-c", transfer.fetch_script(path)])) as command:
             command.close_input()
-            inlet = transfers.Inlet(lambda: command.receive(WINDOW))
+            inlet = transfer.Inlet(lambda: command.receive(WINDOW))
             mode = inlet.line().decode()
 
             def check() -> None:
                 status, said = command.end()
-                if status != 0 and not transfers.only_grew(said):
+                if status != 0 and not transfer.only_grew(said):
                     raise _failed("copied", path, said.strip())
 
             try:
-                if mode == transfers.FOLDER:
-                    transfers.unpack(inlet, to)
+                if mode == transfer.FOLDER:
+                    transfer.unpack(inlet, to)
                 elif mode:
                     to.mkdir(parents=True, exist_ok=True)
                     target = to / PurePosixPath(path).name
-                    transfers.receive(inlet, target, int(mode, 8), good=check)
+                    transfer.receive(inlet, target, int(mode, 8), good=check)
             except (OSError, tarfile.TarError) as error:
                 check()  # a broken connection explains a broken archive, and not the reverse
                 raise _failed("copied", path, str(error)) from error
@@ -144,13 +143,13 @@ class Ssh(Shell):
         """Close the connection, or give up making it."""
         chain, self._chain = self._chain, []
         self.state = ""
-        connecting.close(chain)
+        connection.close(chain)
 
-    def _deliver(self, to: str, script: str, pump: Callable[[transfers.Outlet], object]) -> None:
+    def _deliver(self, to: str, script: str, pump: Callable[[transfer.Outlet], object]) -> None:
         """Let a script on the host read what we send, and expect that it is content."""
         why = ""
         with self._begin("put", shlex.join(["sh", "-c", script])) as command:
-            outlet = transfers.Outlet(command.send, PIECE)
+            outlet = transfer.Outlet(command.send, PIECE)
             try:
                 pump(outlet)
                 outlet.flush()
@@ -168,7 +167,7 @@ class Ssh(Shell):
         for again in (True, False):
             transport = self._transport()
             try:
-                channel = transport.open_session(WINDOW, PACKET, connecting.CONNECT_TIMEOUT)
+                channel = transport.open_session(WINDOW, PACKET, connection.CONNECT_TIMEOUT)
                 break
             except paramiko.ChannelException as error:
                 raise self._refused(what, error) from error
@@ -182,25 +181,25 @@ class Ssh(Shell):
             raise self._broken(what, transport) from error
         return _Command(channel, lambda: self._broken(what, transport))
 
-    def _transport(self) -> connecting.Transport:
+    def _transport(self) -> connection.Transport:
         with self._connecting:
             if not self._chain or not self._chain[-1].is_connected:
                 self._connect()
-            transport: connecting.Transport = self._chain[-1].transport
+            transport: connection.Transport = self._chain[-1].transport
             return transport
 
     def _connect(self) -> None:
         self.close()
         self.state = "resolving"
-        chain = self._chain = connecting.route(self._access)
+        chain = self._chain = connection.route(self._access)
         try:
             for hop in chain:
-                connecting.open_hop(hop, self._access, self._note, target=hop is chain[-1])
+                connection.open_hop(hop, self._access, self._note, target=hop is chain[-1])
         except Unreachable:
-            connecting.close(chain)
+            connection.close(chain)
             raise
         if self._chain is not chain:
-            connecting.close(chain)
+            connection.close(chain)
             raise Unreachable(
                 f"The connection to {self._access.host} was given up.", state="closed"
             )
@@ -209,12 +208,12 @@ class Ssh(Shell):
     def _note(self, state: str) -> None:
         self.state = state
 
-    def _broken(self, what: str, transport: connecting.Transport) -> ShellError:
+    def _broken(self, what: str, transport: connection.Transport) -> ShellError:
         transport.join(0.5)  # its channels end before it does
         if transport.is_active():
             why = "it ended without an exit status, as when a signal ends the shell around it"
         elif transport.silent:
-            why = f"nothing was heard for {connecting.SILENCE} s"
+            why = f"nothing was heard for {connection.SILENCE} s"
         else:
             why = str(transport.get_exception() or "") or "the other end closed it"
         return Unreachable(

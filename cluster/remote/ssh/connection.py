@@ -14,9 +14,9 @@ import paramiko
 from paramiko.auth_strategy import AuthFailure
 from paramiko.packet import Packetizer
 
-from cluster import openssh
 from cluster.core.errors import STATES, Unreachable
-from cluster.identity import Identity, Verifier
+from cluster.remote.ssh import openssh_files
+from cluster.remote.ssh.auth import Identity, Verifier
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -98,8 +98,8 @@ def _config() -> fabric.Config:
     Each connection has its own: Fabric's empties itself for a moment when something is set in it,
     and other threads would find nothing there.
     """
-    text = openssh.settings(Path("~/.ssh/config").expanduser())
-    text += openssh.settings(Path("/etc/ssh/ssh_config"))
+    text = openssh_files.settings(Path("~/.ssh/config").expanduser())
+    text += openssh_files.settings(Path("/etc/ssh/ssh_config"))
     return fabric.Config(lazy=True, ssh_config=_parsed(text))
 
 

