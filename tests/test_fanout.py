@@ -120,7 +120,8 @@ def test_what_waiting_does_not_help_is_not_waited_for() -> None:
 
 def test_hosts_that_hang_are_not_waited_for_beyond_the_deadline(sshd: Sshd) -> None:
     """Each in a state of its own; one that is ready does not help them."""
-    with listener(b"") as mute, listener(b"220 smtp\r\n" * 50) as garbage:
+    lines = b"220 smtp\r\n" * 200  # after 100 of them, paramiko waits for no more
+    with listener(b"") as mute, listener(lines) as garbage:
         shells = hosts(
             mute=Ssh(sshd.machine(port=mute)),
             good=Ssh(sshd.machine()),

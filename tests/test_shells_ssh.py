@@ -491,8 +491,9 @@ def test_a_late_command_is_ended_on_the_host(sshd: Sshd) -> None:
     shell.close()
 
 
-def test_more_commands_than_its_sshd_permits(servers: Callable[..., Sshd]) -> None:
+def test_more_commands_than_its_sshd_permits(servers: Callable[..., Sshd], tmp_path: Path) -> None:
     """Those that run are not hurt."""
+    heard = tmp_path / "heard"
     server = servers("MaxSessions 1")
     shell = Ssh(server.machine())
     refused: list[ShellError] = []
@@ -501,8 +502,10 @@ def test_more_commands_than_its_sshd_permits(servers: Callable[..., Sshd]) -> No
         with pytest.raises(ShellError, match="true could not be started") as failed:
             shell.run(["true"])
         refused.append(failed.value)
+        heard.touch()
 
-    assert shell.run(["echo", "go"], on_line=hear).status == 0
+    first = f"echo go; until [ -e {heard} ]; do sleep 0.02; done"
+    assert shell.run(["sh", "-c", first], on_line=hear, timeout=60).status == 0
     assert "MaxSessions" in refused[0].remedy
     shell.close()
 
