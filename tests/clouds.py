@@ -118,7 +118,7 @@ AWS = World(
     denied={"code": "UnauthorizedOperation", "status": 403},
     throttled={"code": "RequestLimitExceeded", "status": 503},
     permit="docs/aws-policy.json",
-    timeout="cluster.aws.api.READ_TIMEOUT",
+    timeout="cluster.providers.aws.api.READ_TIMEOUT",
     kinds=(
         *("instance", "instance", "key-pair", "network-interface", "network-interface"),
         *("placement-group", "security-group", "volume", "volume"),
@@ -155,7 +155,7 @@ GCP = World(
     denied={"code": "forbidden", "status": 403},
     throttled={"code": "rateLimitExceeded", "status": 429},
     permit="gcloud auth",
-    timeout="cluster.gcp.api.TIMEOUT",
+    timeout="cluster.providers.gcp.api.TIMEOUT",
     kinds=(
         *("disks", "disks", "firewalls", "firewalls", "firewalls"),
         *("instances", "instances", "resourcePolicies"),

@@ -30,7 +30,7 @@ WAYS = ("down", "gc", "gc without a journal")
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let clouds be consistent after a moment: the test clouds are at once."""
     monkeypatch.setenv("CLUSTER_LATE", "0.2")
-    monkeypatch.setattr("cluster.gcp.sweeping.LOOK_AGAIN", 0.1)
+    monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
 
 
 @pytest.fixture(params=WORLDS, ids=lambda world: world.name)

@@ -23,10 +23,10 @@ PATIENCE = 0.7  # seconds
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lose patience sooner than with a real cloud."""
     monkeypatch.setenv("CLUSTER_LATE", "0.3")
-    monkeypatch.setattr("cluster.cloud.failures.PATIENCE", PATIENCE)
-    monkeypatch.setattr("cluster.aws.making.POLL", 0.05)
-    monkeypatch.setattr("cluster.gcp.making.POLL", 0.05)
-    monkeypatch.setattr("cluster.gcp.sweeping.LOOK_AGAIN", 0.1)
+    monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", PATIENCE)
+    monkeypatch.setattr("cluster.providers.aws.create.POLL", 0.05)
+    monkeypatch.setattr("cluster.providers.gcp.create.POLL", 0.05)
+    monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster.aws.offer import IN_GROUP, OUTSIDE
-from cluster.cloud import shortage
 from cluster.core import journal, plugins
 from cluster.core.errors import Capacity, ProvisionError, Quota, SpecError, Timeout
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Tell, nothing
 from cluster.providers import Provider
+from cluster.providers._cloud import capacity_cache
+from cluster.providers.aws.plan import IN_GROUP, OUTSIDE
 from tests.conftest import answer, command, launcher
 from tests.fakes.aws import Fault, Settings
 
@@ -34,8 +34,8 @@ MOST = 6  # mutating calls of a launch, and of a teardown
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let Amazon be consistent after a second: the test cloud is."""
     monkeypatch.setenv("CLUSTER_LATE", "1")
-    monkeypatch.setattr("cluster.cloud.failures.PATIENCE", 3.0)
-    monkeypatch.setattr("cluster.aws.making.POLL", 0.05)
+    monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 3.0)
+    monkeypatch.setattr("cluster.providers.aws.create.POLL", 0.05)
 
 
 def spec_of(name: str = "c5", **fields: Any) -> ClusterSpec:
@@ -315,7 +315,7 @@ def test_no_room_in_a_zone_leads_to_the_next_which_is_remembered(aws: Cloud) -> 
     ]
     assert zones == ["us-east-1a", "us-east-1b"]
 
-    assert shortage.zones(INSTANCE) == {"us-east-1a"}
+    assert capacity_cache.zones(INSTANCE) == {"us-east-1a"}
     assert "in us-east-1b" in provider().plan(spec_of("next")).lines[0]
 
 

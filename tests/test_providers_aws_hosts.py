@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from cluster.aws import api
-from cluster.cloud.failures import Failure
 from cluster.core import journal, plugins, ssh_keys
 from cluster.core.model.spec import ClusterSpec
 from cluster.providers import Provider
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers.aws import api
 from tests.conftest import COMMAND, ROOT, answer, command, launcher, run, runs_folder, until
 from tests.fakes.aws import Fault, Settings
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster.cloud import shortage
 from cluster.core import journal, plugins
 from cluster.core.errors import (
     Capacity,
@@ -21,6 +20,7 @@ from cluster.core.errors import (
 )
 from cluster.core.model.spec import ClusterSpec
 from cluster.providers import Provider
+from cluster.providers._cloud import capacity_cache
 from tests.conftest import answer, command, until
 from tests.fakes.gcp import Fault, Settings
 from tests.fakes.gcp.catalog import PROJECT
@@ -40,9 +40,9 @@ NO_ROOM = "ZONE_RESOURCE_POOL_EXHAUSTED"
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let Google be consistent after a second: the test cloud is."""
     monkeypatch.setenv("CLUSTER_LATE", "1")
-    monkeypatch.setattr("cluster.cloud.failures.PATIENCE", 3.0)
-    monkeypatch.setattr("cluster.gcp.making.POLL", 0.05)
-    monkeypatch.setattr("cluster.gcp.sweeping.LOOK_AGAIN", 0.1)
+    monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 3.0)
+    monkeypatch.setattr("cluster.providers.gcp.create.POLL", 0.05)
+    monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
 
 
 def spec_of(name: str = "c5", **fields: Any) -> ClusterSpec:
@@ -365,7 +365,7 @@ def test_no_room_in_a_zone_leads_to_the_next_however_it_shows(
     assert all(machine.id.startswith(NEXT) for machine in machines)
     assert [call.region for call in gcp.calls(BULK)] == [ZONE, NEXT]
     assert len(instances(gcp)) == 2
-    assert shortage.zones(INSTANCE) == {ZONE}
+    assert capacity_cache.zones(INSTANCE) == {ZONE}
     where = spec_of("next", options={"zones": "a,b"})
     assert f"in {NEXT}" in provider().plan(where).lines[0]
 
@@ -475,7 +475,7 @@ def test_a_lost_reply_makes_nothing_twice(gcp: Cloud, moment: Any) -> None:
 
 
 def test_a_reply_that_hangs(gcp: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cluster.gcp.api.TIMEOUT", 0.5)
+    monkeypatch.setattr("cluster.providers.gcp.api.TIMEOUT", 0.5)
     gcp.fail(Fault(action=BULK, delay=2.0, times=1))
 
     assert len(create(spec_of())) == 2

@@ -12,7 +12,7 @@ from cluster.clusters import attach
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Machine
 from cluster.core.units import format_rate
-from cluster.providers.lab import Verb, alter
+from cluster.providers.lab.control import Verb, alter
 
 if TYPE_CHECKING:
     from cluster.clusters import Cluster

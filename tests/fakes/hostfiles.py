@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from cluster.labfiles import MOUNTS
+from cluster.providers.lab.rootfs import MOUNTS
 
 if TYPE_CHECKING:
-    from cluster.labfiles import Upper
+    from cluster.providers.lab.rootfs import Upper
     from tests.fakes.hosts import Wanted
     from tests.fakes.userdata import Orders
 

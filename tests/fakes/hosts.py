@@ -15,8 +15,8 @@ from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.core.units import parse_rate
-from cluster.labfiles import Upper, private, shape, text_of
 from cluster.providers.lab import Lab
+from cluster.providers.lab.rootfs import Upper, private, shape, text_of
 from tests.fakes import hostfiles, network
 from tests.fakes.network import Network, Place, Rules
 from tests.fakes.userdata import Orders

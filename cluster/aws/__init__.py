@@ -1,1 +1,0 @@
-"""Amazon EC2: what the provider `aws` is made of."""

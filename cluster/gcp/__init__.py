@@ -1,1 +1,0 @@
-"""Google Compute Engine: what the provider `gcp` is made of."""

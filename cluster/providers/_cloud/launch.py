@@ -1,0 +1,214 @@
+"""A launch in a cloud: what was decided is on disk before anything, and each order before its call.
+
+So the same launch, begun again by whoever comes after a crash, makes the same calls.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
+
+from cluster.core import journal, ssh_keys
+from cluster.core.model.value import Value
+from cluster.providers._cloud import capacity_cache
+from cluster.providers._cloud.api_errors import PASSING, Failure
+from cluster.providers._cloud.tags import Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+INSTANCES = "instances"  # the kind of an order of machines
+NEXT_ZONE = ("capacity", "unsupported")  # kinds of failures that another zone may not have
+
+Offer = TypeVar("Offer", bound=Value)
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class Intent(Value, Generic[Offer], frozen=True, kw_only=True):
+    """Everything that a launch asks for; the same file, the same calls.
+
+    Args:
+        mark: that everything will carry.
+        offer: what was decided.
+
+    """
+
+    mark: Mark
+    offer: Offer
+
+
+class Orders:
+    """What one launch asks a cloud for, in the cluster's journal.
+
+    Args:
+        provider: the name of the cloud.
+        place: in it, as a later search needs it: a region or a project.
+        book: of the cluster.
+
+    """
+
+    def __init__(self, provider: str, place: str, book: journal.Journal) -> None:
+        """Write nothing yet."""
+        self._provider = provider
+        self._place = place
+        self._book = book
+
+    def intend(self, of: type[Intent[Offer]], decide: Callable[[], Intent[Offer]]) -> Intent[Offer]:
+        """Write down what is about to be made; a launch that was begun before goes on.
+
+        Args:
+            of: the intent's type.
+            decide: gives what was decided.
+
+        Returns:
+            The intent, on disk.
+
+        """
+        path = intent_file(self._book, self._provider)
+        if path.exists():
+            return msgspec.json.decode(path.read_bytes(), type=of)
+        intent = decide()
+        ssh_keys.save(path, msgspec.json.encode(intent))
+        journal.note_place(self._provider, self._place)
+        return intent
+
+    def note(self, kind: str, token: str) -> None:
+        """Write down what the next call makes.
+
+        Args:
+            kind: of thing.
+            token: by which it is found, or by which the cloud knows the call again.
+
+        """
+        self._book.append(
+            journal.Ordered(
+                provider=self._provider,
+                region=self._place,
+                kind=kind,
+                token=token,
+                at=time.time(),
+            )
+        )
+
+    def machines(self, token: str, ask: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+        """Order machines: before the call it is known that it may come, and then what it gave.
+
+        Args:
+            token: by which the cloud knows the call again.
+            ask: the call; gives the ids of the machines.
+
+        Returns:
+            The ids.
+
+        Raises:
+            Failure: it was refused; if it is one that passes, nobody knows whether it was done.
+
+        """
+        self.note(INSTANCES, token)
+        began = time.monotonic()
+        try:
+            ids = ask()
+        except Failure as failure:
+            if failure.kind not in PASSING:
+                self._book.append(journal.Answered(token=token))
+            raise
+        self._book.append(journal.Answered(token=token, ids=ids))
+        self.timed("create", time.monotonic() - began)
+        return ids
+
+    def timed(self, phase: str, seconds: float) -> None:
+        """Write down how long a phase took.
+
+        Args:
+            phase: such as `running`.
+            seconds: of it.
+
+        """
+        self._book.append(journal.Timed(phase=phase, seconds=seconds))
+
+    def left(self, sites: tuple[S, ...], token: Callable[[S], str]) -> tuple[S, ...]:
+        """Give the sites that are still to be asked: a launch that goes on begins with the last.
+
+        Args:
+            sites: of the offer, in their order.
+            token: gives that of the order of machines at a site.
+
+        Returns:
+            The last one that was asked, and those after it.
+
+        """
+        known = {
+            entry.token for entry in self._book.entries() if isinstance(entry, journal.Ordered)
+        }
+        asked = [number for number, site in enumerate(sites) if token(site) in known]
+        return sites[max(asked, default=0) :]
+
+
+def intent_file(book: journal.Journal, provider: str) -> Path:
+    """Give the file of a launch's intent.
+
+    Args:
+        book: of the cluster.
+        provider: the name of the cloud.
+
+    Returns:
+        Its path.
+
+    """
+    return book.folder / f"{provider}.json"
+
+
+def ask_in_turn(
+    sites: tuple[S, ...],
+    ask: Callable[[S], T],
+    *,
+    zone: Callable[[S], str],
+    instance: str,
+    give_back: Callable[[], None],
+) -> T:
+    """Ask site after site, until one has room for all machines.
+
+    Args:
+        sites: at least one.
+        ask: makes the machines at one.
+        zone: gives a site's zone.
+        instance: the type of the machines.
+        give_back: takes away the part that a site may have made before it refused.
+
+    Returns:
+        What the first site gave that has them all.
+
+    Raises:
+        Failure: no other zone can help against it, or the last one has no room either.
+
+    """
+    for site in sites:
+        try:
+            return ask(site)
+        except Failure as failure:
+            if failure.kind == "capacity":
+                capacity_cache.note(zone(site), instance)
+            if failure.kind not in NEXT_ZONE or site == sites[-1]:
+                raise
+        give_back()
+    raise AssertionError("an offer has a site")
+
+
+def too_few(operation: str, where: str, what: str) -> Failure:
+    """Say that a zone gave fewer machines than it was asked for.
+
+    Args:
+        operation: that was called.
+        where: the zone.
+        what: it did.
+
+    Returns:
+        A failure for want of capacity.
+
+    """
+    message = f"{where} {what}; a part is of no use, and was given back"
+    return Failure("capacity", operation=operation, code="too few machines", message=message)

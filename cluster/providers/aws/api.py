@@ -1,0 +1,247 @@
+"""Calls to Amazon, and the only place that knows boto3: typed answers, and failures told apart."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from cluster.providers._cloud.api_errors import Failure, Kind, persist
+from cluster.providers.aws.errors import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+CONNECT_TIMEOUT, READ_TIMEOUT = 5, 20  # seconds
+SIGNS = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_PROFILE",
+    "AWS_ROLE_ARN",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
+PAGE = 1000  # things of one answer, at most
+
+T = TypeVar("T")
+
+
+def is_set_up() -> bool:
+    """Tell whether anybody here uses Amazon at all, without asking anybody.
+
+    Returns:
+        Whether there is any sign of credentials.
+
+    """
+    if any(os.environ.get(sign) for sign in SIGNS):
+        return True
+    files = ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")
+    named = [os.environ.get(name) for name in files]
+    paths = [Path(name) for name in named if name] or [Path("~/.aws").expanduser()]
+    return any(path.exists() for path in paths)
+
+
+def default_region() -> str:
+    """Give the region of the environment or the profile; empty if there is none."""
+    return str(_session("").region_name or "")
+
+
+def known_regions() -> tuple[str, ...]:
+    """Give the regions that boto3 knows of; it asks nobody."""
+    return tuple(sorted(_session("").get_available_regions("ec2")))
+
+
+def _session(region: str) -> Any:  # noqa: ANN401 - boto3 has no types
+    import boto3  # noqa: PLC0415 - slow to import, and not everybody needs it
+    from botocore.exceptions import ProfileNotFound  # noqa: PLC0415
+
+    try:
+        return boto3.Session(region_name=region or None)
+    except ProfileNotFound as error:
+        raise _failure("boto3", error) from error
+
+
+class Region:
+    """Amazon in one region.
+
+    Every call is repeated while it is throttled or its reply is lost: each of ours may come twice.
+    boto3's own attempts are switched off, because it would repeat what is not worth repeating.
+
+    Args:
+        name: such as `us-east-1`.
+
+    """
+
+    def __init__(self, name: str) -> None:
+        """Connect to nothing yet."""
+        self.name = name
+        self._session = _session(name)
+        self._clients: dict[str, Any] = {}
+        self._skew = 0.0
+
+    @cached_property
+    def _caller(self) -> Mapping[str, Any]:
+        return self.call("get_caller_identity", service="sts")
+
+    @property
+    def owner(self) -> str:
+        """Who we are: the name that Amazon has for whoever calls."""
+        return str(self._caller["Arn"])
+
+    @property
+    def user(self) -> str:
+        """The same in the words of its policies, where it is `${aws:userid}`."""
+        return str(self._caller["UserId"])
+
+    def now(self) -> float:
+        """Give the time by Amazon's clock, in seconds since the epoch: ours may be wrong."""
+        return datetime.now(UTC).timestamp() + self._skew
+
+    def call(self, operation: str, *, service: str = "ec2", **params: Any) -> Mapping[str, Any]:  # noqa: ANN401
+        """Call an operation until it gets through.
+
+        Args:
+            operation: in boto3's spelling, such as `run_instances`.
+            service: that has it.
+            params: of it.
+
+        Returns:
+            The answer.
+
+        Raises:
+            Failure: it was refused, or did not get through in time.
+
+        """
+        return persist(partial(self.once, operation, service=service, **params))
+
+    def once(self, operation: str, *, service: str = "ec2", **params: Any) -> Mapping[str, Any]:  # noqa: ANN401
+        """Call an operation once.
+
+        Args:
+            operation: in boto3's spelling.
+            service: that has it.
+            params: of it.
+
+        Returns:
+            The answer.
+
+        Raises:
+            Failure: it was refused, or its reply was lost.
+
+        """
+        from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - with boto3
+        from botocore.parsers import ResponseParserError  # noqa: PLC0415
+
+        try:
+            answer: Mapping[str, Any] = getattr(self._client(service), operation)(**params)
+        except (BotoCoreError, ClientError, ResponseParserError) as error:
+            raise _failure(operation, error) from error
+        self._note_clock(answer)
+        return answer
+
+    def permits(self, operation: str, **params: Any) -> None:  # noqa: ANN401
+        """Ask whether we may call an operation, without doing it.
+
+        Args:
+            operation: in boto3's spelling.
+            params: of it.
+
+        Raises:
+            Failure: we may not, or it would fail.
+
+        """
+        try:
+            self.call(operation, DryRun=True, **params)
+        except Failure as failure:
+            if failure.code != "DryRunOperation":
+                raise
+
+    def all(self, operation: str, key: str, of: type[T], **params: Any) -> tuple[T, ...]:  # noqa: ANN401
+        """List things, however many pages they take.
+
+        Args:
+            operation: that lists them, in boto3's spelling.
+            key: of the answer, under which they are.
+            of: what they are.
+            params: of the operation.
+
+        Returns:
+            The things.
+
+        Raises:
+            Failure: it was refused, or did not get through in time.
+
+        """
+        found = [one for page in self._pages(operation, params) for one in page.get(key, ())]
+        return tuple(msgspec.convert(one, of) for one in found)
+
+    def _pages(self, operation: str, params: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        token: dict[str, str] = {}
+        while True:
+            page = self.call(operation, **params, **token)
+            yield page
+            if not page.get("NextToken"):
+                return
+            token = {"NextToken": page["NextToken"]}
+
+    def _client(self, service: str) -> Any:  # noqa: ANN401
+        from botocore.config import Config  # noqa: PLC0415 - with boto3
+
+        if service not in self._clients:
+            # The price list is the same everywhere, but not served everywhere.
+            region = "us-east-1" if service == "pricing" else self.name
+            self._clients[service] = self._session.client(
+                service,
+                region_name=region,
+                config=Config(
+                    retries={"total_max_attempts": 1},
+                    connect_timeout=CONNECT_TIMEOUT,
+                    read_timeout=READ_TIMEOUT,
+                    user_agent_extra="cluster",
+                ),
+            )
+        return self._clients[service]
+
+    def _note_clock(self, answer: Mapping[str, Any]) -> None:
+        date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
+        if date:
+            there = parsedate_to_datetime(date).timestamp()
+            self._skew = there - datetime.now(UTC).timestamp()
+
+
+def _failure(operation: str, error: Exception) -> Failure:
+    """Tell a failure's kind; boto3's own errors have no code, so their class is taken for it."""
+    from botocore import exceptions  # noqa: PLC0415 - with boto3
+    from botocore.parsers import ResponseParserError  # noqa: PLC0415
+
+    name = "".join(part.capitalize() for part in operation.split("_"))
+    if isinstance(error, exceptions.ClientError):
+        answer = error.response
+        said = answer.get("Error", {})
+        code = str(said.get("Code", ""))
+        return Failure(
+            kind_of(code),
+            operation=name,
+            code=code,
+            message=str(said.get("Message", "")),
+            request=str(answer.get("ResponseMetadata", {}).get("RequestId", "")),
+        )
+    lost = (exceptions.HTTPClientError, ResponseParserError)
+    locked = (
+        exceptions.NoCredentialsError,
+        exceptions.PartialCredentialsError,
+        exceptions.CredentialRetrievalError,
+        exceptions.ProfileNotFound,
+        exceptions.SSOError,
+        exceptions.TokenRetrievalError,
+        exceptions.UnauthorizedSSOTokenError,
+    )
+    kind: Kind = (
+        "denied" if isinstance(error, locked) else "lost" if isinstance(error, lost) else "other"
+    )
+    return Failure(kind, operation=name, code=type(error).__name__, message=str(error))

@@ -1,0 +1,406 @@
+"""Making machines: each intent is on disk before its call, and every call may come twice."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from cluster.core import ssh_keys
+from cluster.core.errors import Capacity, ProvisionError, Timeout, tail
+from cluster.providers._cloud import cloud_init, tags
+from cluster.providers._cloud.api_errors import UNLISTED, Failure, persist
+from cluster.providers._cloud.launch import Intent, Orders, ask_in_turn, too_few
+from cluster.providers._cloud.machine import machine
+from cluster.providers.aws.delete import Sweep, console, instances, launch_filter
+from cluster.providers.aws.options import AwsOptions, Offer, Site
+from cluster.providers.aws.plan import taken
+from cluster.providers.aws.request import interfaces, name, request, seen, tagged
+from cluster.providers.aws.responses import (
+    Gateway,
+    Instance,
+    KeyPair,
+    PlacementGroup,
+    Reservation,
+    RouteTable,
+    SecurityGroup,
+    Subnet,
+    Tagged,
+    Vpc,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from cluster.core import journal
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.core.model.value import Tell
+    from cluster.providers.aws.api import Region
+
+PROVIDER = "aws"
+CIDR = "10.0.0.0/16"  # of a network of our own
+POLL = 1.0  # seconds
+ENDED = ("shutting-down", "terminated", "stopping", "stopped")
+N = TypeVar("N", bound=Tagged)
+
+
+def intend(
+    region: Region, spec: ClusterSpec, book: journal.Journal, offer: Callable[[], Offer]
+) -> Intent[Offer]:
+    """Write down what is about to be made; a launch that was begun before goes on.
+
+    Args:
+        region: where.
+        spec: what is asked.
+        book: of the cluster.
+        offer: gives what was decided.
+
+    Returns:
+        The intent, on disk.
+
+    """
+
+    def decide() -> Intent[Offer]:
+        decided = offer()
+        expires = region.now() + decided.ttl
+        mark = tags.new(spec.name, region.owner, expires, user=region.user)
+        return Intent(mark=mark, offer=decided)
+
+    return Orders(PROVIDER, region.name, book).intend(Intent[Offer], decide)
+
+
+class Making:
+    """One launch.
+
+    Args:
+        region: where.
+        spec: what is asked.
+        options: of it.
+        book: of the cluster.
+        intent: what was decided.
+        tell: called with a machine and the state that it got to.
+
+    """
+
+    def __init__(
+        self,
+        region: Region,
+        spec: ClusterSpec,
+        options: AwsOptions,
+        book: journal.Journal,
+        intent: Intent[Offer],
+        tell: Tell,
+    ) -> None:
+        """Begin with nothing made."""
+        self._tell = tell
+        self._region = region
+        self._spec = spec
+        self._options = options
+        self._book = book
+        self._orders = Orders(PROVIDER, region.name, book)
+        self._mark, self._offer = intent.mark, intent.offer
+
+    def make(self) -> tuple[Machine, ...]:
+        """Make the machines, all or none.
+
+        Returns:
+            Them, all of which run.
+
+        Raises:
+            Failure: Amazon refused.
+            ProvisionError: they did not come up.
+
+        """
+        login = ssh_keys.pair(self._book.folder / ssh_keys.LOGIN)
+        first = ssh_keys.pair(self._book.folder / ssh_keys.FIRST)
+        vpc = self._offer.vpc or self._vpc()
+        group = self._security_group(vpc)
+        self._open(group)
+        if self._spec.placement:
+            self._placement_group()
+        self._key_pair(login.public)
+        data = cloud_init.user_data(first, self._offer.ttl)
+        ids = self._run(vpc, group, data)
+        found = self._wait(frozenset(ids))
+        known = self._book.folder / ssh_keys.KNOWN
+        ssh_keys.know(known, [(one.instance_id, first.public) for one in found])
+        link = self._offer.link
+        return tuple(
+            machine(name(self._spec, number), seen(one), self._options, known, link)
+            for number, one in enumerate(found)
+        )
+
+    # What machines need.
+
+    def _security_group(self, vpc: str) -> str:
+        """Make the group: its name is the lock that keeps two launches of one name apart."""
+
+        def find() -> tuple[SecurityGroup, ...]:
+            return self._find(
+                "describe_security_groups", "SecurityGroups", SecurityGroup, "group-name"
+            )
+
+        made = self._named(
+            "security-group",
+            lambda: self._region.call(
+                "create_security_group",
+                GroupName=self._mark.label,
+                Description=f"cluster {self._mark.name}",
+                VpcId=vpc,
+                **self._tagged("security-group"),
+            ),
+            find,
+        )
+        return made.group_id
+
+    def _open(self, group: str) -> None:
+        """Let in SSH from the caller, and everything from the group itself; nothing else."""
+        inside = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
+        ssh = {
+            "IpProtocol": "tcp",
+            "FromPort": 22,
+            "ToPort": 22,
+            "IpRanges": [{"CidrIp": self._offer.allow, "Description": "whoever launched it"}],
+        }
+        self._orders.note("security-group-rules", group)
+        self._unless_there(
+            "authorize_security_group_ingress", GroupId=group, IpPermissions=[ssh, inside]
+        )
+        if self._offer.interfaces:  # EFA passes only what a rule names by the group
+            self._unless_there(
+                "authorize_security_group_egress", GroupId=group, IpPermissions=[inside]
+            )
+
+    def _placement_group(self) -> None:
+        self._named(
+            "placement-group",
+            lambda: self._region.call(
+                "create_placement_group",
+                GroupName=self._mark.label,
+                Strategy="cluster",
+                **self._tagged("placement-group"),
+            ),
+            lambda: self._find(
+                "describe_placement_groups", "PlacementGroups", PlacementGroup, "group-name"
+            ),
+        )
+
+    def _key_pair(self, public: str) -> None:
+        self._named(
+            "key-pair",
+            lambda: self._region.call(
+                "import_key_pair",
+                KeyName=self._mark.label,
+                PublicKeyMaterial=public.encode(),
+                **self._tagged("key-pair"),
+            ),
+            lambda: self._find("describe_key_pairs", "KeyPairs", KeyPair, "key-name"),
+        )
+
+    def _vpc(self) -> str:
+        """Make a network of our own, with a way to the internet."""
+        vpc = self._own("vpc", "create_vpc", "describe_vpcs", "Vpcs", Vpc, CidrBlock=CIDR).vpc_id
+        gateway = self._own(
+            "internet-gateway",
+            "create_internet_gateway",
+            "describe_internet_gateways",
+            "InternetGateways",
+            Gateway,
+        ).internet_gateway_id
+        self._unless_there("attach_internet_gateway", InternetGatewayId=gateway, VpcId=vpc)
+        [table, *_] = self._region.all(
+            "describe_route_tables",
+            "RouteTables",
+            RouteTable,
+            Filters=[{"Name": "vpc-id", "Values": [vpc]}],
+        )
+        self._unless_there(
+            "create_route",
+            RouteTableId=table.route_table_id,
+            DestinationCidrBlock="0.0.0.0/0",
+            GatewayId=gateway,
+        )
+        return vpc
+
+    def _subnet(self, vpc: str, site: Site) -> str:
+        number = self._offer.sites.index(site)
+        return (
+            site.subnet
+            or self._own(
+                "subnet",
+                "create_subnet",
+                "describe_subnets",
+                "Subnets",
+                Subnet,
+                where={"availability-zone": site.zone},
+                VpcId=vpc,
+                CidrBlock=f"10.0.{16 * number}.0/20",
+                AvailabilityZone=site.zone,
+            ).subnet_id
+        )
+
+    # Machines.
+
+    def _run(self, vpc: str, group: str, data: str) -> tuple[str, ...]:
+        """Ask zone after zone; give the ids of the machines."""
+        return ask_in_turn(
+            self._orders.left(self._offer.sites, self._token),
+            lambda site: self._run_in(site, self._subnet(vpc, site), group, data),
+            zone=lambda site: site.zone,
+            instance=self._spec.instance or "",
+            give_back=Sweep(self._region, launch_filter(self._mark)).end_instances,
+        )
+
+    def _token(self, site: Site) -> str:
+        return f"{self._mark.launch}-{site.zone}"
+
+    def _run_in(self, site: Site, subnet: str, group: str, data: str) -> tuple[str, ...]:
+        """Make the machines in a zone: all, whatever Amazon was told of how few will do."""
+        token = self._token(site)
+
+        def ask() -> tuple[str, ...]:
+            answer = self._region.call(
+                "run_instances",
+                **request(self._spec, self._options, self._offer, self._mark),
+                ClientToken=token,
+                UserData=data,
+                NetworkInterfaces=interfaces(self._options, self._offer, subnet, group),
+            )
+            return tuple(one.instance_id for one in msgspec.convert(answer, Reservation).instances)
+
+        ids = self._orders.machines(token, ask)
+        if len(ids) < self._spec.hosts:
+            what = f"gave {len(ids)} of {self._spec.hosts} machines"
+            raise too_few("RunInstances", site.zone, what)
+        return ids
+
+    def _wait(self, ids: frozenset[str]) -> list[Instance]:
+        """Wait until all run and have their addresses, asking for all of them in one call."""
+        began = time.monotonic()
+        while True:
+            listed = instances(self._region, launch_filter(self._mark))
+            found = sorted(
+                (one for one in listed if one.instance_id in ids),
+                key=lambda one: one.ami_launch_index,
+            )
+            self._report(found)
+            self._check_alive(found)
+            late = [one for one in found if not self._is_ready(one)]
+            seconds = time.monotonic() - began
+            if len(found) == len(ids) and not late:
+                self._orders.timed("running", seconds)
+                return found
+            if seconds > self._options.wait:
+                raise self._late(found, late, seconds)
+            time.sleep(POLL)
+
+    def _report(self, found: Iterable[Instance]) -> None:
+        states = {one.ami_launch_index: one.state.name for one in found}
+        for number in range(self._spec.hosts):
+            self._tell(name(self._spec, number), states.get(number, "not listed yet"))
+
+    def _is_ready(self, one: Instance) -> bool:
+        public = one.public_ip_address or not self._options.public
+        return one.state.name == "running" and bool(one.private_ip_address and public)
+
+    def _check_alive(self, found: Iterable[Instance]) -> None:
+        for one in found:
+            if one.state.name in ENDED:
+                why = one.state_reason.message or one.state.name
+                error = Capacity if "Capacity" in one.state_reason.code else ProvisionError
+                raise error(
+                    f"{self._called(one)} ended right after its start: {why}",
+                    means=f"Amazon's code for it: {one.state_reason.code or 'none'}. "
+                    "Nothing is left.",
+                    remedy="Try another zone: --option zones=a,b, or another --image.",
+                )
+
+    def _late(self, found: list[Instance], late: list[Instance], seconds: float) -> Timeout:
+        if not late:
+            return Timeout(
+                f"Amazon lists {len(found)} of {self._spec.hosts} machines that it gave "
+                f"{seconds:.0f} s ago.",
+                means="Nothing is left.",
+                remedy="Try again, or see https://health.aws.amazon.com",
+            )
+        slowest = late[0]
+        state = slowest.state.name if slowest.state.name != "running" else "running, no address"
+        said = tail(console(self._region, slowest.instance_id))
+        return Timeout(
+            f"{self._called(slowest)} is not ready after {seconds:.0f} s: {state} "
+            f"({len(late)} of {self._spec.hosts} are late).",
+            means=f"Its console:\n{said}" if said else "Its console is empty.",
+            remedy="Wait longer: --option wait=600; or try another zone: --option zones=a,b",
+        )
+
+    def _called(self, one: Instance) -> str:
+        return f"{name(self._spec, one.ami_launch_index)} ({one.instance_id})"
+
+    # How each thing is asked for.
+
+    def _tagged(self, *kinds: str) -> dict[str, Any]:
+        return {"TagSpecifications": tagged(self._mark, *kinds)}
+
+    def _named(
+        self, kind: str, create: Callable[[], object], find: Callable[[], tuple[N, ...]]
+    ) -> N:
+        """Make something with a name; if the name is taken, it may be by our own lost call."""
+        self._orders.note(kind, self._mark.label)
+        try:
+            create()
+        except Failure as failure:
+            if failure.kind != "exists":
+                raise
+        found = persist(lambda: _only(find()), kinds=UNLISTED)
+        if found.tags.get(tags.LAUNCH) != self._mark.launch:
+            raise taken(self._spec.name, self._region.name)
+        return found
+
+    def _own(
+        self,
+        kind: str,
+        create: str,
+        describe: str,
+        key: str,
+        of: type[N],
+        *,
+        where: dict[str, str] | None = None,
+        **params: str,
+    ) -> N:
+        """Make something without a name, once: what our own lost call made is found by its mark."""
+        self._orders.note(kind, self._mark.label)
+        filters = [{"Name": f"tag:{tags.LAUNCH}", "Values": [self._mark.launch]}]
+        filters += [{"Name": name, "Values": [value]} for name, value in (where or {}).items()]
+
+        def attempt() -> N:
+            if found := self._region.all(describe, key, of, Filters=filters):
+                return found[0]
+            self._region.once(create, **params, **self._tagged(kind))
+            return persist(
+                lambda: _only(self._region.all(describe, key, of, Filters=filters)), kinds=UNLISTED
+            )
+
+        return persist(attempt)
+
+    def _find(self, operation: str, key: str, of: type[N], field: str) -> tuple[N, ...]:
+        filters = [{"Name": field, "Values": [self._mark.label]}]
+        return self._region.all(operation, key, of, Filters=filters)
+
+    def _unless_there(self, operation: str, **params: Any) -> None:  # noqa: ANN401
+        """Call; that it is there already, by a reply that was lost, is as good."""
+        try:
+            self._region.call(operation, **params)
+        except Failure as failure:
+            if failure.kind != "exists":
+                raise
+
+
+def _only(found: tuple[N, ...]) -> N:
+    """Give what was just made; Amazon may not list it yet."""
+    if not found:
+        raise Failure(
+            "missing", operation="Describe", code="", message="What was just made is not listed."
+        )
+    return found[0]

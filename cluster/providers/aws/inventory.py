@@ -1,0 +1,83 @@
+"""Which clusters of ours there are, whoever launched them where."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from cluster.core.model.billing import Sighting
+from cluster.providers._cloud.tags import Mark, read
+from cluster.providers.aws.delete import GONE, Sweep, cluster_filter, instances
+from cluster.providers.aws.prices import price
+
+if TYPE_CHECKING:
+    from cluster.providers.aws.api import Region
+    from cluster.providers.aws.responses import Instance
+
+
+def regions(region: Region) -> tuple[str, ...]:
+    """List the regions that the account has.
+
+    Args:
+        region: to ask.
+
+    Returns:
+        Their names.
+
+    Raises:
+        Failure: it was refused.
+
+    """
+    found = region.call("describe_regions").get("Regions", ())
+    return tuple(sorted(str(one["RegionName"]) for one in found))
+
+
+def living(region: Region) -> tuple[Sighting, ...]:
+    """List our clusters in a region, also those of which only a group or a key is left.
+
+    Args:
+        region: where.
+
+    Returns:
+        The clusters.
+
+    Raises:
+        Failure: it was refused.
+
+    """
+    ours = cluster_filter("", region.owner)
+    marks = {mark.name: mark for tags in Sweep(region, ours).tags() if (mark := read(tags))}
+    alive = [one for one in instances(region, ours) if one.state.name not in GONE]
+    by_name = {
+        name: list(group)
+        for name, group in groupby(
+            sorted(alive, key=lambda one: (one.tags.get("cluster", ""), one.ami_launch_index)),
+            key=lambda one: one.tags.get("cluster", ""),
+        )
+    }
+    return tuple(_live(region, mark, by_name.get(mark.name, [])) for mark in marks.values())
+
+
+def _live(region: Region, mark: Mark, alive: list[Instance]) -> Sighting:
+    first = alive[0] if alive else None
+    since = first.launch_time.timestamp() if first and first.launch_time else 0.0
+    cost = (
+        None
+        if first is None
+        else price(
+            region,
+            first.instance_type,
+            first.placement.availability_zone,
+            spot=first.instance_lifecycle == "spot",
+        )
+    )
+    return Sighting(
+        name=mark.name,
+        region=region.name,
+        host=mark.host,
+        addresses=tuple(one.private_ip_address for one in alive),
+        states=tuple(one.state.name for one in alive),
+        since=since,
+        expires=mark.expires,
+        price=cost,
+    )

@@ -1,0 +1,70 @@
+"""The options of the provider `aws`, and what it offers for them."""
+
+from __future__ import annotations
+
+from cluster.core.model.billing import Price
+from cluster.core.model.hosts import Link
+from cluster.core.model.value import Value
+from cluster.providers._cloud.options import CloudOptions
+
+
+class AwsOptions(CloudOptions, frozen=True, kw_only=True):
+    """The options of the provider `aws`.
+
+    Args:
+        efa: Elastic Fabric Adapters, one for each network card.
+
+    """
+
+    efa: bool = False
+    user: str = "ubuntu"
+
+
+class Site(Value, frozen=True, kw_only=True):
+    """Where machines could be.
+
+    Args:
+        zone: the zone.
+        subnet: in it; it is still to be made, if empty.
+
+    """
+
+    zone: str
+    subnet: str = ""
+
+
+class Offer(Value, frozen=True, kw_only=True):
+    """What would be made, decided to the last detail.
+
+    Args:
+        region: of all of it.
+        vpc: the virtual network; it is still to be made, if empty.
+        sites: where to try, one after another.
+        image: id of the machine image.
+        root: name of its root disk.
+        disk: size of it, in GiB.
+        cores: of a machine.
+        interfaces: how many EFA interfaces; none means an ordinary one.
+        allow: the network that SSH is open to.
+        ttl: seconds until the machines end by themselves.
+        link: what their network can do, where that is known.
+        price: of one machine for an hour, where that is known.
+        lines: the same for a person.
+        gpus: of each machine.
+
+    """
+
+    region: str
+    vpc: str
+    sites: tuple[Site, ...]
+    image: str
+    root: str
+    disk: int
+    cores: int
+    interfaces: int
+    allow: str
+    ttl: float
+    link: Link | None
+    price: Price | None
+    lines: tuple[str, ...]
+    gpus: int = 0

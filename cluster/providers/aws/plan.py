@@ -1,0 +1,414 @@
+"""What would be made: everything that reading can tell, before anything costs money."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from cluster.core import journal
+from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Link
+from cluster.core.money import expected
+from cluster.core.units import format_seconds
+from cluster.providers._cloud import capacity_cache, public_address, tags
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers._cloud.options import TTL, words
+from cluster.providers.aws import permissions, quotas
+from cluster.providers.aws.api import default_region
+from cluster.providers.aws.options import AwsOptions, Offer, Site
+from cluster.providers.aws.prices import price
+from cluster.providers.aws.responses import (
+    Image,
+    InstanceType,
+    Offering,
+    SecurityGroup,
+    Subnet,
+    Vpc,
+)
+
+if TYPE_CHECKING:
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.providers.aws.api import Region
+
+
+GBIT = 1e9 / 8  # bytes per second
+MTU = 9001  # of an interface in a virtual network (EC2 user guide, "Network MTU")
+IN_GROUP, OUTSIDE = 10 * GBIT, 5 * GBIT  # of one flow (EC2 user guide, "Network bandwidth")
+ZONE = re.compile(r"((?:[a-z]+-)+\d+)([a-z]|-[a-z]+-\d+[a-z])")
+REGION = re.compile(r"[a-z]+-(?:[a-z]+-)+\d+")
+UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{}/hvm/ebs-gp3/ami-id"
+# Not 22.04: its Python is 3.10 (DLAMI release notes), and ours has to be 3.11 or newer.
+LEARNING = "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
+CANONICAL = {"x86_64": "amd64", "arm64": "arm64"}  # its words for our architectures
+SUGGESTED = 6  # names in a message
+
+
+def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
+    """Tell the region that a spec means.
+
+    Args:
+        spec: what is asked.
+        options: of it.
+
+    Returns:
+        Such as `us-east-1`.
+
+    Raises:
+        SpecError: it means none.
+
+    """
+    for word in (spec.zone or "", *words(options.zones)):
+        if match := ZONE.fullmatch(word):
+            return match[1]
+        if REGION.fullmatch(word):
+            return word
+    if spec.zone:
+        raise SpecError(
+            f"--zone {spec.zone} is not a zone of Amazon.",
+            remedy="Write a zone or a region: --zone us-east-1a, --zone us-east-1",
+        )
+    if region := default_region():
+        return region
+    raise SpecError(
+        "No region is chosen.",
+        remedy="Say --zone us-east-1a, or: export AWS_DEFAULT_REGION=us-east-1",
+    )
+
+
+def decide(region: Region, spec: ClusterSpec, options: AwsOptions) -> Offer:
+    """Find out everything that a launch needs, or refuse.
+
+    Args:
+        region: to ask.
+        spec: what is asked.
+        options: of it.
+
+    Returns:
+        The offer.
+
+    Raises:
+        SpecError: it cannot be had like that.
+        Quota: the account may not have so many.
+        Failure: a question was refused.
+
+    """
+    _check_name_is_free(region, spec)
+    kind = _kind(region, spec)
+    _check_kind(region, spec, options, kind)
+    zones = _zones(region, spec, options)
+    vpc, sites = _sites(region, spec, options, zones)
+    image = _image(region, spec, kind)
+    ttl = spec.ttl or TTL
+    cost = price(region, kind.instance_type, sites[0].zone, spot=spec.spot)
+    link = link_of(kind, grouped=spec.placement)
+    allow = public_address.allowed(options.allow)
+    lines = (
+        _what(spec, options, sites, vpc, allow),
+        f"image: {image.image_id} ({image.name or 'no name'}, {image.architecture})",
+        _network_line(kind, link, spec),
+        quotas.check(region, kind, spec.hosts, spot=spec.spot),
+        f"ends by itself {format_seconds(ttl)} after its start (--ttl)",
+        expected(cost, spec.hosts, ttl),
+    )
+    offer = Offer(
+        region=region.name,
+        vpc=vpc,
+        sites=sites,
+        image=image.image_id,
+        root=image.root_device_name,
+        disk=max(options.disk, image.size),
+        cores=kind.v_cpu_info.default_cores,
+        interfaces=_interfaces(kind) if options.efa else 0,
+        allow=allow,
+        ttl=ttl,
+        link=link,
+        price=cost,
+        lines=lines,
+        gpus=sum(gpus.count for gpus in kind.gpu_info.gpus) if kind.gpu_info else 0,
+    )
+    mark = tags.new(spec.name, region.owner, region.now() + ttl, user=region.user)
+    permissions.check(region, spec, options, offer, mark)
+    return offer
+
+
+def link_of(kind: InstanceType, *, grouped: bool) -> Link | None:
+    """Tell what the network of a type can do, as Amazon says.
+
+    Only the first card counts: it has the address that TCP uses.
+
+    Args:
+        kind: the type.
+        grouped: its machines are in a cluster placement group.
+
+    Returns:
+        The link; none if Amazon gives no figure.
+
+    """
+    cards = kind.network_info.network_cards
+    rate = cards[0].peak_bandwidth_in_gbps or cards[0].baseline_bandwidth_in_gbps if cards else None
+    if not rate:
+        return None
+    return Link(
+        rate=rate * GBIT,
+        mtu=MTU,
+        flow=IN_GROUP if grouped else OUTSIDE,
+        source="EC2 DescribeInstanceTypes, and the user guide's limit of a flow",
+    )
+
+
+def _check_name_is_free(region: Region, spec: ClusterSpec) -> None:
+    """Refuse a name that a launch from another machine has."""
+    if journal.of(spec.name).entries():
+        return
+    ours = [
+        {"Name": "tag:cluster", "Values": [spec.name]},
+        {"Name": "tag:cluster-owner", "Values": [region.owner]},
+    ]
+    if region.all("describe_security_groups", "SecurityGroups", SecurityGroup, Filters=ours):
+        raise taken(spec.name, region.name)
+
+
+def taken(name: str, region: str) -> SpecError:
+    """Say that a name is taken.
+
+    Args:
+        name: of the cluster.
+        region: where it is.
+
+    Returns:
+        The error.
+
+    """
+    return SpecError(
+        f"There is a cluster {name!r} of yours in {region} already.",
+        means="It was launched from another machine, or its journal is gone; it is left as it is.",
+        remedy=f"Choose another --name, or take it down: cluster down {name} --region {region}",
+    )
+
+
+def _kind(region: Region, spec: ClusterSpec) -> InstanceType:
+    if not spec.instance:
+        raise SpecError("Which machines?", remedy="Say, for example: --instance c5.18xlarge")
+    try:
+        found = region.all(
+            "describe_instance_types",
+            "InstanceTypes",
+            InstanceType,
+            InstanceTypes=[spec.instance],
+        )
+    except Failure as failure:
+        if failure.code != "InvalidInstanceType":
+            raise
+        found = ()
+    if not found:
+        raise SpecError(
+            f"There is no instance type {spec.instance!r} in {region.name}.",
+            remedy="See what there is: https://aws.amazon.com/ec2/instance-types",
+        )
+    return found[0]
+
+
+def _check_kind(region: Region, spec: ClusterSpec, options: AwsOptions, kind: InstanceType) -> None:
+    name = kind.instance_type
+    if spec.placement and "cluster" not in kind.placement_group_info.supported_strategies:
+        raise SpecError(
+            f"{name} cannot be put into a cluster placement group.",
+            means="Amazon has that for larger and newer types, not for those that share a core.",
+            remedy=f"Without --placement, or with one of: {', '.join(_placeable(region, name))}",
+        )
+    if spec.spot and "spot" not in kind.supported_usage_classes:
+        raise SpecError(f"{name} is not sold as spot.", remedy="Leave --spot out.")
+    if options.efa and not kind.network_info.efa_supported:
+        raise SpecError(
+            f"{name} has no Elastic Fabric Adapter.",
+            remedy="Leave --option efa=1 out, or choose a type that has one: c5n.18xlarge",
+        )
+    if options.efa and options.public and _interfaces(kind) > 1:
+        raise SpecError(
+            f"{name} with {_interfaces(kind)} EFA interfaces cannot have public addresses.",
+            means="Amazon gives one to machines with a single network interface only.",
+            remedy="Say --option public=0, from a machine that reaches private addresses.",
+        )
+    threads = options.threads_per_core
+    if threads and threads not in kind.v_cpu_info.valid_threads_per_core:
+        raise SpecError(
+            f"{name} cannot have {threads} thread(s) per core.",
+            remedy="Leave --option threads_per_core out.",
+        )
+
+
+def _interfaces(kind: InstanceType) -> int:
+    """Give one EFA for each card, as far as they may have one."""
+    info = kind.network_info
+    return min(max(1, len(info.network_cards)), info.efa_info.maximum_efa_interfaces)
+
+
+def _placeable(region: Region, name: str) -> list[str]:
+    """Suggest types that can be placed, the most alike first: with as many processors."""
+    strategy = {"Name": "placement-group-info.supported-strategies", "Values": ["cluster"]}
+    current = {"Name": "current-generation", "Values": ["true"]}
+    try:
+        found = region.all(
+            "describe_instance_types", "InstanceTypes", InstanceType, Filters=[strategy, current]
+        )
+    except Failure:
+        return ["c5.18xlarge", "c5n.18xlarge"]
+    _, _, size = name.partition(".")
+    able = [one for one in found if "cluster" in one.placement_group_info.supported_strategies]
+    alike = [one for one in able if one.instance_type.endswith(f".{size}")] or able
+    return sorted(one.instance_type for one in alike)[:SUGGESTED]
+
+
+def _zones(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
+    """Give the zones to try: those asked for, that have the type, and had room a moment ago."""
+    name = spec.instance or ""
+    offered = region.all(
+        "describe_instance_type_offerings",
+        "InstanceTypeOfferings",
+        Offering,
+        LocationType="availability-zone",
+        Filters=[{"Name": "instance-type", "Values": [name]}],
+    )
+    there = sorted({one.location for one in offered})
+    asked = _asked(region, spec, options)
+    chosen = [zone for zone in asked if zone in there] if asked else there
+    if not chosen:
+        where = ", ".join(asked) or region.name
+        raise SpecError(
+            f"{name} is not offered in {where}.",
+            remedy=f"It is in: {', '.join(there)}; say --zone {there[0]}"
+            if there
+            else "Choose another region, or another --instance.",
+        )
+    full = capacity_cache.zones(name)
+    return [zone for zone in chosen if zone not in full] or chosen
+
+
+def _asked(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
+    zones = [spec.zone] if spec.zone and spec.zone != region.name else []
+    zones += [region.name + word if len(word) == 1 else word for word in words(options.zones)]
+    return list(dict.fromkeys(zones))
+
+
+def _sites(
+    region: Region, spec: ClusterSpec, options: AwsOptions, zones: list[str]
+) -> tuple[str, tuple[Site, ...]]:
+    """Find a subnet with enough addresses in each zone."""
+    subnets = _subnets(region, options)
+    if not subnets:
+        return "", tuple(Site(zone=zone) for zone in zones)
+    here = {one.availability_zone: one for one in subnets if one.availability_zone in zones}
+    roomy = [zone for zone in zones if zone in here and _fits(here[zone], spec.hosts)]
+    if not roomy:
+        rooms = {zone: one.available_ip_address_count for zone, one in here.items()}
+        raise SpecError(
+            f"No subnet has room for {spec.hosts} machines.",
+            means="; ".join(f"{zone}: {count} addresses" for zone, count in rooms.items())
+            or f"The network has no subnet in {', '.join(zones)}.",
+            remedy="Say --option subnet=subnet-... with a larger one, or another --zone.",
+        )
+    vpc = subnets[0].vpc_id
+    return vpc, tuple(Site(zone=zone, subnet=here[zone].subnet_id) for zone in roomy)
+
+
+def _fits(subnet: Subnet, hosts: int) -> bool:
+    return subnet.available_ip_address_count >= hosts
+
+
+def _subnets(region: Region, options: AwsOptions) -> tuple[Subnet, ...]:
+    if options.subnet:
+        try:
+            return region.all("describe_subnets", "Subnets", Subnet, SubnetIds=[options.subnet])
+        except Failure as failure:
+            if failure.kind != "missing":
+                raise
+            raise SpecError(f"There is no {options.subnet} in {region.name}.") from failure
+    default = region.all(
+        "describe_vpcs", "Vpcs", Vpc, Filters=[{"Name": "is-default", "Values": ["true"]}]
+    )
+    if not default:
+        return ()
+    return region.all(
+        "describe_subnets",
+        "Subnets",
+        Subnet,
+        Filters=[
+            {"Name": "vpc-id", "Values": [default[0].vpc_id]},
+            {"Name": "default-for-az", "Values": ["true"]},
+        ],
+    )
+
+
+def _image(region: Region, spec: ClusterSpec, kind: InstanceType) -> Image:
+    architectures = kind.processor_info.supported_architectures
+    wanted = spec.image or ""
+    if not wanted.startswith("ami-"):
+        wanted = _alias(region, wanted, kind)
+    try:
+        found = region.all("describe_images", "Images", Image, ImageIds=[wanted])
+    except Failure as failure:
+        if failure.kind != "missing" and not failure.code.startswith("InvalidAMIID"):
+            raise
+        found = ()
+    if not found or found[0].state != "available":
+        raise SpecError(
+            f"There is no image {wanted} in {region.name}.",
+            means="An image belongs to one region.",
+            remedy="Leave --image out, or give one of this region: --image ami-...",
+        )
+    if found[0].architecture not in architectures:
+        raise SpecError(
+            f"{wanted} is for {found[0].architecture}; "
+            f"{kind.instance_type} is {' or '.join(architectures)}.",
+            remedy="Leave --image out, or choose one that fits.",
+        )
+    return found[0]
+
+
+def _alias(region: Region, name: str, kind: InstanceType) -> str:
+    """Ask Amazon which image a public alias means now; never by a name that anybody can give."""
+    if name and not name.startswith("/"):
+        raise SpecError(
+            f"--image {name} is neither an id nor an alias.",
+            means="Anybody may give an image any name, so names are not looked up.",
+            remedy="Write --image ami-..., or an SSM parameter: --image /aws/service/...",
+        )
+    alias = name or _default(kind)
+    found = region.call("get_parameters", service="ssm", Names=[alias]).get("Parameters", ())
+    if not found:
+        raise SpecError(f"{region.name} has no image {alias}.", remedy="Say which: --image ami-...")
+    return str(found[0]["Value"])
+
+
+def _default(kind: InstanceType) -> str:
+    known = kind.processor_info.supported_architectures
+    architecture = next((one for one in CANONICAL if one in known), "x86_64")
+    if kind.gpu_info is not None:
+        return LEARNING.format(architecture)
+    return UBUNTU.format(CANONICAL[architecture])
+
+
+def _what(
+    spec: ClusterSpec, options: AwsOptions, sites: tuple[Site, ...], vpc: str, allow: str
+) -> str:
+    spare = "spot " if spec.spot else ""
+    group = "1 placement group, " if spec.placement else ""
+    network = "" if vpc else "1 virtual network (there is no default one), "
+    others = f" (else {', '.join(site.zone for site in sites[1:])})" if sites[1:] else ""
+    where = "public" if options.public else "private"
+    return (
+        f"make {spec.hosts} x {spare}{spec.instance} in {sites[0].zone}{others}, {network}{group}"
+        f"1 security group (SSH from {allow} only), 1 key pair; {where} addresses"
+    )
+
+
+def _network_line(kind: InstanceType, link: Link | None, spec: ClusterSpec) -> str:
+    if link is None or link.flow is None:
+        return f"network: {kind.network_info.network_performance or 'unknown'}; no bound is known"
+    base = kind.network_info.network_cards[0].baseline_bandwidth_in_gbps
+    bursts = f" ({base:g} for long)" if base and base * GBIT < link.rate else ""
+    where = "in a placement group" if spec.placement else "outside a placement group"
+    return (
+        f"network: {link.rate / GBIT:g} Gbit/s{bursts}, one connection at most "
+        f"{min(link.flow, link.rate) / GBIT:g} Gbit/s {where}"
+    )

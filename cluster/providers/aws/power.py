@@ -1,0 +1,119 @@
+"""Machines off and on again; on, each may have another public address, and keeps its host key."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from cluster.core.errors import ProvisionError, Timeout
+from cluster.core.model.value import nothing
+from cluster.providers._cloud import tags
+from cluster.providers.aws.delete import instances
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.value import Tell
+    from cluster.providers.aws.api import Region
+    from cluster.providers.aws.delete import Filters
+    from cluster.providers.aws.responses import Instance
+
+WITHIN = 600.0  # seconds
+POLL = 1.0  # seconds between two looks
+
+
+def stop(region: Region, filters: Filters, machines: Sequence[Machine]) -> None:
+    """Switch instances off, and wait until they are.
+
+    Args:
+        region: where.
+        filters: that find them.
+        machines: that they are to us.
+
+    Raises:
+        Failure: Amazon refused.
+        Timeout: they go on.
+
+    """
+    region.call("stop_instances", InstanceIds=[machine.id for machine in machines])
+    _wait(region, filters, machines, lambda one: one.state.name == "stopped")
+
+
+def start(
+    region: Region,
+    filters: Filters,
+    machines: Sequence[Machine],
+    *,
+    public: bool,
+    ttl: float,
+    tell: Tell,
+) -> list[Instance]:
+    """Switch instances on, and wait until they run and have their addresses.
+
+    Their time to live begins anew with their boot, so that is written on them first.
+
+    Args:
+        region: where.
+        filters: that find them.
+        machines: that they are to us.
+        public: they have public addresses.
+        ttl: seconds until they end by themselves.
+        tell: called with a machine and the state that it got to.
+
+    Returns:
+        Them, in the order of the machines.
+
+    Raises:
+        Failure: Amazon refused.
+        Timeout: they do not come up.
+
+    """
+    ids = [machine.id for machine in machines]
+    expires = tags.timestamp(region.now() + ttl)
+    region.call("create_tags", Resources=ids, Tags=[{"Key": tags.EXPIRES, "Value": expires}])
+    region.call("start_instances", InstanceIds=ids)
+
+    def ready(one: Instance) -> bool:
+        return one.state.name == "running" and bool(one.public_ip_address or not public)
+
+    return _wait(region, filters, machines, ready, tell)
+
+
+def _wait(
+    region: Region,
+    filters: Filters,
+    machines: Sequence[Machine],
+    ready: Callable[[Instance], bool],
+    tell: Tell = nothing,
+) -> list[Instance]:
+    deadline = time.monotonic() + WITHIN
+    while True:
+        found = {one.instance_id: one for one in instances(region, filters)}
+        states = {one.name: found[one.id].state.name for one in machines if one.id in found}
+        for name, state in states.items():
+            tell(name, state)
+            if state == "terminated":
+                raise _gone(name)
+        late = [one for one in machines if one.id not in found or not ready(found[one.id])]
+        if not late:
+            return [found[one.id] for one in machines]
+        if time.monotonic() > deadline:
+            raise _late(late[0].name, states.get(late[0].name, "not listed"), len(late))
+        time.sleep(POLL)
+
+
+def _gone(name: str) -> ProvisionError:
+    return ProvisionError(
+        f"{name} does not exist any more.",
+        means="It ended, or somebody ended it; the others are as they were.",
+        remedy=f"Take the rest down: cluster down {name.rpartition('.')[2]}",
+    )
+
+
+def _late(name: str, state: str, count: int) -> Timeout:
+    return Timeout(
+        f"{name} is not ready after {WITHIN:.0f} s: {state} ({count} are late).",
+        means="It exists all the same, and may cost money.",
+        remedy=f"Look at it: cluster ls; try again, or: cluster down {name.rpartition('.')[2]}",
+    )

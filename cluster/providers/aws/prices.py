@@ -1,0 +1,109 @@
+"""What an instance costs for an hour; what cannot be had is not known, and never invented."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.core.model.billing import Price
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers.aws.responses import SpotPrice
+
+if TYPE_CHECKING:
+    from cluster.providers.aws.api import Region
+
+
+class Unit(msgspec.Struct, frozen=True, kw_only=True):
+    """An amount in a currency."""
+
+    USD: str = ""
+
+
+class Dimension(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One price of a term."""
+
+    unit: str = ""
+    price_per_unit: Unit = Unit()
+
+
+class Term(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A way to pay."""
+
+    effective_date: datetime
+    price_dimensions: dict[str, Dimension]
+
+
+class Terms(msgspec.Struct, frozen=True, kw_only=True):
+    """All ways to pay."""
+
+    on_demand: dict[str, Term] = msgspec.field(name="OnDemand", default_factory=dict)
+
+
+class Product(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry of the price list."""
+
+    terms: Terms
+
+
+def price(region: Region, instance: str, zone: str, *, spot: bool) -> Price | None:
+    """Ask what an instance costs.
+
+    Args:
+        region: where.
+        instance: the type.
+        zone: the zone, which has a price of its own for spare instances.
+        spot: a spare one.
+
+    Returns:
+        The price of one; none if it cannot be had.
+
+    """
+    try:
+        return _spot(region, instance, zone) if spot else _on_demand(region, instance)
+    except (Failure, msgspec.DecodeError, ValueError):
+        return None
+
+
+def _on_demand(region: Region, instance: str) -> Price | None:
+    wanted = {
+        "instanceType": instance,
+        "regionCode": region.name,
+        "operatingSystem": "Linux",
+        "tenancy": "Shared",
+        "preInstalledSw": "NA",
+        "capacitystatus": "Used",
+    }
+    filters = [{"Type": "TERM_MATCH", "Field": key, "Value": wanted[key]} for key in wanted]
+    answer = region.call(
+        "get_products", service="pricing", ServiceCode="AmazonEC2", Filters=filters
+    )
+    for text in answer.get("PriceList", ()):
+        product = msgspec.json.decode(text, type=Product)
+        for term in product.terms.on_demand.values():
+            for dimension in term.price_dimensions.values():
+                hourly = float(dimension.price_per_unit.USD or 0)
+                if hourly > 0:
+                    day = term.effective_date.date().isoformat()
+                    return Price(hourly=hourly, at=day, source="AWS Pricing, on demand")
+    return None
+
+
+def _spot(region: Region, instance: str, zone: str) -> Price | None:
+    found = region.call(
+        "describe_spot_price_history",
+        InstanceTypes=[instance],
+        ProductDescriptions=["Linux/UNIX"],
+        AvailabilityZone=zone,
+        MaxResults=10,
+    )
+    prices = [msgspec.convert(one, SpotPrice) for one in found.get("SpotPriceHistory", ())]
+    if not prices:
+        return None
+    newest = max(prices, key=lambda one: one.timestamp)
+    return Price(
+        hourly=float(newest.spot_price),
+        at=newest.timestamp.date().isoformat(),
+        source=f"spot price in {zone}",
+    )

@@ -1,0 +1,139 @@
+"""How many virtual processors the account may use, and uses.
+
+Source of the codes: `aws service-quotas list-service-quotas --service-code ec2`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.core.errors import Quota as QuotaError
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers.aws.responses import InstanceType, Quota, Reservation
+
+if TYPE_CHECKING:
+    from cluster.providers.aws.api import Region
+
+STANDARD = "standard"
+FAMILIES = {
+    "g": "g",
+    "vt": "g",
+    "p": "p",
+    "x": "x",
+    "f": "f",
+    "inf": "inf",
+    "trn": "trn",
+    "hpc": "hpc",
+    "dl": "dl",
+    "u": "u",
+}  # all others are standard
+ON_DEMAND = {
+    "standard": "L-1216C47A",
+    "g": "L-DB2E81BA",
+    "p": "L-417A185B",
+    "x": "L-7295265B",
+    "f": "L-74FC7D96",
+    "inf": "L-1945791B",
+    "trn": "L-2C3B7624",
+    "hpc": "L-F7808C92",
+    "dl": "L-6E869C2A",
+    "u": "L-43DA4232",
+}
+SPOT = {
+    "standard": "L-34B43A08",
+    "g": "L-3819A6DF",
+    "p": "L-7212CCBC",
+    "x": "L-E3A00192",
+    "f": "L-88CF9481",
+    "inf": "L-B5D1601B",
+    "trn": "L-6B0D517C",
+    "dl": "L-85EED4F7",
+}
+MOST_TYPES = 100  # of one question
+
+
+def check(region: Region, kind: InstanceType, hosts: int, *, spot: bool) -> str:
+    """Refuse what the account may not have.
+
+    Args:
+        region: where.
+        kind: the type.
+        hosts: how many.
+        spot: spare ones.
+
+    Returns:
+        A line about what would be used.
+
+    Raises:
+        Quota: it is more than is left.
+
+    """
+    need = hosts * kind.v_cpu_info.default_v_cpus
+    limit = _limit(region, kind.instance_type, spot=spot)
+    if limit is None:
+        return f"vCPUs: {need} needed; the account's limit is unknown"
+    used = _used(region, kind.instance_type, spot=spot)
+    if used + need > limit.value:
+        raise QuotaError(
+            f"{hosts} x {kind.instance_type} needs {need} vCPUs; of {limit.value:g} in "
+            f"{region.name}, {used} are in use.",
+            means=f"It is the account's own limit, {limit.quota_name or 'vCPUs'} "
+            f"({limit.quota_code}); nothing was created.",
+            remedy="Ask for more: https://console.aws.amazon.com/servicequotas/home/services/ec2/"
+            f"quotas/{limit.quota_code}\nOr end what runs: cluster ls, cluster gc",
+        )
+    return f"vCPUs: {need} needed, {used} in use, {limit.value:g} allowed"
+
+
+def _limit(region: Region, instance: str, *, spot: bool) -> Quota | None:
+    code = (SPOT if spot else ON_DEMAND).get(family(instance))
+    if code is None:
+        return None
+    try:
+        found = region.call(
+            "get_service_quota", service="service-quotas", ServiceCode="ec2", QuotaCode=code
+        )
+    except Failure:
+        return None
+    return msgspec.convert(found["Quota"], Quota)
+
+
+def family(instance: str) -> str:
+    """Tell which limit an instance type counts for.
+
+    Args:
+        instance: the type, such as `c5n.18xlarge`.
+
+    Returns:
+        Such as `standard` or `p`.
+
+    """
+    match = re.match(r"[a-z]+", instance)
+    return FAMILIES.get(match[0] if match else "", STANDARD)
+
+
+def _used(region: Region, instance: str, *, spot: bool) -> int:
+    alive = {"Name": "instance-state-name", "Values": ["pending", "running"]}
+    found = region.all(
+        "describe_instances", "Reservations", Reservation, Filters=[alive], MaxResults=1000
+    )
+    types = Counter(
+        one.instance_type
+        for reservation in found
+        for one in reservation.instances
+        if (one.instance_lifecycle == "spot") == spot
+        and family(one.instance_type) == family(instance)
+    )
+    names = sorted(types)
+    sizes: dict[str, int] = {}
+    for start in range(0, len(names), MOST_TYPES):
+        asked = names[start : start + MOST_TYPES]
+        known = region.all(
+            "describe_instance_types", "InstanceTypes", InstanceType, InstanceTypes=asked
+        )
+        sizes |= {one.instance_type: one.v_cpu_info.default_v_cpus for one in known}
+    return sum(count * sizes.get(name, 0) for name, count in types.items())

@@ -1,0 +1,126 @@
+"""From what was decided to what RunInstances is asked, and from an instance to a machine; pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cluster.providers._cloud.machine import Seen
+
+if TYPE_CHECKING:
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.providers._cloud.tags import Mark
+    from cluster.providers.aws.options import AwsOptions, Offer
+    from cluster.providers.aws.responses import Instance
+
+
+def name(spec: ClusterSpec, number: int) -> str:
+    """Give a machine's name.
+
+    Args:
+        spec: of its cluster.
+        number: of it.
+
+    Returns:
+        Such as `0.mpi.c5`.
+
+    """
+    return f"{number}.mpi.{spec.name}"
+
+
+def request(spec: ClusterSpec, options: AwsOptions, offer: Offer, mark: Mark) -> dict[str, Any]:
+    """Give what all machines of a launch have in common.
+
+    Tags, time-to-live and encryption travel in the creating call: there is no moment without them.
+
+    Args:
+        spec: what is asked.
+        options: of it.
+        offer: what was decided.
+        mark: of the launch.
+
+    Returns:
+        Parameters of RunInstances.
+
+    """
+    disk: dict[str, Any] = {"Encrypted": True, "DeleteOnTermination": True, "VolumeType": "gp3"}
+    if offer.disk:
+        disk["VolumeSize"] = offer.disk
+    asked: dict[str, Any] = {
+        "ImageId": offer.image,
+        "InstanceType": spec.instance,
+        "MinCount": spec.hosts,
+        "MaxCount": spec.hosts,
+        "KeyName": mark.label,
+        "InstanceInitiatedShutdownBehavior": "terminate",
+        "MetadataOptions": {"HttpTokens": "required", "HttpEndpoint": "enabled"},
+        "BlockDeviceMappings": [{"DeviceName": offer.root, "Ebs": disk}],
+        "TagSpecifications": tagged(mark, "instance", "volume", "network-interface"),
+    }
+    if spec.placement:
+        asked["Placement"] = {"GroupName": mark.label}
+    if options.threads_per_core:
+        asked["CpuOptions"] = {
+            "CoreCount": offer.cores,
+            "ThreadsPerCore": options.threads_per_core,
+        }
+    if spec.spot:
+        asked["InstanceMarketOptions"] = {
+            "MarketType": "spot",
+            "SpotOptions": {
+                "SpotInstanceType": "one-time",
+                "InstanceInterruptionBehavior": "terminate",
+            },
+        }
+    return asked
+
+
+def interfaces(options: AwsOptions, offer: Offer, subnet: str, group: str) -> list[dict[str, Any]]:
+    """Give the network interfaces of each machine.
+
+    One EFA for each card; all but the first are the second device of their card (EC2 user guide,
+    "Maximize network bandwidth on instances with multiple network cards").
+
+    Args:
+        options: of the launch.
+        offer: what was decided.
+        subnet: they are in.
+        group: the firewall around them.
+
+    Returns:
+        A parameter of RunInstances.
+
+    """
+    common = {"SubnetId": subnet, "Groups": [group], "DeleteOnTermination": True}
+    if offer.interfaces > 1:
+        return [
+            {**common, "InterfaceType": "efa", "NetworkCardIndex": n, "DeviceIndex": min(n, 1)}
+            for n in range(offer.interfaces)
+        ]
+    only = {**common, "DeviceIndex": 0, "AssociatePublicIpAddress": options.public}
+    return [{**only, "InterfaceType": "efa"} if offer.interfaces else only]
+
+
+def tagged(mark: Mark, *kinds: str) -> list[dict[str, Any]]:
+    """Give the tags that things get in the call that makes them.
+
+    Args:
+        mark: of the launch.
+        kinds: of things.
+
+    Returns:
+        The parameter TagSpecifications.
+
+    """
+    tags = {"Name": f"mpi.{mark.name}", **mark.tags}
+    listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+    return [{"ResourceType": kind, "Tags": listed} for kind in kinds]
+
+
+def seen(one: Instance) -> Seen:
+    """Give what every cloud shows of an instance."""
+    return Seen(
+        id=one.instance_id,
+        alias=one.instance_id,
+        private=one.private_ip_address,
+        public=one.public_ip_address,
+    )

@@ -1,0 +1,359 @@
+"""Calls to Google, and the only place that knows its client: typed answers, failures told apart."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import time
+from functools import cache, cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
+
+from cluster.providers._cloud.api_errors import Failure, Kind, persist
+from cluster.providers.gcp.errors import kind_of
+from cluster.providers.gcp.responses import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+TIMEOUT = 20.0  # seconds for a reply
+FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two looks at an operation
+PATIENCE = 600.0  # seconds for an operation
+SIGNS = (
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_CLOUD_PROJECT",
+    "CLOUDSDK_CORE_PROJECT",
+    "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE",
+)
+BILLING = "https://cloudbilling.googleapis.com"
+COMPUTE = "6F81-5844-456A"  # the price list's name for Compute Engine
+SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
+
+T = TypeVar("T")
+
+
+def is_set_up() -> bool:
+    """Tell whether anybody here uses Google's cloud at all, without asking anybody.
+
+    Returns:
+        Whether there is any sign of credentials.
+
+    """
+    folder = Path(os.environ.get("CLOUDSDK_CONFIG", "~/.config/gcloud")).expanduser()
+    return any(os.environ.get(sign) for sign in SIGNS) or folder.exists()
+
+
+def default_endpoint() -> str:
+    """Give the address of a cloud that is not Google's own; empty if none is named."""
+    return os.environ.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE", "")
+
+
+def default_project() -> str:
+    """Give the project of the environment or of the credentials; empty if there is none."""
+    own = os.environ.get("GOOGLE_CLOUD_PROJECT") or os.environ.get("CLOUDSDK_CORE_PROJECT")
+    if own or default_endpoint():
+        return own or ""
+    return _default()[1]
+
+
+@cache
+def _default() -> tuple[Any, str]:
+    """Find the user's credentials and their project."""
+    import google.auth  # noqa: PLC0415 - slow to import, and not everybody needs it
+    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
+
+    try:
+        credentials, project = google.auth.default(scopes=SCOPES)
+    except GoogleAuthError as error:
+        raise _failure("google.auth.default", error) from error
+    return credentials, project or ""
+
+
+class Project:
+    """Google's cloud, as one project sees it.
+
+    Every call is repeated while it is throttled or its reply is lost: each of ours may come twice.
+    The client's own attempts are switched off, because it would repeat only some of them.
+
+    Args:
+        name: of the project.
+        endpoint: of a cloud that is not Google's own, such as `http://127.0.0.1:5006`, which asks
+            for no credentials.
+
+    """
+
+    def __init__(self, name: str, endpoint: str = "") -> None:
+        """Connect to nothing yet."""
+        self.name = name
+        self._endpoint = (endpoint or default_endpoint()).partition("/compute/")[0].rstrip("/")
+        self._clients: dict[str, Any] = {}
+
+    @cached_property
+    def owner(self) -> str:
+        """Who we are: the account that calls."""
+        if account := os.environ.get("CLOUDSDK_CORE_ACCOUNT"):
+            return account
+        known = None if self._endpoint else _default()[0]
+        for name in ("service_account_email", "account"):
+            if account := getattr(known, name, ""):
+                return str(account)
+        return getpass.getuser()
+
+    def call(self, collection: str, verb: str, **params: Any) -> dict[str, Any]:  # noqa: ANN401
+        """Call until it gets through.
+
+        Args:
+            collection: what it is about, such as `instances`.
+            verb: in the client's spelling, such as `get`.
+            params: of the call, beside the project.
+
+        Returns:
+            The answer, as its JSON is.
+
+        Raises:
+            Failure: it was refused, or did not get through in time.
+
+        """
+        return persist(partial(self._once, collection, verb, params))
+
+    def get(self, collection: str, of: type[T], **params: Any) -> T:  # noqa: ANN401
+        """Get one thing.
+
+        Args:
+            collection: where it is, such as `instances`.
+            of: what it is.
+            params: that say which.
+
+        Returns:
+            The thing.
+
+        Raises:
+            Failure: there is none, it was refused, or did not get through in time.
+
+        """
+        return msgspec.convert(self.call(collection, "get", **params), of, strict=False)
+
+    def all(self, collection: str, of: type[T], **params: Any) -> tuple[T, ...]:  # noqa: ANN401
+        """List things, however many pages they take; of every zone or region, if none is named.
+
+        Args:
+            collection: where they are, such as `instances`.
+            of: what they are.
+            params: of the call, such as `filter`.
+
+        Returns:
+            The things.
+
+        Raises:
+            Failure: it was refused, or did not get through in time.
+
+        """
+        alone = collection in ("firewalls", "networks", "regions", "zones", "images")
+        verb = "list" if alone or params.keys() & {"zone", "region"} else "aggregated_list"
+        found = persist(partial(self._list, collection, verb, params))
+        return tuple(msgspec.convert(one, of, strict=False) for one in found)
+
+    def begin(self, collection: str, verb: str, **params: Any) -> Operation:  # noqa: ANN401
+        """Call what takes time: it goes on when this returns.
+
+        Args:
+            collection: what it is about.
+            verb: in the client's spelling, such as `insert`.
+            params: of the call.
+
+        Returns:
+            The operation that was begun.
+
+        Raises:
+            Failure: it was refused, or did not get through in time.
+
+        """
+        answer = self.call(collection, f"{verb}_unary", **params)
+        return msgspec.convert(answer, Operation, strict=False)
+
+    def look(self, operation: Operation) -> Operation:
+        """Look how far an operation is.
+
+        The client's own way to wait asks Google's own address, whatever cloud the call went to.
+
+        Args:
+            operation: that was begun.
+
+        Returns:
+            The same as it is now.
+
+        Raises:
+            Failure: it cannot be told.
+
+        """
+        scope = {
+            kind: place.rpartition("/")[2]
+            for kind, place in (("zone", operation.zone), ("region", operation.region))
+            if place
+        }
+        kind = next(iter(scope), "global")
+        return self.get(f"{kind}_operations", Operation, operation=operation.name, **scope)
+
+    def finish(self, what: str, operation: Operation, within: float = PATIENCE) -> Operation:
+        """Wait until an operation is done.
+
+        Args:
+            what: was called, for whoever reads of its failure.
+            operation: that was begun.
+            within: seconds.
+
+        Returns:
+            The operation.
+
+        Raises:
+            Failure: it went wrong, or is not done in time.
+
+        """
+        deadline, pause = time.monotonic() + within, FIRST_POLL
+        while not operation.done:
+            if time.monotonic() > deadline:
+                raise Failure(
+                    "lost", operation=what, code=operation.name, message="It is not done in time"
+                )
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_POLL)
+            operation = self.look(operation)
+        check(what, operation)
+        return operation
+
+    def catalog(self, of: type[T]) -> tuple[T, ...]:
+        """List what Google's price list has of Compute Engine.
+
+        Args:
+            of: what its entries are.
+
+        Returns:
+            The entries.
+
+        Raises:
+            Failure: it cannot be had; another cloud's own may be named in the environment.
+
+        """
+        from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 - with it
+
+        own = os.environ.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBILLING", "").rstrip("/")
+        if self._endpoint and not own:
+            raise Failure("missing", operation="skus.list", code="", message="There is no catalog")
+        try:
+            session = AuthorizedSession(self._credentials())
+            found = list(_pages(session, f"{own or BILLING}/v1/services/{COMPUTE}/skus"))
+        except Exception as error:
+            raise _translated("skus.list", error) from error
+        return tuple(msgspec.convert(one, of, strict=False) for one in found)
+
+    def _credentials(self) -> Any:  # noqa: ANN401
+        from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415 - slow to import
+
+        return AnonymousCredentials() if self._endpoint else _default()[0]
+
+    def _once(self, collection: str, verb: str, params: dict[str, Any]) -> dict[str, Any]:
+        from google.protobuf.json_format import MessageToDict  # noqa: PLC0415 - with the client
+
+        answer = self._send(collection, verb, params)
+        found: dict[str, Any] = MessageToDict(type(answer).pb(answer))
+        return found
+
+    def _list(self, collection: str, verb: str, params: dict[str, Any]) -> list[dict[str, Any]]:
+        from google.protobuf.json_format import MessageToDict  # noqa: PLC0415 - with the client
+
+        try:
+            answered: Iterable[Any] = self._send(collection, verb, params)
+            if verb == "aggregated_list":
+                answered = [one for _, held in answered for one in getattr(held, collection)]
+            return [MessageToDict(type(one).pb(one)) for one in answered]
+        except Exception as error:
+            raise _translated(_name(collection, verb), error) from error
+
+    def _send(self, collection: str, verb: str, params: dict[str, Any]) -> Any:  # noqa: ANN401
+        request = {"project": self.name, **params}
+        try:
+            method = getattr(self._client(collection), verb)
+            return method(request=request, retry=None, timeout=TIMEOUT)
+        except Exception as error:
+            raise _translated(_name(collection, verb), error) from error
+
+    def _client(self, collection: str) -> Any:  # noqa: ANN401
+        from google.api_core.client_options import ClientOptions  # noqa: PLC0415 - slow to import
+        from google.cloud import compute_v1  # noqa: PLC0415
+
+        if collection not in self._clients:
+            kind = "".join(part.capitalize() for part in collection.split("_"))
+            made = getattr(compute_v1, f"{kind}Client")
+            options = ClientOptions(api_endpoint=self._endpoint) if self._endpoint else None
+            self._clients[collection] = made(
+                credentials=self._credentials(), transport="rest", client_options=options
+            )
+        return self._clients[collection]
+
+
+def _pages(session: Any, url: str) -> Iterator[dict[str, Any]]:  # noqa: ANN401
+    token: str = ""
+    while True:
+        params = {"pageSize": "5000", "currencyCode": "USD", "pageToken": token}
+        answer = session.get(url, params=params, timeout=TIMEOUT)
+        answer.raise_for_status()
+        page = answer.json()
+        yield from page.get("skus", ())
+        token = page.get("nextPageToken", "")
+        if not token:
+            return
+
+
+def check(what: str, operation: Operation) -> None:
+    """Read the errors of an operation, which may come without any HTTP status.
+
+    Args:
+        what: was called.
+        operation: that is done.
+
+    Raises:
+        Failure: it went wrong.
+
+    """
+    for error in operation.error.errors:
+        raise Failure(kind_of(error.code), operation=what, code=error.code, message=error.message)
+
+
+def _name(collection: str, verb: str) -> str:
+    """Give Google's own name of a call, by which its documents and its permissions know it."""
+
+    def camel(name: str) -> str:
+        first, *others = name.split("_")
+        return first + "".join(other.capitalize() for other in others)
+
+    return f"{camel(collection)}.{camel(verb.removesuffix('_unary'))}"
+
+
+def _translated(what: str, error: Exception) -> Exception:
+    """Give the failure that an exception of the client means; other exceptions stay."""
+    from google.api_core.exceptions import GoogleAPIError  # noqa: PLC0415 - with the client
+    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
+    from requests.exceptions import RequestException  # noqa: PLC0415
+
+    known = isinstance(error, (GoogleAPIError, GoogleAuthError, RequestException))
+    return _failure(what, error) if known else error
+
+
+def _failure(what: str, error: Exception) -> Failure:
+    """Tell a failure's kind; what did not come from Google has its class for a code."""
+    from google.api_core.exceptions import GoogleAPICallError  # noqa: PLC0415 - with the client
+    from google.auth.exceptions import GoogleAuthError, TransportError  # noqa: PLC0415
+
+    if isinstance(error, GoogleAPICallError):
+        said = [one for one in error.errors if isinstance(one, dict)]
+        word = str(said[0].get("reason", "")) if said else ""
+        status = int(error.code or 0)
+        message = str(said[0].get("message", "")) if said else str(error.message)
+        return Failure(
+            kind_of(word, status), operation=what, code=word or str(status), message=message
+        )
+    locked = isinstance(error, GoogleAuthError) and not isinstance(error, TransportError)
+    kind: Kind = "denied" if locked else "lost"
+    return Failure(kind, operation=what, code=type(error).__name__, message=str(error))

@@ -1,0 +1,294 @@
+"""Making machines: each intent is on disk before its call, and every call may come twice."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from cluster.core import ssh_keys
+from cluster.core.errors import ProvisionError, Timeout, tail
+from cluster.providers._cloud import deletion, tags
+from cluster.providers._cloud.api_errors import UNLISTED, Failure, persist
+from cluster.providers._cloud.launch import Intent, Orders, ask_in_turn, intent_file, too_few
+from cluster.providers._cloud.machine import machine
+from cluster.providers.gcp.delete import Sweep, console
+from cluster.providers.gcp.host_keys import HostKeys
+from cluster.providers.gcp.labels import DIGITS, Whose, described, label, read, request_id
+from cluster.providers.gcp.options import GcpOptions, Offer
+from cluster.providers.gcp.plan import taken
+from cluster.providers.gcp.request import alias, firewalls, request, seen
+from cluster.providers.gcp.responses import Firewall, Instance, Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cluster.core import journal
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.core.model.value import Tell
+    from cluster.providers.gcp.api import Project
+
+PROVIDER = "gcp"
+POLL = 1.0  # seconds
+ENDED = ("STOPPING", "STOPPED", "TERMINATED", "SUSPENDING", "SUSPENDED", "DEPROVISIONING")
+BULK = "instances.bulkInsert"
+
+
+def intend(
+    project: Project, spec: ClusterSpec, book: journal.Journal, offer: Callable[[], Offer]
+) -> Intent[Offer]:
+    """Write down what is about to be made; a launch that was begun before goes on.
+
+    Args:
+        project: where.
+        spec: what is asked.
+        book: of the cluster.
+        offer: gives what was decided.
+
+    Returns:
+        The intent, on disk.
+
+    """
+
+    def decide() -> Intent[Offer]:
+        decided = offer()
+        mark = tags.new(spec.name, project.owner, time.time() + decided.ttl)
+        return Intent(mark=mark, offer=decided)
+
+    return Orders(PROVIDER, project.name, book).intend(Intent[Offer], decide)
+
+
+def forget(book: journal.Journal) -> None:
+    """Let no launch go on with this intent: what it made is about to be taken away.
+
+    Google would answer its calls with what they did before, which is not there any more.
+
+    Args:
+        book: of the cluster.
+
+    """
+    intent_file(book, PROVIDER).unlink(missing_ok=True)
+
+
+class Making:
+    """One launch.
+
+    Args:
+        project: where.
+        spec: what is asked.
+        options: of it.
+        book: of the cluster.
+        intent: what was decided.
+        tell: called with a machine and the state that it got to.
+
+    """
+
+    def __init__(
+        self,
+        project: Project,
+        spec: ClusterSpec,
+        options: GcpOptions,
+        book: journal.Journal,
+        intent: Intent[Offer],
+        tell: Tell,
+    ) -> None:
+        """Begin with nothing made."""
+        self._project = project
+        self._tell = tell
+        self._spec = spec
+        self._options = options
+        self._book = book
+        self._orders = Orders(PROVIDER, project.name, book)
+        self._mark, self._offer = intent.mark, intent.offer
+        self._whose = Whose(owner=self._mark.owner, name=self._mark.name, launch=self._mark.launch)
+
+    def make(self) -> tuple[Machine, ...]:
+        """Make the machines, all or none.
+
+        Returns:
+            Them, all of which run, with their host keys known.
+
+        Raises:
+            Failure: Google refused.
+            ProvisionError: they did not come up.
+
+        """
+        login = ssh_keys.pair(self._book.folder / ssh_keys.LOGIN)
+        if not self._offer.network:
+            self._named("networks", "network", self._network())
+        self._walls()
+        if self._spec.placement:
+            self._policy()
+        found = self._run(login.public)
+        known = self._book.folder / ssh_keys.KNOWN
+        waited = HostKeys(self._project, self._options.wait).wait(found)
+        ssh_keys.know(known, [(alias(one), key) for one, all_ in waited for key in all_])
+        return tuple(
+            machine(self._called(number), seen(one), self._options, known, self._offer.link)
+            for number, one in enumerate(found)
+        )
+
+    def _called(self, number: int) -> str:
+        return f"{number}.mpi.{self._spec.name}"
+
+    # What machines need.
+
+    def _network(self) -> dict[str, Any]:
+        """Give a network of our own, with a subnet in every region."""
+        return {
+            "name": label(self._mark),
+            "description": described(self._mark),
+            "auto_create_subnetworks": True,
+        }
+
+    def _walls(self) -> None:
+        """Make the firewall rules; the first one's name keeps two launches of one name apart."""
+        first, *others = firewalls(self._offer, self._mark)
+        self._named("firewalls", "firewall", first)
+        begun = [self._begin("firewalls", "firewall", wall) for wall in others]
+        for operation in begun:
+            self._finish("firewalls.insert", operation)
+
+    def _policy(self) -> None:
+        """Make the placement policy, which names no number: with one, machines wait for others."""
+        body = {
+            "name": label(self._mark),
+            "description": described(self._mark),
+            "group_placement_policy": {"collocation": "COLLOCATED"},
+        }
+        region = self._offer.region
+        operation = self._begin("resource_policies", "resource_policy", body, region=region)
+        self._finish("resourcePolicies.insert", operation)
+
+    def _named(self, collection: str, kind: str, body: dict[str, Any]) -> None:
+        """Make something; if its name is taken, it may be by our own call whose reply was lost."""
+        self._finish(f"{collection}.insert", self._begin(collection, kind, body))
+        where = {kind: body["name"]}
+        found = persist(lambda: self._project.get(collection, Firewall, **where), kinds=UNLISTED)
+        mark = read(found.description)
+        if mark is None or mark.launch != self._mark.launch:
+            raise taken(self._spec.name, self._project.name)
+
+    def _begin(
+        self, collection: str, kind: str, body: dict[str, Any], **where: str
+    ) -> Operation | None:
+        """Begin to make something; nothing, if there is one of that name."""
+        token = request_id(self._mark, f"{collection}/{body['name']}")
+        self._orders.note(collection, token)
+        try:
+            return self._project.begin(
+                collection, "insert", request_id=token, **{f"{kind}_resource": body}, **where
+            )
+        except Failure as failure:
+            if failure.kind != "exists":
+                raise
+            return None
+
+    def _finish(self, what: str, operation: Operation | None) -> None:
+        if operation is None:
+            return
+        try:
+            self._project.finish(what, operation)
+        except Failure as failure:
+            if failure.kind != "exists":
+                raise
+
+    # Machines.
+
+    def _run(self, public_key: str) -> tuple[Instance, ...]:
+        """Ask zone after zone; give the machines once they run."""
+        return ask_in_turn(
+            self._orders.left(self._offer.zones, self._token),
+            lambda zone: self._run_in(zone, public_key),
+            zone=str,
+            instance=self._offer.instance,
+            give_back=Sweep(self._project, self._whose).end_instances,
+        )
+
+    def _token(self, zone: str) -> str:
+        return f"{zone}/{request_id(self._mark, zone)}"
+
+    def _run_in(self, zone: str, public_key: str) -> tuple[Instance, ...]:
+        """Make the machines in a zone; an operation that went well may have made too few."""
+        names = self._orders.machines(self._token(zone), lambda: self._bulk(zone, public_key))
+        if len(names) < self._spec.hosts:
+            raise self._too_few(zone, f"gave {len(names)} of {self._spec.hosts} machines")
+        return self._wait(zone)
+
+    def _bulk(self, zone: str, public_key: str) -> tuple[str, ...]:
+        """Ask for all machines in one call; give the names of those that were made."""
+        operation = self._project.begin(
+            "instances",
+            "bulk_insert",
+            zone=zone,
+            request_id=request_id(self._mark, zone),
+            bulk_insert_instance_resource_resource=request(
+                self._spec, self._options, self._offer, self._mark, public_key
+            ),
+        )
+        made = self._project.finish(BULK, operation).created
+        return tuple(f"{label(self._mark)}-{number:0{DIGITS}}" for number in range(1, made + 1))
+
+    def _too_few(self, zone: str, what: str) -> Failure:
+        return too_few(BULK, zone, what)
+
+    def _wait(self, zone: str) -> tuple[Instance, ...]:
+        """Wait until all run and have their addresses, asking for all of them in one call."""
+        began = time.monotonic()
+        seen: set[str] = set()
+        while True:
+            found = self._listed(zone)
+            self._report(found)
+            self._check_alive(zone, found, seen)
+            seen |= {one.name for one in found}
+            late = [one for one in found if not self._is_ready(one)]
+            seconds = time.monotonic() - began
+            if len(found) == self._spec.hosts and not late:
+                self._orders.timed("running", seconds)
+                return found
+            if len(found) < self._spec.hosts and seconds > deletion.late():
+                raise self._too_few(zone, f"lists {len(found)} of {self._spec.hosts} machines")
+            if late and seconds > self._options.wait:
+                raise self._late(zone, found, late, seconds)
+            time.sleep(POLL)
+
+    def _report(self, found: tuple[Instance, ...]) -> None:
+        for number in range(self._spec.hosts):
+            state = found[number].status.lower() if number < len(found) else "not listed yet"
+            self._tell(self._called(number), state)
+
+    def _listed(self, zone: str) -> tuple[Instance, ...]:
+        """List the machines of the launch in the order of their numbers."""
+        found = self._project.all("instances", Instance, zone=zone, filter=self._whose.filter)
+        ours = [one for one in found if self._whose.has(one.description)]
+        return tuple(sorted(ours, key=lambda one: one.name))
+
+    def _is_ready(self, one: Instance) -> bool:
+        public = one.public or not self._options.public
+        return one.status == "RUNNING" and bool(one.private and public)
+
+    def _check_alive(self, zone: str, found: tuple[Instance, ...], seen: set[str]) -> None:
+        """Find machines that were there and are not any more: so Google shows that it has none."""
+        if gone := seen - {one.name for one in found}:
+            raise self._too_few(zone, f"showed {len(gone)} machines that then vanished")
+        for one in found:
+            if one.status in ENDED:
+                raise ProvisionError(
+                    f"{self._named_one(one, found)} ended right after its start: {one.status}.",
+                    means=f"{one.status_message or 'Google does not say why'}. Nothing is left.",
+                    remedy="Try another zone: --option zones=a,b, or another --image.",
+                )
+
+    def _late(
+        self, zone: str, found: tuple[Instance, ...], late: list[Instance], seconds: float
+    ) -> Timeout:
+        said = tail(console(self._project, zone, late[0].name))
+        return Timeout(
+            f"{self._named_one(late[0], found)} is not ready after {seconds:.0f} s: "
+            f"{late[0].status} ({len(late)} of {self._spec.hosts} are late).",
+            means=f"Its console:\n{said}" if said else "Its console is empty.",
+            remedy="Wait longer: --option wait=600; or try another zone: --option zones=a,b",
+        )
+
+    def _named_one(self, one: Instance, found: tuple[Instance, ...]) -> str:
+        return f"{self._called(found.index(one))} ({one.name})"

@@ -1,0 +1,117 @@
+"""What Google's words for a failure mean, and what to do about each kind.
+
+A word comes with an HTTP status (cloud.google.com/compute/docs/reference/rest), or later, with the
+operation that a call began, with or without one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.core.errors import Capacity, ClusterError, Denied, ProvisionError, Quota, Timeout
+
+if TYPE_CHECKING:
+    from cluster.providers._cloud.api_errors import Failure, Kind
+
+WORDS: dict[Kind, tuple[str, ...]] = {
+    "quota": ("quotaExceeded", "QUOTA_EXCEEDED", "LIMIT_EXCEEDED"),
+    "throttled": (
+        "rateLimitExceeded",
+        "userRateLimitExceeded",
+        "RATE_LIMIT_EXCEEDED",
+        "concurrentLimitExceeded",
+        "OPERATION_RATE_LIMIT_EXCEEDED",
+    ),
+    "in use": (
+        "resourceInUseByAnotherResource",
+        "RESOURCE_IN_USE_BY_ANOTHER_RESOURCE",
+        "resourceNotReady",
+        "RESOURCE_NOT_READY",
+    ),
+    "exists": ("alreadyExists", "RESOURCE_ALREADY_EXISTS"),
+    "missing": ("notFound", "RESOURCE_NOT_FOUND"),
+    "denied": ("forbidden", "authError", "PERMISSIONS_ERROR", "accessNotConfigured"),
+    "unsupported": ("UNSUPPORTED_OPERATION", "RESOURCE_NOT_AVAILABLE"),
+}
+KINDS: dict[str, Kind] = {word: kind for kind, words in WORDS.items() for word in words}
+NO_ROOM = ("ZONE_RESOURCE_POOL_EXHAUSTED", "RESOURCE_POOL_EXHAUSTED", "STOCKOUT")  # how it begins
+STATUSES: dict[int, Kind] = {
+    401: "denied",
+    403: "denied",
+    404: "missing",
+    409: "exists",
+    429: "throttled",
+    500: "lost",
+    502: "lost",
+    503: "lost",
+    504: "lost",
+}
+TOLD: dict[Kind, tuple[type[ProvisionError], str, str]] = {
+    "capacity": (
+        Capacity,
+        "There are not enough machines of this type there now; it is not your quota",
+        "Try another zone: --option zones=a,b, another --instance, fewer --hosts, or later.",
+    ),
+    "quota": (
+        Quota,
+        "The project's own limit is reached; another zone of the region has the same",
+        "Ask for more: https://console.cloud.google.com/iam-admin/quotas; what runs: cluster ls",
+    ),
+    "throttled": (
+        Timeout,
+        "There are too many calls; other programs of this project call it, too",
+        "Wait a minute, and type the same again.",
+    ),
+    "lost": (
+        Timeout,
+        "The network or Google's service is down",
+        "Type the same again; what exists: cluster ls, cluster gc",
+    ),
+    "denied": (
+        Denied,
+        "Your credentials do not permit it",
+        "Who you are: gcloud auth list; log in: gcloud auth application-default login",
+    ),
+    "unsupported": (
+        ProvisionError,
+        "It cannot be had like that there",
+        "See what would be made: --plan; choose another --zone or --instance.",
+    ),
+}
+OTHERWISE = (ProvisionError, "That is its own word for it", "See what would be made: --plan")
+
+
+def kind_of(word: str, status: int = 0) -> Kind:
+    """Tell what kind of failure a word is.
+
+    Args:
+        word: such as `ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS`.
+        status: the HTTP status that came with it, if any.
+
+    Returns:
+        The kind; `other` if nothing is known of it.
+
+    """
+    if word.startswith(NO_ROOM):
+        return "capacity"
+    return KINDS.get(word) or STATUSES.get(status, "other")
+
+
+def told(failure: Failure, *, left: str = "Nothing is left.") -> ClusterError:
+    """Say what a failure means, and what to type.
+
+    Args:
+        failure: to tell of.
+        left: what exists after it.
+
+    Returns:
+        The error for the user.
+
+    """
+    did = "did not answer" if failure.kind == "lost" else "refused"
+    error, means, remedy = TOLD.get(failure.kind, OTHERWISE)
+    return error(
+        f"Google {did} {failure.operation}: {failure.message.rstrip('.')}.",
+        means=f"{means} ({failure.code}). {left}",
+        remedy=remedy,
+    )

@@ -1,0 +1,101 @@
+"""Host keys that machines tell through Google: known before the first connection to any.
+
+The guest agent writes the public keys into the machine's guest attributes as it first comes up,
+before anybody else can be on it. Google answers ten questions about them a minute and machine
+(cloud.google.com/compute/docs/metadata/manage-guest-attributes).
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.core.errors import Timeout, tail
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers.gcp.delete import AT_ONCE, console
+from cluster.providers.gcp.responses import GuestAttributes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.providers.gcp.api import Project
+    from cluster.providers.gcp.responses import Instance
+
+Keys = tuple[str, ...]
+
+PAUSES = (0.5, 0.5, 1.0, 2.0, 4.0)  # seconds after the first questions
+PAUSE = 7.0  # seconds after every other: with them, at most ten come in any minute
+
+
+class HostKeys:
+    """The host keys of machines that come up.
+
+    Args:
+        project: to ask.
+        within: seconds for all to tell theirs.
+
+    """
+
+    def __init__(self, project: Project, within: float) -> None:
+        """Ask nobody yet."""
+        self._project = project
+        self._within = within
+
+    def wait(self, machines: tuple[Instance, ...]) -> tuple[tuple[Instance, Keys], ...]:
+        """Wait until every machine has told its keys.
+
+        Args:
+            machines: that run.
+
+        Returns:
+            Each with its public keys.
+
+        Raises:
+            Timeout: one did not in time.
+            Failure: a question was refused.
+
+        """
+        deadline = time.monotonic() + self._within
+        with ThreadPoolExecutor(min(AT_ONCE, len(machines))) as pool:
+            return tuple(pool.map(partial(self._one, deadline=deadline), machines))
+
+    def _one(self, one: Instance, deadline: float) -> tuple[Instance, Keys]:
+        for pause in _pauses():
+            if keys := self._asked(one):
+                return one, keys
+            if time.monotonic() + pause > deadline:
+                break
+            time.sleep(pause)
+        zone = one.zone.rpartition("/")[2]
+        said = tail(console(self._project, zone, one.name))
+        raise Timeout(
+            f"{one.name} has not told its host keys within {self._within:.0f} s.",
+            means=f"Its console:\n{said}" if said else "Its console is empty.",
+            remedy="Its image needs Google's guest agent; wait longer: --option wait=600",
+        )
+
+    def _asked(self, one: Instance) -> Keys:
+        try:
+            answer = self._project.call(
+                "instances",
+                "get_guest_attributes",
+                zone=one.zone.rpartition("/")[2],
+                instance=one.name,
+                query_path="hostkeys/",
+            )
+        except Failure as failure:
+            if failure.kind != "missing":
+                raise
+            return ()
+        said = msgspec.convert(answer, GuestAttributes, strict=False).query_value.items
+        return tuple(f"{item.key} {item.value}" for item in said)
+
+
+def _pauses() -> Iterator[float]:
+    yield from PAUSES
+    while True:
+        yield PAUSE

@@ -1,0 +1,100 @@
+"""What machines start from: families of images, which name the newest of their kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.core.errors import SpecError
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers.gcp.responses import Image
+
+if TYPE_CHECKING:
+    from cluster.providers.gcp.api import Project
+
+UBUNTU, LEARNING = "ubuntu-os-cloud", "deeplearning-platform-release"
+FAMILIES = {"X86_64": "ubuntu-2404-lts-amd64", "ARM64": "ubuntu-2404-lts-arm64"}
+# Not 22.04: its Python is 3.10, and ours has to be 3.11 or newer.
+WITH_DRIVERS = 'family eq "common-cu.*-ubuntu-24.*-nvidia.*"'
+
+
+def choose(project: Project, given: str, architecture: str, *, gpus: bool) -> Image:
+    """Find the image of a launch.
+
+    Args:
+        project: to ask.
+        given: what is asked for: `PROJECT/FAMILY`, or a path; our own choice, if empty.
+        architecture: of the machines.
+        gpus: they have accelerators, which need drivers.
+
+    Returns:
+        The image.
+
+    Raises:
+        SpecError: there is none such, or it is for other machines.
+        Failure: a question was refused.
+
+    """
+    image = _given(project, given) if given else _own(project, architecture, gpus=gpus)
+    if image.architecture != architecture:
+        raise SpecError(
+            f"The image {image.name} is for {image.architecture} machines, not {architecture}.",
+            remedy="Leave --image out, or choose one that fits.",
+        )
+    return image
+
+
+def path(image: Image) -> str:
+    """Give the path of an image, as a machine's disk is told it."""
+    return f"projects/{image.project}/global/images/{image.name}"
+
+
+def _own(project: Project, architecture: str, *, gpus: bool) -> Image:
+    if gpus:
+        found = project.all("images", Image, project=LEARNING, filter=WITH_DRIVERS)
+        current = [one for one in found if not one.deprecated]
+        if not current:
+            raise SpecError(
+                f"{LEARNING} has no image with drivers.", remedy="Say which: --image PROJECT/FAMILY"
+            )
+        return _of(LEARNING, max(current, key=lambda one: one.creation_timestamp))
+    return _newest(project, UBUNTU, FAMILIES[architecture])
+
+
+def _given(project: Project, given: str) -> Image:
+    words = given.removeprefix("projects/").split("/")
+    if len(words) == 2:  # noqa: PLR2004 - a project and a family
+        return _newest(project, words[0], words[1])
+    if words[1:3] != ["global", "images"]:
+        raise SpecError(
+            f"--image {given} is not an image of Google.",
+            remedy="Write PROJECT/FAMILY, or projects/PROJECT/global/images/NAME",
+        )
+    try:
+        return _of(words[0], project.get("images", Image, project=words[0], image=words[3]))
+    except Failure as failure:
+        raise _none(failure, given) from failure
+
+
+def _newest(project: Project, of: str, family: str) -> Image:
+    try:
+        answer = project.call("images", "get_from_family", project=of, family=family)
+    except Failure as failure:
+        raise _none(failure, f"{of}/{family}") from failure
+    return _of(of, msgspec.convert(answer, Image, strict=False))
+
+
+def _of(project: str, image: Image) -> Image:
+    """Note whose an image is."""
+    return msgspec.structs.replace(image, project=project)
+
+
+def _none(failure: Failure, what: str) -> Exception:
+    if failure.kind != "missing":
+        return failure
+    return SpecError(
+        f"There is no image {what}.",
+        means="It does not exist, or its project does not let you have it.",
+        remedy="Write PROJECT/FAMILY, or projects/PROJECT/global/images/NAME",
+    )

@@ -1,0 +1,88 @@
+"""Which clusters of ours there are, whoever launched them where."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from cluster.core.model.billing import Sighting
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers.gcp.delete import Sweep
+from cluster.providers.gcp.labels import Whose, read
+from cluster.providers.gcp.prices import price
+from cluster.providers.gcp.responses import Instance, MachineType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.core.model.billing import Price
+    from cluster.providers._cloud.tags import Mark
+    from cluster.providers.gcp.api import Project
+
+PLACE = "projects/"  # begins what we call a place: a question reaches all zones of a project
+
+
+def living(project: Project) -> tuple[Sighting, ...]:
+    """List our clusters in a project, also those of which only a firewall rule is left.
+
+    Args:
+        project: where.
+
+    Returns:
+        The clusters.
+
+    Raises:
+        Failure: it was refused.
+
+    """
+    whose = Whose(owner=project.owner)
+    marks = {mark.name: mark for mark in Sweep(project, whose).marks()}
+    alive: dict[str, list[Instance]] = {name: [] for name in marks}
+    for one in project.all("instances", Instance, filter=whose.filter):
+        mark = read(one.description)
+        if mark is not None and whose.has(one.description):
+            alive.setdefault(mark.name, []).append(one)
+    return tuple(_seen(project, mark, alive[name]) for name, mark in sorted(marks.items()))
+
+
+def _seen(project: Project, mark: Mark, machines: Sequence[Instance]) -> Sighting:
+    began = [_moment(one.creation_timestamp) for one in machines]
+    first = machines[0] if machines else None
+    return Sighting(
+        name=mark.name,
+        region=f"{PLACE}{project.name}",
+        host=mark.host,
+        addresses=tuple(one.private for one in sorted(machines, key=lambda one: one.name)),
+        states=tuple(one.status.lower() for one in machines),
+        since=min(began, default=0.0),
+        expires=mark.expires,
+        price=_price(project, first) if first else None,
+    )
+
+
+def _price(project: Project, one: Instance) -> Price | None:
+    """Ask what a machine costs; what cannot be had is not known."""
+    zone, name = one.zone.rpartition("/")[2], one.machine_type.rpartition("/")[2]
+    try:
+        kind = project.get("machine_types", MachineType, zone=zone, machine_type=name)
+    except Failure:
+        return None
+    gpus = next(
+        (
+            (gpu.accelerator_type.rpartition("/")[2], gpu.accelerator_count)
+            for gpu in one.guest_accelerators
+        ),
+        None,
+    )
+    own = [(gpu.guest_accelerator_type, gpu.guest_accelerator_count) for gpu in kind.accelerators]
+    region = zone.rpartition("-")[0]
+    spot = one.scheduling.provisioning_model == "SPOT"
+    return price(project, kind, region, own[0] if own else gpus, spot=spot)
+
+
+def _moment(text: str) -> float:
+    """Read a moment; 0, which is long ago, if it is not one."""
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return 0.0

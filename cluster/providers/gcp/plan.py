@@ -1,0 +1,314 @@
+"""What would be made: everything that reading can tell, before anything costs money."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from cluster.core import journal
+from cluster.core.errors import SpecError
+from cluster.core.money import expected
+from cluster.core.units import format_seconds
+from cluster.providers._cloud import capacity_cache, public_address
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers._cloud.options import TTL, words
+from cluster.providers.gcp import images, machine_types, prices, quotas
+from cluster.providers.gcp.accelerators import Chosen, chosen
+from cluster.providers.gcp.api import default_project
+from cluster.providers.gcp.labels import Whose
+from cluster.providers.gcp.options import DEFAULT, GcpOptions, Offer
+from cluster.providers.gcp.responses import Firewall, MachineType, Network, Subnetwork, Thing
+
+if TYPE_CHECKING:
+    from cluster.core.model.hosts import Link
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.providers.gcp.api import Project
+
+
+ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
+REGION = re.compile(r"[a-z]+-[a-z]+\d+")
+
+
+def project_of(options: GcpOptions) -> str:
+    """Tell the project that is meant.
+
+    Args:
+        options: of the launch.
+
+    Returns:
+        Its name.
+
+    Raises:
+        SpecError: there is none.
+        Failure: there are no credentials.
+
+    """
+    if project := options.project or default_project():
+        return project
+    raise SpecError(
+        "No project of Google is chosen.",
+        remedy="Say --option project=NAME, or: export GOOGLE_CLOUD_PROJECT=NAME",
+    )
+
+
+def decide(project: Project, spec: ClusterSpec, options: GcpOptions) -> Offer:
+    """Find out everything that a launch needs, or refuse.
+
+    Args:
+        project: to ask.
+        spec: what is asked.
+        options: of it.
+
+    Returns:
+        The offer.
+
+    Raises:
+        SpecError: it cannot be had like that.
+        Quota: the project may not have so many.
+        Failure: a question was refused.
+
+    """
+    wanted = chosen(spec, allow_retired=options.allow_retired)
+    name = _instance(spec, wanted)
+    region = _region(spec, options)
+    _check_name_is_free(project, spec)
+    kind, zones = _zones(project, spec, options, region, name, wanted)
+    _check_kind(spec, options, kind, wanted)
+    gpus = _gpus(kind, wanted)
+    network = _network(project, region, options)
+    image = images.choose(project, spec.image or "", kind.architecture, gpus=gpus is not None)
+    tier1 = options.tier1 and machine_types.has_tier_1(name, kind.guest_cpus)
+    link = machine_types.link_of(
+        name, network.mtu if network else Network(name="").mtu, tier_1=tier1
+    )
+    ttl = spec.ttl or TTL
+    cost = prices.price(project, kind, region, gpus, spot=spec.spot)
+    allow = public_address.allowed(options.allow)
+    lines = (
+        _what(spec, options, name, zones, network, allow, wanted),
+        f"image: {image.name} ({image.family or 'no family'}, {image.architecture})",
+        _network_line(link, tier1=tier1),
+        quotas.check(project, region, spec, kind, gpus, public=options.public),
+        f"ends by itself {format_seconds(ttl)} after its start (--ttl)",
+        expected(cost, spec.hosts, ttl),
+    )
+    return Offer(
+        project=project.name,
+        region=region,
+        zones=zones,
+        instance=name,
+        network=network.name if network else "",
+        subnet=options.subnet,
+        image=images.path(image),
+        disk=max(options.disk, image.disk_size_gb),
+        accelerator=wanted.kind.type if wanted and wanted.kind.attached else "",
+        accelerators=wanted.count if wanted else 0,
+        gpus=gpus[1] if gpus else 0,
+        tier1=tier1,
+        allow=allow,
+        ttl=ttl,
+        link=link,
+        price=cost,
+        lines=lines,
+    )
+
+
+def taken(name: str, project: str) -> SpecError:
+    """Say that a name is taken.
+
+    Args:
+        name: of the cluster.
+        project: where it is.
+
+    Returns:
+        The error.
+
+    """
+    return SpecError(
+        f"There is a cluster {name!r} of yours in the project {project} already.",
+        means="It was launched from another machine, or its journal is gone; it is left as it is.",
+        remedy=f"Choose another --name, or take it down: cluster down {name}",
+    )
+
+
+def _instance(spec: ClusterSpec, wanted: Chosen | None) -> str:
+    if wanted is None:
+        if not spec.instance:
+            raise SpecError("Which machines?", remedy="Say, for example: --instance c2-standard-60")
+        return spec.instance
+    usual = wanted.machine
+    name = spec.instance or usual
+    if machine_types.family(name) != machine_types.family(usual) or not (
+        wanted.kind.attached or name in wanted.kind.machines.values()
+    ):
+        raise SpecError(
+            f"{name} cannot have --accelerator {spec.accelerator}.",
+            remedy=f"Leave --instance out, or say --instance {usual}",
+        )
+    return name
+
+
+def _region(spec: ClusterSpec, options: GcpOptions) -> str:
+    own = [os.environ.get(f"CLOUDSDK_COMPUTE_{one}", "") for one in ("ZONE", "REGION")]
+    given = [spec.zone] if spec.zone else [*words(options.zones), *own]
+    for word in given:
+        if match := ZONE.fullmatch(word):
+            return match[1]
+        if REGION.fullmatch(word):
+            return word
+    if spec.zone:
+        raise SpecError(
+            f"--zone {spec.zone} is not a zone of Google.",
+            remedy="Write a zone or a region: --zone us-central1-a, --zone us-central1",
+        )
+    raise SpecError(
+        "No zone is chosen.",
+        remedy="Say --zone us-central1-a, or: export CLOUDSDK_COMPUTE_ZONE=us-central1-a",
+    )
+
+
+def _check_name_is_free(project: Project, spec: ClusterSpec) -> None:
+    """Refuse a name that a launch from another machine has."""
+    if journal.of(spec.name).entries():
+        return
+    ours = Whose(owner=project.owner, name=spec.name)
+    if any(ours.has(one.description) for one in project.all("firewalls", Firewall)):
+        raise taken(spec.name, project.name)
+
+
+def _zones(
+    project: Project,
+    spec: ClusterSpec,
+    options: GcpOptions,
+    region: str,
+    name: str,
+    wanted: Chosen | None,
+) -> tuple[MachineType, tuple[str, ...]]:
+    """Give the zones to try: those asked for, that have it all, and had room a moment ago."""
+    offered = project.all("machine_types", MachineType, filter=f"name = {name}")
+    there = {_last(one.zone): one for one in offered}
+    if wanted:
+        listed = project.all("accelerator_types", Thing, filter=f"name = {wanted.kind.type}")
+        have = {_last(one.zone) for one in listed}
+        there = {zone: one for zone, one in there.items() if zone in have}
+    asked = _asked(spec, options, region)
+    usable = sorted(zone for zone in there if zone.startswith(f"{region}-"))
+    zones = [zone for zone in asked if zone in there] if asked else usable
+    if not zones:
+        what = f"{name} with {wanted.kind.type}" if wanted else name
+        where = ", ".join(sorted(there))
+        raise SpecError(
+            f"{what} is not offered in {', '.join(asked) or region}.",
+            remedy=f"It is in: {where}; say --zone {min(there)}"
+            if there
+            else "See what there is: https://cloud.google.com/compute/docs/machine-resource",
+        )
+    full = capacity_cache.zones(name)
+    return there[zones[0]], tuple([zone for zone in zones if zone not in full] or zones)
+
+
+def _last(url: str) -> str:
+    return url.rpartition("/")[2]
+
+
+def _asked(spec: ClusterSpec, options: GcpOptions, region: str) -> list[str]:
+    own = os.environ.get("CLOUDSDK_COMPUTE_ZONE", "")
+    first = spec.zone or ("" if options.zones else own)
+    zones = [first] if first and first != region else []
+    zones += [f"{region}-{word}" if len(word) == 1 else word for word in words(options.zones)]
+    return list(dict.fromkeys(zones))
+
+
+def _check_kind(
+    spec: ClusterSpec, options: GcpOptions, kind: MachineType, wanted: Chosen | None
+) -> None:
+    if spec.placement and not machine_types.is_compact(kind.name):
+        instead = (
+            "a2-highgpu-1g: --accelerator a100:1" if wanted else ", ".join(machine_types.COMPACT)
+        )
+        raise SpecError(
+            f"{kind.name} cannot be placed close together.",
+            means="Google has no compact placement for the family "
+            f"{machine_types.family(kind.name)}.",
+            remedy=f"Without --placement, or with one of: {instead}",
+        )
+    if options.threads_per_core == 2 and machine_types.family(kind.name) in ("t2a", "t2d"):  # noqa: PLR2004
+        raise SpecError(
+            f"{kind.name} has one thread per core.",
+            remedy="Leave --option threads_per_core out.",
+        )
+
+
+def _gpus(kind: MachineType, wanted: Chosen | None) -> tuple[str, int] | None:
+    """Give the accelerators of a machine, attached or its own."""
+    if wanted:
+        return wanted.kind.type, wanted.count
+    for own in kind.accelerators:
+        return own.guest_accelerator_type, own.guest_accelerator_count
+    return None
+
+
+def _network(project: Project, region: str, options: GcpOptions) -> Network | None:
+    """Look for the network; if it is the default one, it may be missing."""
+    name = _network_of(project, region, options.subnet) if options.subnet else options.network
+    try:
+        found = project.get("networks", Network, network=name)
+    except Failure as failure:
+        if failure.kind != "missing":
+            raise
+        if name == DEFAULT:
+            return None
+        raise SpecError(
+            f"There is no network {name!r} in the project {project.name}.",
+            remedy="Leave --option network out, or name one that there is.",
+        ) from failure
+    if not found.auto_create_subnetworks and not options.subnet:
+        raise SpecError(
+            f"The network {name!r} has subnets of its own making.",
+            means="Google does not choose one of them.",
+            remedy="Say which: --option subnet=NAME",
+        )
+    return found
+
+
+def _network_of(project: Project, region: str, subnet: str) -> str:
+    """Give the name of the network that a subnet is a part of."""
+    try:
+        found = project.get("subnetworks", Subnetwork, region=region, subnetwork=subnet)
+    except Failure as failure:
+        if failure.kind != "missing":
+            raise
+        raise SpecError(
+            f"There is no subnet {subnet!r} in {region}.",
+            remedy="Leave --option subnet out, or name one that there is.",
+        ) from failure
+    return _last(found.network)
+
+
+def _what(
+    spec: ClusterSpec,
+    options: GcpOptions,
+    name: str,
+    zones: tuple[str, ...],
+    network: Network | None,
+    allow: str,
+    wanted: Chosen | None,
+) -> str:
+    spare = "spot " if spec.spot else ""
+    with_gpus = f" with {wanted.count} x {wanted.kind.type}" if wanted else ""
+    others = f" (else {', '.join(zones[1:])})" if zones[1:] else ""
+    group = "1 compact placement policy, " if spec.placement else ""
+    own = "" if network else "1 network (there is no default one), "
+    where = "public" if options.public else "private"
+    return (
+        f"make {spec.hosts} x {spare}{name}{with_gpus} in {zones[0]}{others}, {own}{group}"
+        f"firewall rules (SSH from {allow} only); {where} addresses"
+    )
+
+
+def _network_line(link: Link | None, *, tier1: bool) -> str:
+    extra = ", Tier_1 (costs extra; without: --option tier1=0)" if tier1 else ""
+    if link is None:
+        return f"network: no bound is known{extra}"
+    return f"network: {link.rate / machine_types.GBIT:g} Gbit/s, packets of {link.mtu} B{extra}"

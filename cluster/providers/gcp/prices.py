@@ -1,0 +1,162 @@
+"""What a machine costs for an hour; what cannot be had is not known, and never invented.
+
+Google has no price of a machine type: its catalog has prices of a core, of a GiB and of an
+accelerator of each family (cloud.google.com/billing/docs/reference/rest/v1/services.skus).
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime  # noqa: TC003 - msgspec reads annotations
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.core.model.billing import Price
+from cluster.core.model.value import Value
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers.gcp.machine_types import family
+from cluster.providers.gcp.responses import Shape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cluster.providers.gcp.api import Project
+    from cluster.providers.gcp.responses import MachineType
+
+GIB = 1024  # MiB
+NANO = 1e-9
+CALLED = {  # how the catalog calls a family, if otherwise than `N2 Instance`
+    "c2": "Compute optimized",
+    "n1": "N1 Predefined Instance",
+    "n2d": "N2D AMD Instance",
+    "t2a": "T2A Arm Instance",
+    "t2d": "T2D AMD Instance",
+}
+GPUS = {
+    "nvidia-tesla-t4": "Nvidia Tesla T4 GPU",
+    "nvidia-tesla-v100": "Nvidia Tesla V100 GPU",
+    "nvidia-tesla-k80": "Nvidia Tesla K80 GPU",
+    "nvidia-l4": "Nvidia L4 GPU",
+    "nvidia-tesla-a100": "Nvidia Tesla A100 GPU",
+    "nvidia-h100-80gb": "Nvidia H100 80GB GPU",
+}
+
+
+class UnitPrice(Shape, frozen=True, kw_only=True):
+    """An amount of money, in two parts."""
+
+    units: int = 0
+    nanos: int = 0
+
+
+class Tier(Shape, frozen=True, kw_only=True):
+    """A price from some amount on."""
+
+    unit_price: UnitPrice = UnitPrice()
+
+
+class Expression(Shape, frozen=True, kw_only=True):
+    """All prices of something."""
+
+    tiered_rates: tuple[Tier, ...] = ()
+
+
+class Pricing(Shape, frozen=True, kw_only=True):
+    """The prices of a day."""
+
+    effective_time: datetime
+    pricing_expression: Expression
+
+
+class Category(Shape, frozen=True, kw_only=True):
+    """What sort of thing it is."""
+
+    usage_type: str = ""
+
+
+class Sku(Shape, frozen=True, kw_only=True):
+    """An entry of the catalog."""
+
+    description: str
+    category: Category = Category()
+    service_regions: tuple[str, ...] = ()
+    pricing_info: tuple[Pricing, ...] = ()
+
+    @property
+    def hourly(self) -> float:
+        """US dollars for an hour of one."""
+        rates = self.pricing_info[0].pricing_expression.tiered_rates
+        return rates[-1].unit_price.units + rates[-1].unit_price.nanos * NANO if rates else 0.0
+
+
+class Part(Value, frozen=True, kw_only=True):
+    """What a machine has of something that has a price.
+
+    Args:
+        called: by the catalog.
+        count: how much of it.
+
+    """
+
+    called: str
+    count: float
+
+
+def price(
+    project: Project,
+    kind: MachineType,
+    region: str,
+    gpus: tuple[str, int] | None,
+    *,
+    spot: bool,
+) -> Price | None:
+    """Ask what a machine costs.
+
+    Args:
+        project: to ask.
+        kind: its type.
+        region: where.
+        gpus: its accelerators: Google's name and how many.
+        spot: a spare one.
+
+    Returns:
+        The price of one; none if it cannot be had, or any part of it.
+
+    """
+    try:
+        catalog = project.catalog(Sku)
+    except (Failure, msgspec.ValidationError):
+        return None
+    wanted = "Preemptible" if spot else "OnDemand"
+    here = [s for s in catalog if region in s.service_regions and s.category.usage_type == wanted]
+    found = [(part, _of(part, here, spot=spot)) for part in _parts(kind, gpus)]
+    skus = [(part, sku) for part, sku in found if sku is not None]
+    if not skus or len(skus) < len(found):
+        return None
+    newest = max(sku.pricing_info[0].effective_time for _, sku in skus)
+    return Price(
+        hourly=sum(part.count * sku.hourly for part, sku in skus),
+        at=newest.date().isoformat(),
+        source=f"Cloud Billing catalog, {'spot' if spot else 'on demand'}",
+    )
+
+
+def _parts(kind: MachineType, gpus: tuple[str, int] | None) -> list[Part]:
+    of = family(kind.name)
+    called = CALLED.get(of, f"{of.upper()} Instance")
+    parts = [
+        Part(called=f"{called} Core", count=kind.guest_cpus),
+        Part(called=f"{called} Ram", count=kind.memory_mb / GIB),
+    ]
+    if gpus:
+        parts.append(Part(called=GPUS.get(gpus[0], gpus[0]), count=gpus[1]))
+    return parts
+
+
+def _of(part: Part, catalog: Iterable[Sku], *, spot: bool) -> Sku | None:
+    """Find the one entry of a part; if there are several, nobody knows which it is."""
+    spare = "Spot Preemptible " if spot else ""
+    pattern = re.compile(rf"{spare}{re.escape(part.called)} running in .*", re.IGNORECASE)
+    found = [s for s in catalog if pattern.fullmatch(s.description) and s.pricing_info and s.hourly]
+    return found[0] if len(found) == 1 else None

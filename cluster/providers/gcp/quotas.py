@@ -1,0 +1,133 @@
+"""How much the project may have of everything that machines count for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.core.errors import Quota as QuotaError
+from cluster.core.model.value import Value
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers.gcp.machine_types import family
+from cluster.providers.gcp.responses import Quota, Quotas
+
+if TYPE_CHECKING:
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.providers.gcp.api import Project
+    from cluster.providers.gcp.responses import MachineType
+
+PAGE = "https://console.cloud.google.com/iam-admin/quotas"
+GPU_WORDS = {
+    "nvidia-tesla-t4": "T4",
+    "nvidia-tesla-v100": "V100",
+    "nvidia-tesla-k80": "K80",
+    "nvidia-tesla-p100": "P100",
+    "nvidia-l4": "L4",
+    "nvidia-tesla-a100": "A100",
+    "nvidia-a100-80gb": "A100_80GB",
+    "nvidia-h100-80gb": "H100",
+}
+
+
+class Need(Value, frozen=True, kw_only=True):
+    """What a launch counts for.
+
+    Args:
+        metric: Google's name for the limit.
+        count: how much is needed.
+        everywhere: the limit is that of the project, not of the region.
+
+    """
+
+    metric: str
+    count: int
+    everywhere: bool = False
+
+
+def check(
+    project: Project,
+    region: str,
+    spec: ClusterSpec,
+    kind: MachineType,
+    gpus: tuple[str, int] | None,
+    *,
+    public: bool,
+) -> str:
+    """Refuse what the project may not have.
+
+    Args:
+        project: to ask.
+        region: where.
+        spec: what is asked.
+        kind: the machine type.
+        gpus: the accelerators of each machine: Google's name and how many.
+        public: machines have public addresses.
+
+    Returns:
+        A line about what would be used.
+
+    Raises:
+        Quota: it is more than is left.
+
+    """
+    here = _limits(project, region)
+    needs = _needs(spec, kind, gpus, here, public=public)
+    all_over = _limits(project, "") if gpus else {}
+    for need in needs:
+        known = all_over if need.everywhere else here
+        if need.metric in known:
+            _refuse_more(need, known[need.metric], region)
+    first = needs[0]
+    if first.metric not in here:
+        return f"quota: {first.count} {first.metric} needed; the project's limit is unknown"
+    quota = here[first.metric]
+    return (
+        f"quota: {first.count} {first.metric} needed, {quota.usage:g} in use, "
+        f"{quota.limit:g} allowed"
+    )
+
+
+def _limits(project: Project, region: str) -> dict[str, Quota]:
+    try:
+        if region:
+            found = project.get("regions", Quotas, region=region)
+        else:
+            found = project.get("projects", Quotas)
+    except Failure:
+        return {}
+    return {quota.metric: quota for quota in found.quotas}
+
+
+def _needs(
+    spec: ClusterSpec,
+    kind: MachineType,
+    gpus: tuple[str, int] | None,
+    known: dict[str, Quota],
+    *,
+    public: bool,
+) -> list[Need]:
+    spare = "PREEMPTIBLE_" if spec.spot else ""
+    own = f"{family(kind.name).upper()}_CPUS"
+    cpus = f"{spare}CPUS" if spec.spot else own if own in known else "CPUS"
+    needs = [Need(metric=cpus, count=spec.hosts * kind.guest_cpus)]
+    if gpus and gpus[0] in GPU_WORDS:
+        count = spec.hosts * gpus[1]
+        needs.insert(0, Need(metric=f"{spare}NVIDIA_{GPU_WORDS[gpus[0]]}_GPUS", count=count))
+        needs.append(Need(metric="GPUS_ALL_REGIONS", count=count, everywhere=True))
+    if public:
+        needs.append(Need(metric="IN_USE_ADDRESSES", count=spec.hosts))
+    if spec.placement:
+        needs.append(Need(metric="AFFINITY_GROUPS", count=1))
+    return [*needs, Need(metric="INSTANCES", count=spec.hosts)]
+
+
+def _refuse_more(need: Need, quota: Quota, region: str) -> None:
+    if quota.usage + need.count <= quota.limit:
+        return
+    where = "all regions" if need.everywhere else region
+    raise QuotaError(
+        f"{need.count} {need.metric} are needed; of {quota.limit:g} in {where}, {quota.usage:g} "
+        "are in use.",
+        means="It is the project's own limit, and no matter of what Google has; nothing was "
+        "created.",
+        remedy=f"Ask for more: {PAGE}\nOr end what runs: cluster ls, cluster gc",
+    )

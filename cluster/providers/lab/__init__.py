@@ -1,0 +1,289 @@
+"""A laboratory: hosts made of Linux namespaces on this machine, joined by links of a known rate.
+
+Each host is one process tree: `unshare`, and below it, as process 1 of the host, its sshd. Its
+network, mounts, process ids and host name exist as long as those processes do, so nothing else
+has to be found and taken away after a crash: the command line of `unshare` names the cluster. The
+switch is one more such process, whose network namespace holds the bridge.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from cluster.core import journal
+from cluster.core.errors import ProvisionError, SpecError, Timeout, tail
+from cluster.core.model.billing import Plan, Resource
+from cluster.core.model.hosts import Access, Machine
+from cluster.core.model.value import Tell, Value, nothing
+from cluster.core.units import parse_rate
+from cluster.providers import ONLY_CLOUDS, Provider, refuse
+from cluster.providers.lab.network import (
+    FIRST,
+    OVERLAY,
+    SPARE,
+    UNDERLAY,
+    _environment,
+    _join,
+    _link,
+    _network,
+    _number,
+    _write_network,
+)
+from cluster.providers.lab.options import READY_WITHIN, SBIN, LabOptions, Place, _upper
+from cluster.providers.lab.processes import START, _kill_all, _processes
+from cluster.providers.lab.rootfs import (
+    INIT,
+    SSHD_CONFIG,
+    private,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.core.model.spec import ClusterSpec
+
+
+REFUSED = {
+    **ONLY_CLOUDS,
+    "placement": "its hosts are all on this machine",
+    "instance": "its hosts are what this machine is",
+    "zone": "its hosts are all on this machine",
+}
+TOOLS = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+    "pivot_root": "util-linux",
+    "mount": "mount",
+    "ssh-keygen": "openssh-client",
+}
+SSHD = "/usr/sbin/sshd"
+
+
+class Lab(Provider):
+    """Hosts of namespaces on this machine; nothing costs money."""
+
+    Options: ClassVar[type[Value]] = LabOptions
+
+    def plan(self, spec: ClusterSpec) -> Plan:
+        """Refuse what namespaces cannot give, and a machine that cannot make them."""
+        refuse(spec, REFUSED)
+        options = msgspec.convert(spec.options, LabOptions, strict=False)
+        _check_options(spec, options)
+        _check_machine()
+        rate = f" of {options.rate}" if options.rate else ""
+        overlay = f", {options.overlay} over it" if options.overlay else ""
+        links = f"links{rate}, MTU {options.mtu}{overlay}"
+        return Plan(lines=(f"{spec.hosts} hosts of namespaces on this machine, {links}",))
+
+    def create(
+        self, spec: ClusterSpec, journal: journal.Journal, tell: Tell = nothing
+    ) -> tuple[Machine, ...]:
+        """Make the processes, then the links between them, then let the hosts come up."""
+        options = msgspec.convert(spec.options, LabOptions, strict=False)
+        place = Place(name=spec.name, folder=journal.folder / "lab")
+        try:
+            _write_files(place, spec.hosts, options)
+            machines = _bring_up(place, spec.hosts, options)
+        except (OSError, subprocess.SubprocessError) as error:
+            self.destroy(spec.name)
+            raise ProvisionError(
+                f"The lab {spec.name} could not be made: {_why(error)}", means="Nothing is left."
+            ) from error
+        except BaseException:
+            self.destroy(spec.name)
+            raise
+        return machines
+
+    def find(self, name: str) -> tuple[Resource, ...]:
+        """Look at every process of this machine; the folder is left last."""
+        ours = _processes(name)
+        found = [Resource(kind=p.kind, id=f"process {p.pid}") for p in ours]
+        folders = {p.folder for p in ours} | {journal.of(name).folder / "lab"}
+        found += [
+            Resource(kind="folder", id=str(path)) for path in sorted(folders) if path.exists()
+        ]
+        return tuple(found)
+
+    def names(self) -> tuple[str, ...]:
+        """Tell which labs have processes."""
+        return tuple(sorted({process.name for process in _processes()}))
+
+    def destroy(self, name: str) -> None:
+        """Kill the hosts' first processes, wait until they are gone, and remove their files."""
+        ours = _processes(name)
+        _kill_all(ours)
+        for folder in {p.folder for p in ours} | {journal.of(name).folder / "lab"}:
+            shutil.rmtree(folder, ignore_errors=not folder.exists())
+
+    def console(self, machine: Machine) -> str:
+        """Give what a host's first process said before it stopped."""
+        _, _, name = machine.name.split(".")
+        return text_of(journal.of(name).folder / "lab" / "hosts" / _number(machine) / "log")
+
+
+def _check_options(spec: ClusterSpec, options: LabOptions) -> None:
+    most = _network(0, UNDERLAY).num_addresses - SPARE
+    if spec.hosts > most:
+        raise SpecError(f"--hosts is {spec.hosts}; a lab has at most {most}.")
+    if options.rate:
+        parse_rate(options.rate)
+    if not 576 <= options.mtu <= 65535:  # noqa: PLR2004 - what IPv4 promises; what fits its field
+        raise SpecError(f"The option mtu is {options.mtu}; it must be between 576 and 65535.")
+    if not (Path(options.root) / SSHD[1:]).exists():
+        remedy = "Type: sudo apt-get install openssh-server"
+        chroot = f"Type: sudo chroot {shlex.quote(options.root)} apt-get install openssh-server"
+        raise SpecError(
+            f"There is no {SSHD} in {options.root}; each host of a lab runs its own.",
+            remedy=remedy if options.root == "/" else chroot,
+        )
+
+
+def _check_machine() -> None:
+    if sys.platform != "linux":
+        raise SpecError("A lab is made of Linux namespaces; this is not Linux.")
+    if os.geteuid() != 0:
+        raise SpecError(
+            "Only root may make the hosts of a lab.",
+            means="They are network, mount and process namespaces of this machine.",
+            remedy=f"Type: sudo {shlex.join(sys.argv)}",
+        )
+    missing = sorted({package for tool, package in TOOLS.items() if _which(tool) is None})
+    if missing:
+        raise SpecError(
+            f"A lab needs {' and '.join(missing)}, which this machine does not have.",
+            remedy=f"Type: sudo apt-get install {' '.join(missing)}",
+        )
+    if "\toverlay\n" not in text_of(Path("/proc/filesystems")):
+        raise SpecError("This kernel has no overlay file system.", remedy="Type: modprobe overlay")
+
+
+def _which(tool: str) -> str | None:
+    return shutil.which(tool, path=f"{os.environ.get('PATH', '')}:{SBIN}")
+
+
+def _write_files(place: Place, hosts: int, options: LabOptions) -> None:
+    """Write everything that the hosts read while they come up."""
+    place.folder.mkdir(mode=0o700)
+    (place.folder / "options.json").write_bytes(msgspec.json.encode(options))
+    (place.folder / "root").write_text(str(Path(options.root).resolve()))
+    (place.folder / "init").write_text(INIT)
+    keys = [place.folder / "key"]
+    for number in range(hosts):
+        host = place.host(number)
+        for part in ("upper", "work", "root"):
+            (host / part).mkdir(parents=True)
+        keys.append(_upper(place, number, options).folder("/etc/ssh") / "cluster_host_key")
+    making = [
+        subprocess.Popen(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(key)])
+        for key in keys
+    ]
+    if any(process.wait() for process in making):
+        raise ProvisionError("ssh-keygen could not make the keys of the lab.")
+    hidden = private() if options.root == "/" else []
+    for number in range(hosts):
+        upper = _upper(place, number, options)
+        for path in hidden:
+            upper.empty(path)
+        upper.write("/etc/ssh/cluster_config", SSHD_CONFIG)
+        upper.write("/etc/ssh/cluster_authorized_keys", text_of(place.folder / "key.pub"))
+        upper.write("/etc/hostname", f"{place.name}-{number}\n")
+        upper.let_in(options.user)
+
+
+def _bring_up(place: Place, hosts: int, options: LabOptions) -> tuple[Machine, ...]:
+    """Start the processes of all hosts, join them, and wait until all are up."""
+    numbers = [str(number) for number in range(hosts)]
+    with (place.folder / "log").open("wb") as log:
+        starting = subprocess.Popen(
+            ["sh", "-c", START, str(place.folder / "init"), place.name, *numbers, "switch"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+            env=_environment(),
+        )
+    with starting:
+        heard = _words(starting)
+        everybody = [*numbers, "switch"]  # each says "made", and its process id is said for it
+        words = _hear(heard, place, [*everybody, *everybody])
+        pids = {number: int(word) for number, word in words if word.isdigit()}
+        room = _join(pids, options)
+        machines = tuple(_machine(place, number, room, options) for number in range(hosts))
+        _write_network(place, machines, options)
+        (place.folder / "linked").touch()
+        if starting.stdin:
+            starting.stdin.close()
+        list(_hear(heard, place, numbers))
+    return machines
+
+
+def _words(starting: subprocess.Popen[bytes]) -> Iterator[tuple[str, str]]:
+    """Give what the hosts say as they come up: each line is a number and a word."""
+    stream, rest = starting.stdout, b""
+    deadline = time.monotonic() + READY_WITHIN
+    while stream and select.select([stream], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        if not (chunk := os.read(stream.fileno(), 1 << 16)):
+            return  # all of them are gone
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            number, _, word = line.decode().partition(" ")
+            yield number, word
+
+
+def _hear(
+    heard: Iterator[tuple[str, str]], place: Place, numbers: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Give a word for each of some hosts, in any order; the same host may come again."""
+    missing = list(numbers)
+    while missing:
+        number, word = next(heard, ("", ""))
+        if not number:
+            raise Timeout(
+                f"Of the lab {place.name}, {', '.join(sorted(set(missing)))} did not come up.",
+                means=tail(text_of(place.folder / "log")),
+            )
+        if word == "failed":
+            raise ProvisionError(
+                f"Host {number} of the lab {place.name} did not come up.",
+                means=tail(text_of(place.host(number) / "log")),
+            )
+        missing.remove(number)
+        yield number, word
+
+
+def _machine(place: Place, number: int, room: int, options: LabOptions) -> Machine:
+    outer = str(_network(room, UNDERLAY)[number + FIRST])
+    inner = str(_network(room, OVERLAY)[number + FIRST]) if options.overlay else outer
+    return Machine(  # noqa: S604 - "shell" names one of our plug-ins
+        name=f"{number}.mpi.{place.name}",
+        id=f"{place.name}-{number}",
+        address=inner,
+        shell="ssh",
+        folder=f".cluster-{place.name}",
+        bin=f".cluster-{place.name}/env/bin",
+        access=Access(
+            host=outer,
+            user=options.user,
+            port=22,
+            key=str(place.folder / "key"),
+            known_hosts=str(place.folder / "known_hosts"),
+        ),
+        link=_link(options),
+    )
+
+
+def _why(error: Exception) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)

@@ -1,0 +1,69 @@
+"""Change a link of a lab while it is up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from cluster.core.errors import SpecError
+from cluster.core.units import format_rate, parse_rate
+from cluster.providers.lab.network import _inside, _line, _link, _number
+from cluster.providers.lab.options import LabOptions
+from cluster.providers.lab.processes import _kill_all, _processes
+from cluster.providers.lab.rootfs import (
+    shape,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from cluster.core.model.hosts import Machine
+
+
+Verb = Literal["slow", "cut", "heal", "kill"]
+
+
+def alter(machine: Machine, verb: Verb, rate: str = "") -> Machine:
+    """Change the link of one host, or end the host, while the cluster runs.
+
+    Args:
+        machine: the host.
+        verb: `slow` (its link gets another rate), `cut` (nothing passes any more), `heal` (as it
+            was made) or `kill` (all its processes end at once).
+        rate: for `slow`, such as `100mbit`; a tenth of what it was made with, if empty.
+
+    Returns:
+        The machine with its link as it is now.
+
+    Raises:
+        SpecError: it has no such host any more, or the rate is wrong.
+
+    """
+    number, name = _number(machine), machine.name.split(".")[2]
+    running = {process.number: process for process in _processes(name)}
+    if number not in running or "switch" not in running:
+        raise SpecError(
+            f"{machine.name} does not run any more.", remedy=f"Make it anew: cluster down {name}"
+        )
+    host, switch = running[number], running["switch"]
+    made = msgspec.json.decode(text_of(host.folder / "options.json"), type=LabOptions)
+    if verb == "kill":
+        _kill_all([host])
+    elif verb == "cut":
+        _inside(switch.pid, "ip", f"link set dev h{number} down\n")
+    else:
+        made = _slower(made, rate) if verb == "slow" else made
+        _inside(switch.pid, "ip", f"link set dev h{number} up\n")
+        _inside(switch.pid, "tc", shape(f"h{number}", _line(made), made.mtu))
+        _inside(host.pid, "tc", shape("eth0", _line(made), made.mtu))
+    return msgspec.structs.replace(machine, link=_link(made))
+
+
+def _slower(options: LabOptions, rate: str) -> LabOptions:
+    if not rate and not options.rate:
+        raise SpecError(
+            "Its links have no rate of which a tenth could be taken.",
+            remedy="Say how slow: --rate 100mbit",
+        )
+    slow = parse_rate(rate) if rate else parse_rate(options.rate) / 10
+    return msgspec.structs.replace(options, rate=format_rate(slow))

@@ -1,0 +1,127 @@
+"""The network of a lab: bridges, links, addresses."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.core.errors import ProvisionError
+from cluster.core.model.hosts import Link, Machine
+from cluster.core.units import parse_rate
+from cluster.providers.lab.options import SBIN, LabOptions, Place, _upper
+from cluster.providers.lab.rootfs import (
+    VXLAN,
+    links,
+    shape,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+ROOMS = 64  # labs at once: one network of 1024 addresses for each
+UNDERLAY, OVERLAY = "198.18.0.0/16", "198.19.0.0/16"  # RFC 2544: for measuring networks
+PREFIX = 22  # of each room's network
+FIRST = 2  # our own address is 1
+SPARE = 3  # of a network's addresses: its own, its broadcast's, ours
+
+
+def _line(options: LabOptions) -> float | None:
+    return parse_rate(options.rate) if options.rate else None
+
+
+def _join(pids: dict[str, int], options: LabOptions) -> int:
+    """Make the bridge, a link from each host to it, and one from here; give the network's room."""
+    switch = pids.pop("switch")
+    room = _take_room(switch)
+    # Nothing but the bridge is in that namespace: no firewall of this machine sees its packets.
+    lines = [
+        "link add dev bridge0 type bridge mcast_snooping 0",
+        "link set dev bridge0 up",
+        f"link set dev up mtu {options.mtu} master bridge0 up",
+    ]
+    for number, pid in pids.items():
+        veth = f"mtu {options.mtu} type veth peer name eth0 mtu {options.mtu} netns {pid}"
+        lines += [f"link add dev h{number} {veth}", f"link set dev h{number} master bridge0 up"]
+    _inside(switch, "ip", "\n".join(lines) + "\n")
+    _inside(
+        switch, "tc", "".join(shape(f"h{number}", _line(options), options.mtu) for number in pids)
+    )
+    network = _network(room, UNDERLAY)
+    here = f"addr add {network[1]}/{network.prefixlen} dev lab{room}\n"
+    _inside(os.getpid(), "ip", f"{here}link set dev lab{room} mtu {options.mtu} up\n")
+    return room
+
+
+def _take_room(switch: int) -> int:
+    """Make the link from here to the switch; its name is the room, so nobody else can take it."""
+    why = ""
+    for room in range(ROOMS):
+        if Path(f"/sys/class/net/lab{room}").exists():
+            continue
+        link = ["link", "add", "dev", f"lab{room}", "type", "veth", "peer", "name", "up"]
+        done = _call(["ip", *link, "netns", str(switch)])
+        if done.returncode == 0:
+            return room
+        why = done.stderr.strip()
+    raise ProvisionError(
+        f"No network is free for another lab; {ROOMS} may be up at once.",
+        means=why,
+        remedy="See what is up: cluster ls; what was forgotten: cluster gc",
+    )
+
+
+def _network(room: int, among: str) -> ipaddress.IPv4Network:
+    return list(ipaddress.IPv4Network(among).subnets(new_prefix=PREFIX))[room]
+
+
+def _link(options: LabOptions) -> Link | None:
+    if not options.rate:
+        return None
+    return Link(
+        rate=parse_rate(options.rate),
+        mtu=options.mtu,
+        encapsulation=VXLAN if options.overlay else 0,
+        source="lab: tbf on both ends",
+    )
+
+
+def _write_network(place: Place, machines: Sequence[Machine], options: LabOptions) -> None:
+    """Write what each host is told of the network, and what we know of each host."""
+    hosts = "".join(f"{machine.address} {machine.id}\n" for machine in machines)
+    known = ""
+    for number, machine in enumerate(machines):
+        folder = place.host(number)
+        upper = _upper(place, number, options)
+        upper.write("/etc/hosts", f"127.0.0.1 localhost\n::1 localhost\n{hosts}")
+        outer = machine.access.host if machine.access else machine.address
+        (folder / "links").write_text(links(outer, machine.address, PREFIX, options.mtu))
+        (folder / "shape").write_text(shape("eth0", _line(options), options.mtu))
+        key = text_of(folder / "upper/etc/ssh/cluster_host_key.pub")
+        known += f"{outer} {key}\n"
+    (place.folder / "known_hosts").write_text("".join(known))
+
+
+def _inside(pid: int, tool: str, batch: str) -> None:
+    """Give a tool of iproute2 a batch of commands in the network namespace of a process."""
+    done = _call(["nsenter", f"--net=/proc/{pid}/ns/net", tool, "-batch", "-"], batch)
+    if done.returncode != 0:
+        raise ProvisionError(f"{tool} refused what makes the lab's network: {done.stderr.strip()}")
+
+
+def _call(argv: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv, input=text, capture_output=True, text=True, check=False, env=_environment()
+    )
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{SBIN}"}
+
+
+def _number(machine: Machine) -> str:
+    return machine.name.partition(".")[0]

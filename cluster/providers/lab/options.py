@@ -1,0 +1,58 @@
+"""The options of the provider `lab`, and the folder of a lab."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from cluster.core.model.spec import EnvironmentOptions
+from cluster.core.model.value import Value
+from cluster.providers.lab.rootfs import (
+    Upper,
+)
+
+SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
+READY_WITHIN = 60.0  # seconds for all hosts to be up
+GONE_WITHIN = 30.0  # seconds for killed processes to leave
+POLL = 0.005  # seconds
+
+
+class LabOptions(EnvironmentOptions, frozen=True, kw_only=True):
+    """The options of the provider `lab`.
+
+    Args:
+        rate: of every link, each way, such as `1gbit`; as fast as this machine can, if empty.
+        mtu: of every link, in bytes.
+        overlay: `vxlan` puts the cluster's traffic through an encapsulating overlay network.
+        root: the folder of a root file system for the hosts; this machine's own `/`, with homes,
+            /tmp, /opt, /srv, /var/tmp and the checkout emptied, if not given.
+        user: whom to log in as; made on every host if it is not there.
+
+    """
+
+    rate: str = ""
+    mtu: int = 1500
+    overlay: Literal["", "vxlan"] = ""
+    root: str = "/"
+    user: str = "root"
+
+
+class Place(Value, frozen=True, kw_only=True):
+    """Where a lab's files are.
+
+    Args:
+        name: of the cluster.
+        folder: of the lab.
+
+    """
+
+    name: str
+    folder: Path
+
+    def host(self, number: int | str) -> Path:
+        """Give the folder of a host."""
+        return self.folder / "hosts" / str(number)
+
+
+def _upper(place: Place, number: int, options: LabOptions) -> Upper:
+    return Upper(place.host(number) / "upper", Path(options.root))

@@ -1,0 +1,114 @@
+"""The processes that a lab is made of."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.core import journal
+from cluster.core.errors import ProvisionError
+from cluster.core.model.value import Value
+from cluster.providers.lab.options import GONE_WITHIN, POLL
+from cluster.providers.lab.rootfs import (
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+SHORTEST = 4  # words of the command line of a host: init, cluster, number, and an empty end
+
+START = r"""
+init=$0 name=$1
+shift
+exec 3<&0
+for number; do
+  env --default-signal unshare --net --mount --pid --uts --ipc --fork --kill-child \
+    sh "$init" "$name" "$number" <&3 3<&- &
+  echo "$number $!"
+done
+"""
+
+
+class Process(Value, frozen=True, kw_only=True):
+    """The process that holds a host or the switch.
+
+    Args:
+        pid: of `unshare`; its child is the first process of the host.
+        folder: of the lab.
+        number: of the host, or `switch`.
+
+    """
+
+    pid: int
+    folder: Path
+    number: str
+
+    @property
+    def name(self) -> str:
+        """Of the cluster."""
+        return self.folder.parent.name
+
+    @property
+    def kind(self) -> str:
+        """What a person calls it."""
+        return "switch" if self.number == "switch" else f"host {self.number}"
+
+
+def _processes(name: str = "") -> list[Process]:
+    """Find the processes of a lab, or of all, whoever started them.
+
+    Labs of another state folder are left to it, unless nothing there knows of them any more.
+    """
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            words = (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            if (
+                words[0] != "unshare"
+                or len(words) < SHORTEST
+                or not words[-4].endswith("/lab/init")
+            ):
+                continue
+            if path.stat().st_uid == os.geteuid():
+                found.append(
+                    Process(pid=int(path.name), folder=Path(words[-4]).parent, number=words[-2])
+                )
+    return [p for p in found if name in ("", p.name) and _is_ours(p.folder.parent)]
+
+
+def _is_ours(folder: Path) -> bool:
+    return folder.parent == journal.root() or not (folder / "journal.jsonl").exists()
+
+
+def _kill_all(processes: Iterable[Process]) -> None:
+    """Kill hosts, and wait until their first processes are gone: the others go before them."""
+    pids = [pid for process in processes for pid in (*_children(process.pid), process.pid)]
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + GONE_WITHIN
+    while left := [pid for pid in pids if not _gone(pid)]:
+        if time.monotonic() > deadline:
+            raise ProvisionError(f"{len(left)} processes of the lab cannot be ended: {left}")
+        time.sleep(POLL)
+
+
+def _children(pid: int) -> list[int]:
+    numbers = (int(path.name) for path in Path("/proc").glob("[0-9]*"))
+    return [number for number in numbers if _stat(number)[1:2] == [str(pid)]]
+
+
+def _gone(pid: int) -> bool:
+    fields = _stat(pid)
+    return not fields or fields[0] == "Z"
+
+
+def _stat(pid: int) -> list[str]:
+    """Give a process's state, parent and so on; nothing if it is gone."""
+    return text_of(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()
