@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cluster.core.model.records import Record
     from cluster.core.model.spec import ClusterSpec
     from cluster.launching import launch
-    from cluster.runs import Run
+    from cluster.runs.run import Run
 
 __all__ = [
     "Capacity",
@@ -68,7 +68,7 @@ _LAYERS = (  # the lighter first
     "core.model.hosts",
     "core.model.measurements",
     "core.model.records",
-    "runs",
+    "runs.run",
     "clusters",
     "launching",
 )

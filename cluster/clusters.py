@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Self
 
 import msgspec
 
-from cluster import runs
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, JobError, ProvisionError, SpecError
 from cluster.core.model.records import Condition, JobRecord, Status
@@ -22,8 +21,9 @@ from cluster.providers import Provider
 from cluster.remote import ssh_mesh
 from cluster.remote.jobs import Job
 from cluster.remote.parallel import connect_all, on_each
-from cluster.runs import read
-from cluster.runs import root as runs_root
+from cluster.runs import store
+from cluster.runs.store import read
+from cluster.runs.store import root as runs_root
 from cluster.settling import (
     Ending,
     Hearer,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from cluster.remote.shells import Shell
-    from cluster.runs import Run
+    from cluster.runs.run import Run
 
 TIMEOUT = 600.0  # seconds that a job may take if nothing else is said
 
@@ -265,7 +265,7 @@ class Cluster(Standing):
         """
         job = self._newest()
         if job.record.run in self._settled:
-            record = runs.record(Path(job.record.run))
+            record = store.record(Path(job.record.run))
             return (
                 int(record.status != "done") if record.exit_status is None else record.exit_status
             )
@@ -284,7 +284,7 @@ class Cluster(Standing):
         """
         job = self._newest()
         if job.record.run in self._settled:
-            return succeeded(runs.read(Path(job.record.run)))
+            return succeeded(store.read(Path(job.record.run)))
         try:
             status = job.status()
         except JobError as error:
@@ -306,7 +306,7 @@ class Cluster(Standing):
 
         """
         job = self._newest()
-        return job.record, runs.record(Path(job.record.run)).status
+        return job.record, store.record(Path(job.record.run)).status
 
     def exit_status(self) -> int | None:
         """Give the newest job's exit status, none while it runs.
@@ -318,7 +318,7 @@ class Cluster(Standing):
         """
         job = self._newest()
         if job.record.run in self._settled:
-            return runs.record(Path(job.record.run)).exit_status
+            return store.record(Path(job.record.run)).exit_status
         return job.status()
 
     def logs(self) -> str:
@@ -371,9 +371,9 @@ class Cluster(Standing):
             return
         folder = Path(self._jobs[-1].run)
         with suppress(ClusterError):  # somebody may have removed it
-            record = runs.record(folder)
+            record = store.record(folder)
             phases = {**record.phases, "teardown": self.phases["teardown"]}
-            runs.write(folder, msgspec.structs.replace(record, phases=phases, receipt=receipt))
+            store.write(folder, msgspec.structs.replace(record, phases=phases, receipt=receipt))
 
     def _leave_hosts(self, reason: str) -> None:
         """End what runs there, and leave nothing on hosts that stay.
@@ -432,7 +432,7 @@ class Cluster(Standing):
                 self._journal.append(journal.Started(job=ready.job))
                 self._jobs.append(ready.job)
                 job.start(ready.script, ready.files)
-                runs.write(ready.folder, msgspec.structs.replace(ready.record, status="running"))
+                store.write(ready.folder, msgspec.structs.replace(ready.record, status="running"))
         except ClusterError as error:
             conclude(ready.folder, Ending(status="failed", reason=error.what), self.phases)
             self._mark_settled(job)
@@ -453,7 +453,7 @@ class Cluster(Standing):
         run = settle(job, ending, self.phases, stop=stop)
         if receipt := self.receipt():
             record = msgspec.structs.replace(run.record, receipt=receipt)
-            runs.write(run.folder, record)
+            store.write(run.folder, record)
             run = msgspec.structs.replace(run, record=record)
         self._mark_settled(job)
         return run

@@ -9,11 +9,11 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from cluster import pictures
-from cluster.analysis.bounds import doubts
 from cluster.analysis.compare import headline
 from cluster.analysis.evidence import Finding
 from cluster.analysis.factors import factors
 from cluster.analysis.fit import fit, fits, rest, sweeps
+from cluster.analysis.link_bounds import doubts
 from cluster.analysis.summarize import together
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster import runs
 from cluster.agent.protocol import BY_SIGNAL, NOTICE, REASON, TIMED_OUT
 from cluster.core import plugins
 from cluster.core.errors import JobError, ParseError, ShellError, SpecError
@@ -20,6 +19,8 @@ from cluster.core.model.measurements import Output, Progress
 from cluster.core.model.records import NOTES, Status
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark, measurements
+from cluster.runs import store
+from cluster.runs.run import RAW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from cluster.agent.protocol import Wrote
     from cluster.core.model.measurements import Definition
     from cluster.remote.jobs import Job
-    from cluster.runs import Run
+    from cluster.runs.run import Run
 
 FINAL: tuple[Status, ...] = ("done", "failed", "interrupted")
 
@@ -94,14 +95,14 @@ def settle(job: Job, ending: Ending, phases: dict[str, float], *, stop: bool = F
             remedy=f"What the job wrote is still in {job.record.folder}",
         )
     with _alone(folder):
-        if runs.record(folder).status not in FINAL:
+        if store.record(folder).status not in FINAL:
             began = time.monotonic()
             ending = _stopped(job, ending) if stop else ending
             ending = _bring_home(job, folder, ending)
             _keep_measured(folder)
             phases["fetch"] = time.monotonic() - began
             conclude(folder, ending, phases)
-    return runs.read(folder)
+    return store.read(folder)
 
 
 def _stopped(job: Job, ending: Ending) -> Ending:
@@ -123,7 +124,7 @@ def _bring_home(job: Job, folder: Path, ending: Ending) -> Ending:
     try:
         if ending.status == "interrupted" and not job.exists():
             return ending
-        job.fetch(folder / runs.RAW)
+        job.fetch(folder / RAW)
     except (ShellError, ExceptionGroup) as error:
         ending = _worse(ending, _first_line(error))
     try:
@@ -155,14 +156,14 @@ def conclude(folder: Path, ending: Ending, phases: dict[str, float]) -> None:
         phases: seconds spent in each phase.
 
     """
-    record = runs.record(folder)
+    record = store.record(folder)
     closed = msgspec.structs.replace(
         record,
         phases={**record.phases, **phases},
         notes=(*record.notes, *raw_text(folder, NOTES).splitlines()),
         **msgspec.structs.asdict(ending),
     )
-    runs.write(folder, closed)
+    store.write(folder, closed)
 
 
 def succeeded(run: Run) -> Run:
@@ -191,18 +192,18 @@ def succeeded(run: Run) -> Run:
 
 def _add_missing(job: Job, folder: Path) -> None:
     """Add what was not heard while it ran: by a foreign program, or while nobody listened."""
-    ranks = sorted((folder / runs.RAW).glob("measurements.*.jsonl"))
+    ranks = sorted((folder / RAW).glob("measurements.*.jsonl"))
     output = Output(
         stdout=raw_text(folder, "stdout"), ranks=tuple(raw_text(folder, p.name) for p in ranks)
     )
     parsed = plugins.load(Benchmark, job.record.benchmark).parse(output)
-    known = {m.key for m in runs.read(folder).measurements}
-    runs.append(folder, [m for m in parsed if m.key not in known])
+    known = {m.key for m in store.read(folder).measurements}
+    store.append(folder, [m for m in parsed if m.key not in known])
 
 
 def _keep_measured(folder: Path) -> None:
     """Keep one definition of each metric that was measured, and its rates: that of how it was."""
-    run = runs.read(folder)
+    run = store.read(folder)
     known = run.record.definitions
     used = {m.definition for m in run.measurements}
     measured = {known[which].metric for which in used & set(known)}
@@ -213,7 +214,7 @@ def _keep_measured(folder: Path) -> None:
 
     kept = {key: definition for key, definition in known.items() if stays(definition)}
     if kept != known:
-        runs.write(folder, msgspec.structs.replace(run.record, definitions=kept))
+        store.write(folder, msgspec.structs.replace(run.record, definitions=kept))
 
 
 def raw_text(folder: Path, name: str) -> str:
@@ -228,7 +229,7 @@ def raw_text(folder: Path, name: str) -> str:
 
     """
     try:
-        return (folder / runs.RAW / name).read_text(errors="replace")
+        return (folder / RAW / name).read_text(errors="replace")
     except OSError:
         return ""
 
@@ -264,7 +265,7 @@ class Hearing:
         """Sort one event."""
         if event.file.startswith("measurements."):
             if self._folder is not None:
-                runs.append(self._folder, measurements(event.text))
+                store.append(self._folder, measurements(event.text))
             return
         hear = {"stdout": self._hearer.output, "stderr": self._complaint}
         for line in event.text.splitlines():

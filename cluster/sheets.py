@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from cluster.analysis.bounds import BELIEVABLE
 from cluster.analysis.compare import headline
+from cluster.analysis.link_bounds import BELIEVABLE
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_size, format_value
 

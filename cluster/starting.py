@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from cluster import runs
 from cluster.agent.peers import FILE as PARTY_FILE
 from cluster.agent.peers import Party, Peer
 from cluster.core import plugins
@@ -23,6 +22,7 @@ from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
 from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
 from cluster.remote.jobs import script
+from cluster.runs import store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -157,7 +157,7 @@ def prepare(
     bin_ = posixpath.join(home, machine.bin)
     program = [*_told(condition.variables), *chosen.program(params)]
     argv = starter.argv(_found(program, bin_, cluster.image), cluster.layout)
-    folder = runs.create(where, session, chosen.name, at)
+    folder = store.create(where, session, chosen.name, at)
     planned = _planned(cluster, chosen, params, argv, folder.name, at)
     record = msgspec.structs.replace(
         planned,
@@ -167,10 +167,10 @@ def prepare(
         description=condition.description,
         expected=condition.expected,
     )
-    runs.write(folder, record)
+    store.write(folder, record)
     for fact in cluster.facts:
         if fact.topology:
-            runs.write_raw(folder, f"topology.{fact.host}.txt", fact.topology)
+            store.write_raw(folder, f"topology.{fact.host}.txt", fact.topology)
     there = posixpath.join(home, machine.folder, folder.name)
     env = {
         "PATH": bin_,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cluster.analysis.compare import Comparison
-    from cluster.runs import Run
+    from cluster.runs.run import Run
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 SECRET = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|(^|_)KEY", re.IGNORECASE)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 import pytest
 
-from cluster.analysis.bounds import Route, bound, doubts, goodput, judged, memory, told
+from cluster.analysis.link_bounds import Route, bound, doubts, goodput, judged, memory, told
 from cluster.analysis.summarize import summarize
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Link

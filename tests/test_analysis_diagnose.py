@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 import pytest
 
-from cluster import runs
 from cluster.analysis.diagnose import RULES, diagnose
 from cluster.analysis.evidence import Evidence, Finding
+from cluster.analysis.hardware import find
 from cluster.analysis.pitfalls import gpus, hosts, network, trust
 from cluster.core.model.hosts import Connection, Facts, Interface, Process
 from cluster.core.model.measurements import Definition, Shape, Summary
-from cluster.hardware import find
-from cluster.importing import Place, import_logs
+from cluster.runs import store
+from cluster.runs.import_logs import Place, import_logs
 from tests.conftest import PATIENCE
 from tests.test_parsers import LOGS
 
@@ -59,7 +59,7 @@ def look(tmp_path: Path) -> Look:
     def evidence(text: str, hardware: str = "", hosts: int = 0) -> Evidence:
         place = Place(hardware=find(hardware) if hardware else None, hosts=hosts)
         done = import_logs(["-"], tmp_path, stdin=io.BytesIO(text.encode()), place=place)
-        run = runs.read(done.folder)
+        run = store.read(done.folder)
         return run.evidence(run.summary())
 
     return evidence

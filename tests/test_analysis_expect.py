@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cluster.analysis.expect import Bound, bound, judged, missing
+from cluster.analysis.hardware import find
+from cluster.analysis.hardware_bounds import Bound, bound, judged, missing
 from cluster.analysis.verdict import usual, verdicts
 from cluster.core.model.measurements import Definition, Summary
-from cluster.hardware import find
-from cluster.parsers import bandwidth_test, iperf3, mpi_test, nccl_tests, osu, p2p_matrix
+from cluster.logs.parsers import bandwidth_test, iperf3, mpi_test, nccl_tests, osu, p2p_matrix
 
 if TYPE_CHECKING:
     from cluster.core.model.hardware import Hardware

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from cluster.analysis.limits import NVLINKS, link, nvlink
+from cluster.analysis.link_speeds import NVLINKS, link, nvlink
 from cluster.core.model.hosts import Interface
 from cluster.core.model.measurements import Definition
 from cluster.core.pcie import LANES, pcie
-from cluster.runs import read
+from cluster.runs.store import read
 
 GBIT = 125e6  # bytes per second
 

@@ -10,7 +10,7 @@ import pytest
 from cluster.analysis.profiles import JobProfile, Source, jobs
 from cluster.core.errors import ParseError
 from cluster.core.model.logs import Profile, Routine, TaskTimes
-from cluster.reading import read
+from cluster.logs.reader import read
 
 LOGS = Path(__file__).parent / "logs"
 

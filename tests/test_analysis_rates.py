@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.analysis.bounds import Route
+from cluster.analysis.link_bounds import Route
 from cluster.analysis.rates import factor, with_rates
 from cluster.analysis.summarize import summarize
 from cluster.benchmarks.collectives import NAMED, rates, timed

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from cluster.analysis.compare import Launch
+from cluster.analysis.published_tables import series
 from cluster.analysis.scaling import (
     Series,
     Throughput,
@@ -16,7 +17,6 @@ from cluster.analysis.scaling import (
     measured,
     scaling,
 )
-from cluster.analysis.tables import series
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.sheets import scaled

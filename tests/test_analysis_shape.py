@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from cluster.analysis.shape import drift, modes, outliers, quantile
+from cluster.analysis.distribution import drift, modes, outliers, quantile
 from cluster.analysis.summarize import summarize
 from cluster.core.model.measurements import Shape
 from tests.test_analysis_summarize import definition, measurement

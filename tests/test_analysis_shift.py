@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from cluster.analysis.shift import chances, pairs_chances, ratio, ratio_interval
+from cluster.analysis.two_sample import chances, pairs_chances, ratio, ratio_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable

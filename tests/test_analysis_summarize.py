@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 import pytest
 
+from cluster.analysis.distribution import settled
 from cluster.analysis.median import is_precise
-from cluster.analysis.shape import settled
 from cluster.analysis.summarize import pooled, summarize
 from cluster.core.errors import ParseError
 from cluster.core.model.measurements import Aggregation, Definition, Measurement, Shape, Summary

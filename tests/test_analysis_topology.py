@@ -11,8 +11,8 @@ from cluster.analysis.topology import Joined, joined, speed
 from cluster.analysis.transports import Transports, transports
 from cluster.core.errors import ParseError
 from cluster.core.model.logs import Device, Parsed, PeerAccess, Topology
+from cluster.logs.reader import read
 from cluster.logsheets import connected
-from cluster.reading import read
 
 LOGS = Path(__file__).parent / "logs"
 DGX = (LOGS / "topology.dgx1v.txt").read_text()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cluster
-from cluster.analysis.shape import settled
+from cluster.analysis.distribution import settled
 from cluster.benchmarks.p2p import (
     BANDWIDTH,
     BIDIRECTIONAL,

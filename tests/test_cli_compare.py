@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cluster import runs
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
+from cluster.runs import store
 from tests.conftest import answer, command, runs_folder
 from tests.test_analysis_summarize import definition, measurement
 
@@ -18,7 +18,7 @@ def saved(name: str, *medians: float, placement: bool = False) -> list[str]:
     """Write a run per median, and give their names."""
     made = []
     for number, median in enumerate(medians):
-        folder = runs.create(runs_folder(), name, "test", 1e9 + number)
+        folder = store.create(runs_folder(), name, "test", 1e9 + number)
         spec = ClusterSpec(name=name, placement=placement)
         record = Record(
             id=folder.name,
@@ -28,8 +28,8 @@ def saved(name: str, *medians: float, placement: bool = False) -> list[str]:
             spec=spec,
             definitions={TIME.id: TIME},
         )
-        runs.write(folder, record)
-        runs.append(folder, [measurement(TIME, (median,) * 20, size=8)])
+        store.write(folder, record)
+        store.append(folder, [measurement(TIME, (median,) * 20, size=8)])
         made.append(f"{name}/{folder.name}")
     return made
 

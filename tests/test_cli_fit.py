@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from cluster import runs
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
+from cluster.runs import store
 from tests.conftest import answer, command, runs_folder
 from tests.test_analysis_summarize import definition, measurement
 from tests.test_pages import saved
@@ -48,7 +48,7 @@ def test_launches_of_a_cluster_are_one_fit_and_conditions_are_several() -> None:
 def operations(name: str, *sizes: int, **params: str) -> None:
     """Write a run of broadcasts between two ranks."""
     of = definition(metric="bcast")
-    folder = runs.create(runs_folder(), name, "test", 1e9)
+    folder = store.create(runs_folder(), name, "test", 1e9)
     record = Record(
         id=folder.name,
         benchmark="test",
@@ -58,10 +58,10 @@ def operations(name: str, *sizes: int, **params: str) -> None:
         params=msgspec.Raw(msgspec.json.encode(params)),
         definitions={of.id: of},
     )
-    runs.write(folder, record)
+    store.write(folder, record)
     for size in sizes:
         one = measurement(of, (size / 1e9,) * 6)
-        runs.append(folder, [msgspec.structs.replace(one, params={"size": size, "ranks": 2})])
+        store.append(folder, [msgspec.structs.replace(one, params={"size": size, "ranks": 2})])
 
 
 def test_operations_are_predicted_by_single_messages_and_none_is_left_out() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster import runs
+from cluster.runs import store
 from tests.conftest import ROOT, command
 from tests.test_pages import saved
 
@@ -28,28 +28,28 @@ READERS = (
 
 def torn(folder: Path) -> None:
     """Cut the last line, as a full disk or a crash does."""
-    file = folder / runs.MEASUREMENTS
+    file = folder / store.MEASUREMENTS
     file.write_bytes(file.read_bytes()[:-20])
 
 
 def garbled(folder: Path) -> None:
-    lines = (folder / runs.MEASUREMENTS).read_text().splitlines()
-    (folder / runs.MEASUREMENTS).write_text("\n".join([lines[0], "\x00\x01", *lines[1:]]) + "\n")
+    lines = (folder / store.MEASUREMENTS).read_text().splitlines()
+    (folder / store.MEASUREMENTS).write_text("\n".join([lines[0], "\x00\x01", *lines[1:]]) + "\n")
 
 
 def half(folder: Path) -> None:
-    text = (folder / runs.RECORD).read_text()
-    (folder / runs.RECORD).write_text(text[: len(text) // 2])
+    text = (folder / store.RECORD).read_text()
+    (folder / store.RECORD).write_text(text[: len(text) // 2])
 
 
 def foreign(folder: Path) -> None:
     """Make it what another tool calls run.json."""
-    (folder / runs.RECORD).write_text('{"name": "llama", "loss": [3.1, 2.9]}')
+    (folder / store.RECORD).write_text('{"name": "llama", "loss": [3.1, 2.9]}')
 
 
 def newer(folder: Path) -> None:
-    fields = json.loads((folder / runs.RECORD).read_text())
-    (folder / runs.RECORD).write_text(json.dumps({**fields, "version": 99}))
+    fields = json.loads((folder / store.RECORD).read_text())
+    (folder / store.RECORD).write_text(json.dumps({**fields, "version": 99}))
 
 
 @pytest.mark.parametrize("words", READERS, ids=" ".join)

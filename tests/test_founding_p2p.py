@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cluster import runs
+from cluster.runs import store
 from tests.conftest import answer, command, runs_folder
 
 RESULTS = Path(__file__).parent.parent.parent / "shared" / "data" / "recorded" / "mlbench_p2p"
@@ -31,8 +31,8 @@ def gains(name: str) -> dict[int, dict[str, Any]]:
     """Compare with CUDA IPC and without, size by size."""
     chosen = [
         f"{run.parent.name}/{run.name}"
-        for run in runs.all_of(runs_folder(), name)
-        if runs.record(run).condition in ("cuda-ipc", "no-cuda-ipc")
+        for run in store.all_of(runs_folder(), name)
+        if store.record(run).condition in ("cuda-ipc", "no-cuda-ipc")
     ]
     (comparison,) = answer("compare", "--by", "condition", *reversed(chosen))
     assert (comparison["base"], comparison["other"]) == ("no-cuda-ipc", "cuda-ipc")
@@ -45,8 +45,8 @@ def gains(name: str) -> dict[int, dict[str, Any]]:
 
 def rates(name: str, condition: str, size: int) -> list[float]:
     """Give all of a vector's raw values but the first, which the document dropped."""
-    for folder in runs.all_of(runs_folder(), name):
-        run = runs.read(folder)
+    for folder in store.all_of(runs_folder(), name):
+        run = store.read(folder)
         if run.record.condition == condition:
             return [
                 value
@@ -74,8 +74,8 @@ def test_the_gain_of_cuda_ipc_is_that_of_the_document(k80: str) -> None:
 
 
 def test_the_first_iteration_is_kept_apart_and_counted(k80: str) -> None:
-    for folder in runs.all_of(runs_folder(), k80):
-        run = runs.read(folder)
+    for folder in store.all_of(runs_folder(), k80):
+        run = store.read(folder)
         counts = {(m.metric, m.params["size"]): len(m.values) for m in run.measurements}
         assert counts == {
             (metric, size): n

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import structs
 
-from cluster import runs
 from cluster.agent import gpus
 from cluster.agent.facts import facts
+from cluster.runs import store
 from tests.conftest import answer, command
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def test_what_joins_two_gpus_bounds_what_they_exchange(
     install("nvidia-smi", NVIDIA_SMI)
     made = answer("bench", "p2p", "--metrics=bandwidth", "--sizes=8", "--iterations=9")
     folder = Path(made["run"])
-    record = runs.record(folder)
+    record = store.record(folder)
     [taken] = record.definitions.values()
     cuda = structs.replace(taken, buffer="cuda")
     values = folder / "measurements.jsonl"
@@ -141,12 +141,12 @@ def test_what_joins_two_gpus_bounds_what_they_exchange(
     changed = structs.replace(
         record, definitions={cuda.id: cuda}, environment=(told,), variables=variables
     )
-    runs.write(folder, changed)
-    runs.write_raw(
+    store.write(folder, changed)
+    store.write_raw(
         folder, f"topology.{told.host}.txt", f"\tGPU0\tGPU1\nGPU0\t X \t{path}\nGPU1\t{path}\t X \n"
     )
 
-    [summary] = runs.read(folder).summary()
+    [summary] = store.read(folder).summary()
     assert summary.bound == (bound and pytest.approx(bound))
     assert ("between two GPUs" in summary.limit) == bool(bound)
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster import hardware
+from cluster.analysis import hardware
+from cluster.analysis.hardware import completed, contradiction, names, of_devices
+from cluster.cli.judge import find_hardware
 from cluster.core.errors import SpecError
 from cluster.core.model.hardware import Figure
-from cluster.hardware import completed, contradiction, find, names, of_devices
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +20,7 @@ GBIT = 1e9 / 8
 
 @pytest.mark.parametrize("name", names())
 def test_every_name_is_known_and_every_figure_has_its_source(name: str) -> None:
-    found = find(name)
+    found = find_hardware(name)
     figures = [found.nvlink, found.bus, found.memory, found.nic, found.flow]
 
     assert any(figures)
@@ -27,7 +28,7 @@ def test_every_name_is_known_and_every_figure_has_its_source(name: str) -> None:
 
 
 def test_an_instance_type() -> None:
-    p4d = find("p4d.24xlarge")
+    p4d = find_hardware("p4d.24xlarge")
 
     assert (p4d.gpus, p4d.nics, p4d.rdma, p4d.mtu) == (8, 4, True, 9001)
     assert p4d.nic is not None
@@ -70,7 +71,7 @@ def test_gpus_that_nobody_knows_and_several_kinds_are_no_hardware() -> None:
 
 
 def test_words() -> None:
-    found = find("nic=100gbit,nics=4,gpus=8,gpu=a100,rdma=yes,flow=25gbit,pcie=gen3x8")
+    found = find_hardware("nic=100gbit,nics=4,gpus=8,gpu=a100,rdma=yes,flow=25gbit,pcie=gen3x8")
 
     assert found.nic == Figure(rate=400 * GBIT, source="4 x 100gbit: as --hardware said")
     assert (found.gpus, found.nics, found.rdma) == (8, 4, True)
@@ -81,7 +82,7 @@ def test_words() -> None:
 
 
 def test_words_change_what_a_name_says() -> None:
-    found = find("p4d.24xlarge,flow=25gbit,mtu=1500")
+    found = find_hardware("p4d.24xlarge,flow=25gbit,mtu=1500")
 
     assert (found.mtu, found.gpus) == (1500, 8)
     assert found.flow is not None
@@ -94,7 +95,7 @@ def test_a_file(tmp_path: Path) -> None:
         'name = "rack 7"\ngpu = "h100"\ngpus = 4\nnic = "400gbit"\nnics = 2\nrdma = true\n'
         'source = "its data sheet"\n'
     )
-    found = find(str(file))
+    found = find_hardware(str(file))
 
     assert (found.name, found.gpus, found.gpu) == ("rack 7", 4, "H100 80GB HBM3")
     assert found.nic == Figure(rate=800 * GBIT, source="2 x 400gbit: its data sheet")
@@ -116,7 +117,7 @@ def test_a_file(tmp_path: Path) -> None:
 )
 def test_what_it_does_not_understand_is_said_with_what_to_type(words: str, says: str) -> None:
     with pytest.raises(SpecError, match=says.replace("(", r"\(")) as caught:
-        find(words)
+        find_hardware(words)
 
     assert str(caught.value).count("\n") >= (says != "cannot be read")
 
@@ -126,20 +127,20 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     file.write_text("nic = [")
 
     with pytest.raises(SpecError, match="no TOML"):
-        find(str(file))
+        find_hardware(str(file))
     file.write_text("nics = 'two'")
     with pytest.raises(SpecError, match="nics"):
-        find(str(file))
+        find_hardware(str(file))
 
 
 def test_a_log_completes_what_was_said_and_may_contradict_it() -> None:
-    n1 = find("n1-standard-8")
+    n1 = find_hardware("n1-standard-8")
     both = completed(n1, ["Tesla K80"])
 
     assert both is not None
     assert (both.name, both.gpu, both.nic) == ("n1-standard-8", "Tesla K80", n1.nic)
     assert completed(None, ["Tesla K80"]) == hardware.of_devices(["Tesla K80"])
     assert completed(n1, ["what?"]) == n1
-    assert contradiction(find("h100"), ["NVIDIA A100-SXM4-40GB"])
-    assert not contradiction(find("a100"), ["NVIDIA A100-SXM4-40GB"])
+    assert contradiction(find_hardware("h100"), ["NVIDIA A100-SXM4-40GB"])
+    assert not contradiction(find_hardware("a100"), ["NVIDIA A100-SXM4-40GB"])
     assert not contradiction(n1, ["NVIDIA A100-SXM4-40GB"])

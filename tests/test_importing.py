@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster import runs
 from cluster.core.errors import ParseError, SpecError
-from cluster.importing import import_logs
+from cluster.runs import store
+from cluster.runs.import_logs import import_logs
 from tests.conftest import COMMAND
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def imported(*words: str, text: str = "") -> Any:
 
 def test_a_log_becomes_a_run_with_its_raw_file(tmp_path: Path) -> None:
     done = import_logs([str(LOGS / "osu.latency.txt")], tmp_path)
-    run = runs.read(done.folder)
+    run = store.read(done.folder)
 
     assert run.status == "done"
     assert run.record.benchmark == "osu"
@@ -42,7 +42,7 @@ def test_a_log_becomes_a_run_with_its_raw_file(tmp_path: Path) -> None:
     assert (run.folder / "raw" / "osu.latency.txt").read_bytes() == (
         LOGS / "osu.latency.txt"
     ).read_bytes()
-    assert runs.find(tmp_path, "imported") == done.folder
+    assert store.find(tmp_path, "imported") == done.folder
 
 
 def test_the_raw_file_has_no_secret_and_neither_has_the_record(tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_the_raw_file_has_no_secret_and_neither_has_the_record(tmp_path: Path) -
 
 def test_several_logs_are_one_run_and_what_was_measured_twice_is_told_apart(tmp_path: Path) -> None:
     log = str(LOGS / "mpi_test.two_ranks.txt")
-    run = runs.read(import_logs([log, log], tmp_path).folder)
+    run = store.read(import_logs([log, log], tmp_path).folder)
 
     assert len({m.key for m in run.measurements}) == len(run.measurements) == 4
     assert [m.params["part"] for m in run.measurements] == [1, 1, 2, 2]
@@ -113,5 +113,5 @@ def test_nothing_readable_leaves_no_run(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="No such file"):
         import_logs([str(tmp_path / "absent")], tmp_path / "runs")
 
-    assert runs.folders(tmp_path / "runs") == []
+    assert store.folders(tmp_path / "runs") == []
     assert not list((tmp_path / "runs" / "imported").iterdir())

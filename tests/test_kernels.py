@@ -18,7 +18,7 @@ from cluster.measure.kernels import either, in_c
 from tests.conftest import answer, command, on_ranks, run
 
 if TYPE_CHECKING:
-    from cluster.runs import Run
+    from cluster.runs.run import Run
 
 SOURCES = Path(kernels.__file__).parent
 BIN = Path(sys.executable).parent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.core.errors import ParseError
-from cluster.reading import read
+from cluster.logs.reader import read
 from tests.test_parsers import LOGS
 
 SAMPLES = ("osu.latency", "iperf3.text", "iperf2.client", "imb.new", "horovod.synthetic")

@@ -10,7 +10,7 @@ from cluster.core import plugins
 from cluster.core.model.measurements import Planned
 from cluster.core.options import convert
 from cluster.measure.benchmark import Benchmark
-from cluster.runs import find, read
+from cluster.runs.store import find, read
 from tests.conftest import ROOT, answer, command, runs_folder
 from tests.test_pages import saved
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 import pytest
 
-from cluster import pictures, runs
+from cluster import pictures
 from cluster.analysis.compare import Cell, Comparison
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
+from cluster.runs import store
 from tests.browser import Browser
 from tests.conftest import command, runs_folder
 from tests.test_analysis_summarize import definition, measurement
@@ -28,7 +29,7 @@ TRICKY = "<script>alert('1 & 2')</script> $x$"
 
 def saved(name: str, times: float = 1.0, at: float = 1e9, **fields: Any) -> Path:
     """Write a run with two sweeps."""
-    folder = runs.create(runs_folder(), name, "test", at)
+    folder = store.create(runs_folder(), name, "test", at)
     record = Record(
         id=folder.name,
         benchmark="test",
@@ -38,11 +39,11 @@ def saved(name: str, times: float = 1.0, at: float = 1e9, **fields: Any) -> Path
         definitions=DEFINITIONS,
         **fields,
     )
-    runs.write(folder, record)
+    store.write(folder, record)
     for size in (8 * 4**k for k in range(8)):
         seconds = times * (1e-6 + size / 1e10)
         values = tuple(seconds * (1 + 0.001 * k) for k in range(20))
-        runs.append(
+        store.append(
             folder,
             [
                 msgspec.structs.replace(measurement(of, values, size=size), params={"size": size})
@@ -132,9 +133,9 @@ def test_the_verdict_of_an_experiment_stands_first(browser: Browser, home: Path)
 
 
 def test_a_report_without_values_says_so(home: Path) -> None:
-    folder = runs.create(runs_folder(), "none", "test", 1e9)
+    folder = store.create(runs_folder(), "none", "test", 1e9)
     spec = ClusterSpec(name="none")
-    runs.write(
+    store.write(
         folder,
         Record(id="n", benchmark="test", status="failed", at=1e9, spec=spec, reason="No host."),
     )
@@ -148,7 +149,7 @@ def test_a_report_without_values_says_so(home: Path) -> None:
 def test_a_run_that_cannot_be_read_is_left_out_and_said(home: Path) -> None:
     saved("some")
     broken = saved("some", at=1e9 + 1)
-    (broken / runs.RECORD).write_text("{")
+    (broken / store.RECORD).write_text("{")
     done = command("report", "some")
 
     assert "Left out" in done.stderr

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cluster.core.model.logs import Parsed, PeerAccess, Topology
-from cluster.parsers import number
-from cluster.reading import read
+from cluster.logs.parsers import number
+from cluster.logs.reader import read
 
 LOGS = Path(__file__).parent / "logs"
 

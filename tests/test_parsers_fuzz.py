@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from cluster.core import plugins
 from cluster.core.errors import ParseError
-from cluster.parsers import Parser, number
-from cluster.reading import read
+from cluster.logs.parsers import Parser, number
+from cluster.logs.reader import read
 from tests.test_parsers import LOGS
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def test_a_number_is_read_as_it_is_or_not_at_all(value: float) -> None:
 SCRIPT = """
 import resource, sys
 from cluster.core.errors import ParseError
-from cluster.reading import read
+from cluster.logs.reader import read
 part = open(sys.argv[1], "rb").read() if sys.argv[1] != "zeros" else bytes(1 << 16)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:

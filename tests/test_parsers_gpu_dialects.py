@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.analysis.expect import bound
+from cluster.analysis.hardware import find
+from cluster.analysis.hardware_bounds import bound
 from cluster.core.model.logs import NcclLog, PeerAccess, Topology
-from cluster.hardware import find
-from cluster.parsers.nvbandwidth import LOCAL
-from cluster.reading import read
+from cluster.logs.parsers.nvbandwidth import LOCAL
+from cluster.logs.reader import read
 from tests.test_parsers import LOGS, values
 
 HEAD = "h:1:2 [0] NCCL INFO "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.reading import read
+from cluster.logs.reader import read
 from tests.test_parsers import results, values
 
 if TYPE_CHECKING:

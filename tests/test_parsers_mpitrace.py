@@ -8,7 +8,7 @@ import pytest
 
 from cluster.analysis.profiles import Source, jobs
 from cluster.core.model.logs import Profile
-from cluster.reading import read
+from cluster.logs.reader import read
 
 LOGS = Path(__file__).parent / "logs"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cluster.core.model.logs import NcclLog
-from cluster.reading import read
+from cluster.logs.reader import read
 
 LOGS = Path(__file__).parent / "logs"
 TEXT = (LOGS / "nccl_log.two_nodes.txt").read_text()

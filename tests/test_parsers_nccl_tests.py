@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.reading import read
+from cluster.logs.reader import read
 
 LOGS = Path(__file__).parent / "logs"
 OLD = (LOGS / "nccl_tests.old.txt").read_text()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.reading import read
+from cluster.logs.reader import read
 from tests.test_parsers import results, values
 
 LOGS = Path(__file__).parent / "logs"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.reading import read
+from cluster.logs.reader import read
 from tests.test_parsers import results, values
 
 

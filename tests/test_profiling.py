@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cluster
-from cluster import profiling, runs
+from cluster import profiling
 from cluster.analysis.profiles import JobProfile, Source, jobs
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import Profile
+from cluster.logs.reader import read
 from cluster.measure import kernels
-from cluster.reading import read
+from cluster.runs import store
 from tests.conftest import answer, command, run, runs_folder, until
 
 if TYPE_CHECKING:
-    from cluster.runs import Run
+    from cluster.runs.run import Run
 
 BIN = Path(sys.executable).parent
 KNOWN = """
@@ -113,7 +114,7 @@ def test_a_program_of_mpi4py_is_counted_to_the_byte(home: Path) -> None:
     (home / "known.py").write_text(KNOWN)
     command("up", "mine")
     shown = command("run", "mine", "--profile", "--", "python3", str(home / "known.py")).stdout
-    newest = runs.read(runs.find(runs_folder(), "latest"))
+    newest = store.read(store.find(runs_folder(), "latest"))
     found = profiles(newest.folder / "raw")
 
     assert "MPI profiles: 2; show them: cluster profile mine/" in shown
@@ -184,7 +185,7 @@ def test_a_program_of_c_is_counted_to_the_byte(home: Path) -> None:
     run(str(BIN / "mpicc"), "known.c", "-o", "known", cwd=home)
     command("up", "mine")
     command("run", "mine", "--profile", "--", str(home / "known"))
-    found = profiles(runs.find(runs_folder(), "latest") / "raw")
+    found = profiles(store.find(runs_folder(), "latest") / "raw")
     command("down", "mine")
 
     first = {"MPI_Gatherv": (1, 12), "MPI_Scatterv": (1, 12)}
@@ -275,7 +276,7 @@ def test_one_sided_and_file_operations_are_counted_to_the_byte(home: Path) -> No
     run(str(BIN / "mpicc"), "shared.c", "-o", "shared", cwd=home)
     command("up", "mine")
     command("run", "mine", "--profile", "--", str(home / "shared"), str(home / "file"))
-    found = profiles(runs.find(runs_folder(), "latest") / "raw")
+    found = profiles(store.find(runs_folder(), "latest") / "raw")
     command("down", "mine")
 
     assert [sums(found[rank]) for rank in (0, 1)] == [{**WINDOWED, **FILED}] * 2
@@ -463,7 +464,7 @@ def test_a_program_that_uses_no_mpi_leaves_no_profile_and_that_is_said() -> None
     shown = command("run", "mine", "--profile", "--", "echo", "hello  there").stdout
 
     assert "No MPI profile was written: no rank came to MPI_Finalize." in shown
-    assert (runs.find(runs_folder(), "latest") / "raw" / "stdout").read_text().count(
+    assert (store.find(runs_folder(), "latest") / "raw" / "stdout").read_text().count(
         "hello  there"
     ) == 2
     failed = command("run", "mine", "--mpi", "--", "sh", "-c", "exit 7", status=1)

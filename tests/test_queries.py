@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster import runs
-from cluster.queries import VIEWS
+from cluster.runs import store
+from cluster.runs.sql import VIEWS
 from tests.conftest import ROOT, answer, command, runs_folder
 from tests.test_pages import saved
 
@@ -65,12 +65,12 @@ def test_a_table_for_people_and_nothing() -> None:
 def test_what_is_damaged_is_left_out_and_counted() -> None:
     saved("good")
     torn, broken, later, bare = (saved("bad", at=1e9 + n) for n in range(4))
-    file = torn / runs.MEASUREMENTS
+    file = torn / store.MEASUREMENTS
     file.write_bytes(file.read_bytes()[:-9])
-    (broken / runs.RECORD).write_text('{"id": ')
-    fields = json.loads((later / runs.RECORD).read_text())
-    (later / runs.RECORD).write_text(json.dumps({**fields, "version": 2}))
-    (bare / runs.MEASUREMENTS).unlink()
+    (broken / store.RECORD).write_text('{"id": ')
+    fields = json.loads((later / store.RECORD).read_text())
+    (later / store.RECORD).write_text(json.dumps({**fields, "version": 2}))
+    (bare / store.MEASUREMENTS).unlink()
 
     done = command(
         "sql", "select name, count(*) as n from runs group by all order by all", "--json"

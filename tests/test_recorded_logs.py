@@ -11,7 +11,7 @@ from cluster.analysis.profiles import Source, jobs
 from cluster.analysis.topology import joined
 from cluster.analysis.transports import transports
 from cluster.core.model.logs import NcclLog, PeerAccess, Profile, Topology
-from cluster.reading import read
+from cluster.logs.reader import read
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed, Reading

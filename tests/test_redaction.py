@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.redaction import redacted
+from cluster.logs.redaction import redacted
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjE\nAAAABG5vbmU\n"
 END = "-----END OPENSSH PRIVATE KEY-----\n"

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cluster import runs
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.hosts import Facts, Link, Machine
 from cluster.core.model.measurements import Definition, Measurement
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
+from cluster.runs import store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,8 +48,8 @@ def measurement(rank: int = 0, *values: float) -> Measurement:
 
 
 def a_run(root: Path, name: str = "mine", at: float = WHEN, benchmark: str = "p2p") -> Path:
-    folder = runs.create(root, name, benchmark, at)
-    runs.write(folder, record(id=folder.name))
+    folder = store.create(root, name, benchmark, at)
+    store.write(folder, record(id=folder.name))
     return folder
 
 
@@ -71,23 +71,23 @@ def elsewhere() -> Iterator[None]:
 def test_a_folder_is_named_by_the_moment_in_utc_and_the_benchmark(
     tmp_path: Path, elsewhere: None
 ) -> None:
-    folder = runs.create(tmp_path, "mine", "p2p", WHEN)
+    folder = store.create(tmp_path, "mine", "p2p", WHEN)
 
     assert folder == tmp_path / "mine" / STEM
     assert folder.is_dir()
 
 
 def test_runs_of_one_second_are_numbered(tmp_path: Path) -> None:
-    names = [runs.create(tmp_path, "mine", "p2p", WHEN + part / 10).name for part in range(3)]
+    names = [store.create(tmp_path, "mine", "p2p", WHEN + part / 10).name for part in range(3)]
 
     assert names == [STEM, f"{STEM}.1", f"{STEM}.2"]
 
 
 def test_other_benchmarks_and_clusters_have_numbers_of_their_own(tmp_path: Path) -> None:
-    runs.create(tmp_path, "mine", "p2p", WHEN)
+    store.create(tmp_path, "mine", "p2p", WHEN)
 
-    assert runs.create(tmp_path, "mine", "alltoall", WHEN).name == "20010909T014640Z-alltoall"
-    assert runs.create(tmp_path, "yours", "p2p", WHEN).name == STEM
+    assert store.create(tmp_path, "mine", "alltoall", WHEN).name == "20010909T014640Z-alltoall"
+    assert store.create(tmp_path, "yours", "p2p", WHEN).name == STEM
 
 
 def test_eight_threads_at_once_never_get_the_same_folder(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_eight_threads_at_once_never_get_the_same_folder(tmp_path: Path) -> None
 
     def five(_: int) -> list[Path]:
         together.wait()
-        return [runs.create(tmp_path, "mine", "p2p", WHEN) for _ in range(5)]
+        return [store.create(tmp_path, "mine", "p2p", WHEN) for _ in range(5)]
 
     with ThreadPoolExecutor(8) as pool:
         folders = [folder for got in pool.map(five, range(8)) for folder in got]
@@ -110,7 +110,7 @@ def test_a_file_where_the_folders_should_be(tmp_path: Path, taken: str) -> None:
     (tmp_path / taken).write_text("")
 
     with pytest.raises(ClusterError, match="--runs DIR") as caught:
-        runs.create(tmp_path / "runs", "mine", "p2p", WHEN)
+        store.create(tmp_path / "runs", "mine", "p2p", WHEN)
     assert str(tmp_path / "runs") in caught.value.what
 
 
@@ -118,7 +118,7 @@ def test_a_link_to_nowhere_where_the_folders_should_be(tmp_path: Path) -> None:
     (tmp_path / "runs").symlink_to(tmp_path / "nowhere")
 
     with pytest.raises(ClusterError, match="--runs DIR"):
-        runs.create(tmp_path / "runs", "mine", "p2p", WHEN)
+        store.create(tmp_path / "runs", "mine", "p2p", WHEN)
 
 
 def test_a_record_survives_being_written_and_read(folder: Path) -> None:
@@ -171,19 +171,19 @@ def test_a_record_survives_being_written_and_read(folder: Path) -> None:
         reason="It was ended by SIGKILL.",
         software="0.1.0",
     )
-    runs.write(folder, whole)
+    store.write(folder, whole)
 
-    again = runs.record(folder)
+    again = store.record(folder)
     assert msgspec.structs.replace(again, params=whole.params) == whole
     assert msgspec.json.decode(again.params) == {}
 
 
 def test_parameters_stay_the_json_that_they_were(folder: Path) -> None:
     params = {"sizes": [8, 16], "pair": [0, 1], "until_precise": True, "iterations": None}
-    runs.write(folder, record(params=msgspec.Raw(msgspec.json.encode(params))))
-    runs.write(folder, runs.record(folder))
+    store.write(folder, record(params=msgspec.Raw(msgspec.json.encode(params))))
+    store.write(folder, store.record(folder))
 
-    assert msgspec.json.decode(runs.record(folder).params) == params
+    assert msgspec.json.decode(store.record(folder).params) == params
 
 
 def test_the_record_can_be_read_by_people(folder: Path) -> None:
@@ -194,7 +194,7 @@ def test_the_record_can_be_read_by_people(folder: Path) -> None:
 
 
 def test_writing_leaves_nothing_beside_the_record(folder: Path) -> None:
-    runs.write(folder, record(status="done"))
+    store.write(folder, record(status="done"))
 
     assert [path.name for path in folder.iterdir()] == ["run.json"]
 
@@ -206,10 +206,10 @@ def test_a_record_is_on_disk_before_it_replaces_the_old_one(
     seen = []
 
     def note(handle: int) -> None:
-        seen.append((os.fstat(handle).st_size, runs.record(folder).status))
+        seen.append((os.fstat(handle).st_size, store.record(folder).status))
 
     monkeypatch.setattr(os, "fsync", note)
-    runs.write(folder, record(status="done"))
+    store.write(folder, record(status="done"))
 
     assert seen == [((folder / "run.json").stat().st_size, "planned")]
 
@@ -223,8 +223,8 @@ def test_a_write_that_fails_leaves_the_old_record(
     monkeypatch.setattr(os, "fsync", full)
 
     with pytest.raises(ClusterError, match="No space left on device"):
-        runs.write(folder, record(status="done"))
-    assert runs.record(folder).status == "planned"
+        store.write(folder, record(status="done"))
+    assert store.record(folder).status == "planned"
 
 
 def test_a_reader_sees_the_old_record_or_the_new_one(folder: Path) -> None:
@@ -234,14 +234,14 @@ def test_a_reader_sees_the_old_record_or_the_new_one(folder: Path) -> None:
 
     def rewrite() -> None:
         for status in ("running", "done") * 10:
-            runs.write(folder, msgspec.structs.replace(big, status=status))
+            store.write(folder, msgspec.structs.replace(big, status=status))
         ended.set()
 
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(rewrite)
-        seen = {runs.record(folder).status}
+        seen = {store.record(folder).status}
         while not writing.done():
-            seen.add(runs.record(folder).status)
+            seen.add(store.record(folder).status)
         writing.result()
 
     assert seen <= {"planned", "running", "done"}
@@ -250,12 +250,12 @@ def test_a_reader_sees_the_old_record_or_the_new_one(folder: Path) -> None:
 
 def test_a_record_cannot_be_written_into_a_folder_that_is_gone(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="--runs DIR"):
-        runs.write(tmp_path / "gone", record())
+        store.write(tmp_path / "gone", record())
 
 
 def test_no_record() -> None:
     with pytest.raises(SpecError, match=re.escape("/nowhere is not a run")) as caught:
-        runs.record(Path("/nowhere"))
+        store.record(Path("/nowhere"))
 
     assert "cluster runs" in caught.value.remedy
 
@@ -279,38 +279,38 @@ def test_a_record_of_another_version_is_a_parse_error(folder: Path, old: bytes, 
     (folder / "run.json").write_bytes(text.replace(old, new))
 
     with pytest.raises(ParseError, match=re.escape(str(folder / "run.json"))) as caught:
-        runs.read(folder)
+        store.read(folder)
     assert "another version" in caught.value.remedy
 
 
 def test_measurements_come_back_in_their_order(folder: Path) -> None:
-    runs.append(folder, [measurement(1), measurement(0, 0.1, 1e-300)])
-    runs.append(folder, [])
-    runs.append(folder, (m for m in [measurement(2)]))
-    run = runs.read(folder)
+    store.append(folder, [measurement(1), measurement(0, 0.1, 1e-300)])
+    store.append(folder, [])
+    store.append(folder, (m for m in [measurement(2)]))
+    run = store.read(folder)
 
     assert run.measurements == (measurement(1), measurement(0, 0.1, 1e-300), measurement(2))
     assert run.warnings == ()
-    assert (run.folder, run.status, run.record) == (folder, "planned", runs.record(folder))
+    assert (run.folder, run.status, run.record) == (folder, "planned", store.record(folder))
 
 
 def test_a_run_without_measurements(folder: Path) -> None:
-    runs.append(folder, [])
+    store.append(folder, [])
 
-    assert runs.read(folder).measurements == ()
+    assert store.read(folder).measurements == ()
     assert not (folder / "measurements.jsonl").exists()
 
 
 def test_measurements_cannot_be_added_where_there_is_no_run(tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="--runs DIR"):
-        runs.append(tmp_path / "gone", [measurement()])
+        store.append(tmp_path / "gone", [measurement()])
 
 
 def test_a_last_line_that_was_cut_off_is_left_out_and_told(folder: Path) -> None:
-    runs.append(folder, [measurement(0), measurement(1)])
+    store.append(folder, [measurement(0), measurement(1)])
     path = folder / "measurements.jsonl"
     path.write_bytes(path.read_bytes()[:-20])
-    run = runs.read(folder)
+    run = store.read(folder)
 
     assert run.measurements == (measurement(0),)
     assert len(run.warnings) == 1
@@ -319,21 +319,21 @@ def test_a_last_line_that_was_cut_off_is_left_out_and_told(folder: Path) -> None
 
 def test_a_whole_last_line_without_its_newline_is_not_trusted(folder: Path) -> None:
     """A number may have lost digits and still be one."""
-    runs.append(folder, [measurement(0), measurement(1)])
+    store.append(folder, [measurement(0), measurement(1)])
     path = folder / "measurements.jsonl"
     path.write_bytes(path.read_bytes()[:-1])
 
-    assert runs.read(folder).measurements == (measurement(0),)
-    assert runs.read(folder).warnings
+    assert store.read(folder).measurements == (measurement(0),)
+    assert store.read(folder).warnings
 
 
 @pytest.mark.parametrize("length", [1, 20, 65_535, 65_536, 65_537, 200_000])
 def test_adding_removes_a_last_line_that_was_cut_off(folder: Path, length: int) -> None:
-    runs.append(folder, [measurement(0), measurement(1)])
+    store.append(folder, [measurement(0), measurement(1)])
     with (folder / "measurements.jsonl").open("ab") as file:
         file.write(b'{"metric":"' + b"x" * length)
-    runs.append(folder, [measurement(2)])
-    run = runs.read(folder)
+    store.append(folder, [measurement(2)])
+    run = store.read(folder)
 
     assert run.measurements == (measurement(0), measurement(1), measurement(2))
     assert run.warnings == ()
@@ -342,9 +342,9 @@ def test_adding_removes_a_last_line_that_was_cut_off(folder: Path, length: int) 
 @pytest.mark.parametrize("length", [1, 65_536, 200_000])
 def test_adding_removes_an_only_line_that_was_cut_off(folder: Path, length: int) -> None:
     (folder / "measurements.jsonl").write_bytes(b"x" * length)
-    runs.append(folder, [measurement(2)])
+    store.append(folder, [measurement(2)])
 
-    assert runs.read(folder).measurements == (measurement(2),)
+    assert store.read(folder).measurements == (measurement(2),)
 
 
 @pytest.mark.parametrize(
@@ -356,12 +356,12 @@ def test_a_broken_line_before_the_last_is_an_error_with_its_number(
     folder: Path, broken: bytes
 ) -> None:
     path = folder / "measurements.jsonl"
-    runs.append(folder, [measurement(0)])
+    store.append(folder, [measurement(0)])
     path.write_bytes(path.read_bytes() + broken + b"\n")
-    runs.append(folder, [measurement(1)])
+    store.append(folder, [measurement(1)])
 
     with pytest.raises(ParseError, match=r"^Line 2 of ") as caught:
-        runs.read(folder)
+        store.read(folder)
     assert caught.value.line == broken.decode(errors="replace")
     assert str(path) in caught.value.what
 
@@ -383,10 +383,12 @@ def definition(**changes: object) -> Definition:
 
 def test_the_summary_of_a_run(folder: Path) -> None:
     of = definition()
-    runs.write(folder, record(definitions={of.id: of}))
-    runs.append(folder, [msgspec.structs.replace(measurement(0, 3.0, 1.0), definition=of.id)])
+    store.write(folder, record(definitions={of.id: of}))
+    store.append(folder, [msgspec.structs.replace(measurement(0, 3.0, 1.0), definition=of.id)])
 
-    assert [(s.metric, s.n, s.median) for s in runs.read(folder).summary()] == [("latency", 2, 2.0)]
+    assert [(s.metric, s.n, s.median) for s in store.read(folder).summary()] == [
+        ("latency", 2, 2.0)
+    ]
 
 
 def machine(number: int, address: str, link: Link | None) -> Machine:
@@ -437,10 +439,10 @@ def test_the_links_of_the_hosts_that_took_part_bound_a_run(
         params=msgspec.Raw(msgspec.json.encode(params)),
         definitions={of.id: of},
     )
-    runs.write(folder, known)
-    runs.append(folder, [msgspec.structs.replace(measurement(0, 1e-6), definition=of.id)])
+    store.write(folder, known)
+    store.append(folder, [msgspec.structs.replace(measurement(0, 1e-6), definition=of.id)])
 
-    [summary] = runs.read(folder).summary()
+    [summary] = store.read(folder).summary()
     assert summary.median == 8e6
     assert summary.bound == pytest.approx(expected)
     assert summary.share == (None if expected is None else pytest.approx(8e6 / expected))
@@ -453,11 +455,11 @@ def test_of_a_one_way_time_the_receivers_is_bounded(folder: Path) -> None:
         params=msgspec.Raw(b'{"pair": [1, 0]}'),
         definitions={of.id: of},
     )
-    runs.write(folder, known)
+    store.write(folder, known)
     taken = (measurement(rank, 1.0) for rank in (0, 1))
-    runs.append(folder, [msgspec.structs.replace(m, definition=of.id, bytes=10**8) for m in taken])
+    store.append(folder, [msgspec.structs.replace(m, definition=of.id, bytes=10**8) for m in taken])
 
-    received, sent = runs.read(folder).summary()
+    received, sent = store.read(folder).summary()
     assert received.bound == received.share == pytest.approx(1e8 / GOODPUT)
     assert (sent.params["rank"], sent.bound, sent.share) == (1, None, None)
 
@@ -467,7 +469,7 @@ OLD = Path(__file__).parent / "old_run"
 
 def test_a_run_of_before_there_were_bounds_is_read_as_it_was() -> None:
     """Written by the version without `link` and `flow`; its ids are still those of its values."""
-    found = runs.read(OLD)
+    found = store.read(OLD)
 
     assert [(s.metric, s.bound) for s in found.summary()] == [
         ("latency", None),
@@ -482,14 +484,14 @@ def test_runs_are_listed_oldest_first(tmp_path: Path) -> None:
     (tmp_path / "a" / "not a run").mkdir()
     (tmp_path / "a" / "note").write_text("")
 
-    assert runs.folders(tmp_path) == [old, new]
-    assert runs.folders(tmp_path / "nowhere") == []
+    assert store.folders(tmp_path) == [old, new]
+    assert store.folders(tmp_path / "nowhere") == []
 
 
 def test_the_eleventh_run_of_a_second_is_the_newest(tmp_path: Path) -> None:
     made = [a_run(tmp_path) for _ in range(12)]
 
-    assert runs.folders(tmp_path) == made
+    assert store.folders(tmp_path) == made
 
 
 @pytest.fixture
@@ -505,17 +507,17 @@ def three(tmp_path: Path) -> tuple[Path, Path, Path]:
 def test_find_by_name_gives_the_newest_of_that_cluster(
     tmp_path: Path, three: tuple[Path, Path, Path]
 ) -> None:
-    assert runs.find(tmp_path / "runs", "mine") == three[2]
-    assert runs.find(tmp_path / "runs", "yours") == three[1]
+    assert store.find(tmp_path / "runs", "mine") == three[2]
+    assert store.find(tmp_path / "runs", "yours") == three[1]
 
 
 def test_find_by_id(tmp_path: Path, three: tuple[Path, Path, Path]) -> None:
-    assert runs.find(tmp_path / "runs", STEM) == three[0]
-    assert runs.find(tmp_path / "runs", f"mine/{STEM}") == three[0]
+    assert store.find(tmp_path / "runs", STEM) == three[0]
+    assert store.find(tmp_path / "runs", f"mine/{STEM}") == three[0]
 
 
 def test_find_latest(tmp_path: Path, three: tuple[Path, Path, Path]) -> None:
-    assert runs.find(tmp_path / "runs", "latest") == three[2]
+    assert store.find(tmp_path / "runs", "latest") == three[2]
 
 
 def test_find_by_folder(
@@ -523,21 +525,21 @@ def test_find_by_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path / "runs" / "mine")
 
-    assert runs.find(tmp_path / "elsewhere", str(three[1])) == three[1]
-    assert runs.find(tmp_path / "elsewhere", STEM) == three[0]
-    assert runs.find(tmp_path / "elsewhere", f"../yours/{three[1].name}").samefile(three[1])
+    assert store.find(tmp_path / "elsewhere", str(three[1])) == three[1]
+    assert store.find(tmp_path / "elsewhere", STEM) == three[0]
+    assert store.find(tmp_path / "elsewhere", f"../yours/{three[1].name}").samefile(three[1])
 
 
 @pytest.mark.parametrize("which", ["nobody", "min", "mine/nothing", STEM[:-1], "/", "*"])
 def test_find_nothing(tmp_path: Path, three: tuple[Path, Path, Path], which: str) -> None:
     with pytest.raises(SpecError, match=re.escape(f"no run {which!r}")) as caught:
-        runs.find(tmp_path / "runs", which)
+        store.find(tmp_path / "runs", which)
     assert "cluster runs" in caught.value.remedy
 
 
 def test_find_latest_where_there_is_none(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="no run 'latest'"):
-        runs.find(tmp_path, "latest")
+        store.find(tmp_path, "latest")
 
 
 def test_the_root_is_the_one_asked_for_or_of_the_environment_or_here(
@@ -545,11 +547,11 @@ def test_the_root_is_the_one_asked_for_or_of_the_environment_or_here(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("CLUSTER_RUNS", raising=False)
-    assert runs.root() == tmp_path / "runs"
+    assert store.root() == tmp_path / "runs"
     monkeypatch.setenv("CLUSTER_RUNS", "ours")
-    assert runs.root() == tmp_path / "ours"
-    assert runs.root("mine") == tmp_path / "mine"
-    assert runs.root(Path("/mine")) == Path("/mine")
+    assert store.root() == tmp_path / "ours"
+    assert store.root("mine") == tmp_path / "mine"
+    assert store.root(Path("/mine")) == Path("/mine")
 
 
 def test_a_later_format_is_refused_by_its_number(tmp_path: Path) -> None:
@@ -558,4 +560,4 @@ def test_a_later_format_is_refused_by_its_number(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace('"version": 1', '"version": 2'))
 
     with pytest.raises(ParseError, match="has version 2 of the format; this is 1"):
-        runs.record(folder)
+        store.record(folder)

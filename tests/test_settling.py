@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from cluster import runs
 from cluster.agent.protocol import Wrote
 from cluster.core.errors import JobError
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
-from cluster.runs import Run
+from cluster.runs import store
+from cluster.runs.run import Run
 from cluster.settling import Ending, Hearer, Hearing, conclude, ending_of, succeeded
 from tests.conftest import runs_folder
 
@@ -33,16 +33,16 @@ def test_an_exit_status_is_explained(status: int, expected: str, reason: str) ->
 
 
 def test_the_ending_is_written_and_phases_are_added() -> None:
-    folder = runs.create(runs_folder(), "mine", "p2p", 0.0)
+    folder = store.create(runs_folder(), "mine", "p2p", 0.0)
     spec = ClusterSpec(name="mine")
     phases = {"launch": 1.0}
     known = Record(
         id=folder.name, benchmark="p2p", status="running", at=0.0, spec=spec, phases=phases
     )
-    runs.write(folder, known)
+    store.write(folder, known)
     conclude(folder, Ending(status="failed", reason="It broke.", exit_status=3), {"run": 2.0})
 
-    closed = runs.record(folder)
+    closed = store.record(folder)
     assert (closed.status, closed.reason, closed.exit_status) == ("failed", "It broke.", 3)
     assert closed.phases == {"launch": 1.0, "run": 2.0}
 
@@ -53,7 +53,7 @@ def test_the_ending_is_written_and_phases_are_added() -> None:
 )
 def test_only_a_run_that_is_done_succeeded(status: str, said: str) -> None:
     """The error carries the tails of both streams, and says where the rest is."""
-    folder = runs.create(runs_folder(), "mine", "p2p", 0.0)
+    folder = store.create(runs_folder(), "mine", "p2p", 0.0)
     (folder / "raw").mkdir()
     (folder / "raw" / "stdout").write_text("out\n")
     (folder / "raw" / "stderr").write_text("err\n")

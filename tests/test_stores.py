@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster import runs
-from cluster.stores import _is_run
+from cluster.runs import store
+from cluster.runs.object_store import _is_run
+from cluster.runs.run import RAW
 from tests.conftest import COMMAND, answer, command, run
 from tests.test_pages import saved
 
@@ -48,14 +49,14 @@ def bucket(server: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_a_run_goes_to_the_store_and_is_listed_from_there(bucket: Any, home: Path) -> None:
     first, second = saved("one", description="as it is"), saved("two", at=1e9 + 60)
-    (first / runs.RAW).mkdir()
-    (first / runs.RAW / "stdout").write_text("Process 1 transferred 100 MB\n")
+    (first / RAW).mkdir()
+    (first / RAW / "stdout").write_text("Process 1 transferred 100 MB\n")
     shown = command("push", "one", PLACE).stdout
     command("push", "two", f"{PLACE}/")
     keys = {item.key: item.get()["Body"].read() for item in bucket.objects.all()}
 
     assert shown == f"Kept: {PLACE}/one/{first.name}\n"
-    assert keys[f"ruler/one/{first.name}/run.json"] == (first / runs.RECORD).read_bytes()
+    assert keys[f"ruler/one/{first.name}/run.json"] == (first / store.RECORD).read_bytes()
     assert keys[f"ruler/one/{first.name}/raw/stdout"] == b"Process 1 transferred 100 MB\n"
     assert f"ruler/two/{second.name}/measurements.jsonl" in keys
     listed = answer("runs", "--from", PLACE)
@@ -78,8 +79,8 @@ def test_pushing_again_changes_nothing_and_never_replaces_another_run(bucket: An
     command("push", "one", PLACE)
     assert {item.key: item.last_modified for item in bucket.objects.all()} == when
 
-    fields = json.loads((folder / runs.RECORD).read_text())
-    (folder / runs.RECORD).write_text(json.dumps({**fields, "reason": "another"}))
+    fields = json.loads((folder / store.RECORD).read_text())
+    (folder / store.RECORD).write_text(json.dumps({**fields, "reason": "another"}))
     assert "Another run is at" in command("push", "one", PLACE, status=2).stderr
 
 
@@ -166,7 +167,7 @@ def test_any_other_place_that_fsspec_reaches(home: Path) -> None:
     folder = saved("one")
     command("push", "one", f"file://{home}/kept")
 
-    assert (home / "kept" / "one" / folder.name / runs.RECORD).is_file()
+    assert (home / "kept" / "one" / folder.name / store.RECORD).is_file()
     assert len(answer("runs", "--from", f"file://{home}/kept")) == 1
 
 

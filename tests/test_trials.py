@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import cluster
-from cluster import runs
 from cluster.core.errors import SpecError
+from cluster.runs import store
 from cluster.trials import alternate, check_launches, judged, order, trials, variable
 from tests.conftest import answer, command, runs_folder, sessions
 
@@ -115,7 +115,7 @@ def test_variables_reach_every_rank() -> None:
     done = command(
         *("bench", "p2p", *QUICK, "--mca", "btl=self,tcp", "--env", "OMP_NUM_THREADS=3"),
     )
-    record = runs.record(runs.find(runs_folder(), "latest"))
+    record = store.record(store.find(runs_folder(), "latest"))
 
     assert "latency" in done.stdout
     assert record.variables == {"OMPI_MCA_btl": "self,tcp", "OMP_NUM_THREADS": "3"}

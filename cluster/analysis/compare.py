@@ -234,7 +234,7 @@ def _taken(key: Key, tables: Sequence[Sequence[dict[Key, Summary]]]) -> Pair:
 
 def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> Cell:
     """Judge one cell, as if there were no other."""
-    from cluster.analysis.shift import ratio, ratio_interval  # noqa: PLC0415 - it imports NumPy
+    from cluster.analysis.two_sample import ratio, ratio_interval  # noqa: PLC0415 - it imports NumPy
 
     some = (pair[0] or pair[1])[0]
     medians = [[s.median for s in group] for group in pair]
@@ -317,7 +317,7 @@ def _verdict(
 
 def _among_all(cells: Sequence[Cell], pairs: Sequence[Pair], base: Side, other: Side) -> list[Cell]:
     """Take back verdicts that are no surprise among so many cells."""
-    from cluster.analysis.shift import chances  # noqa: PLC0415 - it imports NumPy
+    from cluster.analysis.two_sample import chances  # noqa: PLC0415 - it imports NumPy
 
     whole = (len(base.launches), len(other.launches))
     family = [i for i, cell in enumerate(cells) if cell.ratio and cell.launches == whole]

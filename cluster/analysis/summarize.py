@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from cluster.analysis.bounds import Route, judged, share
+from cluster.analysis.distribution import quantile, settled, shape
+from cluster.analysis.link_bounds import Route, judged, share
 from cluster.analysis.median import median_interval, middle
-from cluster.analysis.shape import quantile, settled, shape
 from cluster.core.errors import ParseError
 from cluster.core.model.measurements import Definition, Measurement, Shape, Summary
 

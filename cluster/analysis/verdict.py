@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-from cluster.analysis.bounds import BELIEVABLE
-from cluster.analysis.expect import missing, over_network
+from cluster.analysis.hardware_bounds import missing, over_network
+from cluster.analysis.link_bounds import BELIEVABLE
 from cluster.core.model.value import Scalar, Value
 from cluster.core.units import format_size
 

@@ -13,7 +13,6 @@ import msgspec
 import typer
 from typer.core import TyperGroup
 
-from cluster import runs
 from cluster.cli import doctor, flags, gc, hosts, importing, lab, listing
 from cluster.cli.bench import BenchGroup
 from cluster.cli.compare import compare_
@@ -47,6 +46,7 @@ from cluster.core.version import __version__
 from cluster.forgotten import take_down
 from cluster.providers import Provider
 from cluster.reports import Report
+from cluster.runs import store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -254,7 +254,7 @@ def _state(cluster: Cluster) -> tuple[str, int | None, str | None]:
 
 
 def _run_names() -> list[str]:
-    return ["latest", *(f"{f.parent.name}/{f.name}" for f in runs.folders(runs.root()))]
+    return ["latest", *(f"{f.parent.name}/{f.name}" for f in store.folders(store.root()))]
 
 
 @app.command()
@@ -276,7 +276,7 @@ def show(
     Example: cluster show mpi_test --format markdown
     """
     plugins.load(Report, report)
-    show_run(runs.read(runs.find(runs.root(root), run)), as_json=json, report=report)
+    show_run(store.read(store.find(store.root(root), run)), as_json=json, report=report)
 
 
 @app.command()

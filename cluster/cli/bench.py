@@ -38,8 +38,8 @@ from cluster.core.model.value import Value
 from cluster.core.units import Sizes, format_size, parse_expected
 from cluster.launching import launch_spec, plan_spec
 from cluster.measure.benchmark import Benchmark
-from cluster.runs import make_root
-from cluster.runs import root as runs_root
+from cluster.runs.store import make_root
+from cluster.runs.store import root as runs_root
 from cluster.sheets import compared
 from cluster.starting import check_bench, check_plan
 from cluster.trials import PLAIN, Trial, alternate, check_launches, judged, trials, variable
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cluster.providers import Provider
-    from cluster.runs import Run
+    from cluster.runs.run import Run
 
 
 ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster import runs
 from cluster.analysis.compare import THRESHOLD, Launch, Side, compare, sides
 from cluster.cli import flags
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
 from cluster.reports.markdown import sheet_markdown
 from cluster.reports.terminal import sheet_text
+from cluster.runs import store
 from cluster.sheets import compared
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.analysis.compare import Comparison
-    from cluster.runs import Run
+    from cluster.runs.run import Run
     from cluster.sheets import Sheet
 
 FORMATS = {"terminal": sheet_text, "markdown": sheet_markdown}
@@ -49,12 +49,12 @@ def compare_(
 
     Example: cluster compare --by condition p2p
     """
-    where = runs.root(root)
+    where = store.root(root)
     if by is None:
         groups: Sequence[Side] = _two(where, named)
     else:
-        folders = dict.fromkeys(f for name in named for f in runs.all_of(where, name))
-        groups = sides([launch(runs.read(folder)) for folder in folders], by)
+        folders = dict.fromkeys(f for name in named for f in store.all_of(where, name))
+        groups = sides([launch(store.read(folder)) for folder in folders], by)
     show_comparisons(
         [compare(groups[0], other, threshold / 100) for other in groups[1:]],
         report=report,
@@ -72,11 +72,11 @@ def _two(where: Path, named: Sequence[str]) -> list[Side]:
 
 
 def _side(where: Path, named: Sequence[str]) -> Side:
-    folders = [runs.find(where, which) for which in named if which]
+    folders = [store.find(where, which) for which in named if which]
     several = f" and {len(folders) - 1} more" if len(folders) > 1 else ""
     return Side(
         name="/".join(folders[0].parts[-2:]) + several,
-        launches=tuple(launch(runs.read(folder)) for folder in folders),
+        launches=tuple(launch(store.read(folder)) for folder in folders),
     )
 
 

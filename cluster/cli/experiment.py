@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
-from cluster import runs
 from cluster.cli import bench, flags
 from cluster.cli.app import down
 from cluster.cli.hosts import up
@@ -25,6 +24,7 @@ from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.core.units import format_size, parse_size
+from cluster.runs import store
 from cluster.trials import Trial
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ class Experiment(Value, frozen=True, kw_only=True):
 
     def _plot(self) -> Callable[..., None]:
         def command(name: str, out: Path, root: str | None) -> None:
-            found = [str(folder) for folder in self._done(runs.root(root), name)]
+            found = [str(folder) for folder in self._done(store.root(root), name)]
             if not found:
                 names = " or ".join(condition.verb for condition in self.conditions)
                 raise SpecError(
@@ -185,8 +185,8 @@ class Experiment(Value, frozen=True, kw_only=True):
     def _done(self, where: Path, name: str) -> Iterator[Path]:
         """Find the runs of the conditions that came to their end."""
         names = {condition.verb for condition in self.conditions}
-        for folder in runs.all_of(where, name):
-            record = runs.record(folder)
+        for folder in store.all_of(where, name):
+            record = store.record(folder)
             if record.status == "done" and record.condition in names:
                 yield folder
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from cluster import runs
 from cluster.analysis.factors import differing
 from cluster.analysis.fit import Fit
 from cluster.analysis.predict import Asked, Prediction
@@ -16,6 +15,7 @@ from cluster.cli.compare import launch, show_sheets
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
+from cluster.runs import store
 from cluster.sheets import fitted, foretold
 
 if TYPE_CHECKING:
@@ -66,9 +66,9 @@ def fit(
     """
     from cluster.analysis.fit import repeated  # noqa: PLC0415 - it imports NumPy
 
-    where, names = runs.root(root), named or ["latest"]
-    folders = dict.fromkeys(folder for name in names for folder in runs.all_of(where, name))
-    launches = [launch(runs.read(folder)) for folder in folders]
+    where, names = store.root(root), named or ["latest"]
+    folders = dict.fromkeys(folder for name in names for folder in store.all_of(where, name))
+    launches = [launch(store.read(folder)) for folder in folders]
     found = repeated(launches)
     shown = tuple(one for one in found if metric in (None, one.metric))
     if not shown:
@@ -109,7 +109,7 @@ def _messages(found: Sequence[Fit]) -> Fit:
 
 
 def _operations(where: Path, which: str) -> Launch:
-    return launch(runs.read(runs.find(where, which)))
+    return launch(store.read(store.find(where, which)))
 
 
 def _foretold(answer: Answer, messages: Fit, base: Launch, other: Launch) -> Answer:

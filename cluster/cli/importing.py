@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from cluster import runs
 from cluster.cli import flags
 from cluster.cli.show import print_json, show_run
 from cluster.core import plugins
@@ -16,9 +15,10 @@ from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Condition, Status
 from cluster.core.model.value import Value
 from cluster.core.units import parse_expected
-from cluster.importing import NAME, Imported, import_logs
-from cluster.parsers import Parser
-from cluster.runs import Run
+from cluster.logs.parsers import Parser
+from cluster.runs import store
+from cluster.runs.import_logs import NAME, Imported, import_logs
+from cluster.runs.run import Run
 
 
 class ImportAnswer(Value, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ def import_(
     """
     imported = import_logs(
         files,
-        runs.root(root),
+        store.root(root),
         name=name,
         format_=format_,
         condition=Condition(
@@ -71,7 +71,7 @@ def import_(
         ),
         stdin=sys.stdin.buffer,
     )
-    run = runs.read(imported.folder)
+    run = store.read(imported.folder)
     if json:
         print_json(_answer(imported, run))
     else:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster import hardware, runs
+from cluster.analysis import hardware
 from cluster.analysis.evidence import Finding
 from cluster.analysis.verdict import Verdict, overall, verdicts
 from cluster.cli import flags
 from cluster.cli.show import finding_lines, findings, notes_of, print_json, shortened
 from cluster.core import plugins
+from cluster.core.errors import SpecError
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.logs import NcclLog, Parsed, PeerAccess, Profile, Topology
 from cluster.core.model.measurements import Summary
@@ -21,13 +23,14 @@ from cluster.core.model.records import Status
 from cluster.core.model.spec import check_count
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
-from cluster.importing import NAME, Place, import_logs
-from cluster.parsers import Parser
+from cluster.logs.parsers import Parser
+from cluster.runs import store
+from cluster.runs.import_logs import NAME, Place, import_logs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.runs import Run
+    from cluster.runs.run import Run
 
 WORDS = {
     "failed": "FAILED: the log records a failure, so no number of it counts.",
@@ -96,13 +99,13 @@ def judge(
     Example: cluster judge all_reduce.log --hardware p4d.24xlarge --hosts 2
     """
     place = Place(
-        hardware=None if hardware_ is None else hardware.find(hardware_),
+        hardware=None if hardware_ is None else find_hardware(hardware_),
         hosts=0 if hosts is None else check_count("hosts", hosts),
     )
     folder = import_logs(
-        files, runs.root(root), name=name, format_=format_, stdin=sys.stdin.buffer, place=place
+        files, store.root(root), name=name, format_=format_, stdin=sys.stdin.buffer, place=place
     ).folder
-    run = runs.read(folder)
+    run = store.read(folder)
     summaries = run.summary()
     found = verdicts(summaries, run.record.definitions, run.record.hardware)
     word = overall(found, failed=run.status == "failed")
@@ -112,6 +115,28 @@ def judge(
         for line in (*_lines(run, found, word), *_rest(run, summaries)):
             sys.stdout.write(f"{line}\n")
     raise typer.Exit(1 if word in BAD else 0)
+
+
+def find_hardware(text: str) -> Hardware:
+    """Find hardware by a name, by words, or in a file.
+
+    Args:
+        text: what `analysis.hardware.find` takes, or the path of a TOML file with the same words.
+
+    Returns:
+        The hardware.
+
+    Raises:
+        SpecError: there is no such name, word or file.
+
+    """
+    if not text.endswith(".toml"):
+        return hardware.find(text)
+    try:
+        content = Path(text).read_bytes()
+    except OSError as error:
+        raise SpecError(f"{text} cannot be read: {error.strerror}.") from error
+    return hardware.in_toml(content, text)
 
 
 def _answer(

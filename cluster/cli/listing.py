@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster import runs, stores
 from cluster.cli import flags
 from cluster.cli.show import print_json, shortened, table
 from cluster.core.errors import ClusterError
@@ -18,6 +17,7 @@ from cluster.core.model.records import Expected
 from cluster.core.model.value import Value
 from cluster.logbook import Entry, gaps, logbook
 from cluster.reports.markdown import sheet_markdown
+from cluster.runs import object_store, store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -73,7 +73,7 @@ def runs_(
             (f"{r.name}/{Path(r.run).name}", r.provider, str(int(r.placement)), r.status, r.reason)
             for r in rows
         ],
-        empty=f"There are no runs in {from_ or runs.root(root)}.",
+        empty=f"There are no runs in {from_ or store.root(root)}.",
     )
 
 
@@ -81,12 +81,12 @@ def runs_(
 def _places(url: str | None, root: str | None, *, values: bool) -> Iterator[list[Place]]:
     """Give each run's folder and where it is kept; those of a store are here for a while."""
     if url is None:
-        where = runs.root(root)
-        yield [(folder, str(folder)) for folder in runs.folders(where)]
+        where = store.root(root)
+        yield [(folder, str(folder)) for folder in store.folders(where)]
         return
     with TemporaryDirectory(prefix="cluster-") as place:
-        kept = stores.mirror(url, Path(place), values=values)
-        yield list(zip(runs.folders(Path(place)), kept, strict=True))
+        kept = object_store.mirror(url, Path(place), values=values)
+        yield list(zip(store.folders(Path(place)), kept, strict=True))
 
 
 def _each(make: Callable[[Place], T], places: Iterable[Place]) -> Iterator[T]:
@@ -100,7 +100,7 @@ def _each(make: Callable[[Place], T], places: Iterable[Place]) -> Iterator[T]:
 
 def _row(place: Place) -> RunRow:
     folder, kept = place
-    record = runs.record(folder)
+    record = store.record(folder)
     return RunRow(
         run=kept,
         name=record.spec.name,
@@ -118,7 +118,7 @@ def _row(place: Place) -> RunRow:
 
 def _entry(place: Place) -> Entry:
     folder, kept = place
-    run = runs.read(folder)
+    run = store.read(folder)
     where = str(shortened(folder)) if kept == str(folder) else kept
     lacking = tuple(gaps(run.record, run.missing))
     return Entry(place=where, record=run.record, summaries=run.summary(), gaps=lacking)
@@ -133,5 +133,5 @@ def push(
 
     Example: cluster push latest s3://bucket/prefix
     """
-    kept = stores.push(runs.find(runs.root(root), run), url)
+    kept = object_store.push(store.find(store.root(root), run), url)
     sys.stdout.write(f"Kept: {kept}\n")

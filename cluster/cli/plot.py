@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 import typer
 
-from cluster import runs
-from cluster.analysis.bounds import doubts, told
 from cluster.analysis.compare import Launch, compare, sides
+from cluster.analysis.link_bounds import doubts, told
 from cluster.analysis.scaling import measured
 from cluster.analysis.scaling import scaling as scaled
 from cluster.cli import flags
@@ -21,13 +20,14 @@ from cluster.core.model.measurements import Measurement, Summary
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, parse_rate
 from cluster.pictures import Format
+from cluster.runs import store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cluster.pages import Shown
     from cluster.pictures import Picture
-    from cluster.runs import Run
+    from cluster.runs.run import Run
 
     Draw = Callable[[Sequence[Run], "Drawing"], Picture]
 
@@ -76,7 +76,7 @@ def plot(
     """
     drawing = Drawing(form=_format(out), metric=metric, by=by, bound=bound)
     place_for_fonts()
-    found = read_all(runs.root(root), named)
+    found = read_all(store.root(root), named)
     write(out, DRAW[kind](found, drawing).image)
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster import runs
 from cluster.analysis.profiles import JobProfile
 from cluster.cli import flags
 from cluster.cli.compare import show_sheets
@@ -19,8 +18,9 @@ from cluster.cli.logs import readings, say_left_out
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
-from cluster.importing import STDIN
 from cluster.profiling import FILES
+from cluster.runs import run, store
+from cluster.runs.import_logs import STDIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,8 +74,8 @@ def _files(name: str, root: str | None) -> Sequence[str]:
     if name == STDIN or Path(name).is_file():
         return [name]
     folder = Path(name)
-    if not folder.is_dir() or (folder / runs.RECORD).is_file():
-        folder = runs.find(runs.root(root), name) / runs.RAW
+    if not folder.is_dir() or (folder / store.RECORD).is_file():
+        folder = store.find(store.root(root), name) / run.RAW
     found = sorted(str(path) for path in folder.glob(FILES))
     if not found:
         raise SpecError(

@@ -10,13 +10,14 @@ from urllib.parse import quote
 
 import typer
 
-from cluster import runs
 from cluster.analysis.compare import Launch, Side, compare, sides
 from cluster.cli import flags
 from cluster.cli.show import findings, shortened
 from cluster.core import paths
 from cluster.core.errors import ClusterError, SpecError
 from cluster.logbook import gaps
+from cluster.runs import store
+from cluster.runs.run import RAW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from cluster.analysis.compare import Comparison
     from cluster.pages import Shown
     from cluster.reports.html import Link
-    from cluster.runs import Run
+    from cluster.runs.run import Run
 
 
 def report_(
@@ -46,7 +47,7 @@ def report_(
     from cluster.pages import report  # noqa: PLC0415 - it imports matplotlib
     from cluster.reports.html import page  # noqa: PLC0415
 
-    found = read_all(runs.root(root), named)
+    found = read_all(store.root(root), named)
     shown = [as_shown(run, out.absolute().parent) for run in found]
     write(out, page(report(shown, _comparisons(shown, by))).encode())
 
@@ -65,11 +66,11 @@ def read_all(where: Path, named: Sequence[str]) -> list[Run]:
         ClusterError: none can be read.
 
     """
-    folders = dict.fromkeys(folder for name in named for folder in runs.all_of(where, name))
+    folders = dict.fromkeys(folder for name in named for folder in store.all_of(where, name))
     found: list[Run] = []
     for folder in folders:
         try:
-            found.append(runs.read(folder))
+            found.append(store.read(folder))
         except ClusterError as error:
             if len(folders) == 1:
                 raise
@@ -106,11 +107,11 @@ def as_shown(run: Run, beside: Path) -> Shown:
 def _links(folder: Path, beside: Path) -> Iterator[Link]:
     from cluster.reports.html import Link  # noqa: PLC0415
 
-    names = (runs.RECORD, runs.MEASUREMENTS, runs.RAW)
+    names = (store.RECORD, store.MEASUREMENTS, RAW)
     for name in names:
         if (folder / name).exists():
             target = quote(os.path.relpath(folder / name, beside))
-            yield Link(text=name, target=f"{target}/" if name == runs.RAW else target)
+            yield Link(text=name, target=f"{target}/" if name == RAW else target)
 
 
 def _comparisons(shown: Sequence[Shown], by: str | None) -> list[Comparison]:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster import runs
+from cluster.analysis.published_tables import series
 from cluster.analysis.scaling import Series, Work, measured
 from cluster.analysis.scaling import scaling as scaled_
-from cluster.analysis.tables import series
 from cluster.cli import flags
 from cluster.cli.compare import launch, show_sheets
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
 from cluster.core.units import parse_rate, parse_size
+from cluster.runs import store
 from cluster.sheets import scaled
 
 if TYPE_CHECKING:
@@ -51,8 +51,8 @@ def scaling(
     pages = [Path(name) for name in named if name.endswith(PAGE) or Path(name).is_file()]
     found = [one for page in pages for one in _page(page)]
     others = [name for name in named if Path(name) not in pages]
-    folders = [folder for name in others for folder in runs.all_of(runs.root(root), name)]
-    found += measured([launch(runs.read(folder)) for folder in folders])
+    folders = [folder for name in others for folder in store.all_of(store.root(root), name)]
+    found += measured([launch(store.read(folder)) for folder in folders])
     if not found:
         raise SpecError(
             "Nothing was measured on different numbers of ranks.",

@@ -12,8 +12,8 @@ from rich import box
 from rich.table import Table
 
 from cluster.agent.gpus import BUILT
-from cluster.analysis.bounds import doubts
 from cluster.analysis.evidence import Finding
+from cluster.analysis.link_bounds import doubts
 from cluster.core import plugins
 from cluster.core.model.billing import Plan
 from cluster.core.model.hosts import Facts
@@ -26,13 +26,14 @@ from cluster.profiling import FILES as PROFILES
 from cluster.profiling import PRELOAD
 from cluster.reports import Report
 from cluster.reports.terminal import plain_text
-from cluster.runs import RAW, read
+from cluster.runs.run import RAW
+from cluster.runs.store import read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.clusters import Cluster
-    from cluster.runs import Run
+    from cluster.runs.run import Run
 
 
 class Answer(Value, frozen=True, kw_only=True):

@@ -9,10 +9,10 @@ from typing import Annotated
 import msgspec
 import typer
 
-from cluster import runs
 from cluster.cli import flags
 from cluster.cli.show import print_json, table
-from cluster.queries import Found, query
+from cluster.runs import store
+from cluster.runs.sql import Found, query
 
 
 def sql(
@@ -26,7 +26,7 @@ def sql(
 
     Example: cluster sql "select run, size, median from summaries where metric = 'latency'"
     """
-    found = query(text, runs.root(root))
+    found = query(text, store.root(root))
     for line in found.left_out:
         sys.stderr.write(f"Left out: {line}\n")
     if found.left_out:

@@ -16,7 +16,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cluster import reading
 from cluster.analysis.topology import Joined
 from cluster.analysis.transports import Transports
 from cluster.cli import flags
@@ -26,6 +25,7 @@ from cluster.clusters import attach
 from cluster.core.errors import ClusterError, ParseError, ShellError, SpecError
 from cluster.core.model.logs import PeerAccess, Topology
 from cluster.core.model.value import Value
+from cluster.logs import reader
 from cluster.reports.terminal import WIDE, sheet_text
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _answer(host: str, end: Completed | ClusterError) -> Topology:
             f"{host}: {' '.join(LIVE)} ended with exit status {end.status}.",
             means=(end.stderr or end.stdout).strip(),
         )
-    for result in reading.read([end.stdout.encode()], "topology").results:
+    for result in reader.read([end.stdout.encode()], "topology").results:
         if isinstance(result.detail, Topology):
             return result.detail
     raise ParseError(f"{host}: nvidia-smi printed no matrix.", line=end.stdout[:200])

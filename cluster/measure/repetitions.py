@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cluster.analysis.distribution import settled
 from cluster.analysis.median import ENOUGH_VALUES
-from cluster.analysis.shape import settled
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 

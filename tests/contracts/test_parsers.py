@@ -13,8 +13,8 @@ import pytest
 
 from cluster.core import plugins
 from cluster.core.errors import ParseError
-from cluster.parsers import Parser
-from cluster.reading import read
+from cluster.logs.parsers import Parser
+from cluster.logs.reader import read
 
 if TYPE_CHECKING:
     from collections.abc import Callable

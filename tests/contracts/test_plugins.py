@@ -18,9 +18,9 @@ from cluster.core.model.measurements import Definition, Summary
 from cluster.core.model.value import Value
 from cluster.core.options import convert
 from cluster.core.plugins import Plugin
+from cluster.logs.parsers import Parser
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
-from cluster.parsers import Parser
 from cluster.providers import Provider
 from cluster.remote.shells import Shell
 from cluster.reports import Report

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster import runs
 from cluster.clusters import Listener, attach
 from cluster.core import journal
 from cluster.core.errors import JobError, Unreachable
 from cluster.remote.ssh import connection
+from cluster.runs import store
 from tests.conftest import answer, command, runs_folder, until
 from tests.lab.conftest import must, ranks_of
 from tests.test_bad_luck import Background
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cluster.clusters import Cluster
-    from cluster.runs import Run
+    from cluster.runs.run import Run
 
 NOTICED_WITHIN = 30.0  # seconds; 15 are promised, and this machine may be busy
 HANG = ("bench", "faulty", "--how=hang", "--provider=lab", "--name=shared", "--option=rate=1gbit")
@@ -50,7 +50,7 @@ class Once(Listener):
 
 
 def newest() -> Run:
-    return runs.read(runs.find(runs_folder(), "latest"))
+    return store.read(store.find(runs_folder(), "latest"))
 
 
 def values() -> dict[int, tuple[float, ...]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster import runs
+from cluster.runs import store
 from tests.conftest import answer, command, launcher, run, runs_folder
 from tests.lab.conftest import must
 
@@ -25,7 +25,7 @@ def test_the_founding_launcher_on_four_hosts() -> None:
     """The lines of old, and a rank on each host."""
     words = ("--provider", "lab", "--option", "rate=1gbit", "--num-machines", "4")
     said = launcher(*words, "--data-mb=2", "--iters=12").stdout
-    newest = runs.read(runs.find(runs_folder(), "latest"))
+    newest = store.read(store.find(runs_folder(), "latest"))
 
     assert "Job ready for connection, to connect to most recent task, run the following:\n" in said
     assert "Task internal IPs\n198.18." in said
@@ -38,7 +38,9 @@ def test_the_founding_launcher_on_four_hosts() -> None:
 @pytest.mark.usefixtures("own", "faulty")
 def test_two_ranks_on_each_host() -> None:
     done = answer("bench", "faulty", "--name=two", "--provider=lab", "--ranks-per-host=2")
-    hosts = {m.rank: m.host for m in runs.read(runs.find(runs_folder(), done["run"])).measurements}
+    hosts = {
+        m.rank: m.host for m in store.read(store.find(runs_folder(), done["run"])).measurements
+    }
 
     assert hosts == {0: "two-0", 1: "two-0", 2: "two-1", 3: "two-1"}
     command("down", "two")

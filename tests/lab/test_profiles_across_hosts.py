@@ -9,7 +9,7 @@ import pytest
 
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import Profile
-from cluster.reading import read
+from cluster.logs.reader import read
 from tests.conftest import answer, command
 from tests.lab.conftest import must
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cluster
-from cluster.analysis.bounds import BELIEVABLE
+from cluster.analysis.link_bounds import BELIEVABLE
 from tests.conftest import command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cluster.clusters import Cluster
-    from cluster.runs import Run
+    from cluster.runs.run import Run
 
 WITHIN = 0.02
 AT_ONCE = {"OMPI_MCA_btl_tcp_eager_limit": str(2**25)}

@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from cluster.analysis.evidence import Evidence, Finding, count
-from cluster.analysis.expect import bound
+from cluster.analysis.hardware_bounds import bound
 from cluster.core.model.hardware import Figure, Hardware
 from cluster.core.units import format_value
 

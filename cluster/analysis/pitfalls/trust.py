@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from cluster.analysis.bounds import BELIEVABLE
 from cluster.analysis.evidence import Evidence, Finding
+from cluster.analysis.link_bounds import BELIEVABLE
 from cluster.core.units import format_point, format_value
 
 # How far a value is off by each of the usual mistakes, as a range around it.

@@ -3,7 +3,7 @@
  * It is preloaded (LD_PRELOAD), stands between the program and MPI by MPI's own profiling interface,
  * and writes mpi_profile.JOB.RANK into the folder in which MPI_Init was called, when MPI_Finalize
  * is. Rank 0 and the ranks with the least, the median and the most time in MPI write one, or all
- * ranks, where SAVE_ALL_TASKS is yes. cluster/parsers/mpitrace.py reads it.
+ * ranks, where SAVE_ALL_TASKS is yes. cluster/logs/parsers/mpitrace.py reads it.
  *
  * Bytes of a call: what this rank gives (count times the size of the type, for all receivers
  * together); of a receive or a read what arrived, or what there is room for if it goes on after the

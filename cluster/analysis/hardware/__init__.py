@@ -1,0 +1,420 @@
+"""Hardware by name or in words: instance types, GPU models, machines that someone describes.
+
+Every figure comes from `gpus.toml` and `hosts.toml` beside this file, or from the user; each keeps
+its source.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.analysis import link_speeds
+from cluster.core import pcie
+from cluster.core.errors import SpecError
+from cluster.core.model.hardware import Figure, Hardware
+from cluster.core.model.value import Value
+from cluster.core.units import format_rate, parse_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+GPUS, HOSTS = "gpus.toml", "hosts.toml"
+SAID = "as --hardware said"
+_YES_NO = {"yes": True, "no": False}
+THROUGH_SLOTS = ("PIX", "PXB", "PHB", "NODE", "SYS")  # paths, as nvidia-smi says them
+_RACKS = re.compile(r"\bGB[23]00\b")  # sold as racks in which NVLink joins all hosts
+_BONDED = re.compile(r"NV(\d+)")
+_PLAIN = re.compile(r"[^a-z0-9]+")
+_GENERATIONS = {"gen1": 2.5, "gen2": 5.0, "gen3": 8.0, "gen4": 16.0, "gen5": 32.0, "gen6": 64.0}
+_SLOT = re.compile(r"(gen[1-6])\s*x(\d{1,2})")
+
+
+class Rate(Value, frozen=True, kw_only=True):
+    """A figure as a file has it.
+
+    Args:
+        rate: such as `100gbit` or `1555 GB/s`.
+        source: who says so.
+        usual: the share of it that healthy hardware reaches.
+        usual_source: who measured it.
+
+    """
+
+    rate: str
+    source: str
+    usual: float = 0.0
+    usual_source: str = ""
+
+    @property
+    def figure(self) -> Figure:
+        """The figure, in bytes per second."""
+        return Figure(
+            rate=parse_rate(self.rate),
+            source=self.source,
+            usual=self.usual,
+            usual_source=self.usual_source,
+        )
+
+
+class Gpu(Value, frozen=True, kw_only=True):
+    """A model of GPU; see the head of `gpus.toml`."""
+
+    names: tuple[str, ...]
+    architecture: str = ""
+    nvlinks: int = 0
+    nvlink: Rate | None = None
+    slot: str = ""
+    bus: Rate | None = None
+    memory: Rate | None = None
+    switched: bool = False
+    reduces: bool = False
+
+
+class Maker(Value, frozen=True, kw_only=True):
+    """What all hosts of a maker have in common."""
+
+    mtu: int
+    flow: Rate | None = None
+
+
+class Host(Value, frozen=True, kw_only=True):
+    """A type of host; see the head of `hosts.toml`."""
+
+    maker: str
+    nic: str
+    source: str
+    nics: int = 1
+    gpu: str = ""
+    gpus: int = 0
+    rdma: bool = False
+
+
+class Hosts(Value, frozen=True, kw_only=True):
+    """All of `hosts.toml`."""
+
+    makers: dict[str, Maker]
+    hosts: dict[str, Host]
+
+
+class Described(Value, frozen=True, kw_only=True):
+    """A machine that a user describes, in words or in a TOML file.
+
+    Args:
+        name: to call it by.
+        host: a type of host that it is like.
+        gpu: the model of its GPUs.
+        gpus: how many it has.
+        nvlink: of one GPU, all its links in one direction, such as `300GB/s`.
+        pcie: the slot of a GPU: `gen4 x16`, or as Linux says it.
+        memory: of a GPU, such as `1555GB/s`.
+        nic: the rate of each network interface, such as `100gbit`.
+        nics: how many there are.
+        rdma: they can do without TCP.
+        mtu: of the network.
+        flow: the limit of one TCP connection, such as `10gbit`.
+        source: who says all that.
+
+    """
+
+    name: str = ""
+    host: str = ""
+    gpu: str = ""
+    gpus: int | None = None
+    nvlink: str = ""
+    pcie: str = ""
+    memory: str = ""
+    nic: str = ""
+    nics: int | None = None
+    rdma: bool | None = None
+    mtu: int | None = None
+    flow: str = ""
+    source: str = ""
+
+
+def find(text: str) -> Hardware:
+    """Find hardware by a name or by words.
+
+    Args:
+        text: `p4d.24xlarge`, `h100`, `nic=100gbit,gpus=8,gpu=a100`, or a name with words that
+            change it.
+
+    Returns:
+        The hardware.
+
+    Raises:
+        SpecError: there is no such name or word.
+
+    """
+    first, *rest = [word.strip() for word in text.split(",")]
+    if "=" in first or not first:
+        first, rest = "", [first, *rest]
+    words = dict(_pair(word) for word in rest if word)
+    if not first and not words:
+        raise SpecError("--hardware is empty.", remedy=_remedy())
+    described = _decoded({"host": first, **words}, f"--hardware {text}")
+    return _described(described, text) if words else _named(first)
+
+
+def in_toml(content: bytes, path: str) -> Hardware:
+    """Read hardware from a TOML file with the words of `find`.
+
+    Args:
+        content: of the file.
+        path: of it, for messages.
+
+    Returns:
+        The hardware.
+
+    Raises:
+        SpecError: it is no TOML, or has other words.
+
+    """
+    try:
+        words = msgspec.toml.decode(content)
+    except msgspec.DecodeError as error:
+        raise SpecError(f"{path} is no TOML: {error}") from error
+    return _described(_decoded(words, path), path)
+
+
+def of_devices(models: Iterable[str]) -> Hardware | None:
+    """Find what a log's own words say of the GPUs it was written on.
+
+    Args:
+        models: of GPUs, as tools print them.
+
+    Returns:
+        The hardware; none if it is not known, or if there are several kinds.
+
+    """
+    keys = {_gpu_key(model) for model in models}
+    if len(keys) != 1 or (key := keys.pop()) is None:
+        return None
+    return _with_gpu(Hardware(name=_gpus()[key].names[0]), key)
+
+
+def completed(hardware: Hardware | None, models: Sequence[str]) -> Hardware | None:
+    """Add to what a user said of hardware what a log says of its GPUs.
+
+    Args:
+        hardware: as the user named it, if he did.
+        models: of GPUs, as tools print them.
+
+    Returns:
+        The hardware, with GPUs if either of them knows any; what the user said counts more.
+
+    """
+    if hardware is None:
+        return of_devices(models)
+    keys = {_gpu_key(model) for model in models}
+    if hardware.gpu or len(keys) != 1 or (key := keys.pop()) is None:
+        return hardware
+    return _with_gpu(hardware, key)
+
+
+def joined(hardware: Hardware | None, models: Iterable[str], *, fabric: bool) -> Hardware | None:
+    """Add to hardware that NVLink joins its hosts, too.
+
+    Args:
+        hardware: as far as it is known.
+        models: of GPUs, as tools print them.
+        fabric: a log says so.
+
+    Returns:
+        The hardware; `fabric` is set, too, for GPUs of which it is usual.
+
+    """
+    if hardware is None or not (fabric or any(map(_RACKS.search, models))):
+        return hardware
+    return msgspec.structs.replace(hardware, fabric=True)
+
+
+def contradiction(hardware: Hardware | None, models: Sequence[str]) -> str:
+    """Tell whether a log names other GPUs than the user.
+
+    Args:
+        hardware: as the user named it, if he did.
+        models: of GPUs, as tools print them.
+
+    Returns:
+        A sentence; empty if they agree, or if one of them does not say.
+
+    """
+    if hardware is None or not hardware.gpu:
+        return ""
+    mine = _gpu_key(hardware.gpu)
+    others = [m for m in models if _gpu_key(m) not in (None, mine)]
+    return f"the log says {others[0]}, and --hardware {hardware.gpu}" if others else ""
+
+
+def names() -> tuple[str, ...]:
+    """List all names that `find` knows.
+
+    Returns:
+        GPU models first, then types of hosts.
+
+    """
+    return (*_gpus(), *_hosts().hosts)
+
+
+def _named(name: str) -> Hardware:
+    lowered = name.lower()
+    host = _hosts().hosts.get(lowered) or _hosts().hosts.get(f"standard_{lowered}")
+    if host is not None:
+        return _as_host(name, host)
+    key = lowered if lowered in _gpus() else _gpu_key(name)
+    if key is None:
+        raise SpecError(f"There is no hardware {name!r} in our lists.", remedy=_remedy())
+    return _with_gpu(Hardware(name=name), key)
+
+
+def _remedy() -> str:
+    hosts = ", ".join(list(_hosts().hosts)[:60:6])
+    return (
+        f"GPUs: {', '.join(_gpus())}; hosts such as {hosts}; "
+        "or describe it: --hardware nic=100gbit,gpus=8,gpu=a100"
+    )
+
+
+def _as_host(name: str, host: Host) -> Hardware:
+    maker = _hosts().makers[host.maker]
+    each = parse_rate(host.nic)
+    several = f"{host.nics} x " if host.nics > 1 else ""
+    found = Hardware(
+        name=name,
+        gpus=host.gpus,
+        nic=Figure(
+            rate=each * host.nics, source=f"{several}{format_rate(each)}: {name}, {host.source}"
+        ),
+        nics=host.nics,
+        rdma=host.rdma,
+        mtu=maker.mtu,
+        flow=None if maker.flow is None else maker.flow.figure,
+    )
+    return _with_gpu(found, host.gpu) if host.gpu else found
+
+
+def _with_gpu(hardware: Hardware, key: str) -> Hardware:
+    gpu = _gpus()[key]
+    links = gpu.nvlink.figure if gpu.nvlink else link_speeds.nvlink(gpu.architecture, gpu.nvlinks)
+    return msgspec.structs.replace(
+        hardware,
+        gpu=gpu.names[0],
+        nvlink=links,
+        bus=gpu.bus.figure if gpu.bus else pcie.pcie(gpu.slot),
+        memory=None if gpu.memory is None else gpu.memory.figure,
+        switched=gpu.switched,
+        reduces=gpu.reduces,
+    )
+
+
+def between(model: str, path: str, slot: str) -> Figure | None:
+    """Give what joins two GPUs of a host, in one direction.
+
+    Args:
+        model: of both, as the driver names it.
+        path: between them, as `nvidia-smi topo -m` says it: `NV4`, `PIX`, `SYS`.
+        slot: of the slower one, in Linux's words.
+
+    Returns:
+        The bonded NVLinks, or the slot that all bytes leave or enter by; none if it is not known.
+
+    """
+    key = _gpu_key(model)
+    if match := _BONDED.fullmatch(path):
+        return link_speeds.nvlink(_gpus()[key].architecture, int(match[1])) if key else None
+    return pcie.pcie(slot) if path in THROUGH_SLOTS else None
+
+
+def _gpu_key(model: str) -> str | None:
+    """Find the GPU whose name is in a model's, the longest that fits."""
+    plain = f" {_plain(model)} "
+    fits = [
+        (len(name), key)
+        for key, gpu in _gpus().items()
+        for name in gpu.names
+        if f" {_plain(name)} " in plain
+    ]
+    return max(fits)[1] if fits else None
+
+
+def _plain(name: str) -> str:
+    return _PLAIN.sub(" ", name.lower()).strip()
+
+
+def _described(said: Described, text: str) -> Hardware:
+    base = _named(said.host) if said.host else Hardware(name=said.name or text)
+    if said.gpu:
+        key = _gpu_key(said.gpu) or (said.gpu if said.gpu in _gpus() else None)
+        if key is None:
+            raise SpecError(f"There is no GPU {said.gpu!r} in our lists.", remedy=_remedy())
+        base = _with_gpu(base, key)
+    source = said.source or SAID
+    changes: dict[str, object] = {"name": said.name or text}
+    changes |= {
+        field: value
+        for field in ("gpus", "nics", "rdma", "mtu")
+        if (value := getattr(said, field)) is not None
+    }
+    for field, rate in (("nvlink", said.nvlink), ("memory", said.memory), ("flow", said.flow)):
+        if rate:
+            changes[field] = Figure(rate=parse_rate(rate), source=source)
+    if said.pcie:
+        changes["bus"] = _slot(said.pcie)
+    if said.nic:
+        nics = said.nics or 1
+        several = f"{nics} x " if nics > 1 else ""
+        changes["nics"] = nics
+        changes["nic"] = Figure(
+            rate=parse_rate(said.nic) * nics, source=f"{several}{said.nic}: {source}"
+        )
+    return msgspec.structs.replace(base, **changes)
+
+
+def _slot(text: str) -> Figure:
+    short = _SLOT.fullmatch(text.lower())
+    words = f"{_GENERATIONS[short[1]]} GT/s PCIe x{short[2]}" if short else text
+    found = pcie.pcie(words)
+    if found is None:
+        raise SpecError(
+            f"{text!r} is no slot of PCIe.", remedy="Write pcie=gen4x16, or 16.0 GT/s PCIe x16."
+        )
+    return found
+
+
+def _pair(word: str) -> tuple[str, object]:
+    key, equals, value = (part.strip() for part in word.partition("="))
+    if not equals or key in ("name", "host") or key not in Described.__struct_fields__:
+        known = [field for field in Described.__struct_fields__ if field not in ("name", "host")]
+        raise SpecError(
+            f"--hardware does not understand {word!r}.",
+            remedy=f"Write KEY=VALUE, with a KEY of {', '.join(known)}.",
+        )
+    return key, _YES_NO.get(value, value)
+
+
+def _decoded(words: dict[str, object], where: str) -> Described:
+    try:
+        return msgspec.convert(words, Described, strict=False)
+    except msgspec.ValidationError as error:
+        raise SpecError(
+            f"{where}: {error}", remedy="Such as: nic=100gbit,nics=4,gpus=8,gpu=a100,rdma=yes"
+        ) from error
+
+
+@cache
+def _gpus() -> dict[str, Gpu]:
+    return msgspec.toml.decode(_text(GPUS), type=dict[str, Gpu])
+
+
+@cache
+def _hosts() -> Hosts:
+    return msgspec.toml.decode(_text(HOSTS), type=Hosts)
+
+
+def _text(name: str) -> str:
+    return resources.files(__name__).joinpath(name).read_text()

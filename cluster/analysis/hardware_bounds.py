@@ -1,0 +1,322 @@
+"""What a value of a foreign tool should be at most, on hardware that somebody named.
+
+A bound is physics and the maker's figures: what the bytes of a metric pass, in which direction, and
+how many of them have to. Where the hardware, the number of hosts or the collective is not known,
+there is no bound; none is guessed.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.analysis.link_bounds import goodput
+from cluster.analysis.rates import factor
+from cluster.core.model.hosts import HEADERS, Link
+from cluster.core.model.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from cluster.core.model.hardware import Figure, Hardware
+    from cluster.core.model.measurements import Definition, Factor, Medium, Summary
+    from cluster.core.model.value import Scalar
+
+# Bus bandwidth over algorithm bandwidth: NVIDIA nccl-tests, doc/PERFORMANCE.md.
+FACTORS: dict[str, Factor] = {
+    "all_reduce": "2(n-1)/n",
+    "all_gather": "(n-1)/n",
+    "reduce_scatter": "(n-1)/n",
+    "alltoall": "(n-1)/n",
+    "gather": "(n-1)/n",
+    "scatter": "(n-1)/n",
+    "broadcast": "1",
+    "reduce": "1",
+    "sendrecv": "1",
+}
+SUMMED: Factor = "2(n-1)/n"
+PAIR = 2  # ranks, of which none has to wait for a third
+FABRIC = "NVLink joins its hosts, or may do so: their network is no bound of it"
+UDP_SAVES = 24  # bytes of a packet: its header has 8, that of TCP with its time stamps 32
+
+
+class Bound(Value, frozen=True, kw_only=True):
+    """The highest rate that hardware allows a metric.
+
+    Args:
+        rate: bytes per second.
+        limit: what sets it: in which direction, and who says so.
+
+    """
+
+    rate: float
+    limit: str
+
+
+def judged(summary: Summary, definition: Definition, hardware: Hardware | None) -> Summary:
+    """Add to a summary its bound on some hardware, and the share of it that the median reaches.
+
+    Args:
+        summary: of values.
+        definition: of their metric.
+        hardware: that they were taken on.
+
+    Returns:
+        The summary; as it was, if there is no bound, or if it has one already.
+
+    """
+    found = bound(definition, summary.params, hardware)
+    if found is None or summary.bound is not None or summary.median <= 0:
+        return summary
+    if summary.unit == "B/s":
+        limit, share = found.rate, summary.median / found.rate
+    elif summary.unit == "s" and (size := _count(summary.params, "size")):
+        limit, share = size / found.rate, size / found.rate / summary.median
+    else:
+        return summary
+    return msgspec.structs.replace(summary, bound=limit, share=share, limit=found.limit)
+
+
+def bound(
+    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware | None
+) -> Bound | None:
+    """Give the highest rate that hardware allows a metric.
+
+    Args:
+        definition: of the metric; its `medium` is what the bytes pass.
+        params: the point; `hosts`, `ranks`, `operation` and `streams` count.
+        hardware: of the hosts; each alike.
+
+    Returns:
+        The bound; none if there is none, or if something that it needs is not known.
+
+    """
+    if hardware is None or not definition.medium:
+        return None
+    return _BY_MEDIUM[definition.medium](definition, params, hardware)
+
+
+def missing(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware | None) -> str:
+    """Say what would have to be known for a bound.
+
+    Args:
+        definition: of the metric.
+        params: the point.
+        hardware: of the hosts, as far as it is known.
+
+    Returns:
+        A sentence's end, such as `say --hosts`; empty if nothing would help.
+
+    """
+    if not definition.medium:
+        return ""
+    if hardware is None:
+        return "say what it ran on: --hardware p4d.24xlarge, h100, nic=100gbit ..."
+    hosts, ranks, medium = _count(params, "hosts"), _count(params, "ranks"), definition.medium
+    words = shlex.quote(f"{hardware.name},nic=100gbit")
+    nic = f"say what network it has, such as --hardware {words}"
+    reasons = (
+        (medium in ("network", "collective") and not hosts, "say on how many hosts: --hosts 2"),
+        (medium == "network" and hosts == 1, "it stayed within one host"),
+        (hardware.fabric and medium == "collective" and hosts > 1, FABRIC),
+        (hardware.nic is None and (hosts > 1 or medium == "TCP"), nic),
+        (
+            medium == "collective" and hosts not in (1, ranks) and not params.get("operation"),
+            "the log does not say which collective it was",
+        ),
+        (medium in ("host to GPU", "GPU to GPU") and hardware.bus is None, "say --hardware a100"),
+    )
+    return next((text for applies, text in reasons if applies), "")
+
+
+def _tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Bound | None:
+    """TCP between two hosts: frames and headers cost, and each connection may have a cap."""
+    if hardware.nic is None or (definition.metric == "sent" and params.get("protocol") == "UDP"):
+        return None
+    streams = max(1, _count(params, "streams"))
+    rate, flow = hardware.nic.rate, hardware.flow
+    udp = params.get("protocol") == "UDP"
+    link = Link(
+        rate=rate,
+        mtu=hardware.mtu,
+        flow=flow.rate if flow else None,
+        source=hardware.nic.source,
+    )
+    one_way = goodput(link, streams)
+    if udp:
+        one_way *= 1 + UDP_SAVES / (hardware.mtu - HEADERS)
+    capped = flow is not None and streams * flow.rate < rate
+    source = f"{streams} connection(s): {flow.source}" if flow and capped else hardware.nic.source
+    limit = f"{'UDP' if udp else 'TCP'}, MTU {hardware.mtu} ({source})"
+    return _ways(definition, one_way, limit)
+
+
+def _network(
+    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
+) -> Bound | None:
+    """Messages between hosts: all network interfaces of a host together, with TCP if they must."""
+    sender = definition.aggregation == "each rank" and params.get("rank") == 0
+    if hardware.nic is None or _count(params, "hosts") < PAIR or sender:
+        return None  # a sender's time ends when its buffer is free, with bytes still on their way
+    rate, limit = _line(hardware, hardware.nic)
+    return _ways(definition, rate, limit)
+
+
+def _line(hardware: Hardware, nic: Figure) -> tuple[float, str]:
+    if hardware.rdma:
+        return nic.rate, f"the network of a host ({nic.source})"
+    link = Link(rate=nic.rate, mtu=hardware.mtu, source=nic.source)
+    return goodput(link), f"the network of a host, TCP, MTU {hardware.mtu} ({nic.source})"
+
+
+def _collective(
+    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
+) -> Bound | None:
+    """Bus bandwidth: of the links of a GPU within a host, and of a host's network between them.
+
+    Where NVLink joins hosts, the network carries what is left, and nobody knows how much that is.
+    """
+    del definition
+    hosts, ranks = _count(params, "hosts"), _count(params, "ranks")
+    operation = str(params.get("operation", ""))
+    if hosts == 1:
+        return _inside(operation, ranks, hosts, hardware)
+    if hardware.fabric:
+        return None
+    across = _across(operation, ranks, hosts, hardware) if hosts else None
+    if across is None or ranks <= hosts:
+        return across
+    inside = _inside(operation, ranks, hosts, hardware) or across
+    return min(across, inside, key=lambda bound: bound.rate)
+
+
+def _inside(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound | None:
+    """Give what the links of a GPU allow; a ring within one host sends bus bandwidth through them.
+
+    What stays within a host of g GPUs is the factor of g participants; the rest comes by the
+    network. A switch that sums needs each byte of S once, and gives each GPU its part back:
+    S (g+1)/g in each direction, where a ring needs 2 S (g-1)/g. Bus bandwidth counts as if it were
+    a ring.
+    """
+    link = hardware.nvlink or hardware.bus
+    if link is None:
+        return None
+    here, word = ranks // max(1, hosts), FACTORS.get(operation, "")
+    sums = bool(hardware.reduces and hardware.nvlink and here > PAIR) and word in ("", SUMMED)
+    gain = 1.0
+    if sums:
+        gain = factor(SUMMED, ranks) * here / (here + 1)
+    elif hosts > 1:
+        stays = (here - 1) / ranks if operation == "alltoall" else _shared(word, here)
+        gain = factor(word, ranks) / stays
+    what = "NVLink of a GPU" if hardware.nvlink else "PCIe of a GPU"
+    how = "the switch sums (NVLS)" if sums else "a ring"
+    return Bound(
+        rate=link.rate * gain, limit=f"one way: {_times(gain)}{what}, {how} ({link.source})"
+    )
+
+
+def _shared(word: Factor, here: int) -> float:
+    """Give the part of the size that must pass between the GPUs of one of several hosts."""
+    return factor("(n-1)/n" if word in ("", "1") else word, here)
+
+
+def _times(gain: float) -> str:
+    return "" if abs(gain - 1) < 1e-9 else f"{gain:.3g} x "  # noqa: PLR2004 - rounding
+
+
+def _across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound | None:
+    """Give what the network of a host allows.
+
+    A host must send what its ranks have for others, in one direction: the factor of the hosts for
+    collectives whose ranks share it, and for an alltoall as often as it has ranks (E. Chan et al.,
+    "Collective communication: theory, practice, and experience", CCPE 19, 2007). Of a sendrecv, in
+    which each rank sends to the next, one rank of a host alone does. Few GPUs are on fewer buses
+    than would fill the network.
+    """
+    if hardware.nic is None or not ranks or (operation not in FACTORS and ranks != hosts):
+        return None
+    rate, limit = _line(hardware, hardware.nic)
+    senders = 1 if operation == "sendrecv" else max(1, ranks // hosts)
+    if hardware.bus and senders * hardware.bus.rate < rate:
+        rate, limit = (
+            senders * hardware.bus.rate,
+            f"{senders} x PCIe of a GPU ({hardware.bus.source})",
+        )
+    share = over_network(operation, ranks, hosts)
+    return Bound(rate=rate * share, limit=f"one way, {hosts} hosts: {_times(share)}{limit}")
+
+
+def over_network(operation: str, ranks: int, hosts: int) -> float:
+    """Give bus bandwidth over the rate at which a host has to send.
+
+    Args:
+        operation: such as `all_reduce`; with one rank on each host, the factors cancel out.
+        ranks: that take part.
+        hosts: they are on, alike.
+
+    Returns:
+        The ratio; 1 for a ring, which sends more than it must if there are several ranks on a host.
+
+    """
+    word = FACTORS.get(operation, "1")
+    each = ranks / hosts if operation == "alltoall" else 1.0
+    return factor(word, ranks) / (factor(word, hosts) * each)
+
+
+def _peers(
+    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
+) -> Bound | None:
+    """Copies between two GPUs of a host: all links of a GPU, or PCIe if peers are switched off."""
+    direct = params.get("p2p") != "off"
+    if direct and hardware.nvlink:
+        links = hardware.nvlink
+        return _ways(definition, links.rate, f"NVLink of a GPU, all links ({links.source})")
+    if hardware.bus is None:
+        return None
+    return _ways(definition, hardware.bus.rate, f"PCIe of a GPU ({hardware.bus.source})")
+
+
+def _host_to_gpu(
+    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
+) -> Bound | None:
+    if hardware.bus is None:
+        return None
+    devices = max(1, _count(params, "devices"))
+    many = f"{devices} x " if devices > 1 else ""
+    return _ways(definition, hardware.bus.rate * devices, f"{many}{hardware.bus.source}")
+
+
+def _gpu_memory(
+    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
+) -> Bound | None:
+    if hardware.memory is None:
+        return None
+    devices = max(1, _count(params, "devices"))
+    many = f"{devices} x " if devices > 1 else ""
+    rate, source = hardware.memory.rate * devices, f"{many}{hardware.memory.source}"
+    if definition.flow == "one way":
+        return Bound(rate=rate / 2, limit=f"half of the GPU's memory, read and written: {source}")
+    return Bound(rate=rate, limit=f"memory of the GPU, read and write together: {source}")
+
+
+def _ways(definition: Definition, rate: float, limit: str) -> Bound:
+    both = definition.flow == "both ways"
+    return Bound(rate=rate * (2 if both else 1), limit=f"{definition.flow}: {limit}")
+
+
+def _count(params: Mapping[str, Scalar], name: str) -> int:
+    value = params.get(name, 0)
+    return value if isinstance(value, int) else 0
+
+
+_BY_MEDIUM: dict[Medium, Callable[[Definition, Mapping[str, Scalar], Hardware], Bound | None]] = {
+    "TCP": _tcp,
+    "network": _network,
+    "collective": _collective,
+    "GPU to GPU": _peers,
+    "host to GPU": _host_to_gpu,
+    "GPU memory": _gpu_memory,
+}

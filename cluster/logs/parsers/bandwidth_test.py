@@ -1,0 +1,166 @@
+"""CUDA's bandwidthTest: copies between host and device, as text, as a range, as CSV.
+
+Up to CUDA 10.0 it prints "MB/s" and means MiB/s (2**20 bytes); since 10.1 it prints GB/s of 1e9
+bytes. A copy within the device counts its bytes twice: read and written.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import GB, MIB, Parser, Sheet, count, number
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.value import Scalar
+
+SCALE = {"MB/s": MIB, "GB/s": GB}
+
+_copy = partial(
+    Definition,
+    benchmark="bandwidth_test",
+    unit="B/s",
+    better="higher",
+    clock="CUDA events, or the host's clock for pageable memory",
+    synchronisation="the device is idle before the first copy",
+    warm_up="none",
+    aggregation="all ranks",
+)
+HOST_TO_DEVICE = _copy(
+    metric="host_to_device",
+    what="copies from the host's memory to the GPU's, of all devices together; printed in MB/s of "
+    "2**20 bytes or in GB/s of 1e9 bytes",
+    flow="one way",
+    medium="host to GPU",
+)
+DEVICE_TO_HOST = _copy(
+    metric="device_to_host",
+    what="copies from the GPU's memory to the host's, of all devices together; printed in MB/s of "
+    "2**20 bytes or in GB/s of 1e9 bytes",
+    flow="one way",
+    medium="host to GPU",
+)
+DEVICE_TO_DEVICE = _copy(
+    metric="device_to_device",
+    what="copies within the GPU's memory, each byte counted twice (read and written), of all "
+    "devices together; printed in MB/s of 2**20 bytes or in GB/s of 1e9 bytes",
+    medium="GPU memory",
+)
+_DEFINITIONS = {"H2D": HOST_TO_DEVICE, "D2H": DEVICE_TO_HOST, "D2D": DEVICE_TO_DEVICE}
+_SHORT = {"Host to Device": "H2D", "Device to Host": "D2H", "Device to Device": "D2D"}
+
+_START = re.compile(r"\s*\[CUDA Bandwidth Test\] - Starting")
+_TITLE = re.compile(
+    r"\s*(Host to Device|Device to Host|Device to Device) Bandwidth, (\d{1,3}) Device"
+)
+_MEMORY = re.compile(r"\s*(PINNED|PAGEABLE|WRITE-COMBINED \w+|\w+) Memory Transfers")
+_UNIT = re.compile(r"\s*Transfer Size \(Bytes\)\s+Bandwidth\s*\((MB/s|GB/s)\)")
+_ROW = re.compile(r"\s*(\d{1,15})\s+(\S+)\s*$")
+_CSV = re.compile(
+    r"\s*bandwidthTest-([HD]2[HD])(?:-(\w+))?, Bandwidth = (\S+) (MB/s|GB/s), Time = (\S+) s,"
+    r" Size = (\d{1,15}) bytes, NumDevsUsed = (\d{1,3})"
+)
+_MEMORY_OF_CSV = {"Pinned": "pinned", "Paged": "pageable"}
+_FAILED = re.compile(
+    r"\s*(?:CUDA error at \S*bandwidthTest\.cu|!+No devices found!|cuda\w+ returned \d+\s*$)"
+)
+_RESULT = re.compile(r"\s*Result = (\w+)")
+_DEVICE = re.compile(r"\s*Device (\d+): (.*\S)")
+_KNOWN = re.compile(
+    r"\s*(?:Running on\.|(?:Quick|Range|Shmoo) Mode|!+Cumulative|NOTE: The CUDA Samples|\.+$)"
+)
+
+
+class BandwidthTest(Parser):
+    """bandwidthTest: host to device, device to host, and within the device."""
+
+    marks: ClassVar[tuple[str, ...]] = ("CUDA Bandwidth Test", "Memory Transfers", "bandwidthTest-")
+    has_rows: ClassVar[bool] = True
+    definitions: ClassVar[tuple[Definition, ...]] = tuple(_DEFINITIONS.values())
+
+    def __init__(self) -> None:
+        """Begin outside any test."""
+        self._sheets: list[Sheet] = []
+        self._ended = False
+        self._title: re.Match[str] | None = None
+        self._memory = ""
+        self._unit = ""
+
+    def take(self, line: str, number: int) -> bool:
+        """Read a title, a row, or the verdict."""
+        if _START.match(line):
+            self._sheets.append(Sheet("bandwidth_test", number, "bandwidthTest"))
+            self._title, self._unit, self._ended = None, "", False
+            return True
+        return (
+            self._csv(line, number)
+            or self._heading(line)
+            or self._row(line, number)
+            or self._rest(line, number)
+        )
+
+    def _heading(self, line: str) -> bool:
+        title, memory, unit = _TITLE.match(line), _MEMORY.match(line), _UNIT.match(line)
+        if title:
+            self._title, self._unit, self._memory = title, "", ""
+        elif memory and self._title:
+            self._memory = memory[1].lower()
+        elif unit and self._title:
+            self._unit = unit[1]
+        return bool(title or memory or unit)
+
+    def _row(self, line: str, at: int) -> bool:
+        match = _ROW.match(line) if self._unit and self._title else None
+        value = number(match[2]) if match else None
+        if match is None or value is None or self._title is None or not count(match[1]):
+            return False  # nor is the row of another tool's column numbers one: no transfer has 0 B
+        self._add(at, _SHORT[self._title[1]], value * SCALE[self._unit], (match[1], self._title[2]))
+        return True
+
+    def _csv(self, line: str, at: int) -> bool:
+        match = _CSV.match(line)
+        value = number(match[3]) if match else None
+        if match is None or value is None or match[1] not in _DEFINITIONS:
+            return False
+        self._memory = _MEMORY_OF_CSV.get(match[2] or "", match[2] or "")
+        self._add(at, match[1], value * SCALE[match[4]], (match[6], match[7]))
+        return True
+
+    def _add(self, at: int, way: str, value: float, point: tuple[str, str]) -> None:
+        size, devices = (count(text) or 0 for text in point)
+        params: dict[str, Scalar] = {"size": size, "devices": devices}
+        if self._memory and way != "D2D":
+            params["memory"] = self._memory
+        self._open(at).add(_DEFINITIONS[way], value, params, size=size)
+
+    def _rest(self, line: str, at: int) -> bool:
+        result, device = _RESULT.match(line), _DEVICE.match(line)
+        if result and self._sheets:
+            self._ended = True
+            if result[1] != "PASS":
+                self._open(at).fail(f"Result = {result[1]}")
+        elif device and self._sheets:
+            self._open(at).note(f"device {device[1]} is {device[2]}")
+            self._open(at).on(device[2])
+        elif _FAILED.match(line) and self._sheets:
+            self._open(at).fail(line.strip())
+        else:
+            return bool(self._sheets) and _KNOWN.match(line) is not None
+        return True
+
+    def _open(self, at: int) -> Sheet:
+        if not self._sheets:
+            self._sheets.append(Sheet("bandwidth_test", at, "bandwidthTest"))
+        return self._sheets[-1]
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per test."""
+        for sheet in self._sheets:
+            if sheet.empty:
+                sheet.fail("there is no row: it failed, or the log is cut off")
+        if self._sheets and not self._ended:
+            self._sheets[-1].note("its verdict is missing: it was stopped, or the log is cut off")
+        return tuple(sheet.parsed() for sheet in self._sheets)

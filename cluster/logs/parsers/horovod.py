@@ -1,0 +1,137 @@
+"""Horovod's synthetic benchmarks, for PyTorch, TensorFlow and MXNet.
+
+A line of an iteration is of one GPU (or CPU). Some versions print that of all there, without saying
+so: the last lines, of one and of all, tell which it is. What stands behind +- is 1.96 standard
+deviations.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from statistics import median
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import Parser, Sheet, number
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.value import Scalar
+
+NEAR = 0.2  # by which the iterations may differ from their mean
+
+_hvd = partial(
+    Definition,
+    benchmark="horovod",
+    unit="images/s",
+    better="higher",
+    clock="timeit of the first rank",
+    synchronisation="the exchange of gradients of each batch",
+    warm_up="the warm-up batches of the program (10 unless said otherwise)",
+)
+ITERATION = _hvd(
+    metric="iteration_rate",
+    what="images of one GPU over the time of an iteration (10 batches unless said otherwise)",
+    aggregation="one rank",
+)
+ITERATION_ALL = _hvd(
+    metric="iteration_total_rate",
+    what="images of all GPUs over the time of an iteration, as some versions print",
+    aggregation="all ranks",
+)
+MEAN = _hvd(
+    metric="mean_rate",
+    what="images of one GPU per second, mean over the iterations",
+    aggregation="one rank",
+)
+TOTAL = _hvd(
+    metric="total_rate",
+    what="images of all GPUs per second: the mean of one times their number",
+    aggregation="all ranks",
+)
+
+_ITERATION = re.compile(
+    r"\s*Iter #(\d{1,9}): (\d+\.\d+) (?:img|image|images|samples)/sec"
+    r"(?: per ([\w:]+))?(?:, .*)?\s*$"
+)
+_MEAN = re.compile(r"\s*(?:Img|Images)/sec per ([\w:]+): (\d+\.\d+) ?\+/?- ?(\d+\.\d)")
+_TOTAL = re.compile(
+    r"\s*Total (?:img|images)/sec on (\d{1,7}) ([\w:]+)(?:\(s\))?: (\d+\.\d+) ?\+/?- ?(\d+\.\d)"
+)
+_ABOUT = re.compile(r"\s*(Model|Batch size|Number of (?:GPUs|CPUs|\w+)): (.*\S)")
+_KNOWN = re.compile(r"\s*Running (?:warmup|benchmark)")
+
+
+class Horovod(Parser):
+    """Horovod synthetic benchmark: one GPU's images per second, and the total."""
+
+    marks: ClassVar[tuple[str, ...]] = ("Iter #", "img/sec", "Img/sec per", "images/sec on")
+    definitions: ClassVar[tuple[Definition, ...]] = (ITERATION, ITERATION_ALL, MEAN, TOTAL)
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._sheets: list[Sheet] = []
+        self._about: dict[str, str] = {}
+        self._ended = True
+        self._one = 0.0  # the mean of one GPU
+        self._unclear: list[float] = []  # of iterations, of one GPU or of all
+
+    def take(self, line: str, number_: int) -> bool:
+        """Read an iteration, a mean or the total."""
+        iteration, mean, total = _ITERATION.match(line), _MEAN.match(line), _TOTAL.match(line)
+        if iteration:
+            sheet, value = self._open(number_), number(iteration[2]) or 0.0
+            if iteration[3]:
+                sheet.add(ITERATION, value)
+            else:
+                self._unclear.append(value)
+        elif mean:
+            self._one = number(mean[2]) or 0.0
+            self._open(number_).add(MEAN, self._one)
+        elif total:
+            devices: dict[str, Scalar] = {"devices": int(total[1])}
+            value = number(total[3]) or 0.0
+            sheet = self._open(number_)
+            sheet.add(TOTAL, value, devices)
+            self._clear_up(sheet, value)
+            self._ended = True
+        else:
+            return self._rest(line)
+        return True
+
+    def _clear_up(self, sheet: Sheet, total: float) -> None:
+        """Tell rates of all from rates of one by what the last lines say."""
+        unclear, self._unclear = self._unclear, []
+        if not unclear:
+            return
+        middle = median(unclear)
+        for definition, known in ((ITERATION_ALL, total), (ITERATION, self._one)):
+            if abs(middle - known) <= NEAR * known:
+                for value in unclear:
+                    sheet.add(definition, value)
+                return
+        sheet.note("its iterations are neither of one GPU nor of all: they are not used")
+
+    def _rest(self, line: str) -> bool:
+        about = _ABOUT.match(line)
+        if about:
+            if about[1] == "Model":
+                self._about.clear()
+            self._about[about[1]] = about[2][:200]
+        return bool(about or _KNOWN.match(line))
+
+    def _open(self, first: int) -> Sheet:
+        if self._ended:
+            model = self._about.get("Model", "")
+            self._sheets.append(Sheet("horovod", first, f"Horovod synthetic {model}".strip()))
+            for name, value in self._about.items():
+                self._sheets[-1].note(f"{name.lower()}: {value}")
+            self._ended, self._one, self._unclear = False, 0.0, []
+        return self._sheets[-1]
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per run."""
+        if self._sheets and not self._ended:
+            self._sheets[-1].note("there is no total: it was stopped, or the log is cut off")
+        return tuple(sheet.parsed() for sheet in self._sheets)

@@ -1,0 +1,365 @@
+"""iperf 2: text and `-y C`.
+
+GBytes are 2**30 bytes and Gbits 1e9 bits. A client's figure is what it handed over, a server's what
+it took; where the log does not say who wrote it, the metric is plain `rate`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import GIB, KIB, MIB, Parser, Sheet, count, number
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.value import Scalar
+
+BITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+BYTES = {"": 1.0, "K": KIB, "M": MIB, "G": GIB, "T": 2.0**40}
+START = 0.05  # seconds: a report that begins before is of the whole test
+WHOLE = 0.95  # of what the reports of a test reach: a sum may end before its streams
+SLACK = 0.02  # by which the bits of a line of CSV may differ from its bytes over its seconds
+ROUNDING = 0.05  # seconds, by which each end of its interval may be off
+SAME = 0.05  # by which a sum may differ from that of its streams
+SUM = "SUM"
+FIELDS = (9, 14)  # of a line of CSV: TCP, UDP
+
+_iperf = partial(
+    Definition,
+    benchmark="iperf2",
+    unit="B/s",
+    better="higher",
+    clock="iperf's own, on the host that wrote the log",
+    synchronisation="the client begins when the server listens",
+    warm_up="none",
+    aggregation="all ranks",
+    flow="one way",
+    medium="TCP",
+)
+SENT = _iperf(
+    metric="sent",
+    what="bytes that the sender's kernel took, all streams together, over the test; in bit/s",
+)
+RECEIVED = _iperf(
+    metric="received",
+    what="bytes that the receiver took, all streams together, over the test; printed in bit/s",
+)
+RATE = _iperf(
+    metric="rate",
+    what="bytes over the test, all streams together, on a side that the log does not name",
+)
+LOST = _iperf(
+    metric="lost",
+    unit="%",
+    better="lower",
+    what="UDP datagrams that did not arrive, in percent of those sent",
+    flow="",
+    medium="",
+)
+JITTER = _iperf(
+    metric="jitter",
+    unit="s",
+    better="lower",
+    what="jitter of UDP datagrams; printed in ms",
+    flow="",
+    medium="",
+)
+
+_LINE = re.compile(
+    r"\s*\[\s*(\*?\d+|SUM)(?:-(\d+))?\]\s+([\d.]+)\s*-\s*([\d.]+)[ \t]sec\s+"  # iperf3: two
+    r"([\d.]+)\s+([KMGT]?)Bytes\s+([\d.]+)\s+([KMGT]?)(bits|Bytes)/sec(.*)"
+)
+_UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/\s*(\d+) \(")
+_CLIENT = re.compile(r"\s*Client connecting to (\S+),? (TCP|UDP) port")
+_SERVER = re.compile(r"\s*Server listening on (TCP|UDP) port (\d+)")
+_CONNECTED = re.compile(
+    r"\s*\[\s*(\*?\d+)(?:-\d+)?\] local \S+ port (\d+) connected with .*?port \d+( \(reverse\))?"
+)
+_REMOTE = re.compile(r"\s*\[\s*(\d+)\] Server Report:")
+_ERROR = re.compile(
+    r".*\b((?:connect|write|read|bind|listen|recv)\d? failed\b.*|tcp connect failed.*"
+    r"|did not receive ack of last datagram.*|unable to connect.*)",
+    re.IGNORECASE,
+)
+_KNOWN = re.compile(
+    r"\s*(?:-{10,}\s*$|\[(?: *ID|SUM-cnt)\] Interval|TCP window size|UDP buffer size|"
+    r"Sending \d+ byte datagrams|Receiving \d+ byte|Write buffer size|Read buffer size|Binding to|"
+    r"TCP congestion|\[(?: *\d+|SUM(?:-\d+)?)\] Sent |TOS set to |\[ *CT\] |\[FD\d+\] |"
+    r"\[(?: *\*?\d+|SUM)\] +[\d.]+ *-[\d. ]+sec +\d+ datagrams? received out-of-order|"
+    r"Waiting for server threads)"
+)
+_CSV = re.compile(
+    r"\s*\d{14}(?:\.\d+)?,[^,]*,\d*,[^,]*,\d*,\*?-?\d+,[\d.]+-[\d.]+,\d+,\d+(?:,|\s*$)"
+)
+
+
+class Iperf2(Parser):
+    """iperf 2: rates in bits per second; its GBytes are 2**30 bytes."""
+
+    marks: ClassVar[tuple[str, ...]] = (
+        "bits/sec",
+        "Bytes/sec",
+        "Client connecting",
+        "Server listening on ",
+        ",0.0",
+    )
+    definitions: ClassVar[tuple[Definition, ...]] = (SENT, RECEIVED, RATE, LOST, JITTER)
+
+    def __init__(self) -> None:
+        """Begin outside any test."""
+        self._tests: list[_Test] = []
+        self._owners: dict[str, _Test] = {}  # of streams
+        self._port = ""  # that the last server listens on
+
+    def take(self, line: str, number: int) -> bool:
+        """Read a line of text or CSV."""
+        client, server = _CLIENT.match(line), _SERVER.match(line)
+        if client:
+            return self._head(number, "client", client[2])
+        if server:
+            self._port = server[2]
+            return self._head(number, "server", server[1])
+        connected = _CONNECTED.match(line)
+        if connected:
+            return self._connect(connected, number)
+        match = _LINE.match(line)
+        if match and not match[10].rstrip().endswith(("sender", "receiver")):
+            return self._row(match, number)
+        if _CSV.match(line):
+            return self._open(number).csv(line.strip().split(","))
+        return bool(self._tests) and self._tests[-1].other(line)
+
+    def _head(self, number: int, role: str, protocol: str) -> bool:
+        """Begin a test; streams may have connected before it said what it is."""
+        newest = self._tests[-1] if self._tests else None
+        if role == "client" and self._is_dual and not self._tests[-1].has_rows:
+            return True  # a server of -d starts a client for each of its streams
+        if newest is None or newest.is_headed or newest.has_rows:
+            if newest is None or newest.has_rows:
+                self._owners.clear()
+            newest = self._new(number)
+        newest.name(role, protocol)
+        return True
+
+    def _connect(self, match: re.Match[str], number: int) -> bool:
+        """Read that a stream connected: behind the figures of a test, it is of the next one."""
+        test = self._dual(match[2]) if self._is_dual else self._open(number)
+        if test.has_rows:
+            test = self._new(number, test)
+        self._owners[match[1]] = test
+        test.connect(match[1], is_reverse=match[3] is not None and not self._is_dual)
+        return True
+
+    def _row(self, match: re.Match[str], number: int) -> bool:
+        """Read a figure; one more of the whole test is of another test."""
+        name, flow = match[1], _Flow.of(match)
+        if flow is None:
+            return False
+        test = self._owners.get(name) or self._owners.get(name.lstrip("*")) or self._open(number)
+        if test.has_ended(name, flow):
+            test = self._new(number, test)
+        for each in self._tests[-2:] if name == SUM and self._is_dual else (test,):
+            each.row(name, flow, match)
+        return True
+
+    @property
+    def _is_dual(self) -> bool:
+        """Whether the last two tests are the two sides of one host (-d, -r)."""
+        roles = [test.role for test in self._tests[-2:]]
+        return roles == ["server", "client"] and self._tests[-1].is_beside
+
+    def _dual(self, port: str) -> _Test:
+        """Find the side that a stream is of: a server's has its port here."""
+        server, client = self._tests[-2:]
+        return server if port == self._port else client
+
+    def _new(self, number: int, like: _Test | None = None) -> _Test:
+        newest = self._tests[-1] if self._tests else None
+        # A server that has said no more than that it listens is the other side of this client.
+        beside = newest is not None and newest.role == "server"
+        self._tests.append(_Test(number, is_beside=like is None and beside))
+        if like is not None:
+            self._tests[-1].role, self._tests[-1].protocol = like.role, like.protocol
+        return self._tests[-1]
+
+    def _open(self, number: int) -> _Test:
+        return self._tests[-1] if self._tests else self._new(number)
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per client or server."""
+        return tuple(test.parsed() for test in self._tests)
+
+
+class _Flow:
+    """What was reported of a stream in one direction: of all reports, that of the whole test."""
+
+    def __init__(self, end: float, amount: float, rate: float, begin: float = 0.0) -> None:
+        self.begin, self.end = begin, end
+        self.amount, self.rate = amount, rate  # bytes, bytes per second
+        self.last = end  # second that any of its reports reaches
+        self.udp: re.Match[str] | None = None
+
+    @classmethod
+    def of(cls, match: re.Match[str]) -> _Flow | None:
+        begin, end, amount, rate = (number(match[at]) for at in (3, 4, 5, 7))
+        if begin is None or end is None or amount is None or rate is None or end <= begin:
+            return None
+        scale = BITS[match[8]] / 8 if match[9] == "bits" else BYTES[match[8]]
+        flow = cls(end, amount * BYTES[match[6]], rate * scale, begin)
+        flow.udp = _UDP.match(match[10])
+        return flow
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it covers all that its reports reach, and not an interval of it."""
+        return self.begin <= START and self.end >= WHOLE * self.last
+
+    def joined(self, other: _Flow) -> _Flow:
+        """Take a later report of the same stream."""
+        last = max(self.last, other.last)
+        kept = other if other.begin <= START and other.end >= self.end else self
+        kept.last = last
+        return kept
+
+
+class _Test:
+    """What one client or server reported."""
+
+    def __init__(self, first: int, *, is_beside: bool) -> None:
+        self.role = self.protocol = ""
+        self.is_headed = False
+        self.is_beside = is_beside
+        self._sheet = Sheet("iperf2", first)
+        self._flows: dict[str, _Flow] = {}  # of streams and of their sum
+        self._remote: dict[str, _Flow] = {}  # that a server reported to this client (UDP)
+        self._asked = ""  # the stream whose next row is a server's
+        self._streams: dict[str, None] = {}
+        self._reverse: set[str] = set()
+        self._many = 0  # streams, by a sum that counts them
+        self._csv: dict[str, _Flow] = {}  # of a log that never names a sum
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether it has any figure."""
+        return bool(self._flows or self._csv)
+
+    def name(self, role: str, protocol: str) -> None:
+        self.role, self.protocol, self.is_headed = role, protocol, True
+
+    def connect(self, stream: str, *, is_reverse: bool) -> None:
+        self._streams[stream.lstrip("*")] = None
+        if is_reverse:
+            self._reverse.add(stream.lstrip("*"))
+
+    def has_ended(self, stream: str, row: _Flow) -> bool:
+        """Tell whether a row is of a later test, because this one has its figure of the whole."""
+        known = self._flows.get(stream)
+        if known is None or stream == self._asked or row.begin > START or not known.is_whole:
+            return False
+        return row.end <= known.end and row.amount != known.amount
+
+    def other(self, line: str) -> bool:
+        error, remote = _ERROR.match(line), _REMOTE.match(line)
+        if error:
+            self._sheet.fail(error[1].strip())
+        elif remote:
+            self._asked = remote[1]
+        return bool(error or remote or _KNOWN.match(line))
+
+    def row(self, stream: str, flow: _Flow, match: re.Match[str]) -> None:
+        known = self._remote if stream == self._asked else self._flows
+        known[stream] = known[stream].joined(flow) if stream in known else flow
+        if stream == SUM:
+            self._many = int(match[2] or 0)
+        else:
+            self._streams[stream.lstrip("*")] = None
+
+    def csv(self, fields: list[str]) -> bool:
+        """Read a line of CSV; its last number must agree with the others."""
+        begin, end = (number(part) for part in fields[6].split("-"))
+        size, bits = count(fields[7]), count(fields[8])
+        if len(fields) not in FIELDS or begin is None or end is None or end <= begin:
+            return False
+        slack = SLACK + 2 * ROUNDING / (end - begin)
+        if size is None or bits is None or abs(size * 8 / (end - begin) - bits) > slack * bits + 1:
+            return False
+        stream = "sum" if fields[5] == "-1" else fields[5]
+        flow = _Flow(end, size, bits / 8, begin)
+        self._csv[stream] = self._csv[stream].joined(flow) if stream in self._csv else flow
+        return True
+
+    def parsed(self) -> Parsed:
+        sheet = self._sheet
+        sheet.title = f"iperf {self.role}".strip()
+        for stream, flow in self._csv.items():
+            if flow.is_whole:
+                sheet.add(RATE, flow.rate, {"stream": stream})
+        sides: dict[Definition, dict[str, _Flow]] = {}
+        for stream, flow in self._flows.items():
+            if stream != SUM:
+                sides.setdefault(self._definition(stream), {})[stream] = flow
+        for definition, flows in (sides or self._only_sum()).items():
+            self._add(definition, flows)
+        self._datagrams()
+        self._remark()
+        return sheet.parsed()
+
+    def _remark(self) -> None:
+        """Say what is missing."""
+        if self._csv:
+            self._sheet.note("who wrote it, client or server, is not said")
+        if self._sheet.empty and self.role == "server" and not self._streams:
+            self._sheet.note("nobody connected to this server")
+        elif self._sheet.empty:
+            self._sheet.fail(
+                "there is no report of the whole test: it was stopped, or the log is cut off"
+            )
+
+    def _only_sum(self) -> dict[Definition, dict[str, _Flow]]:
+        return {self._definition(SUM): {}} if SUM in self._flows else {}
+
+    def _add(self, definition: Definition, flows: dict[str, _Flow]) -> None:
+        """Add what all streams of one direction moved together."""
+        streams = max(1, self._many, len(self._streams))
+        params: dict[str, Scalar] = {"streams": streams}
+        if self.protocol:
+            params["protocol"] = self.protocol
+        total = self._flows.get(SUM)
+        last = max((flow.last for flow in flows.values()), default=0.0)
+        if streams == 1:
+            total = next(iter(flows.values()), total)
+        if total is None or not total.is_whole or total.end < WHOLE * last:
+            return
+        amount = sum(flow.amount for flow in flows.values())
+        if amount and total.amount > (1 + SAME) * amount:  # it counts the other direction, too
+            if not all(flow.is_whole for flow in flows.values()):
+                return
+            self._sheet.note("[SUM] is of both directions: rates of the streams were added instead")
+            self._sheet.add(definition, sum(flow.rate for flow in flows.values()), params)
+        else:
+            self._sheet.add(definition, total.rate, params)
+
+    def _datagrams(self) -> None:
+        """Add what a server said of datagrams, here or to this client."""
+        for flows in (self._flows, self._remote):
+            for stream, flow in flows.items():
+                if flow.udp is None or not flow.is_whole or stream == SUM:
+                    continue
+                params: dict[str, Scalar] = {"stream": stream} if len(self._streams) > 1 else {}
+                self._sheet.add(JITTER, float(flow.udp[1]) / 1e3, params)
+                self._sheet.add(LOST, 100 * int(flow.udp[2]) / max(1, int(flow.udp[3])), params)
+        for stream, flow in self._remote.items():
+            streams: dict[str, Scalar] = {"stream": stream} if len(self._streams) > 1 else {}
+            self._sheet.add(RECEIVED, flow.rate, {"protocol": self.protocol or "UDP", **streams})
+
+    def _definition(self, stream: str) -> Definition:
+        """Tell what a stream's figure is: with -R and --full-duplex, a client receives."""
+        name = stream.lstrip("*")
+        turned = name in self._reverse or (stream == SUM and bool(self._reverse))
+        # The client that a server starts beside itself (-d, -r) sends, though it has a star.
+        turned |= name != stream and not self.is_beside
+        client, server = (RECEIVED, SENT) if turned else (SENT, RECEIVED)
+        return {"client": client, "server": server}.get(self.role, RATE)

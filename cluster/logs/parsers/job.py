@@ -1,0 +1,111 @@
+"""What launchers and batch systems say of a job that failed.
+
+It holds no measurements. A log that holds such a line is the log of a failed job, whatever figures
+were printed before.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.logs.parsers import Parser, Sheet
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Definition
+
+_FAILED = re.compile(
+    r".*(?:"
+    r"\bmpi(?:run|exec)(?:\.\w+)? (?:noticed that|detected that|was unable to)"
+    r"|\bprterun (?:noticed that|detected that|was unable to)"
+    r"|MPI_ABORT was invoked|= +BAD TERMINATION OF ONE OF YOUR APPLICATION"
+    r"|Primary job  ?terminated normally, but|ORTE was unable to|ORTE has lost communication"
+    r"|There are not enough slots available"
+    r"|\bsrun: error: |\bslurmstepd: error: |\bCANCELLED AT\b|DUE TO TIME LIMIT"
+    r"|=>> PBS: job killed|\bSegmentation fault\b|\bsegmentation violation\b|\bBus error\b"
+    r"|\*\*\* Process received signal \*\*\*|\bOut of memory: |\boom-kill\b|\bOOM ?Killed\b"
+    r"|: command not found\s*$|error while loading shared libraries: "
+    r"|ssh: connect to host \S+ port \d+: |Host key verification failed"
+    r"|Permission denied \(publickey|No such file or directory\s*$"
+    r"|ModuleNotFoundError: |ImportError: |RuntimeError: |MemoryError\b|ChildFailedError"
+    r"|Fatal error in (?:P?MPI_|internal_)|CUDA error: |CUDA out of memory"
+    r"|Watchdog caught collective operation timeout|DistBackendError: |HIP error: "
+    r"|terminate called after throwing|\bAborted \(core dumped\)|^\s*Killed\s*$"
+    r"|with the EXIT STRING|ORTE daemon has unexpectedly failed"
+    r"|[Pp]rocess \d+ exit with status code [1-9]"
+    r")"
+)
+_TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\):\s*$")
+_FRAME = re.compile(r'\s+File ".*", line \d+|\s+\[Previous line repeated|\s+[~^]+\s*$')
+_RAISED = re.compile(
+    r"\s*[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Failure|Expired)\b(?:: |:?$)"
+)
+_HARMLESS = re.compile(r"\s*Exception ignored in")  # while Python ends
+MOST = 20  # lines that are kept
+
+
+class Job(Parser):
+    """The last words of mpirun, srun and PBS for a job that failed."""
+
+    marks: ClassVar[tuple[str, ...]] = (
+        *("noticed that", "detected that", "was unable to", "MPI_ABORT", "BAD TERMINATION"),
+        *("Primary job", "has lost communication", "not enough slots", "srun: error"),
+        *("slurmstepd", "CANCELLED AT", "TIME LIMIT", "job killed", "egmentation", "Bus error"),
+        *("received signal", "Out of memory", "oom-kill", "OOM", "command not found"),
+        *("shared libraries", "ssh: connect", "Host key verification", "Permission denied"),
+        *("No such file", "ModuleNotFoundError", "ImportError", "RuntimeError", "MemoryError"),
+        *("ChildFailedError", "Fatal error in", "CUDA error", "CUDA out of memory", "Traceback"),
+        *("terminate called", "core dumped", "Killed", "EXIT STRING", "ORTE daemon", "status code"),
+        *("Watchdog caught", "DistBackendError", "HIP error"),
+    )
+    definitions: ClassVar[tuple[Definition, ...]] = ()
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._sheet: Sheet | None = None
+        self._count = 0
+        self._traceback = 0  # the line on which one began, if it is open
+        self._is_frame = False  # the last line named a file of it
+        self._is_harmless = False
+
+    def take(self, line: str, number: int) -> bool:
+        """Read a line that says that the job failed."""
+        if _HARMLESS.match(line):
+            self._is_harmless = True
+        elif _TRACEBACK.match(line):
+            self._traceback = number
+        elif self._traceback and self._is_traced(line):
+            pass
+        elif self._traceback and _RAISED.match(line):
+            self._end_traceback(line)
+        elif _FAILED.match(line):
+            self._fail(line, number)
+        else:
+            return False
+        return True
+
+    def _is_traced(self, line: str) -> bool:
+        """Tell whether a line is of the open traceback: a file, or the code in it."""
+        is_frame = _FRAME.match(line) is not None
+        is_code = self._is_frame and line[:1].isspace()
+        self._is_frame = is_frame
+        return is_frame or is_code
+
+    def _end_traceback(self, line: str) -> None:
+        if not self._is_harmless:
+            self._fail(line, self._traceback)
+        self._traceback, self._is_harmless = 0, False
+
+    def _fail(self, line: str, number: int) -> None:
+        if self._sheet is None:
+            self._sheet = Sheet("job", number, "the job")
+        if self._count < MOST:
+            self._sheet.fail(line.strip())
+        self._count += 1
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give one result."""
+        if self._traceback:
+            self._end_traceback("a Python traceback whose end is missing")
+        return () if self._sheet is None else (self._sheet.parsed(),)

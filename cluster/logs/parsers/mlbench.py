@@ -1,0 +1,157 @@
+"""mlbench's p2p.py and collective scripts: a JSON line per length, and the lines on the way.
+
+Its "MB" is 2**20 bytes. The receiver timed one message, one way; the first iteration is a warm-up,
+and is kept apart. `elapsed` of the collectives is seconds per call: size over time is algorithm
+bandwidth.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import MIB, Parser, Sheet, number
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+
+FLOAT = 4  # bytes of an element
+SLACK = 0.01  # by which bytes over time may differ from the printed rate
+
+_ml = partial(
+    Definition,
+    benchmark="mlbench",
+    clock="time.time of the rank that wrote the file",
+    synchronisation="torch.cuda.synchronize where there is a GPU, and a barrier",
+    warm_up="the first iteration, which is kept under a name of its own",
+)
+ONE_WAY = _ml(
+    metric="oneway_bandwidth",
+    unit="B/s",
+    better="higher",
+    what="one blocking message, timed by the receiver; printed in MB/s of 2**20 bytes",
+    aggregation="one rank",
+    flow="one way",
+    medium="network",
+)
+FIRST = _ml(
+    metric="first_bandwidth",
+    unit="B/s",
+    better="higher",
+    what="the first message, which pays for connections; printed in MB/s of 2**20 bytes",
+    aggregation="one rank",
+)
+MEAN = _ml(
+    metric="mean_bandwidth",
+    unit="B/s",
+    better="higher",
+    what="what the program printed at its end, the warm-up included; in MB/s of 2**20 bytes",
+    aggregation="one rank",
+    flow="one way",
+    medium="network",
+)
+COLLECTIVE = _ml(
+    metric="collective_time",
+    unit="s",
+    better="lower",
+    what="one collective call; printed in seconds",
+    aggregation="one rank",
+)
+FIRST_COLLECTIVE = _ml(
+    metric="first_collective_time",
+    unit="s",
+    better="lower",
+    what="the first collective call, which pays for connections; printed in seconds",
+    aggregation="one rank",
+)
+
+_SUMMARY = re.compile(r"\s*Transfer ([\d.]+) MB in ([\d.e+-]+) seconds\. \[([\d.]+) MB/s\]")
+_KNOWN = re.compile(r"\s*(?:Vector Size=|Sending vector: \d+-th iteration)")
+
+
+class MlBench(Parser):
+    """mlbench p2p.py: every message's rate; its MB is 2**20 bytes."""
+
+    marks: ClassVar[tuple[str, ...]] = (
+        "Throughput (MB/s)",
+        '"elapsed"',
+        "Sending vector",
+        "Transfer ",
+    )
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        *(ONE_WAY, FIRST, MEAN, COLLECTIVE, FIRST_COLLECTIVE),
+    )
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._sheets: list[Sheet] = []
+
+    def take(self, line: str, number: int) -> bool:
+        """Read what the program printed on its way."""
+        match = _SUMMARY.match(line)
+        if match is None:
+            return _KNOWN.match(line) is not None
+        rate = _rate(match)
+        if rate is None:
+            return False
+        sheet = Sheet("mlbench", number, "p2p.py")
+        size = round(float(match[1]) * MIB)
+        sheet.add(MEAN, rate, {"size": size}, size=size)
+        self._sheets.append(sheet)
+        return True
+
+    def take_document(self, text: str, number: int) -> bool:
+        """Read a JSON line."""
+        try:
+            found = msgspec.json.decode(text, type=_Json)
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            return False
+        if not found.values:
+            return False
+        sheet = Sheet("mlbench", number, "p2p.py" if found.throughput else "collective")
+        found.fill(sheet)
+        self._sheets.append(sheet)
+        return True
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per length."""
+        return tuple(sheet.parsed() for sheet in self._sheets)
+
+
+def _rate(match: re.Match[str]) -> float | None:
+    size, time, rate = (number(match[at]) for at in (1, 2, 3))
+    if not size or not time or not rate or abs(size / time - rate) > SLACK * rate:
+        return None
+    return rate * MIB
+
+
+class _Json(msgspec.Struct):
+    """A line."""
+
+    length: int
+    throughput: list[float] = msgspec.field(default_factory=list, name="Throughput (MB/s)")
+    elapsed: list[float] = []
+    n_iters: int = 0
+
+    @property
+    def values(self) -> list[float]:
+        return self.throughput or self.elapsed
+
+    def fill(self, sheet: Sheet) -> None:
+        """Give a sheet all values."""
+        size = self.length * FLOAT
+        first, then = (FIRST, ONE_WAY) if self.throughput else (FIRST_COLLECTIVE, COLLECTIVE)
+        scale = MIB if self.throughput else 1.0
+        for value in self.values[1:]:
+            sheet.add(then, value * scale, {"size": size}, size=size)
+        sheet.add(first, self.values[0] * scale, {"size": size}, size=size)
+        sheet.note(
+            f"the first of {len(self.values)} iterations is a warm-up, and not among the values of "
+            f"{then.metric}: it is kept as {first.metric}"
+        )
+        if self.n_iters and self.n_iters != len(self.values):
+            sheet.note(f"{len(self.values)} of {self.n_iters} iterations are there")

@@ -1,0 +1,83 @@
+"""The founding line of `launch_mpi_test.py`, and of the allreduce beside it.
+
+`Process 1 transferred 100 MB in 23.1 ms (4323.8 MB/sec)`: MB is 1e6 bytes, one message one way,
+timed by each rank for itself: rank 0 until its buffer was free again, rank 1 in its receive.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import MB, Parser, Sheet, number
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+
+MILLI = 1e3  # of them are one
+SLACK = 0.02  # by which the printed rate may differ: times are printed to 0.1 ms
+ROUNDING = 0.05  # ms
+
+TIME = Definition(
+    benchmark="mpi_test",
+    metric="oneway_time",
+    unit="s",
+    better="lower",
+    what="one message, one way, as the rank timed its own half of it; printed in ms",
+    clock="time.perf_counter of the rank",
+    synchronisation="none between the messages",
+    warm_up="none",
+    aggregation="each rank",
+    flow="one way",
+    medium="network",
+)
+
+_LINE = re.compile(
+    r"\s*(?:\[\s*\d+%\] )?Process (\d{1,6}) transferred ([\d.]+) MB in ([\d.]+) ms"
+    r" \(([\d.]+) MB/sec\)"
+)
+_KNOWN = re.compile(
+    r"\s*(?:Job ready for connection|\.\./connect |cluster connect |Alternatively run|tmux a\b)"
+)
+
+
+class MpiTest(Parser):
+    """launch_mpi_test.py: one-way times of each rank; MB is 1e6 bytes."""
+
+    marks: ClassVar[tuple[str, ...]] = (" transferred ",)
+    definitions: ClassVar[tuple[Definition, ...]] = (TIME,)
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._sheet: Sheet | None = None
+
+    def take(self, line: str, number: int) -> bool:
+        """Read a transfer, if its time and its rate agree."""
+        match = _LINE.match(line)
+        if match is None:
+            return _KNOWN.match(line) is not None
+        found = _figures(match)
+        if found is None:
+            return False
+        size, milliseconds = found
+        if self._sheet is None:
+            self._sheet = Sheet("mpi_test", number, "launch_mpi_test.py")
+        point = {"size": size}
+        self._sheet.add(TIME, milliseconds / MILLI, point, rank=int(match[1]), size=size)
+        return True
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give one result."""
+        return () if self._sheet is None else (self._sheet.parsed(),)
+
+
+def _figures(match: re.Match[str]) -> tuple[int, float] | None:
+    """Give bytes and milliseconds, unless the rate says that a digit was lost."""
+    size, time, rate = (number(match[at]) for at in (2, 3, 4))
+    if size is None or not time or not rate or not size:
+        return None
+    expected = size / time * MILLI
+    if abs(rate - expected) > (SLACK + ROUNDING / time) * expected:
+        return None
+    return round(size * MB), time

@@ -1,0 +1,303 @@
+"""Profiles of IBM's mpitrace (libmpitrace, libhpmprof): three generations and two variants.
+
+Times are seconds of one rank, spent inside MPI: waiting for others is among them, and operations on
+files are no part of the total, as they are no communication. Sizes are bytes
+of a call on average. Only rank 0 and the ranks with the least, the median and the most time in MPI
+write a file unless asked otherwise, so missing ranks are normal.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.logs import Profile, Routine, Section, TaskTimes, on_files
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import GIB, KIB, MIB, Parser, Sheet, count, number, numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cluster.core.model.logs import Parsed
+
+UNITS = {"K": KIB, "M": MIB, "G": GIB}
+SLACK = 0.001  # seconds to which each time is rounded
+
+_trace = partial(
+    Definition,
+    benchmark="mpitrace",
+    unit="s",
+    better="lower",
+    clock="the time base of the processor, read around each MPI call of the rank",
+    synchronisation="none: waiting for other ranks is part of the time",
+    warm_up="none: the whole region counts",
+    aggregation="each rank",
+)
+ROUTINE = _trace(metric="routine_time", what="all calls of one MPI routine of one rank")
+COMMUNICATION = _trace(metric="communication_time", what="all MPI calls of one rank")
+ELAPSED = _trace(metric="elapsed_time", what="the profiled region of one rank, wall clock")
+
+_RANK = re.compile(r"\s*Data for MPI rank (\d{1,9}) of (\d{1,9})")
+_REGION = re.compile(r"\s*Times (?:and statistics )?from (.*?)\.?\s*$")
+_CONTEXT = re.compile(r"\s*Data for context = (.*?), call count = (\d+)")
+_TABLE = re.compile(r"\s*MPI Routine\s+#calls")
+# Times have three decimals and sizes one: a row that was cut has not.
+_ROW = re.compile(r"\s*(MPI_\w+)\s+(\d{1,18})((?:\s+\d{1,18}\.\d)?\s+\d{1,12}\.\d{3})\s*$")
+_SIZES = re.compile(r"\s*(On-node m|M)essage size distributions:")
+_SIZED = re.compile(r"\s*(MPI_\w+)\s+#calls\s+avg\. bytes")
+_SIZE = re.compile(r"\s*(\d{1,18})\s+(\d{1,18}\.\d)\s+(\d{1,12}\.\d{3})\s*$")
+_ROLE = re.compile(r"\s*MPI task \d+ of \d+ had the (minimum|median|maximum) communication time")
+_TOTAL = re.compile(
+    r"\s*(total communication time|total elapsed time|user cpu time|system time|"
+    r"total MPI-IO time|max resident set size|maximum memory size)\s*=\s*([\d.]+)\s*(seconds|[KMG])"
+)
+_SECTIONS = (
+    ("communicator size", re.compile(r"\s*Data for communicator sizes (.*?)\s*:\s*$")),
+    ("call site", re.compile(r"\s*communication time = [\d.]+ sec, call site address = (\w+)")),
+    ("parent", re.compile(r"\s*communication time = [\d.]+ sec, parent = (.*\S)")),
+    ("call stack", re.compile(r"\s*time in MPI routines = [\d.]+ sec, call stack index = (\d+)")),
+    ("on-node", re.compile(r"\s*(Summary for on-node communication)")),
+)
+_SECTION_TIME = re.compile(
+    r"\s*(?:communication time|time in MPI routines|measured on-node communication time|"
+    r"MPI time for this communicator bin)\s*=\s*([\d.]+)"
+)
+_TASKS = re.compile(r"\s*taskid\s*(.*)")
+_COLUMN = re.compile(r"(host(?:name)?|cpu|comm|elapsed|user|system|size|switches)(?:\((\w+)\))?")
+_KNOWN = re.compile(
+    r"\s*(?:-{10,}\s*$|Rank \d+ reported|(?:Communication s|S)ummary for all tasks:"
+    r"|MPI timing summary|MPI tasks sorted by|(?:minimum|median|maximum|average)\s+\S+ ?time"
+    r"|synchronization time|exclusive elapsed|Profile (?:data )?by|call stack:"
+    r"|filename =|address = 0x|Histogram of times|time-bin|\d+\.\d+\s+\d+\s*$|Call Graph Section"
+    r"|(?:minimum|maximum) memory)"
+)
+
+
+class MpiTrace(Parser):
+    """IBM mpitrace: what each MPI routine took, and with messages of which sizes."""
+
+    marks: ClassVar[tuple[str, ...]] = (
+        *("Data for MPI rank", "MPI Routine", "MPI timing summary", "essage size distributions"),
+    )
+    has_rows: ClassVar[bool] = True
+    definitions: ClassVar[tuple[Definition, ...]] = (ROUTINE, COMMUNICATION, ELAPSED)
+
+    def __init__(self) -> None:
+        """Begin outside any profile."""
+        self._profiles: list[_Profile] = []
+
+    def take(self, line: str, number: int) -> bool:
+        """Read a line of a profile."""
+        rank, context = _RANK.match(line), _CONTEXT.match(line)
+        if rank:
+            self._profiles.append(_Profile(number, int(rank[1]), int(rank[2])))
+        elif context:
+            self._open(number).context(context[1])
+        elif _TABLE.match(line):
+            self._open(number).table()
+        else:
+            return bool(self._profiles) and self._profiles[-1].take(line)
+        return True
+
+    def _open(self, number: int) -> _Profile:
+        if not self._profiles:
+            self._profiles.append(_Profile(number, -1, 0))
+        return self._profiles[-1]
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per rank and context."""
+        return tuple(parsed for profile in self._profiles for parsed in profile.parsed())
+
+
+class _Part:
+    """The tables of one context."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.routines: list[Routine] = []
+        self.distributions: list[Routine] = []
+        self.totals: dict[str, float] = {}
+        self.sections: list[tuple[str, str, float, list[Routine]]] = []
+
+
+class _Profile:
+    """The file of one rank."""
+
+    def __init__(self, first: int, rank: int, size: int) -> None:
+        self._first = first
+        self._rank = rank
+        self._size = size
+        self._region = ""
+        self._roles: list[str] = []
+        self._tasks: list[TaskTimes] = []
+        self._columns: list[tuple[str, str]] = []  # of the table of all ranks
+        self._parts: list[_Part] = [_Part("")]
+        self._into: list[Routine] = self._parts[0].routines  # where rows go
+        self._routine = ""  # whose sizes follow
+
+    def context(self, name: str) -> None:
+        self._parts.append(_Part(name))
+
+    def table(self) -> None:
+        """Begin a table: the profile itself, or that of the section that has just begun."""
+        part = self._parts[-1]
+        self._into = part.sections[-1][3] if part.sections else part.routines
+        self._columns = []
+
+    def take(self, line: str) -> bool:
+        for read in (self._table_row, self._sizes, self._total, self._section, self._task):
+            if read(line):
+                return True
+        region, role = _REGION.match(line), _ROLE.match(line)
+        if region:
+            self._region = region[1]
+        elif role:
+            self._roles.append(role[1])
+        return bool(region or role or _KNOWN.match(line))
+
+    def _table_row(self, line: str) -> bool:
+        match = _ROW.match(line)
+        values = numbers(match[3].split()) if match else None
+        if match is None or not values:
+            return False
+        size = values[0] if len(values) > 1 else 0.0
+        row = Routine(name=match[1], calls=int(match[2]), bytes=size, time=values[-1])
+        self._into.append(row)
+        return True
+
+    def _sizes(self, line: str) -> bool:
+        title, head, row = _SIZES.match(line), _SIZED.match(line), _SIZE.match(line)
+        part = self._parts[-1]
+        if title:
+            self._columns, self._routine = [], ""
+            self._into = [] if title[1] != "M" else part.distributions
+        elif head:
+            self._routine = head[1]
+        elif row and self._routine and not self._columns:
+            values = numbers((row[2], row[3]))
+            if values is None:
+                return False
+            self._into.append(
+                Routine(name=self._routine, calls=int(row[1]), bytes=values[0], time=values[1])
+            )
+        else:
+            return False
+        return True
+
+    def _total(self, line: str) -> bool:
+        match = _TOTAL.match(line)
+        value = number(match[2]) if match else None
+        if match is None or value is None:
+            return False
+        self._parts[-1].totals.setdefault(match[1], value * UNITS.get(match[3], 1.0))
+        return True
+
+    def _section(self, line: str) -> bool:
+        sections = self._parts[-1].sections
+        time = _SECTION_TIME.match(line)
+        seconds = number(time[1]) if time else None
+        for kind, pattern in _SECTIONS:
+            match = pattern.match(line)
+            if match:
+                rows: list[Routine] = []
+                sections.append((kind, match[1].strip(), seconds or 0.0, rows))
+                self._into, self._routine = rows, ""
+                return True
+        if seconds is not None and sections:
+            kind, name, _, rows = sections[-1]
+            sections[-1] = (kind, name, seconds, rows)
+        return seconds is not None
+
+    def _task(self, line: str) -> bool:
+        header = _TASKS.match(line)
+        if header:
+            self._columns = [(m[1], m[2] or "") for m in _COLUMN.finditer(header[1])]
+            return True
+        rank, *cells = line.split() or [""]
+        if not self._columns or count(rank) is None or len(cells) != len(self._columns):
+            return False
+        named = {
+            name: (cell, unit) for (name, unit), cell in zip(self._columns, cells, strict=True)
+        }
+        host = named.pop("hostname", named.pop("host", ("", "")))[0]
+        values = {name: number(cell) for name, (cell, _) in named.items()}
+        if None in values.values():
+            return False
+        scale = UNITS.get(named.get("size", ("", " "))[1][:1], 1.0)
+        known = {name: value or 0.0 for name, value in values.items()}
+        self._tasks.append(_task_times(int(rank), host, known, scale))
+        return True
+
+    def parsed(self) -> Iterable[Parsed]:
+        parts = [part for part in self._parts if part.routines or part.totals]
+        for part in parts or self._parts[:1]:
+            title = f"rank {self._rank} of {self._size}"
+            sheet = Sheet("mpitrace", self._first, title + (f", {part.name}" if part.name else ""))
+            profile = self._profile(part)
+            self._fill(sheet, profile)
+            yield sheet.parsed(profile)
+
+    def _fill(self, sheet: Sheet, profile: Profile) -> None:
+        rank = max(self._rank, 0)
+        where = {"context": profile.context} if profile.context else {}
+        for routine in profile.routines:
+            sheet.add(ROUTINE, routine.time, {**where, "routine": routine.name}, rank=rank)
+        if profile.complete:
+            sheet.add(COMMUNICATION, profile.communication, where, rank=rank)
+            sheet.add(ELAPSED, profile.elapsed, where, rank=rank)
+        elif not self._tasks:
+            sheet.note("its totals are missing: it was stopped, or the file is cut off")
+        for doubt in _doubts(profile):
+            sheet.note(doubt)
+
+    def _profile(self, part: _Part) -> Profile:
+        totals = part.totals
+        return Profile(
+            rank=self._rank,
+            size=self._size,
+            region=self._region,
+            context=part.name,
+            routines=tuple(part.routines),
+            distributions=tuple(part.distributions),
+            communication=totals.get("total communication time", 0.0),
+            files=totals.get("total MPI-IO time", 0.0),
+            elapsed=totals.get("total elapsed time", 0.0),
+            user=totals.get("user cpu time", 0.0),
+            system=totals.get("system time", 0.0),
+            memory=totals.get("max resident set size", totals.get("maximum memory size", 0.0)),
+            roles=tuple(self._roles),
+            sections=tuple(
+                Section(kind=kind, name=name, time=time, routines=tuple(rows))
+                for kind, name, time, rows in part.sections
+            ),
+            tasks=tuple(self._tasks),
+            complete="total communication time" in totals and "total elapsed time" in totals,
+        )
+
+
+def _task_times(rank: int, host: str, known: dict[str, float], scale: float) -> TaskTimes:
+    return TaskTimes(
+        rank=rank,
+        host=host,
+        communication=known.get("comm", 0.0),
+        elapsed=known.get("elapsed", 0.0),
+        user=known.get("user", 0.0),
+        system=known.get("system", 0.0),
+        memory=known.get("size", 0.0) * scale,
+    )
+
+
+def _doubts(profile: Profile) -> Iterable[str]:
+    """Check a profile by its own sums."""
+    calls = {routine.name: routine.calls for routine in profile.routines}
+    binned: dict[str, int] = {}
+    for row in profile.distributions:
+        binned[row.name] = binned.get(row.name, 0) + row.calls
+    for name, sum_ in binned.items():
+        if sum_ != calls.get(name, sum_):
+            yield f"{name}: {calls[name]} calls, but {sum_} in the distribution of sizes"
+    total = sum(routine.time for routine in profile.routines if not on_files(routine.name))
+    rounding = SLACK * (len(profile.routines) + 1)
+    if profile.complete and abs(total - profile.communication) > rounding:
+        yield (f"its routines sum to {total:.3f} s, but the total is {profile.communication:.3f} s")

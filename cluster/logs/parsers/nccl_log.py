@@ -1,0 +1,448 @@
+"""What NCCL says of its decisions with NCCL_DEBUG=INFO, versions 1.3 to today, and AMD's RCCL.
+
+It holds no measurements: rings, trees, channels, what carries data between which ranks, networks,
+GPUDirect, settings and warnings. Several ranks write at once, so lines may be torn: such lines are
+counted, and what can still be read of them is read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from msgspec import structs
+
+from cluster.core.model.logs import NcclEdge, NcclLog, NcclRank, NcclTree, Setting
+from cluster.logs.parsers import Parser, Sheet
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Definition
+
+INFO = "NCCL INFO "
+MOST = 200  # warnings that are kept
+MOST_SEEN = 100_000  # messages that are remembered, for they come again
+
+_EDGE = re.compile(
+    r"\w+ (\d{1,4})(?:/\d+)? : (\d{1,7})(?:\[(\w+)\])?(?: -> (\d{1,7})(?:\[(\w+)\])?)?"
+    r"(?: \[(?:send|receive)\])? via (.+?)(?: comm 0x\w+ nRanks (\d{1,7}))?\s*$"  # RCCL's end
+)
+_VIA = re.compile(
+    r"(?:P2P/(?:IPC|direct pointer|CUMEM|MNNVL|indirect/\d+\[\w+\])"
+    r"|SHM(?:/direct|/CE){0,2}|direct shared memory|NVLS"
+    r"|(?:COLL)?NET/[A-Za-z][\w.-]*(?: [A-Z][\w.-]*)?(?:/\d+(?:\(\d+\))?)?)"
+    r"(?:/CE|/read|/GDRDMA(?:\(PCI\))?|/Shared)*"
+)
+_RING = re.compile(r"\w+ (\d{1,4})(?:/(\d+))? :((?:\s+\d{1,7})+)\s*$")
+_TREE = re.compile(r"\[(\d{1,4})\] (-?\d+(?:/-?\d+)*)->(-?\d+)->(-?\d+(?:/-?\d+)*)")
+_COMM = re.compile(
+    r"comm (?:0x)?\w+ rank (\d{1,7}) n[rR]anks (\d{1,7})(?: nNodes (\d{1,7}))?"
+    r"(?:.{0,40}?cudaDev (\d{1,4}))?(?:.{0,40}?nvmlDev (\d{1,4}))?(?:.{0,40}?busId (\w+))?"
+)
+_PREFIX = re.compile(r"([A-Za-z0-9<][\w.<>-]*):(\d+):\d+ \[(\d+)\]")
+_OLD = re.compile(r"\S+:\d+:\d+ \[\d+\] (?:INFO (.*)|\S+:\d+ WARN (.*))")  # until NCCL 2.1
+_NETWORK = re.compile(r"NET/([A-Za-z][\w. -]*?) ?: Using (.*)")
+_INTERFACE = re.compile(r"\[\d+\](\S+)")
+_CHANNELS = re.compile(r"(\d{1,4}) coll channels,(?: \d+ \w+ channels,)*? (\d{1,4}) p2p channels\b")
+_FABRIC = re.compile(r"MNNVL 1 cliqueId \w+ cliqueSize (\d+)(?:.* nvlDomainSize (\d+))?")
+_AFFINITY = re.compile(r"Setting affinity for GPU (\d{1,4}) to")
+_SETTING = re.compile(r"(NCCL_\w+) set (?:by environment )?to (\S+?)\.?\s*$")
+_VERSION = re.compile(r"([NR]CCL) version (?:: )?([\w.+-]+)")
+_WARNING = re.compile(r"NCCL WARN (.*)")
+_OLDEST = re.compile(r".*\brank access (\d{1,7}) -> (\d{1,7}) via (.+)")
+_SERIOUS = re.compile(
+    r"fail|error|time(?:d )?-?out|refused|unhandled|mismatch|invalid|abort|closed|unable|cannot"
+    r"|could not|no such|unreachable|duplicate|truncated|no socket interface|got completion"
+    r"|vendor.err",
+    re.IGNORECASE,
+)
+# What no run outlives, whatever else it says.
+_FATAL = re.compile(
+    r"abort|time(?:d )?-?out|watchdog|async|fatal|got completion|vendor.err", re.IGNORECASE
+)
+# What NCCL warns of, and gets along without: another network, another device, another way. It has
+# done so, too, where the process that warned says later that its set-up is complete.
+_HARMLESS = re.compile(
+    r"open libibverbs|NET/OFI (?:Only EFA|Failed to init|Disabling shared)|"
+    r"aws-ofi-nccl initialization failed|find real path of|"
+    r"NET/IB : Unable to (?:open|query)|ibv_open_device failed|enable P2P between|"
+    r"Got non-fatal async event|Cannot get incoming CPU"
+)
+# What nccl-tests says around its rows: that it begins, where its ranks are, and how it ended.
+_AROUND = re.compile(
+    r"^[# \t]*(?:(nThreads?\b)|Rank +\d+ .*?\bPid +(\d+) +on +(\S+) +device"
+    r"|(?:Out of bounds values|Bitwise mismatches|Avg bus bandwidth) *:(.*))",
+    re.MULTILINE,
+)
+_AROUND_WORDS = ("nThread", " Pid ", "Avg bus bandwidth")
+GOOD = "Avg bus bandwidth"
+
+
+_MESSAGE = re.compile(f"{INFO}(.*)")
+COMM = "comm 0x"  # messages whose prefix, with the host, matters
+
+
+class NcclDebug(Parser):
+    """NCCL_DEBUG=INFO: transports, rings, trees, networks, settings, warnings."""
+
+    marks: ClassVar[tuple[str, ...]] = (
+        *("NCCL INFO", "NCCL WARN", "NCCL version", "RCCL version", "rank access"),
+        *("] INFO Ring", "] INFO NET"),
+    )
+    definitions: ClassVar[tuple[Definition, ...]] = ()
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._first = 0
+        self._edges: dict[tuple[str, str | None, str], int] = {}  # to a bit per channel
+        self._vias: set[str] = set()  # that were found to be whole
+        self._rings: dict[int, tuple[int, ...]] = {}
+        self._seen: set[str] = set()  # messages that were read
+        self._trees: dict[tuple[str, str], tuple[str, str]] = {}
+        self._size = 0  # of the largest communicator
+        self._ranks: dict[int, NcclRank] = {}  # of it
+        self._places: dict[int, str] = {}  # of ranks, as the lines of edges say them
+        self._gpus: set[int] = set()
+        self._nodes: dict[int, int] = {}  # by size
+        self._channels = self._p2p_channels = 0
+        self._communicators = self._torn = 0
+        self._connected = self._fabric = False
+        self._trials: list[_Trial] = []
+        self._library = "NCCL"
+        self._versions: dict[str, None] = {}
+        self._networks: dict[str, None] = {}  # that are there
+        self._used: dict[str, None] = {}  # that NCCL said it uses
+        self._interfaces: dict[str, None] = {}
+        self._settings: dict[str, str] = {}
+        self._warnings: dict[str, set[str]] = {}  # to the processes that did not go on
+        self._words: dict[str, Callable[[str], None]] = {
+            "Channel": self._link,
+            "Ring": self._link,
+            "Coll": self._link,
+            "CollNet": self._link,
+            "Trees": self._tree,
+            "Using": self._using,
+            "Connected": self._connect,
+            "Setting": self._affinity,
+            "MNNVL": self._join,
+        }
+
+    def take(self, line: str, number: int) -> bool:
+        """Read a line."""
+        at = line.find(INFO)
+        if at < 0:
+            return self._other(line, number)
+        self._first = self._first or number
+        message = line[at + len(INFO) :]
+        if COMM in message:
+            self._comm(message, line[:at], number)
+        self._new((message,))
+        return True
+
+    def skim(self, text: str, number: int) -> tuple[str, int]:
+        """Take what NCCL says of no one rank: ranks and communicators repeat it, read it once."""
+        lines = text.split("\n")
+        rest = ["" if INFO in line and COMM not in line else line for line in lines]
+        taken = rest.count("") - lines.count("")
+        if taken:
+            self._first = self._first or number + next(
+                at for at, (old, new) in enumerate(zip(lines, rest, strict=True)) if old != new
+            )
+            self._new(dict.fromkeys(_MESSAGE.findall(text)))
+        left = "\n".join(rest)
+        if any(word in left for word in _AROUND_WORDS):
+            self._watch(left, number)
+        return left, taken
+
+    def _watch(self, text: str, number: int) -> None:
+        """Follow the tests of nccl-tests, whose own parser takes these lines."""
+        at = 0
+        for said in _AROUND.finditer(text):
+            number += text.count("\n", at, said.start())
+            at = said.start()
+            if said[1] or not self._trials:
+                beside = any(trial.is_open for trial in self._trials[-1:])
+                self._trials.append(_Trial(number if said[1] else 0, beside=beside))
+            self._trials[-1].hear(said, number)
+
+    def _new(self, messages: Iterable[str]) -> None:
+        """Read the messages that have not come before."""
+        for message in [message for message in messages if message not in self._seen]:
+            handler = self._words.get(message[: message.find(" ")], self._rare)
+            handler(message)
+            self._seen.add(message)
+        if len(self._seen) > MOST_SEEN:
+            self._seen.clear()  # they would only be read again
+
+    def _other(self, line: str, number: int) -> bool:
+        version, warning, oldest = (
+            pattern.search(line) if word in line else None
+            for word, pattern in (
+                ("CCL version", _VERSION),
+                ("NCCL WARN", _WARNING),
+                ("rank access", _OLDEST),
+            )
+        )
+        old = _OLD.match(line) if "INFO " in line or "WARN " in line else None
+        if version:
+            self._library, self._versions[version[2]] = version[1], None
+        elif old and old[1]:
+            self._new((old[1],))
+        elif old:
+            self._warn(old[2].strip(), line)
+        elif warning:
+            self._warn(warning[1].strip(), line)
+        elif oldest:
+            self._edges[oldest[1], oldest[2], oldest[3].strip()] = 0
+        else:
+            return False
+        self._first = self._first or number
+        return True
+
+    def _link(self, message: str) -> None:
+        """Read what carries a channel from one rank to another, or the order of its ring."""
+        match = _EDGE.match(message)
+        if match is None:
+            self._ring(message)
+            return
+        channel, source, place, target, other, via, size = match.groups()
+        self._size = max(self._size, int(size or 0))
+        if via not in self._vias:
+            if _VIA.fullmatch(via) is None:
+                self._tear(message)
+                return
+            self._vias.add(via)
+        for rank, where in ((source, place), (target, other)):
+            if where:
+                self._places[int(rank)] = where
+        key = (source, target, via)
+        self._edges[key] = self._edges.get(key, 0) | 1 << int(channel)
+
+    def _tear(self, message: str) -> None:
+        """Count a torn line, and read the whole one that may be behind the tear."""
+        self._torn += 1
+        _, info, rest = message.partition(INFO)
+        if info:
+            self.take(info + rest, self._first)
+
+    def _ring(self, message: str) -> None:
+        match = _RING.match(message)
+        if match:
+            self._rings[int(match[1])] = tuple(int(rank) for rank in match[3].split())
+            self._channels = max(self._channels, int(match[2] or 0), int(match[1]) + 1)
+        elif "->" not in message or " via" in message or message.rstrip().endswith("->"):
+            self._tear(message)  # else it is a line of the search for graphs
+
+    def _tree(self, message: str) -> None:
+        for channel, left, rank, right in _TREE.findall(message):
+            self._trees[channel, rank] = (left, right)
+
+    def _comm(self, message: str, before: str, number: int) -> None:
+        match = _COMM.search(message)
+        if match is None:
+            return
+        rank, size = int(match[1]), int(match[2])
+        if match[3]:
+            self._nodes[size] = int(match[3])
+        prefix = _PREFIX.search(before)
+        if "Init COMPLETE" in message:
+            for waiting in self._warnings.values() if prefix else ():
+                waiting.discard(_process(prefix))
+            for trial in self._trials if prefix else ():
+                trial.meet(_process(prefix), number)
+            self._connected = True
+            self._communicators += rank == 0
+        if size < self._size:
+            return
+        if size > self._size:
+            self._size = size
+            self._ranks.clear()
+        old = self._ranks.get(rank, NcclRank(rank=rank))
+        self._ranks[rank] = NcclRank(
+            rank=rank,
+            host=prefix[1] if prefix else old.host,
+            device=int(match[4]) if match[4] else old.device,
+            gpu=int(match[5]) if match[5] else old.gpu,
+            bus=match[6] or old.bus,
+        )
+
+    def _using(self, message: str) -> None:
+        network, name = message.partition("etwork ")[1:]
+        if network:
+            self._used[name.strip()] = None
+
+    def _affinity(self, message: str) -> None:
+        match = _AFFINITY.match(message)
+        if match:
+            self._gpus.add(int(match[1]))
+
+    def _join(self, message: str) -> None:
+        match = _FABRIC.match(message)
+        self._fabric |= match is not None and any(int(size or 0) > 1 for size in match.groups())
+
+    def _connect(self, message: str) -> None:
+        self._connected |= message.startswith(("Connected all rings", "Connected all trees"))
+
+    def _rare(self, message: str) -> None:
+        """Read what a log has few of."""
+        if "CCL version" in message:
+            for library, version in _VERSION.findall(message):
+                self._library, self._versions[version] = library, None
+        if message.startswith("NET/"):
+            network = _NETWORK.match(message)
+            interfaces = _INTERFACE.findall(network[2]) if network else []
+            if network and interfaces:  # none was found if there is only `[RO]; OOB eth0`
+                self._networks[network[1]] = None
+                self._interfaces |= dict.fromkeys(interfaces)
+            return
+        setting, channels = _SETTING.match(message), _CHANNELS.match(message)
+        if setting:
+            self._settings[setting[1]] = setting[2]
+        elif channels:
+            self._channels = max(self._channels, int(channels[1]))
+            self._p2p_channels = max(self._p2p_channels, int(channels[2]))
+
+    def _warn(self, text: str, line: str) -> None:
+        if text in self._warnings or len(self._warnings) < MOST:
+            self._warnings.setdefault(text, set()).add(_process(_PREFIX.search(line)))
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give one result, for ranks' lines cannot be told apart by run."""
+        log = self._log()
+        if log == NcclLog():
+            return ()
+        version = " ".join(self._versions)
+        sheet = Sheet("nccl_log", self._first, f"{self._library} {version}".strip())
+        self._judge(sheet)
+        if log.fabric:
+            sheet.note("NVLink joins its hosts (MNNVL): their network is no bound of it")
+        if self._edges and not self._connected:
+            sheet.note(
+                "no rank said that all rings are connected: it may have hung, or was cut off"
+            )
+        if self._torn:
+            sheet.note(f"{self._torn} line(s) were torn by lines of other ranks")
+        return (sheet.parsed(log),)
+
+    def _judge(self, sheet: Sheet) -> None:
+        """Say which warnings are failures: those that nothing shows to be got over."""
+        for warning, waiting in self._warnings.items():
+            if _SERIOUS.search(warning) is None:
+                continue
+            if not waiting or _HARMLESS.search(warning):
+                sheet.note(f"NCCL went on after: {warning}")
+            elif not _FATAL.search(warning) and all(map(self._outlived, waiting)):
+                sheet.note(f"its test succeeded all the same: NCCL WARN {warning}")
+            else:
+                sheet.fail(f"NCCL WARN {warning}")
+
+    def _outlived(self, process: str) -> bool:
+        """Tell whether a process is known to be of nccl-tests, and all its tests succeeded."""
+        own = [trial for trial in self._trials if process in trial.processes]
+        return bool(own) and all(trial.succeeded for trial in own)
+
+    def _placed(self) -> Iterable[NcclRank]:
+        """Give what is known of each rank, by whichever lines."""
+        for rank in sorted(self._ranks.keys() | self._places.keys()):
+            known = self._ranks.get(rank, NcclRank(rank=rank))
+            yield structs.replace(known, place=self._places.get(rank, ""))
+
+    def _log(self) -> NcclLog:
+        edges = tuple(
+            sorted(
+                (_edge(*key, channels) for key, channels in self._edges.items()),
+                key=lambda edge: (edge.source, edge.target, edge.via),
+            )
+        )
+        return NcclLog(
+            versions=tuple(self._versions),
+            size=self._size,
+            nodes=self._nodes.get(self._size, 0),
+            communicators=self._communicators,
+            channels=self._channels,
+            p2p_channels=self._p2p_channels,
+            rings=tuple(ring for _, ring in sorted(self._rings.items())),
+            trees=_trees(self._trees),
+            edges=edges,
+            ranks=tuple(self._placed()),
+            gpus=tuple(sorted(self._gpus)),
+            networks=tuple(self._used or self._networks),
+            interfaces=tuple(self._interfaces),
+            settings=tuple(Setting(name=k, value=v) for k, v in sorted(self._settings.items())),
+            warnings=tuple(self._warnings),
+            connected=self._connected,
+            fabric=self._fabric or any("MNNVL" in edge.via for edge in edges),
+            torn=self._torn,
+        )
+
+
+class _Trial:
+    """A test of nccl-tests: which processes took part, and whether it said that it succeeded.
+
+    One that begins before another has ended may run beside it: nobody can tell whose lines are
+    whose, so it proves nothing.
+    """
+
+    def __init__(self, first: int, *, beside: bool) -> None:
+        self._first = first
+        self._last = 0  # its last line; 0 until it comes
+        self._failed = beside
+        self.processes: set[str] = set()
+
+    @property
+    def is_open(self) -> bool:
+        return not self._last
+
+    @property
+    def succeeded(self) -> bool:
+        return bool(self._last) and not self._failed
+
+    def hear(self, said: re.Match[str], number: int) -> None:
+        """Read a line around its rows."""
+        if said[2]:
+            self.processes.add(f"{said[3]}:{said[2]}")
+        elif said[4] is not None:
+            self._failed |= "FAILED" in said[4]
+            self._last = number if GOOD in said[0] else self._last
+
+    def meet(self, process: str, number: int) -> None:
+        """Count a process in whose set-up was complete while the test ran."""
+        if self._first <= number and not 0 < self._last < number:
+            self.processes.add(process)
+
+
+def _process(prefix: re.Match[str] | None) -> str:
+    """Name the process that wrote a line, by its host and number."""
+    return f"{prefix[1]}:{prefix[2]}" if prefix else ""
+
+
+def _trees(found: Mapping[tuple[str, str], tuple[str, str]]) -> tuple[NcclTree, ...]:
+    """Order trees; NCCL 2.4 wrote parent->rank->children, later ones the reverse."""
+    trees = []
+    for (channel, rank), (left, right) in found.items():
+        up, down = (left, right) if "/" in right and "/" not in left else (right, left)
+        children = tuple(int(child) for child in down.split("/") if child != "-1")
+        trees.append(NcclTree(channel=int(channel), rank=int(rank), up=int(up), down=children))
+    return tuple(sorted(trees, key=lambda tree: (tree.channel, tree.rank)))
+
+
+def _edge(source: str, target: str | None, via: str, channels: int) -> NcclEdge:
+    return NcclEdge(
+        source=int(source),
+        target=-1 if target is None else int(target),
+        transport=_transport(via),
+        via=via,
+        channels=tuple(c for c in range(channels.bit_length()) if channels >> c & 1),
+        direct="GDRDMA" in via,
+    )
+
+
+def _transport(via: str) -> str:
+    """Name the transport; older versions used words for it."""
+    if via in ("direct shared memory", "zero-copy host mem"):
+        return "SHM"
+    if via in ("IPC device mem", "P2P device mem", "common device"):
+        return "P2P"
+    return via.partition("/")[0]

@@ -1,0 +1,267 @@
+"""nvbandwidth: copies between hosts and GPUs as matrices, text and JSON (`-j`).
+
+GB is 1e9 bytes. A bidirectional test prints the rate of one direction while the other is loaded.
+A copy within a device counts its bytes once, though its memory reads and writes each.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import GB, Parser, Sheet, count, number
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.value import Scalar
+
+NANO = 1e9  # of them are one
+
+_nv = partial(
+    Definition,
+    benchmark="nvbandwidth",
+    clock="CUDA events; a spin kernel holds the streams until all copies are queued",
+    synchronisation="all streams start together",
+    warm_up="one copy before",
+    aggregation="one rank",
+)
+_rate = partial(_nv, unit="B/s", better="higher")
+CELL = "one cell of the test's matrix, median of its samples"
+LOADED = "of a bidirectional test, the rate of one direction while the other is loaded"
+GB_SAID = "printed in GB/s of 1e9 bytes"
+HOST = _rate(
+    metric="host_copy_bandwidth",
+    what=f"copies between a host and a GPU: {CELL}; {LOADED}; {GB_SAID}",
+    flow="one way",
+    medium="host to GPU",
+)
+PEER = _rate(
+    metric="peer_copy_bandwidth",
+    what=f"copies between GPUs: {CELL}; {LOADED}; {GB_SAID}",
+    flow="one way",
+    medium="GPU to GPU",
+)
+PEERS_BOTH = _rate(
+    metric="peer_copy_bidirectional",
+    what=f"copies between GPUs, both directions together: {CELL}; {GB_SAID}",
+    flow="both ways",
+    medium="GPU to GPU",
+)
+LOCAL = _rate(
+    metric="local_copy_bandwidth",
+    what=f"copies within a GPU's memory, each byte counted once: {CELL}; {GB_SAID}",
+    flow="one way",
+    medium="GPU memory",
+)
+BANDWIDTH = _rate(metric="copy_bandwidth", what=f"of any other test: {CELL}; {GB_SAID}")
+SUM = _nv(
+    metric="copy_bandwidth_sum",
+    unit="B/s",
+    better="higher",
+    what="the sum of all cells of the test's matrix; printed in GB/s of 1e9 bytes",
+)
+LATENCY = _nv(
+    metric="access_latency",
+    unit="s",
+    better="lower",
+    what="one access by a kernel that chases pointers; printed in ns",
+)
+
+WAIVED = "some tests were waived: this host lacks what they need"
+_STATUS = {"Running": "it was begun, and never ended"}
+_RUNNING = re.compile(r"\s*Running (?:benchmark )?(\w+)\.\s*$")
+_UNIT = re.compile(
+    r"\s*(?:memcpy|memory|multicast|[Dd]evice|memset)\b"
+    r".*?(?:(?: (Read1|Read2|Write1|Write2|Total))? bandwidth \((GB/s)\)|\((ns)\))"
+)
+_HEADER = re.compile(r"\s*\d{1,4}(?:\s+\d{1,4})*\s*$")
+_SUM = re.compile(r"\s*SUM (\w+) (\S+)")
+_WAIVED = re.compile(r"\s*(?:Waived|WAIVED):|\s*Waiving \w+\.|\s*\w+ WAIVED")
+_ERROR = re.compile(
+    r"\s*(?:\[?ERROR|ERROR:|Error:?|\[CUDA_ERROR\w*\]|CUDA_ERROR\w*|.*CUDA error|NVML_ERROR|"
+    r"\[cudaError\w+\]|ASSERT in expression|Invalid value when checking)"
+)
+_DEVICE = re.compile(r"\s*(?:Process \d+ \(.*?\): )?[Dd]evice \d+: (.*?)(?: \([0-9a-f:]+\))?\s*$")
+_KNOWN = re.compile(
+    r"\s*(?:nvbandwidth Version|Built from Git|CUDA (?:Runtime|Driver) Version|Driver Version|"
+    r"NOTE: |Performance can vary|Additional system-specific tuning|Process \d+ \(|MPI version|"
+    r"Current offset :)"
+)
+_MODEL = re.compile(r"\d+: (.*?)(?: \([0-9a-f:]+\).*)?")  # in the JSON
+
+
+class NvBandwidth(Parser):
+    """nvbandwidth: a matrix per test; rates in GB/s of 1e9 bytes, latencies in ns."""
+
+    marks: ClassVar[tuple[str, ...]] = ("nvbandwidth", "memcpy CE", "memcpy SM", "_memcpy_")
+    has_rows: ClassVar[bool] = True
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        *(PEER, PEERS_BOTH, HOST, LOCAL, BANDWIDTH, SUM, LATENCY),
+    )
+
+    def __init__(self) -> None:
+        """Begin outside any test."""
+        self._sheets: list[Sheet] = []
+        self._test = ""
+        self._part = ""  # of a bidirectional test: one direction, the other, or both together
+        self._unit = ""
+        self._columns: list[str] = []
+        self._begun = ""  # the test of which nothing more was said yet
+
+    def take(self, line: str, number: int) -> bool:
+        """Read what names a test, its matrix, or an error."""
+        if "nvbandwidth Version" in line:
+            self._sheets.append(Sheet("nvbandwidth", number, line.strip()))
+            return True
+        running, unit = _RUNNING.match(line), _UNIT.match(line)
+        if running:
+            self._leave(self._open(number))
+            self._begun = running[1]
+            self._test, self._part, self._unit, self._columns = running[1], "", "", []
+        elif unit and self._sheets:
+            self._begun = ""
+            self._part = f"_{unit[1].lower()}" if unit[1] else ""
+            self._unit, self._columns = unit[2] or unit[3], []
+        else:
+            return self._cells(line) or self._rest(line)
+        return True
+
+    def _cells(self, line: str) -> bool:
+        if not self._unit or not self._sheets:
+            return False
+        if not self._columns and _HEADER.match(line):
+            self._columns = line.split()
+            return True
+        row, *cells = line.split() or [""]
+        values = [number(cell) for cell in cells]
+        known = all(v is not None or c == "N/A" for v, c in zip(values, cells, strict=True))
+        if count(row) is None or not cells or not known or len(cells) > len(self._columns):
+            return False
+        for column, value in zip(self._columns, values, strict=False):
+            if value is not None:
+                self._add(self._sheets[-1], (int(row), int(column)), value)
+        return True
+
+    def _add(self, sheet: Sheet, cell: tuple[int, int], value: float) -> None:
+        test = self._test.removesuffix(self._part) + self._part
+        params: dict[str, Scalar] = {"test": test, "row": cell[0], "column": cell[1]}
+        if self._unit == "ns":
+            sheet.add(LATENCY, value / NANO, params)
+        else:
+            sheet.add(_family(test), value * GB, params)
+
+    def _rest(self, line: str) -> bool:
+        if not self._sheets:
+            return False
+        total, waived, device = _SUM.match(line), _WAIVED.match(line), _DEVICE.match(line)
+        if device:
+            self._sheets[-1].on(device[1])
+        elif total:
+            value = number(total[2])
+            if value is not None and self._unit == "GB/s":
+                self._sheets[-1].add(SUM, value * GB, {"test": total[1]})
+        elif waived:
+            self._begun = ""
+            self._sheets[-1].note(WAIVED)
+        elif _ERROR.match(line):
+            self._begun = ""
+            self._sheets[-1].fail(line.strip())
+        else:
+            return _KNOWN.match(line) is not None
+        return True
+
+    def _leave(self, sheet: Sheet) -> None:
+        """Notice that a test was begun, and nothing came of it."""
+        if self._begun:
+            sheet.fail(f"{self._begun} has no matrix: it failed, or the log is cut off")
+        self._begun = ""
+
+    def _open(self, at: int) -> Sheet:
+        if not self._sheets:
+            self._sheets.append(Sheet("nvbandwidth", at, "nvbandwidth"))
+        return self._sheets[-1]
+
+    def take_document(self, text: str, number: int) -> bool:
+        """Read what `-j` wrote."""
+        try:
+            found = msgspec.json.decode(text, type=_Json).nvbandwidth
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            return False
+        sheet = Sheet("nvbandwidth", number, f"nvbandwidth {found.version}".strip())
+        if found.error:
+            sheet.fail(found.error.strip())
+        for device in map(_MODEL.fullmatch, found.devices):
+            if device:
+                sheet.on(device[1])
+        for case in found.testcases:
+            self._case(sheet, case)
+        self._sheets.append(sheet)
+        self._test = self._unit = ""  # lines that follow are of no test of it
+        return True
+
+    def _case(self, sheet: Sheet, case: _Case) -> None:
+        unit = _UNIT.match(case.bandwidth_description)
+        self._test = case.name
+        self._part = f"_{unit[1].lower()}" if unit and unit[1] else ""
+        self._unit = "ns" if "(ns)" in case.bandwidth_description else "GB/s"
+        if case.status in ("Error", "Not Found", "Running") or case.error:
+            sheet.fail(f"{case.name}: {case.error or _STATUS.get(case.status, case.status)}")
+        elif case.status == "Waived":
+            sheet.note(WAIVED)
+        for row, cells in enumerate(case.bandwidth_matrix):
+            for column, cell in enumerate(cells):
+                value = number(str(cell))
+                if value is not None:
+                    self._add(sheet, (row, column), value)
+        if case.sum is not None and self._unit == "GB/s" and case.bandwidth_matrix:
+            sheet.add(SUM, case.sum * GB, {"test": case.name})
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per run."""
+        if self._sheets:
+            self._leave(self._sheets[-1])
+        for sheet in self._sheets:
+            if sheet.empty and sheet.says(WAIVED):
+                sheet.fail("there is no matrix: all of it was waived")
+            elif sheet.empty:
+                sheet.fail("there is no matrix: it failed, or the log is cut off")
+        return tuple(sheet.parsed() for sheet in self._sheets)
+
+
+def _family(test: str) -> Definition:
+    """Find what the bytes of a test pass."""
+    if test.startswith(("host_to_", "device_to_host", "all_to_host")):
+        return HOST
+    if "device_to_device" in test or test.startswith(("all_to_one", "one_to_all")):
+        return PEERS_BOTH if test.endswith("_total") else PEER
+    return LOCAL if test.startswith("device_local_copy") else BANDWIDTH
+
+
+class _Case(msgspec.Struct):
+    """A test of the JSON."""
+
+    name: str
+    status: str = ""
+    error: str = ""
+    bandwidth_description: str = ""
+    bandwidth_matrix: list[list[str | float]] = []
+    sum: float | None = None
+
+
+class _Run(msgspec.Struct):
+    """What is in it."""
+
+    testcases: list[_Case] = []
+    devices: list[str] = msgspec.field(default_factory=list, name="GPU Device List")
+    version: str = ""
+    error: str = ""
+
+
+class _Json(msgspec.Struct):
+    """All of it."""
+
+    nvbandwidth: _Run

@@ -1,0 +1,406 @@
+"""OSU Micro-Benchmarks 3 to 7: point-to-point, collective, non-blocking and one-sided tests.
+
+Their MB is 1e6 bytes. A latency is one-way: half of a round trip. The time of a collective is the
+mean over ranks, and with `-f` also that of the fastest and the slowest rank.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import GB, MB, Parser, Sheet, count, numbers
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.value import Scalar
+
+MICRO = 1e6  # of them are one
+
+_osu = partial(
+    Definition,
+    benchmark="osu",
+    clock="MPI_Wtime of the ranks",
+    synchronisation="a barrier before each size; the iterations of a size follow one another",
+    warm_up="the skipped iterations of OSU (as in osu_util.h, unless -x said otherwise)",
+)
+LATENCY = _osu(
+    metric="latency",
+    unit="s",
+    better="lower",
+    what="half of a round trip, one way, mean over the iterations; printed in us",
+    aggregation="one rank",
+)
+COLLECTIVE = _osu(
+    metric="collective_time",
+    unit="s",
+    better="lower",
+    what="one collective call, mean over iterations and ranks; printed in us",
+    aggregation="mean of ranks",
+)
+FASTEST = _osu(
+    metric="collective_time_min",
+    unit="s",
+    better="lower",
+    what="one collective call, mean over iterations, of the fastest rank; printed in us",
+    aggregation="one rank",
+)
+SLOWEST = _osu(
+    metric="collective_time_max",
+    unit="s",
+    better="lower",
+    what="one collective call, mean over iterations, of the slowest rank; printed in us",
+    aggregation="one rank",
+)
+PERCENTILE = _osu(
+    metric="time_percentile",
+    unit="s",
+    better="lower",
+    what="the percentile of the times of the iterations (option -z); printed in us",
+    aggregation="mean of ranks",
+)
+ONE_SIDED = _osu(
+    metric="one_sided_time",
+    unit="s",
+    better="lower",
+    what="one put, get or atomic and its synchronisation, mean over iterations; printed in us",
+    aggregation="one rank",
+)
+RATE_PERCENTILE = _osu(
+    metric="bandwidth_percentile",
+    unit="B/s",
+    better="higher",
+    what="the percentile of the rates of the iterations (option -z), of which high ones are the "
+    "best; printed in MB/s of 1e6 bytes",
+    aggregation="one rank",
+)
+BANDWIDTH = _osu(
+    metric="bandwidth",
+    unit="B/s",
+    better="higher",
+    what="a window of messages one way, all bytes over the time; printed in MB/s of 1e6 bytes",
+    aggregation="one rank",
+    flow="one way",
+    medium="network",
+)
+BIDIRECTIONAL = _osu(
+    metric="bidirectional",
+    unit="B/s",
+    better="higher",
+    what="windows both ways at once, bytes of both directions; printed in MB/s of 1e6 bytes",
+    aggregation="one rank",
+    flow="both ways",
+    medium="network",
+)
+MULTI = _osu(
+    metric="multi_bandwidth",
+    unit="B/s",
+    better="higher",
+    what="windows of all pairs at once, one way, summed over pairs; printed in MB/s of 1e6 bytes",
+    aggregation="all ranks",
+    flow="one way",
+    medium="network",
+)
+RATE = _osu(
+    metric="message_rate",
+    unit="messages/s",
+    better="higher",
+    what="messages of all pairs together per second",
+    aggregation="all ranks",
+)
+OVERALL = _osu(
+    metric="overall_time",
+    unit="s",
+    better="lower",
+    what="a non-blocking collective and the computation beside it; printed in us",
+    aggregation="mean of ranks",
+)
+COMPUTE = _osu(
+    metric="compute_time",
+    unit="s",
+    better="lower",
+    what="the computation beside a non-blocking collective; printed in us",
+    aggregation="mean of ranks",
+)
+PURE = _osu(
+    metric="pure_time",
+    unit="s",
+    better="lower",
+    what="a non-blocking collective with nothing beside it; printed in us",
+    aggregation="mean of ranks",
+)
+OVERLAP = _osu(
+    metric="overlap",
+    unit="%",
+    better="higher",
+    what="the share of a non-blocking collective that the computation hides, in percent",
+    aggregation="mean of ranks",
+)
+INIT = _osu(
+    metric="init_time",
+    unit="s",
+    better="lower",
+    what="MPI_Init, mean over ranks; printed in ms",
+    aggregation="mean of ranks",
+)
+
+_TITLE = re.compile(
+    r"\s*#?\s*((?:OSU|OMB)(?:-Py)? (?:One Sided |MPI|OpenSHMEM|UPC|[A-Z]+CCL|Java).*\bTests?\b.*)"
+)
+# The library, and behind a dash whose memory the buffers may be in: `MPI-CUDA`, `MPI_Put-CUDA`.
+_NAME = re.compile(
+    r"(?:OSU|OMB)(?:-Py)?\s+(?:One Sided\s+)?(?:(?:MPI|OpenSHMEM|UPC\S*)\s+)?"
+    r"(.*?)\s+Tests?\b"
+)
+_MEMORY = re.compile(r"\b(?:MPI\w*|[NRO]CCL|OpenSHMEM)-(\w+)")
+_COLUMN = re.compile(
+    r"(Size(?: \(B\))?|Iterations|Validation|Messages/s|Message Size|Datatype|MB/s)(?!\s*\()"
+    r"|([A-Za-z][\w. -]*?|)\s*\((us|MB/s|GB/s|%|ms)\)"
+)
+_HEAD = re.compile(r"#?\s*(?:Size|Message Size|Avg|Min|Max|Latency|Overall|Pairs)\b")
+_KNOWN = re.compile(
+    r"#\s*(?:Datatype|Window creation|Overall =|Number of|Using|Heading)|This is a test with \d"
+)
+_DATATYPE = re.compile(r"#\s*Datatype:\s*(?:MPI_)?(\w+)")
+_SYNCHRONISATION = re.compile(r"#\s*Synchronization:\s*(?:MPI_Win_)?(\S+)")
+# Intel MPI says at its start where each rank runs (I_MPI_DEBUG); so the log knows the hosts.
+_STARTUP = re.compile(r"\s*(?:\[\d+\] )?MPI startup\(\): (.*)")
+_PLACED = re.compile(r"(\d{1,7})\s+\d+\s+(\S+)\s+(?:\{[\d,-]*\}|[\d,-]+)\s*$")
+_PAIRS = re.compile(r"\s*#?\s*\[\s*pairs:\s*(\d+)\s*\]\s*\[\s*window size:\s*(\d+|varied)")
+_BUFFERS = re.compile(
+    r"\s*#\s*(?:Send Buffer|Rank 0 Memory) on (\w+).*(?:Receive Buffer|Rank 1 Memory) on (\w+)"
+)
+# Old versions name no unit; it is the same.
+_INIT = re.compile(
+    r"\s*nprocs: (\d+), min: [\d.]+(?: ms)?, max: [\d.]+(?: ms)?, avg: ([\d.]+)(?: ms)?\s*$"
+)
+_INVALID = re.compile(r"DATA VALIDATION ERROR: (.*)")
+_TAIL = re.compile(r"P(\d+(?:\.\d+)?)\b")
+# Words in the names of tests that send to and fro: their latency is of one way.
+_ONE_WAY = {
+    *("latency", "multi", "multi-threaded", "multi-process", "congestion"),
+    *("persistent", "partitioned", "nccl", "rccl"),
+}
+_ONE_SIDED = re.compile(
+    r"MPI_(?:R?Put|R?Get|Acc|Fetch|CAS|Compare)|OpenSHMEM\S* (?:Put|Get|Atomic|Non)"
+    r"|UPC\S* (?:MEM|async)",
+    re.IGNORECASE,
+)
+SIZES = ("Size", "Size (B)", "Message Size")  # how the first column is called
+# What `-f` adds to the mean; some builds print it below the header without it.
+FULL = (("Min Latency", "us"), ("Max Latency", "us"), ("Iterations", ""))
+SCALES = {"MB/s": MB, "GB/s": GB}
+PLAIN = "CHAR"  # the datatype unless said otherwise
+_VARIED = re.compile(r"#\s*(?:(Uni-directional Bandwidth) \(MB/sec\)|(Message Rate) Profile)")
+_WINDOWS = re.compile(r"#\s+\d+(?:\s+\d+)*$")
+
+
+class Osu(Parser):
+    """OSU Micro-Benchmarks: one-way latencies in us, rates in MB/s of 1e6 bytes."""
+
+    marks: ClassVar[tuple[str, ...]] = ("OSU ", "OMB")
+    has_rows: ClassVar[bool] = True
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        *(LATENCY, COLLECTIVE, FASTEST, SLOWEST, PERCENTILE, BANDWIDTH, BIDIRECTIONAL, MULTI),
+        *(RATE, OVERALL, COMPUTE, PURE, OVERLAP, INIT, ONE_SIDED, RATE_PERCENTILE),
+    )
+
+    def __init__(self) -> None:
+        """Begin outside any test."""
+        self._tables: list[_Table] = []
+        self._hosts: dict[str, str] = {}  # of ranks
+
+    def take(self, line: str, number: int) -> bool:
+        """Read a title, a header or a row."""
+        title, startup = _TITLE.match(line), _STARTUP.match(line)
+        if title:
+            self._tables.append(_Table(title[1].strip(), number))
+            self._tables[-1].sheet.ranks = len(self._hosts)
+            self._tables[-1].sheet.hosts = len(set(self._hosts.values()))
+            return True
+        if startup:
+            return self._start(startup[1])
+        return bool(self._tables) and self._tables[-1].take(line)
+
+    def _start(self, text: str) -> bool:
+        placed = _PLACED.match(text)
+        if placed:
+            self._hosts[placed[1]] = placed[2]
+        elif text.startswith("Rank "):
+            self._hosts.clear()  # of the run before
+        return True
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per test."""
+        return tuple(table.parsed() for table in self._tables)
+
+
+class _Table:
+    """One test: its title, its columns, its rows."""
+
+    def __init__(self, title: str, first: int) -> None:
+        self.sheet = Sheet("osu", first, title)
+        memory = _MEMORY.search(title)
+        named = _NAME.match(title.replace(f"-{memory[1]}", "", 1) if memory else title)
+        self._test = named[1] if named else title
+        self._one_sided = _ONE_SIDED.search(title) is not None
+        self._windows: list[int] = []  # of a table with a column per window size
+        self._cell: Definition | None = None  # that such a table is of
+        self._params: dict[str, Scalar] = {"test": self._test}
+        if memory:
+            self._params["memory"] = memory[1]
+        self._columns: list[tuple[str, str]] = []
+        self._last = -1
+        self._mixed = False
+
+    def take(self, line: str) -> bool:
+        text = line.strip()
+        if text[:1].isdigit():
+            cells = text.split()
+            return self._varied(cells) if self._windows else self._row(cells)
+        if text.startswith(("#", "Size", "[ pairs", "Overall", "Avg Latency")):
+            return self._header(text)
+        return self._said(text)
+
+    def _header(self, text: str) -> bool:
+        pairs, buffers, varied = _PAIRS.match(text), _BUFFERS.match(text), _VARIED.match(text)
+        if varied:
+            self._cell, self._windows = MULTI if varied[1] else RATE, []
+        elif self._cell is not None and _WINDOWS.match(text):
+            self._windows, self._last = [int(word) for word in text.split()[1:]], -1
+        elif pairs:
+            self._params |= {"pairs": int(pairs[1])}
+        elif buffers:
+            self._params |= {"buffers": f"{buffers[1]}-{buffers[2]}"}
+        elif not self._option(text):
+            columns = [(m[1] or m[2] or m[3], m[3] or "") for m in _COLUMN.finditer(text)]
+            rates = any(unit or name in ("MB/s", "Messages/s") for name, unit in columns)
+            if not (rates and _HEAD.match(text)):
+                return _KNOWN.match(text) is not None
+            self._columns, self._windows, self._last = columns, [], -1
+        return True
+
+    def _option(self, text: str) -> bool:
+        """Read what the rows below were measured with."""
+        datatype, synchronisation = _DATATYPE.match(text), _SYNCHRONISATION.match(text)
+        if datatype and (datatype[1] != PLAIN or "datatype" in self._params):
+            self._params |= {"datatype": datatype[1]}
+        if synchronisation:
+            self._params |= {"synchronisation": synchronisation[1]}
+        return bool(datatype or synchronisation)
+
+    def _said(self, text: str) -> bool:
+        """Read a line that is neither of a header nor a row."""
+        init, invalid = _INIT.match(text), _INVALID.match(text)
+        if init:
+            self.sheet.add(INIT, float(init[2]) / 1e3, {**self._params, "ranks": int(init[1])})
+        if invalid:
+            self.sheet.fail(f"{self._test}: data were wrong: {invalid[1]}")
+        return bool(init or invalid or _KNOWN.match(text))
+
+    def _varied(self, cells: list[str]) -> bool:
+        """Read a row with a column per window size."""
+        size, values = count(cells[0]), numbers(cells[1:])
+        wanted = len(self._windows)
+        if self._cell is None or size is None or values is None or len(values) != wanted:
+            return False
+        self._mixed |= size <= self._last
+        self._last = size
+        scale = MB if self._cell is MULTI else 1.0
+        for window, value in zip(self._windows, values, strict=True):
+            point = {**self._params, "window": window, "size": size}
+            self.sheet.add(self._cell, value * scale, point, size=size)
+        return True
+
+    def _row(self, cells: list[str]) -> bool:
+        columns = _columns_of(self._columns, cells)
+        if len(cells) != len(columns):
+            return False
+        if columns[-1][0] == "Validation":
+            if cells[-1].lower() not in ("pass", "passed"):
+                self.sheet.fail(f"{self._test}: validation of {cells[0]} B says {cells[-1]}")
+            columns, cells = columns[:-1], cells[:-1]
+        values = numbers(cells)
+        if values is None:
+            return False
+        params = dict(self._params)
+        if columns[0][0] in SIZES:
+            size = count(cells[0])
+            if size is None:
+                return False
+            self._mixed |= size <= self._last
+            self._last = size
+            params["size"] = size
+        for (name, unit), value in zip(columns, values, strict=True):
+            self._add(name, unit, value, params)
+        return True
+
+    def _add(self, name: str, unit: str, value: float, params: dict[str, Scalar]) -> None:
+        size = int(params.get("size", 0))
+        if unit == "us":
+            self._add_time(name.lower(), value / MICRO, params)
+        elif name == "Messages/s":
+            self.sheet.add(RATE, value, params)
+        elif unit in SCALES and (tail := _TAIL.match(name.upper())):
+            point = {**params, "percentile": float(tail[1])}
+            self.sheet.add(RATE_PERCENTILE, value * SCALES[unit], point, size=size)
+        elif name == "MB/s" or unit in SCALES:
+            self.sheet.add(self._rate(), value * SCALES.get(unit, MB), params, size=size)
+        elif unit == "%":
+            self.sheet.add(OVERLAP, value, params)
+
+    def _rate(self) -> Definition:
+        test = self._test.lower()
+        if "bi-directional" in test or "bibw" in test:
+            return BIDIRECTIONAL
+        return MULTI if "multiple" in test else BANDWIDTH
+
+    def _add_time(self, name: str, value: float, params: dict[str, Scalar]) -> None:
+        tail = _TAIL.match(name.upper())
+        if tail:
+            self.sheet.add(PERCENTILE, value, {**params, "percentile": float(tail[1])})
+            return
+        definition = self._time(name)
+        if definition is not None:
+            self.sheet.add(definition, value, params)
+
+    def _time(self, name: str) -> Definition | None:
+        """Find what a column of times is; parts of a non-blocking call are left out."""
+        for word, definition in (
+            ("overall", OVERALL),
+            ("compute", COMPUTE),
+            ("pure", PURE),
+            ("min lat", FASTEST),
+            ("max lat", SLOWEST),
+        ):
+            if name.startswith(word):
+                return definition
+        if "lat" not in name:
+            return None
+        if self._one_sided:
+            return ONE_SIDED
+        # `Allreduce Latency` is of a collective, `Multi Latency` of one way
+        return LATENCY if set(self._test.lower().split()) <= _ONE_WAY else COLLECTIVE
+
+    def parsed(self) -> Parsed:
+        if self._mixed:
+            self.sheet.clear()
+            self.sheet.fail(
+                f"{self._test}: its sizes do not rise, so rows of several programs are mixed; "
+                "none of them is used"
+            )
+        elif self.sheet.empty and "Hello World" not in self._test:
+            self.sheet.fail(f"{self._test}: there is no row; it ended before its first size")
+        return self.sheet.parsed()
+
+
+def _columns_of(columns: list[tuple[str, str]], cells: list[str]) -> list[tuple[str, str]]:
+    """Give the columns of a row: with the extremes, if they stand behind its mean."""
+    values = numbers(cells[len(columns) - 1 :])
+    if values is None or len(values) != len(FULL) + 1 or columns[-1][0] != "Avg Latency":
+        return columns
+    mean, least, greatest, iterations = values
+    is_full = least <= mean <= greatest and iterations.is_integer()
+    return [*columns, *FULL] if is_full else columns

@@ -1,0 +1,181 @@
+"""CUDA's p2pBandwidthLatencyTest: matrices of bandwidth (GB/s, 1e9 bytes) and latency (us).
+
+Bidirectional bandwidth counts both directions. The diagonal is a copy on one device and no link.
+Rows and columns are CUDA devices; which of the two sends is not printed.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.logs import PeerAccess
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import GB, Parser, Sheet, count, numbers
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.value import Scalar
+
+MICRO = 1e6  # of them are one
+
+_p2p = partial(
+    Definition,
+    benchmark="p2p_matrix",
+    clock="CUDA events on the stream that copies",
+    synchronisation="a kernel holds the stream until all copies are queued",
+    aggregation="one rank",
+)
+ONE_WAY = _p2p(
+    metric="p2p_bandwidth",
+    unit="B/s",
+    better="higher",
+    warm_up="none",
+    what="copies between two GPUs in one direction; printed in GB/s of 1e9 bytes",
+    flow="one way",
+    medium="GPU to GPU",
+)
+BOTH_WAYS = _p2p(
+    metric="p2p_bidirectional",
+    unit="B/s",
+    better="higher",
+    warm_up="none",
+    what="copies between two GPUs in both directions at once, both counted; in GB/s of 1e9 bytes",
+    flow="both ways",
+    medium="GPU to GPU",
+)
+LOCAL = _p2p(
+    metric="device_copy",
+    unit="B/s",
+    better="higher",
+    warm_up="none",
+    what="the diagonal: copies within one GPU's memory, no link, each byte counted twice (read and "
+    "written); printed in GB/s of 1e9 bytes",
+    medium="GPU memory",
+)
+LATENCY = _p2p(
+    metric="p2p_latency",
+    unit="s",
+    better="lower",
+    warm_up="none",
+    what="a copy of 16 bytes between two GPUs, one way, as the GPU or the CPU saw it; in us",
+)
+LOCAL_LATENCY = _p2p(
+    metric="device_latency",
+    unit="s",
+    better="lower",
+    warm_up="none",
+    what="the diagonal: a copy of 16 bytes within one GPU's memory; printed in us",
+)
+
+_TITLE = re.compile(
+    r"\s*(Unidirectional|Bidirectional)?\s*P2P=(Disabled|Enabled)\s+(Bandwidth|Latency)"
+    r"(?:\s*\(P2P (Writes|Reads)\))?\s*Matrix\s*\((GB/s|us)\)"
+)
+_HEADER = re.compile(r"\s*(D\\D|GPU|CPU)((?:\s+\d{1,3})+)\s*$")
+_PEERS = re.compile(r"\s*P2P Connectivity Matrix")
+_DEVICE = re.compile(r"\s*Device: (\d+), (.+?), pciBusID: (\w+)")
+_KNOWN = re.compile(
+    r"\s*(?:\[P2P \(Peer-to-Peer\) GPU Bandwidth|Device=\d+ CAN(?:NOT)? Access Peer|\*+NOTE|"
+    r"So you can see|NOTE: The CUDA Samples)"
+)
+_FAILED = re.compile(r"\s*(?:Cuda failure|CUDA error at) \S*p2pBandwidthLatencyTest\.cu:\d+")
+_TEST = "p2pBandwidthLatencyTest"
+
+
+class P2PMatrix(Parser):
+    """p2pBandwidthLatencyTest: between all pairs of GPUs, with and without peer-to-peer."""
+
+    marks: ClassVar[tuple[str, ...]] = ("P2P=", "P2P Connectivity", "P2P (Peer-to-Peer)", _TEST)
+    has_rows: ClassVar[bool] = True
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        *(ONE_WAY, BOTH_WAYS, LOCAL, LATENCY, LOCAL_LATENCY),
+    )
+
+    def __init__(self) -> None:
+        """Begin outside any matrix."""
+        self._sheet: Sheet | None = None
+        self._title: re.Match[str] | None = None
+        self._by = ""  # GPU or CPU, whose clock a latency is by
+        self._columns: list[str] = []
+        self._in_peers = False
+        self._peers: dict[int, list[str]] = {}
+
+    def take(self, line: str, number: int) -> bool:
+        """Read a title, a header or a row."""
+        title, peers = _TITLE.match(line), _PEERS.match(line)
+        if title or peers:
+            self._open(number)
+            self._title, self._in_peers, self._columns = title, bool(peers), []
+            return True
+        header = _HEADER.match(line)
+        if header and (self._title or self._in_peers):
+            self._columns = header[2].split()
+            self._by = header[1] if header[1] != "D\\D" else "GPU"
+            return True
+        device = _DEVICE.match(line)
+        if device:
+            self._open(number).note(f"device {device[1]} is {device[2]} at PCI bus {device[3]}")
+            self._open(number).on(device[2])
+            return True
+        if _FAILED.match(line):
+            self._open(number).fail(line.strip())
+            return True
+        return bool(_KNOWN.match(line)) or self._row(line.split())
+
+    def _row(self, cells: list[str]) -> bool:
+        row = count(cells[0]) if cells else None
+        if row is None or not self._columns or len(cells) != len(self._columns) + 1:
+            return False
+        values = numbers(cells[1:])
+        if values is None or min(values) < 0:
+            return False
+        if self._in_peers:
+            self._peers[row] = cells[1:]
+        elif self._title and self._sheet:
+            for column, value in zip(self._columns, values, strict=True):
+                self._add(self._sheet, self._title, (row, int(column)), value)
+        return True
+
+    def _add(self, sheet: Sheet, title: re.Match[str], pair: tuple[int, int], value: float) -> None:
+        params: dict[str, Scalar] = {"row": pair[0], "column": pair[1]}
+        params["p2p"] = "on" if title[2] == "Enabled" else "off"
+        if title[4]:
+            params["by"] = title[4].lower()
+        is_link = pair[0] != pair[1]
+        if title[3] == "Latency":
+            params["clock"] = self._by
+            sheet.add(LATENCY if is_link else LOCAL_LATENCY, value / MICRO, params)
+            return
+        params["ways"] = 2 if title[1] == "Bidirectional" else 1
+        definition = BOTH_WAYS if title[1] == "Bidirectional" else ONE_WAY
+        sheet.add(definition if is_link else LOCAL, value * GB, params)
+
+    def _open(self, number: int) -> Sheet:
+        if self._sheet is None:
+            self._sheet = Sheet("p2p_matrix", number, _TEST)
+        return self._sheet
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give one result with all matrices."""
+        if self._sheet is None:
+            return ()
+        if self._sheet.empty and not self._peers:
+            self._sheet.fail("there is no matrix: it was stopped, or the log is cut off")
+        return (self._sheet.parsed(self._access()),)
+
+    def _access(self) -> PeerAccess | None:
+        size = len(self._peers)
+        if not size or sorted(self._peers) != list(range(size)):
+            return None
+        rows = [self._peers[row] for row in range(size)]
+        return PeerAccess(
+            devices=tuple(f"GPU{row}" for row in range(size)),
+            status=tuple(
+                tuple(
+                    "X" if i == j else "OK" if cell == "1" else "NS" for j, cell in enumerate(row)
+                )
+                for i, row in enumerate(rows)
+            ),
+        )

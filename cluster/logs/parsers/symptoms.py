@@ -1,0 +1,95 @@
+"""Lines by which known troubles show, whoever wrote them: MPI, UCX, CUDA, kernels, `sysctl`.
+
+They hold no measurements, and are no failures by themselves. What they mean is said by the rules of
+`analysis/pitfalls`; here they are only found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.logs import Symptom, Symptoms
+from cluster.logs.parsers import Parser, Sheet
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Definition
+
+MOST = 3  # of a kind that are kept
+LONGEST = 200  # characters of a line that are kept
+
+# Each kind by words that are in such a line, and by what it looks like; a group is its value.
+_KINDS = (
+    ("cma", "Read -1, expected", r"Read -1, expected \d+, errno = 1\b"),
+    ("cma", "process_vm_readv", r"process_vm_readv.*(?:Operation not permitted|errno ?= ?1\b)"),
+    ("ptrace", "ptrace_scope", r"kernel\.yama\.ptrace_scope\s*=\s*(\d)"),
+    ("cuda_ipc", "cuIpc", r"cuIpc\w+"),
+    ("cuda_aware", "mpi_built_with_cuda", r"mpi_built_with_cuda_support:value:(true|false)"),
+    ("memlock", "max locked memory", r"max locked memory.*?\s(\d+|unlimited)\s*$"),
+    ("memlock", "MEMLOCK", r"RLIMIT_MEMLOCK|MEMLOCK"),
+    ("memlock", "ibv_reg_mr", r"ibv_reg_mr\w*.*(?:failed|Cannot allocate memory)"),
+    ("memlock", "memory lock", r"memory lock(?:ed|ing)? limit"),
+    (
+        "shm",
+        "shared memory",
+        r"(?:creating|allocate|insufficient) shared memory|shared memory \(shm",
+    ),
+    ("shm", "dev/shm", r"dev/shm.*(?:No space left|too small|100%)"),
+    ("fork", "fork()", r"\bfork\(\).*(?:unsafe|child|corrupt|danger)|RDMAV_FORK_SAFE"),
+    ("connect", "connect() to", r"connect\(\) to ([\d.]+) (?:port \d+ )?failed"),
+    ("too_long", "Message too long", r"Message too long(?:, mtu\s*=?\s*(\d+))?"),
+    ("too_long", "Frag needed", r"Frag needed and DF set \(mtu = (\d+)\)"),
+    ("rmem", "rmem_max", r"net\.core\.rmem_max\s*=\s*(\d+)"),
+    ("wmem", "wmem_max", r"net\.core\.wmem_max\s*=\s*(\d+)"),
+    ("congestion", "tcp_congestion", r"net\.ipv4\.tcp_congestion_control\s*=\s*(\w+)"),
+    ("qdisc", "default_qdisc", r"net\.core\.default_qdisc\s*=\s*(\w+)"),
+    ("bond", "Bonding Mode", r"Bonding Mode:\s*(\S.*)"),
+    ("overlay", "vxlan", r"\b(vxlan|flannel\.\d|geneve|ipip|tunl0)\b"),
+    ("acs", "ACSCtl", r"ACSCtl:\s*(SrcValid\+.*ReqRedir\+)"),
+    ("throttled", "lowdown", r"(?:HW|SW) (?:Thermal )?Slowdown\s*:\s*(Active)"),
+    ("throttled", "Power Cap", r"SW Power Cap\s*:\s*(Active)"),
+    ("threads", "per core", r"Thread\(s\) per core:\s*(\d+)"),
+    ("bound_twice", "than cpus on a", r"processes than cpus on a resource"),  # Open MPI 4
+    ("bound_twice", "more cpus than", r"processes to more cpus than are available"),  # and 5
+    ("peermem", "nvidia_peermem", r"nvidia_peermem.*(?:not found|not loaded|No such)"),
+)
+_RULES = tuple((kind, word, re.compile(pattern)) for kind, word, pattern in _KINDS)
+
+
+class SymptomLines(Parser):
+    """Complaints of libraries and settings of hosts that explain figures."""
+
+    marks: ClassVar[tuple[str, ...]] = tuple(dict.fromkeys(word for _, word, _ in _KINDS))
+    definitions: ClassVar[tuple[Definition, ...]] = ()
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._first = 0
+        self._found: list[Symptom] = []
+        self._counts: Counter[str] = Counter()
+
+    def take(self, line: str, number: int) -> bool:
+        """Read a line that shows a known trouble."""
+        for kind, word, pattern in _RULES:
+            match = pattern.search(line) if word in line else None
+            if match:
+                self._keep(
+                    kind, " ".join(line.split())[:LONGEST], (match.groups() or ("",))[0] or ""
+                )
+                self._first = self._first or number
+                return True
+        return False
+
+    def _keep(self, kind: str, text: str, value: str) -> None:
+        self._counts[kind] += 1
+        if self._counts[kind] <= MOST:
+            self._found.append(Symptom(kind=kind, text=text, value=value))
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give one result."""
+        if not self._found:
+            return ()
+        sheet = Sheet("symptoms", self._first, "symptoms")
+        return (sheet.parsed(Symptoms(found=tuple(self._found))),)

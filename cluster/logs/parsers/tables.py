@@ -1,0 +1,186 @@
+"""Markdown tables of training throughput: the DLaaS documents, and tables like theirs.
+
+Each row is a measurement of all GPUs together, with its other cells as parameters. The efficiency
+that a table prints is kept as printed: it mixes rounding with truncation, so recompute it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import Parser, Sheet, count, number
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.value import Scalar
+
+LONGEST = 60  # characters of a cell that is kept as a parameter
+PERCENT = 100.0
+ABOUT = (
+    *("description", "cluster", "network", "notes", "gpus", "condition", "model", "batch size"),
+    *("nodes", "workers", "precision"),
+)
+
+_row = partial(
+    Definition,
+    benchmark="tables",
+    better="higher",
+    clock="not known",
+    synchronisation="not known",
+    warm_up="not known",
+    aggregation="all ranks",
+)
+RATE = _row(
+    metric="processing_rate",
+    unit="images/s",
+    what="images of all GPUs per second, as the document states it",
+)
+EXPECTED = _row(
+    metric="expected_rate",
+    unit="images/s",
+    what="images per second that the document expected",
+)
+EFFICIENCY = _row(
+    metric="printed_efficiency",
+    unit="%",
+    what="the scaling efficiency as the document prints it, in percent, however it was rounded",
+)
+TOP1 = _row(metric="top1", unit="fraction", what="top-1 accuracy, of 1")
+TOP5 = _row(metric="top5", unit="fraction", what="top-5 accuracy, of 1")
+
+_RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*$")
+_COLUMN = re.compile(
+    r"processing rate|throughput(?! is)\b|scaling efficiency|expected results"
+    r"|(?:total |global )?(?:images?|imgs?) ?(?:/|per) ?s(?:ec(?:ond)?)?\b"
+)
+_IMAGES = re.compile(r"\b(?:images?|imgs?) ?(?:/|per) ?s")
+_UNIT = re.compile(r"/ ?s|per sec|[kmgt]i?b(?:ps|its?|ytes?)?\b")  # of something else
+_EMPHASIS = re.compile(r"</?\w+>|[*`]+")
+_COMMENT = re.compile(r"\s*<!--\s*(.*?)\s*-->\s*$")
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_RATE = re.compile(r"~?\s*(\d[\d.,]*)\s*(?:images?|img)/s(?:ec)?\b", re.IGNORECASE)
+_BARE = re.compile(r"~?\s*(\d[\d.,]*)\s*(?:(?:\+/?-|±)\s*[\d.]+\s*)?(?:\(([^)]*)\))?\s*$")
+_PERCENT = re.compile(r"~?\s*(\d[\d.]*)\s*%")
+_SENTENCE = re.compile(
+    r"Throughput is (?:about )?(\d[\d.]*) images/s(?:ec)?, expected (\d[\d.]*)", re.IGNORECASE
+)
+_HEADING = re.compile(r"\s*#{1,6}\s+(.*\S)")
+_GPUS = re.compile(r"^(\d{1,6})\s+[A-Z]\d|(\d{1,6})\s*GPUs?\b")
+
+
+class Tables(Parser):
+    """Markdown tables with a throughput column."""
+
+    marks: ClassVar[tuple[str, ...]] = (
+        *("rocessing rate", "hroughput", "mages/s", "mage/s", "mg/s", "mgs/s", "mages per s"),
+    )
+    definitions: ClassVar[tuple[Definition, ...]] = (RATE, EXPECTED, EFFICIENCY, TOP1, TOP5)
+
+    def __init__(self) -> None:
+        """Begin outside any table."""
+        self._sheets: list[Sheet] = []
+        self._heading = ""
+        self._columns: list[str] = []
+        self._is_new = False  # the header was the last line
+        self._is_closed = False  # its rows end with a bar
+
+    def take(self, line: str, number_: int) -> bool:
+        """Read a heading, a header or a row."""
+        heading = _HEADING.match(line)
+        if heading:
+            self._heading = heading[1].rstrip(":")
+            return False  # any document has headings
+        comment = _COMMENT.match(line)
+        cells = _cells(comment[1] if comment else line)
+        if len(cells) < 2:  # noqa: PLR2004 - a table has columns
+            if not comment and line.strip():
+                self._columns = []
+            return False
+        names = [cell.lower().removeprefix("#").strip() for cell in cells]
+        if any(map(_COLUMN.match, names)):
+            self._columns, self._is_new = names, True
+            self._is_closed = line.rstrip().endswith("|")
+            self._sheets.append(Sheet("tables", number_, self._heading or "table"))
+            return True
+        if _RULE.match(line.strip()):
+            if not self._is_new:  # the line before was the header of another table
+                self._columns = []
+            return self._is_new
+        self._is_new = False
+        if self._is_closed and not (comment or line.rstrip().endswith("|")):
+            return False  # its last cell may be cut
+        return bool(self._columns) and self._row(cells, commented=comment is not None)
+
+    def _row(self, cells: list[str], *, commented: bool) -> bool:
+        """Read a row; ragged ones have fewer cells, and their last are missing."""
+        sheet = self._sheets[-1]
+        if commented:
+            sheet.note("rows in HTML comments were read, too: they are marked `commented`")
+        named = dict(zip(self._columns, cells, strict=False))
+        params = _params(named, commented=commented)
+        found = [self._cell(sheet, name, cell, params) for name, cell in named.items()]
+        return any(found)
+
+    def _cell(self, sheet: Sheet, name: str, cell: str, params: dict[str, Scalar]) -> bool:
+        sentence, percent, rate = _SENTENCE.search(cell), _PERCENT.match(cell), _RATE.match(cell)
+        bare = _BARE.match(cell)
+        if sentence:
+            _add(sheet, RATE, sentence[1], params)
+            return _add(sheet, EXPECTED, sentence[2], params)
+        if "efficiency" in name:
+            return percent is not None and _add(sheet, EFFICIENCY, percent[1], params)
+        if name.startswith("top-") and bare:
+            return _add(sheet, TOP1 if name == "top-1" else TOP5, bare[1], params)
+        if rate:
+            wanted = name.startswith("expected")
+            return _add(sheet, EXPECTED if wanted else RATE, rate[1], params)
+        if bare is None or not _is_rate(name):
+            return False
+        about = {"column": name} if name.startswith("throughput") else {}
+        remark = {"remark": bare[2]} if bare[2] else {}
+        return _add(sheet, RATE, bare[1], {**params, **about, **remark})
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per table that holds a figure."""
+        return tuple(sheet.parsed() for sheet in self._sheets if not sheet.empty)
+
+
+def _is_rate(column: str) -> bool:
+    """Tell whether bare numbers of a column are of images, and not of bytes or tokens."""
+    if _IMAGES.search(column):
+        return True
+    return column.startswith("throughput") and _UNIT.search(column) is None
+
+
+def _cells(line: str) -> list[str]:
+    if "|" not in line:
+        return []
+    texts = (_LINK.sub(r"\1", cell) for cell in line.strip().strip("|").split("|"))
+    cells = [_EMPHASIS.sub("", text).strip() for text in texts]
+    return cells if len(cells) > 1 else []
+
+
+def _params(named: dict[str, str], *, commented: bool) -> dict[str, Scalar]:
+    """Make parameters of the cells that are no figures."""
+    params: dict[str, Scalar] = {}
+    for name in ABOUT:
+        cell = named.get(name, "")
+        if cell:
+            params[name] = int(cell) if count(cell) is not None else cell[:LONGEST]
+    gpus = _GPUS.search(named.get("description", ""))
+    if gpus:
+        params["gpus"] = int(gpus[1] or gpus[2])
+    if commented:
+        params["commented"] = 1
+    return params
+
+
+def _add(sheet: Sheet, definition: Definition, text: str, params: dict[str, Scalar]) -> bool:
+    value = number(text)
+    if value is None:
+        return False
+    sheet.add(definition, value, params)
+    return True

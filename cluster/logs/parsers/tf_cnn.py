@@ -1,0 +1,108 @@
+"""tf_cnn_benchmarks: images per second of each step, and in total.
+
+A step's rate is the mean since the first step, of one process. `total images/sec` is of all
+processes together, and under Horovod every rank prints it: these are never summed.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import Parser, Sheet, number
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+
+_tf = partial(
+    Definition,
+    benchmark="tf_cnn",
+    unit="images/s",
+    better="higher",
+    clock="time.time of each process",
+    synchronisation="the exchange of gradients of each step",
+    warm_up="the warm-up batches of the program (10 unless said otherwise)",
+)
+STEP = _tf(
+    metric="step_rate",
+    what="images of one process over time, mean from the first step to this one",
+    aggregation="one rank",
+)
+TOTAL = _tf(
+    metric="total_rate",
+    what="images of all processes together over time, as each prints it: never summed",
+    aggregation="all ranks",
+)
+
+_HEAD = re.compile(r"\s*Step\s+Img/sec\b")
+_STEP = re.compile(
+    r"\s*(\d{1,9})\s+images/sec: (\d+\.\d+) \+/- (\d+\.\d+) \(jitter = (\d+\.\d+)\)\s+\S"
+)
+_TOTAL = re.compile(r"\s*total images/sec: (\d+\.\d{2,15})\s*$")
+_ABOUT = re.compile(
+    r"\s*(Model|Batch size|Devices|Variables|Data format|Num batches|Mode):\s+(.*\S)"
+)
+_KNOWN = re.compile(
+    r"\s*(?:-{10,}\s*$|TensorFlow: |Dataset: |SingleSess: |Num epochs: |NUMA bind|Optimizer: |"
+    r"Layout optimizer|Running warm up|Done warm up|AllReduce: |Generating (?:training )?model|"
+    r"\d+ (?:global|per device)|Sync: |Horovod on: |={5,}\s*$|Running evaluation|Accuracy @ 1)"
+)
+
+
+class TfCnn(Parser):
+    """tf_cnn_benchmarks: a process's rate per step, and the global one."""
+
+    marks: ClassVar[tuple[str, ...]] = ("images/sec: ", "Img/sec")
+    definitions: ClassVar[tuple[Definition, ...]] = (STEP, TOTAL)
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._sheet: Sheet | None = None
+        self._first = 0
+        self._about: dict[str, str] = {}
+        self._steps: dict[str, int] = {}
+        self._totals = 0
+
+    def take(self, line: str, number_: int) -> bool:
+        """Read a step or the total."""
+        step, total = _STEP.match(line), _TOTAL.match(line)
+        if step:
+            self._open(number_).add(STEP, number(step[2]) or 0.0)
+            self._steps[step[1]] = self._steps.get(step[1], 0) + 1
+        elif total:
+            self._open(number_).add(TOTAL, number(total[1]) or 0.0)
+            self._totals += 1
+        elif _HEAD.match(line):
+            self._open(number_)
+        else:
+            about = _ABOUT.match(line)
+            if about:
+                self._about[about[1]] = about[2][:200]
+            return bool(about or _KNOWN.match(line))
+        return True
+
+    def _open(self, first: int) -> Sheet:
+        if self._sheet is None:
+            self._sheet = Sheet("tf_cnn", first)
+        return self._sheet
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give one result: ranks that write into one log cannot be told apart."""
+        sheet = self._sheet
+        if sheet is None:
+            return ()
+        sheet.title = f"tf_cnn_benchmarks {self._about.get('Model', '')}".strip()
+        for name, value in self._about.items():
+            sheet.note(f"{name.lower()}: {value}")
+        many = max(self._steps.values(), default=0)
+        if many > 1:
+            sheet.note(f"{many} processes wrote into this log; each step's rate is of one of them")
+        if self._totals > 1:
+            sheet.note(f"{self._totals} processes printed the global rate: it is not summed")
+        if sheet.empty:
+            sheet.fail("there is no step: it failed, or the log is cut off")
+        elif not self._totals:
+            sheet.note("there is no total: it was stopped, or the log is cut off")
+        return (sheet.parsed(),)

@@ -1,0 +1,170 @@
+"""Lines of any training program that say how much it did per second.
+
+Such as `Images/sec: 100702.49`, `Throughput: 1965.668 images/s`, `train_throughput : 6638.0`,
+`Throughput Average (sentences/sec) = 52.31`, and the lines of timm, Keras, DeepSpeed, Megatron,
+transformers, fairseq, torchtitan, PaddlePaddle, Caffe2 and MLPerf. Whether that is of one process
+or of all, the line does not say.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import Parser, Sheet, number
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+
+_rate = partial(
+    Definition,
+    benchmark="throughput",
+    better="higher",
+    clock="the program's own",
+    synchronisation="not known",
+    warm_up="not known",
+    aggregation="all ranks",
+)
+WHAT = "as the program prints it; whether of one process or of all, the line does not say"
+IMAGES = _rate(metric="images_rate", unit="images/s", what=f"images per second, {WHAT}")
+SENTENCES = _rate(metric="sentences_rate", unit="sentences/s", what=f"sentences per second, {WHAT}")
+SAMPLES = _rate(metric="samples_rate", unit="samples/s", what=f"samples per second, {WHAT}")
+TOKENS = _rate(metric="tokens_rate", unit="tokens/s", what=f"tokens per second, {WHAT}")
+EXAMPLES = _rate(metric="examples_rate", unit="examples/s", what=f"examples per second, {WHAT}")
+TRAINING = _rate(
+    metric="training_rate",
+    unit="items/s",
+    what=f"items (images, sentences) per second, {WHAT}",
+)
+FLOPS = Definition(
+    benchmark="throughput",
+    metric="flops_rate",
+    unit="FLOP/s",
+    better="higher",
+    what="operations of the model per second on one GPU, as the program counts them; in TFLOP/s",
+    clock="the program's own",
+    synchronisation="not known",
+    warm_up="not known",
+    aggregation="one rank",
+)
+TERA = 1e12
+_BY_WORD = {
+    **dict.fromkeys(("image", "images", "img", "imgs"), IMAGES),
+    **dict.fromkeys(("sentence", "sentences", "sequences", "seq"), SENTENCES),
+    **dict.fromkeys(("sample", "samples"), SAMPLES),
+    **dict.fromkeys(("token", "tokens", "tok"), TOKENS),
+    **dict.fromkeys(("example", "examples", "exp"), EXAMPLES),
+}
+_WORD = "|".join(sorted(_BY_WORD, reverse=True))
+_PER = rf"(?P<word>{_WORD})/s(?:ec(?:ond)?)?"
+_PER_SECOND = r"[ _]?per[ _]?sec(?:ond)?"
+_LOGGED = "train_throughput|total_ips|throughput_train"
+_NUMBER = r"(?P<value>\d[\d.,]*(?:[eE][+-]?\d+)?)"
+_END = r"(?![\w.,])"
+
+# word, then number: `Images/sec: 1.0`, `Throughput Average (sentences/sec) = 52.31`
+_BEFORE = re.compile(
+    rf"\s*(?:\S{{1,40}} ){{0,6}}?(?:INFO:\w+:)?(?:\S{{0,40}}?throughput[\w -]{{0,40}}[(\[])?"
+    rf"{_PER}[)\]]?\s*[:=]\s*{_NUMBER}{_END}",
+    re.IGNORECASE,
+)
+# number, then word: `Throughput: 1965.668 images/s`
+_AFTER = re.compile(
+    rf"(?:.{{0,120}}(?:\b|#011))?(?:throughput|speed|performance)\b[\w ]{{0,30}}[:=]\s*{_NUMBER}\s*"
+    rf"{_PER}(?:\b|#011)",
+    re.IGNORECASE,
+)
+_OTHERS = re.compile(r"total images/sec|\+/-|\bIter #|Img/sec per|\|")  # lines of other parsers
+# What stands anywhere in a line, several times too: each with a name, a word or a unit of its own,
+# and behind words of which one is in every such line.
+_FORMS = tuple(
+    (words, re.compile(pattern, re.IGNORECASE), definition)
+    for words, pattern, definition in (
+        # `SamplesPerSec=12.3`, `'train_samples_per_second': 48.1`, `samples per second: 12.3 |`
+        (
+            ("PerSec", "_per_sec", " per sec"),
+            rf"\b(?P<name>\w*?(?P<word>{_WORD}){_PER_SECOND})['\"]?\s*[:=]\s*['\"]?{_NUMBER}",
+            None,
+        ),
+        # `train.total_ips : 2500.1 images/s`, `ips: 1040.6 images/sec,`
+        (("ips",), rf"\b(?P<name>(?:\w+_)?ips)\s*:\s*{_NUMBER}\s+{_PER}\b", None),
+        # NVIDIA's DLLogger named what it counts nowhere on the line
+        (
+            ("total_ips", "train_throughput", "throughput_train"),
+            rf"\b(?P<name>{_LOGGED})\s*:\s*{_NUMBER}{_END}(?!\s+(?:{_WORD})/s)",
+            TRAINING,
+        ),
+        (("TimeHistory: ",), rf"\bTimeHistory: [\d.]+ seconds, {_NUMBER} {_PER}\b", None),
+        (("Finished iteration ",), rf"\bFinished iteration .*\({_NUMBER} {_PER}\)", None),
+        # `step 1 | tok/sec: 123456.7`
+        (("| ",), rf"\|\s*{_PER}\s*[:=]\s*{_NUMBER}{_END}", None),
+        (("Time: ",), rf"\bTime: +[\d.]+s, +{_NUMBER}/s +\(", IMAGES),  # timm
+        (("wps",), rf"\b(?P<name>wps)['\"]?\s*[:=]\s*['\"]?{_NUMBER}", TOKENS),  # fairseq: words
+        (("tps:",), rf"\b(?P<name>tps):\s+{_NUMBER}", TOKENS),  # torchtitan
+        (("MLLOG ",), rf'MLLOG .*"throughput":\s*{_NUMBER}', SAMPLES),
+        (("TFLOP", "tflops:"), rf"\b(?:TFLOP/s/GPU\)|TFLOPs):\s*{_NUMBER}", FLOPS),
+    )
+)
+_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
+_KNOWN = re.compile(r"\s*Epoch(?: time :|\s+\d+/\d+\s*$)")
+
+
+class Throughput(Parser):
+    """Anything per second that a training program prints; its scope is not known."""
+
+    marks: ClassVar[tuple[str, ...]] = (
+        *("/sec", "/s", "hroughput", "_ips", "ips:", "Images/", "images/", "PerSec", "per_sec"),
+        *("per sec", "wps", "tps:", "TFLOP"),
+    )
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        *(IMAGES, SENTENCES, SAMPLES, TOKENS, EXAMPLES, TRAINING, FLOPS),
+    )
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._sheet: Sheet | None = None
+
+    def take(self, line: str, number_: int) -> bool:
+        """Read a line that says how much per second."""
+        found = [
+            (match, known)
+            for words, form, known in _FORMS
+            if any(word in line for word in words)
+            for match in form.finditer(line)
+        ]
+        if found:
+            read = [self._found(number_, match, known) for match, known in found]
+            return all(read)
+        if "/s" not in line and "hroughput" not in line:
+            return self._sheet is not None and _KNOWN.match(line) is not None
+        if _OTHERS.search(line):
+            return False
+        whole = _BEFORE.match(line) or _AFTER.match(line)
+        return whole is not None and self._found(number_, whole, None)
+
+    def _found(self, at: int, match: re.Match[str], known: Definition | None) -> bool:
+        named = match.groupdict()
+        definition = known or _BY_WORD[named["word"].lower()]
+        text = match["value"].rstrip(",")
+        if definition is TOKENS and named.get("name") == "tps" and _THOUSANDS.fullmatch(text):
+            text = text.replace(",", "")
+        return self._add(at, definition, text, named.get("name") or "")
+
+    def _add(self, at: int, definition: Definition, text: str, name: str = "") -> bool:
+        value = number(text)
+        if value is None:
+            return False
+        value *= TERA if definition is FLOPS else 1.0
+        if self._sheet is None:
+            self._sheet = Sheet("throughput", at, "training throughput")
+        self._sheet.add(definition, value, {"name": name} if name else None)
+        return True
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give one result."""
+        if self._sheet is None:
+            return ()
+        self._sheet.note("whether its rates are of one process or of all, the log does not say")
+        return (self._sheet.parsed(),)

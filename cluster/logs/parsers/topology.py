@@ -1,0 +1,139 @@
+"""`nvidia-smi topo -m` and `-p2p`: how the GPUs and NICs of a host are joined.
+
+It holds no measurements. From fast to slow: NV# (bonded NVLinks), PIX (one PCIe bridge), PXB
+(several), PHB (the CPU's host bridge), NODE (host bridges of one NUMA node), SYS (between sockets).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.logs import Device, PeerAccess, Topology
+from cluster.logs.parsers import Parser, Sheet
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Detail, Parsed
+    from cluster.core.model.measurements import Definition
+
+PATH = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC")
+STATUS = re.compile(r"X|OK|NS|CNS|GNS|TNS|DR|U")
+_GPU = re.compile(r"GPU\d{1,3}")
+_NAMES = re.compile(r"(?:(?:GPU|NIC)\d{1,3}){2,}")  # wide terminals lose the space between them
+_CELLS = re.compile(f"(?:{PATH.pattern}){{2,}}")
+_NAME = re.compile(r"[A-Za-z][\w.:-]{0,40}")
+_LEGEND = re.compile(r"\s*(NIC\d+): (\S+)\s*$")
+_KNOWN = re.compile(r"\s*(?:(?:NIC )?Legend:|[A-Z]{1,4}#? +=\s)")
+_TAIL = ("CPU", "NUMA", "GPU NUMA")
+
+
+class NvidiaTopology(Parser):
+    """nvidia-smi topo: the class of the path between each pair of devices."""
+
+    marks: ClassVar[tuple[str, ...]] = ("GPU0", "NIC Legend")
+    definitions: ClassVar[tuple[Definition, ...]] = ()
+
+    def __init__(self) -> None:
+        """Begin outside any matrix."""
+        self._matrices: list[_Matrix] = []
+
+    def take(self, line: str, number: int) -> bool:
+        """Read a header, a row or a legend."""
+        cells = _apart(line.split())
+        if len(cells) >= 1 and _GPU.fullmatch(cells[0]) and all(map(_is_header, cells)):
+            names = _devices(cells)
+            if len(set(names)) < len(names):
+                return False  # nobody can tell them apart
+            self._matrices.append(_Matrix(names, number, has_numa="NUMA" in cells))
+            return True
+        if not self._matrices:
+            return False
+        return self._matrices[-1].take(cells) or self._legend(line)
+
+    def _legend(self, line: str) -> bool:
+        match = _LEGEND.match(line)
+        if match:
+            self._matrices[-1].models[match[1]] = match[2]
+        return bool(match or _KNOWN.match(line))
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per matrix."""
+        return tuple(matrix.parsed() for matrix in self._matrices if matrix.rows)
+
+
+def _apart(cells: list[str]) -> list[str]:
+    """Split cells that abut, such as `SYSPIX` and `NIC7NIC8`."""
+    if not any(map(_NAMES.fullmatch, cells)) and not any(map(_CELLS.fullmatch, cells)):
+        return cells
+    found = []
+    for cell in cells:
+        if _NAMES.fullmatch(cell):
+            found += re.findall(r"(?:GPU|NIC)\d{1,3}", cell)
+        else:
+            found += PATH.findall(cell) if _CELLS.fullmatch(cell) else [cell]
+    return found
+
+
+def _is_header(cell: str) -> bool:
+    return _NAME.fullmatch(cell) is not None and not PATH.fullmatch(cell)
+
+
+def _devices(header: list[str]) -> list[str]:
+    words = " ".join(header)
+    for tail in _TAIL:
+        words = words.partition(f" {tail} A")[0].partition(f" {tail} I")[0]
+    return words.split()
+
+
+class _Matrix:
+    """One matrix, as far as its rows were read."""
+
+    def __init__(self, names: list[str], first: int, *, has_numa: bool) -> None:
+        self._first = first
+        self._names = names
+        self._has_numa = has_numa
+        self.rows: dict[str, list[str]] = {}
+        self.models: dict[str, str] = {}
+
+    def take(self, cells: list[str]) -> bool:
+        if len(cells) < 2 or cells[0] not in self._names or cells[0] in self.rows:  # noqa: PLR2004
+            return False
+        row = cells[1:]
+        inner = row[: len(self._names)]
+        if not (all(map(PATH.fullmatch, inner)) or all(map(STATUS.fullmatch, inner))):
+            return False
+        self.rows[cells[0]] = row
+        return True
+
+    def parsed(self) -> Parsed:
+        missing = [name for name in self._names if name not in self.rows]
+        sheet = Sheet("topology", self._first, f"{len(self._names)} devices")
+        if missing:
+            sheet.note(f"the rows of {', '.join(missing)} are missing")
+        return sheet.parsed(self._detail())
+
+    def _detail(self) -> Detail:
+        cells = {cell for row in self.rows.values() for cell in row[: len(self._names)]} - {"X"}
+        if cells and all(map(STATUS.fullmatch, cells)):
+            rows = tuple(self._inner(name) for name in self._names)
+            return PeerAccess(devices=tuple(self._names), status=rows)
+        return Topology(devices=tuple(self._device(name) for name in self._names))
+
+    def _inner(self, name: str) -> tuple[str, ...]:
+        width = len(self._names)
+        row = self.rows.get(name, [])[:width]
+        return (*row, *("?" for _ in range(width - len(row))))
+
+    def _device(self, name: str) -> Device:
+        behind = self.rows.get(name, [])[len(self._names) :]
+        return Device(
+            name=name,
+            paths=self._inner(name),
+            cpus=_known(behind[0]) if behind else "",
+            numa=_known(behind[1]) if self._has_numa and len(behind) > 1 else "",
+            model=self.models.get(name, ""),
+        )
+
+
+def _known(cell: str) -> str:
+    return "" if cell == "N/A" else cell

@@ -1,0 +1,228 @@
+"""A log to results: every line is offered to the parsers whose words are in the log."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from cluster.core import plugins
+from cluster.core.errors import ParseError
+from cluster.core.model.logs import Parsed, Reading, Unread
+from cluster.logs.parsers import Parser
+from cluster.logs.parsers import number as parsed_number
+from cluster.logs.text import LONGEST, Document, Lines, pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+EXAMPLES = 5  # lines that nobody understood, kept to be shown
+HEAD = 1 << 16  # characters of a document that show what it is
+SHOWN = 200  # characters of such a line
+_BARE = re.compile(r"\s*\d[\d.]*(?:\s|$)")  # how rows of numbers begin
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
+_RULE = re.compile(r"\s*#*\s*[-=*_~+]{4,}[ #]*$")  # a line that only separates others
+
+
+def read(chunks: Iterable[bytes], format_: str = "") -> Reading:
+    """Read a log.
+
+    Args:
+        chunks: its bytes, in portions of any size.
+        format_: the name of the parser to use; those that recognise it, if empty.
+
+    Returns:
+        What it says; its memory does not grow with the log, but for JSON documents and values.
+
+    Raises:
+        SpecError: there is no such parser.
+        ParseError: nothing in it was understood.
+
+    """
+    reader = _Reader(format_)
+    for piece in pieces(chunks):
+        if isinstance(piece, Document):
+            reader.document(piece)
+        else:
+            reader.lines(piece)
+    return reader.reading()
+
+
+class _Reader:
+    """Offers lines to parsers, the one that took the last line first."""
+
+    def __init__(self, format_: str) -> None:
+        self._forced = format_
+        names = (format_,) if format_ else _names()
+        self._idle = [_parser(name)() for name in names]
+        self._active: list[Parser] = []
+        if format_:
+            self._active, self._idle = self._idle, []
+        self._results: list[Parsed] = []
+        self._lines = self._unread = 0
+        self._examples: list[Unread] = []
+        self._last = ""  # line that was taken
+        self._owner = ""  # of the table that is open
+        self._mixed: set[str] = set()  # parsers whose rows came between those of others
+
+    def lines(self, piece: Lines) -> None:
+        """Read some lines; what stands between the fences of a document is a log of its own."""
+        text, newline, end = piece.text.rpartition("\n")
+        at, number = 0, piece.first
+        for fence in _FENCE.finditer(text) if "```" in text or "~~~" in text else ():
+            number += self._some(text[at : fence.start()], number)
+            self._begin_anew()
+            at = fence.start()
+        number += self._some(text[at:] + newline, number)
+        if end.strip():
+            self._cut(end, number)
+
+    def document(self, piece: Document) -> None:
+        """Read a JSON document; one that nobody knows may be lines after all."""
+        if self._take_document(piece) or (
+            self._wake(piece.text[:HEAD]) and self._take_document(piece)
+        ):
+            self._lines += piece.text.count("\n") or 1
+        else:
+            self.lines(Lines(first=piece.first, text=piece.text))
+
+    def _take_document(self, piece: Document) -> bool:
+        return any(parser.take_document(piece.text, piece.first) for parser in self._active)
+
+    def reading(self) -> Reading:
+        """Give what was read."""
+        self._collect()
+        if not self._results:
+            raise self._nothing()
+        return Reading(
+            results=tuple(sorted(self._results, key=lambda result: result.first)),
+            lines=self._lines,
+            unread=self._unread,
+            examples=tuple(self._examples),
+        )
+
+    def _some(self, text: str, first: int) -> int:
+        """Offer lines to the parsers that are awake; what they miss may wake others."""
+        if not self._active:
+            self._wake(text)
+        rest = text
+        for parser in sorted(self._active, key=lambda parser: not parser.mends):
+            rest, taken = parser.skim(rest, first)
+            self._lines += taken
+        numbered = enumerate(rest.split("\n"), first)
+        missed = [(n, line) for n, line in numbered if line and not self._offer(line, n)]
+        while missed and self._active and self._wake("\n".join(line for _, line in missed)):
+            missed = [(n, line) for n, line in missed if not self._offer(line, n)]
+        for number, line in missed:
+            if not (line.isspace() or _FENCE.match(line) or _RULE.match(line)):
+                self._miss(number, line)
+        return text.count("\n")
+
+    def _wake(self, text: str) -> bool:
+        awake = [p for p in self._idle if any(mark in text for mark in p.marks)]
+        self._idle = [parser for parser in self._idle if parser not in awake]
+        self._active += awake
+        return bool(awake)
+
+    def _offer(self, line: str, number: int) -> bool:
+        if len(line) > LONGEST:
+            return False
+        for at, parser in enumerate(self._active):
+            if parser.take(line, number):
+                if at:  # it likely takes the next one, too
+                    self._active.insert(0, self._active.pop(at))
+                self._last = line
+                self._lines += 1
+                if parser.has_rows:
+                    self._own(parser.name, line)
+                return True
+        return False
+
+    def _own(self, name: str, line: str) -> None:
+        """Notice a bare row of one table behind a line of another: it may be anybody's."""
+        if name != self._owner:
+            if self._owner and _BARE.match(line):
+                self._mixed |= {name, self._owner}
+            self._owner = name
+
+    def _cut(self, line: str, number: int) -> None:
+        """Read a last line without an end: its last number may be cut.
+
+        Pasted text often lacks only the newline. It is taken if the line before it had such
+        columns, and as many decimals in the last of them.
+        """
+        ends_whole = not (line[-1:].isdigit() or line[-1:] == ".")
+        shape = _shape(line)
+        # Rows of whole numbers alone say nothing: the header of a matrix looks like them.
+        if ends_whole or (shape == _shape(self._last) and set(shape) != {"whole"}):
+            self._some(line, number)
+        else:
+            self._miss(number, line)
+
+    def _miss(self, number: int, line: str) -> None:
+        self._lines += 1
+        self._unread += 1
+        if len(self._examples) < EXAMPLES:
+            self._examples.append(Unread(line=number, text=line.strip()[:SHOWN]))
+
+    def _begin_anew(self) -> None:
+        self._collect()
+        self._idle = [type(parser)() for parser in (*self._idle, *self._active)]
+        self._active = []
+        if self._forced:
+            self._active, self._idle = self._idle, []
+
+    def _collect(self) -> None:
+        for parser in self._active:
+            found = parser.results()
+            self._results += map(_unusable, found) if parser.name in self._mixed else found
+        self._owner = ""
+        self._mixed = set()
+
+    def _nothing(self) -> ParseError:
+        first = self._examples[0] if self._examples else None
+        known = ", ".join(_names())
+        if first is None:
+            return ParseError("The log is empty.", remedy=f"Formats: {known}")
+        named = f"as {self._forced} " if self._forced else ""
+        return ParseError(
+            f"Nothing in {self._lines} line(s) could be read {named}(line {first.line} is the "
+            "first of them).",
+            line=first.text,
+            remedy=f"Name its format: --format NAME, of {known}",
+        )
+
+
+def _unusable(result: Parsed) -> Parsed:
+    why = (
+        "its rows are mixed with those of another program: nobody can tell whose they are, so none "
+        "of them is used"
+    )
+    return structs.replace(
+        result, measurements=(), definitions=(), detail=None, failures=(*result.failures, why)
+    )
+
+
+@cache
+def _parser(name: str) -> type[Parser]:
+    """Import a parser once: thousands of files may be read one after another."""
+    return plugins.find(Parser, name)
+
+
+def _names() -> tuple[str, ...]:
+    return plugins.names(Parser)
+
+
+def _shape(line: str) -> list[str]:
+    """Give what kind each column is, and how many decimals the last has."""
+    cells = line.split()
+    kinds = [_kind(cell) for cell in cells]
+    return [*kinds[:-1], kinds[-1] + "d" * len(cells[-1].partition(".")[2])] if cells else []
+
+
+def _kind(cell: str) -> str:
+    if parsed_number(cell) is None:
+        return "word"
+    return "decimal" if "." in cell else "whole"

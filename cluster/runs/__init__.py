@@ -1,0 +1,1 @@
+"""Runs on disk and in object stores."""

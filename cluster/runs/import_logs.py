@@ -1,0 +1,257 @@
+"""A log to a run folder: what was read, and the log itself without its secrets."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from cluster.analysis import hardware
+from cluster.core.errors import ParseError, SpecError
+from cluster.core.model.hardware import Hardware
+from cluster.core.model.logs import NcclLog, Reading
+from cluster.core.model.records import Condition, Record
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import Value
+from cluster.core.version import __version__, revision
+from cluster.logs.reader import read
+from cluster.logs.redaction import redacted
+from cluster.runs import run, store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import BinaryIO
+
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Measurement
+    from cluster.core.model.value import Scalar
+
+STDIN = "-"
+BETWEEN = ("network", "collective")  # media that there are between hosts
+NAME = "imported"
+PLAIN = Condition()
+PORTION = 1 << 20  # bytes read at a time
+
+
+class Imported(Value, frozen=True, kw_only=True):
+    """A run that was made of logs.
+
+    Args:
+        folder: of the run.
+        readings: what each log says, in the order they were named.
+
+    """
+
+    folder: Path
+    readings: tuple[Reading, ...]
+
+    @property
+    def results(self) -> tuple[Parsed, ...]:
+        """All results of all logs."""
+        return tuple(result for reading in self.readings for result in reading.results)
+
+
+class Place(Value, frozen=True, kw_only=True):
+    """Where logs were written, as far as they do not say so themselves.
+
+    Args:
+        hardware: of the hosts.
+        hosts: that took part; 0 if nobody says.
+
+    """
+
+    hardware: Hardware | None = None
+    hosts: int = 0
+
+
+UNKNOWN = Place()
+
+
+def import_logs(
+    files: Sequence[str],
+    where: Path,
+    *,
+    name: str = NAME,
+    format_: str = "",
+    condition: Condition = PLAIN,
+    stdin: BinaryIO | None = None,
+    place: Place = UNKNOWN,
+) -> Imported:
+    """Make a run folder of logs.
+
+    Args:
+        files: their paths; `-` is standard input.
+        where: all runs are.
+        name: under which the run is kept, as that of a cluster.
+        format_: the parser to use; those that recognise the logs, if empty.
+        condition: what is special about it.
+        stdin: what `-` means.
+        place: where they were written.
+
+    Returns:
+        The run, with all that was read.
+
+    Raises:
+        SpecError: a file cannot be read, or there is no such parser.
+        ParseError: nothing in a log was understood; then there is no run.
+
+    """
+    spec = ClusterSpec(name=name, provider=NAME, hosts=1)
+    at = time.time()
+    folder = store.create(where, name, "log", at)
+    try:
+        readings = tuple(_read(file, folder / run.RAW, format_, stdin) for file in files)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    imported = Imported(folder=folder, readings=readings)
+    results = imported.results
+    store.append(folder, _distinct([_placed(result, place.hosts) for result in results]))
+    store.keep(folder, results)
+    store.write(folder, _record(imported, spec, at, condition, place))
+    return imported
+
+
+def _placed(result: Parsed, hosts: int) -> Parsed:
+    """Add to the points of a result who took part: the log knows better than the user."""
+    media = {d.id: d.medium for d in result.definitions}
+    who: dict[str, Scalar] = {"operation": result.operation, "ranks": result.ranks}
+    who = {key: value for key, value in who.items() if value}
+    where: dict[str, Scalar] = {"hosts": result.hosts or hosts} if result.hosts or hosts else {}
+    return structs.replace(
+        result,
+        measurements=tuple(
+            structs.replace(
+                m,
+                params={**m.params, **who, **(where if media[m.definition] in BETWEEN else {})},
+            )
+            for m in result.measurements
+        ),
+    )
+
+
+def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> Reading:
+    """Read a log, and keep nothing of it.
+
+    Args:
+        file: its path; `-` is standard input.
+        format_: the parser to use; those that recognise the log, if empty.
+        stdin: what `-` means.
+
+    Returns:
+        What it says.
+
+    Raises:
+        SpecError: it cannot be read, or there is no such parser.
+        ParseError: nothing in it was understood.
+
+    """
+    return _named(file, _chunks(file, stdin), format_)
+
+
+def _read(file: str, raw: Path, format_: str, stdin: BinaryIO | None) -> Reading:
+    """Read a log, and keep it."""
+    raw.mkdir(exist_ok=True)
+    stem = "stdin" if file == STDIN else Path(file).name
+    place = next(p for p in _places(raw, stem) if not p.exists())
+    with place.open("xb") as out:
+        return _named(file, _kept(redacted(_chunks(file, stdin)), out), format_)
+
+
+def _named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
+    """Read a log; an error names its file."""
+    try:
+        return read(chunks, format_)
+    except ParseError as error:
+        raise ParseError(f"{file}: {error.what}", line=error.line, remedy=error.remedy) from error
+
+
+def _places(raw: Path, stem: str) -> Iterator[Path]:
+    yield raw / stem
+    number = 2
+    while True:
+        yield raw / f"{stem}.{number}"
+        number += 1
+
+
+def _chunks(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
+    if file == STDIN:
+        source = stdin or sys.stdin.buffer
+        while chunk := source.read(PORTION):
+            yield chunk
+        return
+    try:
+        with Path(file).open("rb") as opened:
+            while chunk := opened.read(PORTION):
+                yield chunk
+    except OSError as error:
+        raise SpecError(
+            f"{file} cannot be read: {error.strerror}.",
+            remedy="Name a file, or - for standard input.",
+        ) from error
+
+
+def _kept(chunks: Iterable[bytes], out: BinaryIO) -> Iterator[bytes]:
+    for chunk in chunks:
+        out.write(chunk)
+        yield chunk
+
+
+def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
+    """Number the runs of a tool that measured the same thing again: they are no one series."""
+    keys = Counter(m.key for result in results for m in result.measurements)
+    seen: Counter[object] = Counter()
+    for result in results:
+        for m in result.measurements:
+            seen[m.key] += 1
+            if keys[m.key] == 1:
+                yield m
+            else:
+                yield structs.replace(m, params={**m.params, "part": seen[m.key]})
+
+
+def _record(
+    imported: Imported, spec: ClusterSpec, at: float, condition: Condition, place: Place
+) -> Record:
+    results = imported.results
+    models = [model for result in results for model in result.devices]
+    logs = [result.detail for result in results if isinstance(result.detail, NcclLog)]
+    known = hardware.completed(place.hardware, models)
+    doubt = hardware.contradiction(place.hardware, models)
+    failures = [f"{result.title}: {text}" for result in results for text in result.failures]
+    formats = dict.fromkeys(result.format for result in results)
+    definitions = {d.id: d for result in results for d in result.definitions}
+    return Record(
+        id=imported.folder.name,
+        benchmark="+".join(formats),
+        status="failed" if failures else "done",
+        at=at,
+        spec=spec,
+        argv=tuple(sys.argv),
+        definitions=definitions,
+        notes=tuple(dict.fromkeys((*_notes(imported), *filter(None, [doubt])))),
+        reason="; ".join(failures[:3]),
+        software=__version__,
+        revision=revision(),
+        condition=condition.name,
+        description=condition.description,
+        expected=condition.expected,
+        hardware=hardware.joined(known, models, fabric=any(log.fabric for log in logs)),
+    )
+
+
+def _notes(imported: Imported) -> Iterator[str]:
+    for result in imported.results:
+        yield from (f"{result.title}: {note}" for note in result.notes)
+    for reading in imported.readings:
+        if reading.unread:
+            first = reading.examples[0]
+            yield (
+                f"{reading.unread} of {reading.lines} lines were not understood; the first is "
+                f"line {first.line}: {first.text[:60]!r}"
+            )

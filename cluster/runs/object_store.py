@@ -1,0 +1,236 @@
+"""Runs in an object store: S3, Google's and Azure's by obstore, and whatever else fsspec reaches.
+
+A run is there as it is here: `URL/CLUSTER/ID/run.json` and the files beside it. Its record comes
+last, so that a run that can be seen is whole.
+
+obstore is called in its waiting form only. What it does in the background, as for fsspec, ends
+some milliseconds after its answer, and a Python that stops in between is aborted (PyO3 #4874).
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
+
+from cluster.core.errors import ClusterError, SpecError
+from cluster.logs.redaction import secret_lines
+from cluster.runs import store as runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cluster.core.model.records import Record
+
+OBJECT_STORES = ("s3", "gs", "az")
+REMEDY = "pip install 'cluster[stores]'"
+SETTLED = ("done", "failed", "interrupted")
+AT_ONCE = 16  # files that are asked for at a time
+
+
+class Store(Protocol):
+    """A place for runs. Paths are those below it: `CLUSTER/ID/FILE`."""
+
+    def read(self, path: str) -> bytes | None:
+        """Give what a file holds, or None where there is none."""
+
+    def write(self, path: str, content: bytes) -> None:
+        """Make or replace a file."""
+
+    def records(self) -> list[str]:
+        """Find where the records of runs may be, in any order."""
+
+
+@dataclass(frozen=True)
+class Objects:
+    """A store of objects, by obstore."""
+
+    store: Any  # one class for each cloud
+
+    def read(self, path: str) -> bytes | None:
+        """Give what an object holds, or None where there is none."""
+        try:
+            return bytes(self.store.get(path).bytes())
+        except FileNotFoundError:
+            return None
+
+    def write(self, path: str, content: bytes) -> None:
+        """Make or replace an object, which is there whole or not at all."""
+        self.store.put(path, content)
+
+    def records(self) -> list[str]:
+        """Look two levels deep, and not at what each run holds."""
+        return [f"{run}/{runs.RECORD}" for name in self._below() for run in self._below(name)]
+
+    def _below(self, path: str | None = None) -> list[str]:
+        return [str(found) for found in self.store.list_with_delimiter(path)["common_prefixes"]]
+
+
+@dataclass(frozen=True)
+class Files:
+    """Whatever fsspec reaches."""
+
+    store: Any  # fsspec has no types
+    root: str
+
+    def read(self, path: str) -> bytes | None:
+        """Give what a file holds, or None where there is none."""
+        try:
+            return bytes(self.store.cat_file(f"{self.root}/{path}"))
+        except FileNotFoundError:
+            return None
+
+    def write(self, path: str, content: bytes) -> None:
+        """Make or replace a file, and the folders above it."""
+        whole = f"{self.root}/{path}"
+        self.store.makedirs(whole.rpartition("/")[0], exist_ok=True)
+        self.store.pipe_file(whole, content)
+
+    def records(self) -> list[str]:
+        """Look for files with the name of a record."""
+        found = self.store.glob(f"{self.root}/*/*/{runs.RECORD}")
+        return ["/".join(path.split("/")[-3:]) for path in found]
+
+
+def push(folder: Path, url: str) -> str:
+    """Copy a run into a store, unless any of its files holds a secret.
+
+    Args:
+        folder: of the run.
+        url: of the place for runs, such as `s3://bucket/prefix`.
+
+    Returns:
+        Where the run is now. It may have been there before.
+
+    Raises:
+        SpecError: it still runs, a secret is in it, or another run has its place.
+        ClusterError: the store cannot be reached, or refuses it.
+
+    """
+    record = runs.record(folder)
+    _refuse(folder, record)
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+    contents = {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+    _refuse_secrets(folder, contents)
+    whole = f"{url.rstrip('/')}/{record.spec.name}/{folder.name}"
+    place = f"{record.spec.name}/{folder.name}"
+    with _store(url) as store:
+        if not _is_there(store, f"{place}/{runs.RECORD}", contents[runs.RECORD], whole):
+            last = contents.pop(runs.RECORD)
+            for name, content in (*contents.items(), (runs.RECORD, last)):
+                store.write(f"{place}/{name}", content)
+    return whole
+
+
+def _refuse(folder: Path, record: Record) -> None:
+    if record.status not in SETTLED:
+        raise SpecError(
+            f"{folder.name} is {record.status}: what it becomes is not known yet.",
+            remedy=f"First: cluster wait {record.spec.name}; cluster fetch {record.spec.name}",
+        )
+
+
+def _refuse_secrets(folder: Path, contents: dict[str, bytes]) -> None:
+    found = {name: secret_lines(content) for name, content in contents.items()}
+    for name, numbers in found.items():
+        if numbers:
+            raise SpecError(
+                f"{folder / name} seems to hold a secret in line {numbers[0]}; nothing was sent.",
+                means="Who can read the store could read it. Keys, tokens and passwords are "
+                "recognised by their names and forms.",
+                remedy="Take it out, or push another run.",
+            )
+
+
+def _is_there(store: Store, path: str, content: bytes, whole: str) -> bool:
+    there = store.read(path)
+    if there is not None and there != content:
+        raise SpecError(
+            f"Another run is at {whole}.", remedy="Choose another prefix: s3://bucket/OTHER"
+        )
+    return there is not None
+
+
+def mirror(url: str, into: Path, *, values: bool = False) -> tuple[str, ...]:
+    """Copy what tells of the runs in a store to a folder here.
+
+    Args:
+        url: of the place for runs.
+        into: a folder, which becomes one of runs.
+        values: bring the raw values, too.
+
+    Returns:
+        The URL of each run, in the order of `runs.folders(into)`.
+
+    Raises:
+        SpecError: the URL is wrong.
+        ClusterError: the store cannot be reached, or refuses it.
+
+    """
+    with _store(url) as store, ThreadPoolExecutor(AT_ONCE) as pool:
+        found = [path for path in store.records() if _is_run(path)]
+        contents = dict(zip(found, pool.map(store.read, found), strict=True))
+        if values:
+            beside = [path.removesuffix(runs.RECORD) + runs.MEASUREMENTS for path in found]
+            contents |= zip(beside, pool.map(store.read, beside), strict=True)
+    for path, content in contents.items():
+        if content is not None:
+            (into / path).parent.mkdir(parents=True, exist_ok=True)
+            (into / path).write_bytes(content)
+    return tuple(
+        f"{url.rstrip('/')}/{folder.parent.name}/{folder.name}" for folder in runs.folders(into)
+    )
+
+
+def _is_run(path: str) -> bool:
+    """Tell whether a name from outside is one that a run here could have."""
+    name, id_, _ = path.split("/")
+    return not {name, id_} & {"", ".", ".."}
+
+
+@contextmanager
+def _store(url: str) -> Iterator[Store]:
+    """Give a store; whatever goes wrong there is said in our words."""
+    parts = urlsplit(url)
+    if not parts.scheme or not (parts.netloc or parts.path.strip("/")):
+        raise SpecError(f"{url!r} is no place in a store.", remedy="Such as: s3://bucket/prefix")
+    if "@" in parts.netloc:
+        raise SpecError(
+            "A URL with a password or key in it would end up in shell histories and logs.",
+            remedy="Put it where the cloud's own tools look for it, such as ~/.aws/credentials.",
+        )
+    try:
+        yield _opened(url, parts.scheme)
+    except ImportError as error:
+        raise SpecError(f"{parts.scheme}:// needs {error.name}.", remedy=REMEDY) from error
+    except ClusterError:
+        raise
+    except Exception as error:  # each store has errors of its own
+        raise ClusterError(
+            f"{url}: {str(error).partition('Debug source')[0].strip()}",
+            remedy="Look at the bucket's name, and whether your credentials may use it.",
+        ) from error
+
+
+def _opened(url: str, scheme: str) -> Store:
+    if scheme not in OBJECT_STORES:
+        import fsspec  # noqa: PLC0415 - optional
+
+        store, path = fsspec.core.url_to_fs(url)
+        return Files(store, path.rstrip("/"))
+    from obstore.store import from_url  # noqa: PLC0415 - optional
+
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
+    make: Any = from_url  # its options differ from store to store
+    options: dict[str, Any] = {"client_options": {"allow_http": endpoint.startswith("http:")}}
+    if scheme == "s3":
+        from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415 - optional
+
+        options["credential_provider"] = Boto3CredentialProvider()
+        options["endpoint"] = endpoint or None
+        options = {key: value for key, value in options.items() if value is not None}
+    return Objects(make(url.rstrip("/"), **options))

@@ -1,0 +1,307 @@
+"""SQL over all runs, by DuckDB: it reads the run folders themselves, and nothing is copied.
+
+`measurements` is read from the files while a query runs. `runs` is the records, and `summaries`
+what our own statistics say of the measurements; they are computed only for a query that names them.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import math
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.core.errors import ClusterError, SpecError
+from cluster.core.model.value import Value
+from cluster.runs import store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import duckdb
+
+    from cluster.core.model.measurements import Summary
+    from cluster.core.model.records import Record
+    from cluster.runs.run import Run
+
+Columns = dict[str, str]  # a column's name: its type
+
+RUNS: Columns = {
+    "run": "VARCHAR",
+    "name": "VARCHAR",
+    "benchmark": "VARCHAR",
+    "status": "VARCHAR",
+    "reason": "VARCHAR",
+    "started": "TIMESTAMP",
+    "provider": "VARCHAR",
+    "hosts": "BIGINT",
+    "ranks_per_host": "BIGINT",
+    "placement": "BOOLEAN",
+    "instance": "VARCHAR",
+    "zone": "VARCHAR",
+    "condition": "VARCHAR",
+    "description": "VARCHAR",
+    "expected": "DOUBLE",
+    "expected_unit": "VARCHAR",
+    "dollars": "DOUBLE",
+    "software": "VARCHAR",
+    "folder": "VARCHAR",
+    "record": "JSON",
+}
+MEASUREMENTS: Columns = {
+    "run": "VARCHAR",
+    "metric": "VARCHAR",
+    "definition": "VARCHAR",
+    "unit": "VARCHAR",
+    "params": "JSON",
+    "size": "BIGINT",
+    "rank": "BIGINT",
+    "host": "VARCHAR",
+    "bytes": "BIGINT",
+    "complete": "BOOLEAN",
+    "values": "DOUBLE[]",
+}
+SUMMARIES: Columns = {
+    "run": "VARCHAR",
+    "metric": "VARCHAR",
+    "definition": "VARCHAR",
+    "unit": "VARCHAR",
+    "better": "VARCHAR",
+    "params": "JSON",
+    "size": "BIGINT",
+    "n": "BIGINT",
+    "median": "DOUBLE",
+    "ci_low": "DOUBLE",
+    "ci_high": "DOUBLE",
+    "p5": "DOUBLE",
+    "p95": "DOUBLE",
+    "p99": "DOUBLE",
+    "converged": "BOOLEAN",
+    "complete": "BOOLEAN",
+    "bound": "DOUBLE",
+    "share": "DOUBLE",
+    "bound_by": "VARCHAR",
+}
+VIEWS = {"runs": RUNS, "measurements": MEASUREMENTS, "summaries": SUMMARIES}
+IN_FILES = {k: v for k, v in MEASUREMENTS.items() if k not in ("run", "size")}
+OFFLINE: dict[str, str | bool | int | float | list[str]] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+
+
+class Found(Value, frozen=True, kw_only=True):
+    """What a query found.
+
+    Args:
+        columns: their names.
+        types: of the columns, as SQL calls them.
+        rows: of values.
+        left_out: what could not be read of the run folders, a sentence each.
+
+    """
+
+    columns: tuple[str, ...]
+    types: tuple[str, ...]
+    rows: tuple[tuple[object, ...], ...]
+    left_out: tuple[str, ...] = ()
+
+
+def query(sql: str, where: Path) -> Found:
+    """Ask all runs.
+
+    Args:
+        sql: of DuckDB, over the views `runs`, `measurements` and `summaries`.
+        where: all runs are.
+
+    Returns:
+        What was found; run folders that are damaged or foreign are read as far as possible.
+
+    Raises:
+        SpecError: the query is wrong, or DuckDB is not installed.
+
+    """
+    con = _connection()
+    folders = store.folders(where)
+    left_out = [*_offer_runs(con, folders)]
+    used = {view for view in VIEWS if re.search(rf"\b{view}\b", sql, re.IGNORECASE)}
+    left_out += _offer_measurements(con, folders, counted="measurements" in used)
+    left_out += _offer_summaries(con, folders if "summaries" in used else ())
+    columns, types, rows = _answer(con, sql)
+    return Found(columns=columns, types=types, rows=rows, left_out=tuple(dict.fromkeys(left_out)))
+
+
+def _connection() -> duckdb.DuckDBPyConnection:
+    try:
+        import duckdb  # noqa: PLC0415 - optional, and slow to import
+    except ImportError as error:
+        raise SpecError(
+            "DuckDB is not installed, which answers SQL.", remedy="pip install 'cluster[sql]'"
+        ) from error
+    return duckdb.connect(config=OFFLINE)
+
+
+def _answer(
+    con: duckdb.DuckDBPyConnection, sql: str
+) -> tuple[tuple[str, ...], tuple[str, ...], tuple[tuple[object, ...], ...]]:
+    import duckdb  # noqa: PLC0415
+
+    try:
+        done = con.execute(sql)
+        described = done.description or []
+        rows = tuple(done.fetchall())
+    except (duckdb.Error, RuntimeError) as error:
+        views = "; ".join(f"{name} ({', '.join(columns)})" for name, columns in VIEWS.items())
+        raise SpecError(
+            f"The query failed: {error}",
+            means=f"There are: {views}.",
+            remedy='Such as: cluster sql "select run, metric, size, median from summaries"',
+        ) from error
+    names, types, *_ = zip(*described, strict=False) if described else ((), ())
+    return tuple(names), tuple(str(kind) for kind in types), rows
+
+
+def _offer_runs(con: duckdb.DuckDBPyConnection, folders: Iterable[Path]) -> Iterator[str]:
+    rows = []
+    for folder in folders:
+        try:
+            rows.append(_run_row(folder, store.record(folder)))
+        except ClusterError as error:
+            yield error.what
+    _offer(con, "runs", rows)
+
+
+def _run_row(folder: Path, record: Record) -> dict[str, object]:
+    spec = record.spec
+    return {
+        "run": _name(folder),
+        "name": spec.name,
+        "benchmark": record.benchmark,
+        "status": record.status,
+        "reason": record.reason,
+        "started": record.at,
+        "provider": spec.provider,
+        "hosts": spec.hosts,
+        "ranks_per_host": spec.ranks_per_host,
+        "placement": spec.placement,
+        "instance": spec.instance,
+        "zone": spec.zone,
+        "condition": record.condition,
+        "description": record.description,
+        "expected": record.expected.value if record.expected else None,
+        "expected_unit": record.expected.unit if record.expected else None,
+        "dollars": record.receipt.dollars if record.receipt else None,
+        "software": record.software,
+        "folder": str(folder),
+        "record": (folder / store.RECORD).read_text(),
+    }
+
+
+def _offer_measurements(
+    con: duckdb.DuckDBPyConnection, folders: Iterable[Path], *, counted: bool
+) -> Iterator[str]:
+    """Let the database read the files; a line that is no measurement is a row of nothing."""
+    files = [folder / store.MEASUREMENTS for folder in folders]
+    files = [file for file in files if file.is_file()]
+    names = [glob.escape(str(file)) for file in files]
+    if not names:
+        _offer(con, "measurements", [])
+        return
+    con.read_json(
+        names,  # type: ignore[arg-type] # a list will do
+        columns=IN_FILES,
+        format="newline_delimited",
+        ignore_errors=True,
+        filename=True,
+    ).create_view("lines")
+    own = {
+        "run": r"regexp_extract(filename, '([^/]+/[^/]+)/[^/]+$', 1)",
+        "size": "try_cast(params ->> '$.size' AS BIGINT)",
+    }
+    chosen = ", ".join(f'{own.get(name, _quoted(name))} AS "{name}"' for name in MEASUREMENTS)
+    con.execute(f"CREATE VIEW measurements AS SELECT {chosen} FROM lines WHERE metric IS NOT NULL")  # noqa: S608 - our own words
+    for file in files if counted else ():
+        lost = sum(not _is_measurement(line) for line in file.read_bytes().splitlines())
+        if lost:
+            yield f"{lost} line(s) of {file} are no measurements."
+
+
+class Line(msgspec.Struct):
+    """What every line of measurements has, of whatever version."""
+
+    metric: str
+
+
+_lines = msgspec.json.Decoder(Line)  # ten times as fast as asking the database once more
+
+
+def _is_measurement(line: bytes) -> bool:
+    try:
+        _lines.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
+    return True
+
+
+def _offer_summaries(con: duckdb.DuckDBPyConnection, folders: Iterable[Path]) -> Iterator[str]:
+    rows = []
+    for folder in folders:
+        try:
+            run = store.read(folder)
+            rows += [_summary_row(run, summary) for summary in run.summary()]
+        except ClusterError as error:
+            yield error.what
+    _offer(con, "summaries", rows)
+
+
+def _summary_row(run: Run, summary: Summary) -> dict[str, object]:
+    own = {name: getattr(summary, name, None) for name in SUMMARIES}
+    low, high = summary.ci or (None, None)
+    size = summary.params.get("size")
+    return {
+        **own,
+        "run": _name(run.folder),
+        "params": json.dumps(summary.params),
+        "size": size if isinstance(size, int) else None,
+        "bound_by": summary.limit,
+        "ci_low": low,
+        "ci_high": high,
+    }
+
+
+def _name(folder: Path) -> str:
+    return f"{folder.parent.name}/{folder.name}"
+
+
+def _offer(con: duckdb.DuckDBPyConnection, view: str, rows: Sequence[Mapping[str, object]]) -> None:
+    """Make a view of rows that are at hand."""
+    import numpy as np  # noqa: PLC0415 - slow to import
+
+    columns = VIEWS[view]
+    if not rows:
+        nothing = ", ".join(f'NULL::{kind} AS "{name}"' for name, kind in columns.items())
+        con.execute(f"CREATE VIEW {view} AS SELECT {nothing} WHERE false")
+        return
+    held: dict[str, Any] = {
+        name: np.array([_plain(row[name]) for row in rows], dtype=object) for name in columns
+    }
+    con.register(f"held_{view}", held)
+    cast = {"started": 'make_timestamp(("started"::DOUBLE * 1e6)::BIGINT)'}
+    chosen = ", ".join(
+        f'{cast.get(name, f"{_quoted(name)}::{kind}")} AS "{name}"'
+        for name, kind in columns.items()
+    )
+    con.execute(f"CREATE VIEW {view} AS SELECT {chosen} FROM held_{view}")  # noqa: S608 - our own words
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _plain(value: object) -> object:
+    """Give what the database takes as it is: no NaN where there is nothing."""
+    return None if isinstance(value, float) and math.isnan(value) else value

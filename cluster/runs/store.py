@@ -1,0 +1,338 @@
+"""The run folder: `run.json`, `measurements.jsonl`, `raw/`; values are only ever appended."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.core import jsonl
+from cluster.core.errors import ClusterError, ParseError, SpecError
+from cluster.core.model.measurements import Measurement
+from cluster.core.model.records import Record
+from cluster.runs.run import RAW, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cluster.core.model.logs import Parsed
+
+
+RECORD = "run.json"
+VERSION = 1  # of the format of run.json
+MEASUREMENTS = "measurements.jsonl"
+RESULTS = "results.jsonl"  # what imported logs say beside their measurements
+DEFAULT_ROOT = "runs"
+
+
+def root(own: str | Path | None = None) -> Path:
+    """Give the folder that holds all runs: the one asked for, `CLUSTER_RUNS`, or `runs`.
+
+    Args:
+        own: the one asked for.
+
+    Returns:
+        Its absolute path.
+
+    """
+    return Path(own or os.environ.get("CLUSTER_RUNS") or DEFAULT_ROOT).absolute()
+
+
+def create(where: Path, name: str, benchmark: str, at: float) -> Path:
+    """Make a folder that no other run has: `WHERE/NAME/YYYYMMDDTHHMMSSZ-BENCHMARK[.N]`.
+
+    Args:
+        where: all runs are.
+        name: of the cluster.
+        benchmark: that will run.
+        at: when, in seconds since the epoch.
+
+    Returns:
+        The folder.
+
+    Raises:
+        ClusterError: it cannot be made.
+
+    """
+    stem = f"{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime(at))}-{benchmark}"
+    number = 0
+    while True:
+        folder = where / name / (f"{stem}.{number}" if number else stem)
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError as error:
+            if not (where / name).is_dir():
+                raise _unwritable(where, error) from error
+            number += 1
+        except OSError as error:
+            raise _unwritable(where, error) from error
+        else:
+            return folder
+
+
+def make_root(where: Path) -> None:
+    """Make the folder of all runs, or say now that no run could be kept there.
+
+    Args:
+        where: all runs are.
+
+    Raises:
+        ClusterError: it cannot be made, or not be written.
+
+    """
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(where, error) from error
+    if not os.access(where, os.W_OK):
+        raise _unwritable(where, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+
+
+def write(folder: Path, record: Record) -> None:
+    """Replace the record of a run, in one step.
+
+    Args:
+        folder: of the run.
+        record: what happened so far.
+
+    Raises:
+        ClusterError: it cannot be written.
+
+    """
+    part = folder / f".{RECORD}.{os.getpid()}"
+    try:
+        with part.open("wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(folder / RECORD)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def append(folder: Path, measurements: Iterable[Measurement]) -> None:
+    """Add measurements to a run, after removing a last line that a crash had cut off.
+
+    Args:
+        folder: of the run.
+        measurements: to add.
+
+    Raises:
+        ClusterError: they cannot be written.
+
+    """
+    text = b"".join(msgspec.json.encode(m) + b"\n" for m in measurements)
+    if not text:
+        return
+    try:
+        jsonl.append(folder / MEASUREMENTS, text)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def write_raw(folder: Path, name: str, text: str) -> None:
+    """Keep a text as it came, beside what the job writes.
+
+    Args:
+        folder: of the run.
+        name: of the file in `raw/`.
+        text: of it.
+
+    Raises:
+        ClusterError: it cannot be written.
+
+    """
+    path = folder / RAW / name
+    try:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def keep(folder: Path, results: Iterable[Parsed]) -> None:
+    """Keep what imported logs say, but for the measurements, which have a file of their own.
+
+    Args:
+        folder: of the run.
+        results: of the logs.
+
+    Raises:
+        ClusterError: they cannot be written.
+
+    """
+    rest = (msgspec.structs.replace(result, measurements=()) for result in results)
+    try:
+        (folder / RESULTS).write_bytes(b"".join(msgspec.json.encode(r) + b"\n" for r in rest))
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def record(folder: Path) -> Record:
+    """Read the record of a run.
+
+    Args:
+        folder: of the run.
+
+    Returns:
+        The record.
+
+    Raises:
+        SpecError: there is none there.
+        ParseError: it is not one that we can read.
+
+    """
+    try:
+        text = (folder / RECORD).read_bytes()
+    except OSError as error:
+        raise SpecError(
+            f"{folder} is not a run: its {RECORD} cannot be read ({error.strerror}).",
+            remedy="List the runs: cluster runs",
+        ) from error
+    try:
+        known = msgspec.json.decode(text, type=Record)
+    except (msgspec.DecodeError, UnicodeDecodeError, SpecError) as error:
+        raise ParseError(
+            f"{folder / RECORD} cannot be read: {error}",
+            remedy="It may come from another version of cluster.",
+        ) from error
+    if known.version != VERSION:
+        raise ParseError(
+            f"{folder / RECORD} has version {known.version} of the format; this is {VERSION}.",
+            remedy="Read it with the version of cluster that wrote it.",
+        )
+    return known
+
+
+def read(folder: Path) -> Run:
+    """Read a run with all its values.
+
+    Args:
+        folder: of the run.
+
+    Returns:
+        The run; a last line that was cut off is left out, and said in `warnings`.
+
+    Raises:
+        SpecError: there is no run there.
+        ParseError: its record, or a line before the last, cannot be read.
+
+    """
+    known = record(folder)
+    try:
+        text = (folder / MEASUREMENTS).read_bytes()
+    except FileNotFoundError:
+        text = b""
+    warnings: tuple[str, ...] = ()
+    if text and not text.endswith(b"\n"):
+        warnings = (f"The last line of {MEASUREMENTS} was cut off, and is left out.",)
+    numbered = enumerate(jsonl.whole(text), 1)
+    found = tuple(_measurement(folder, number, line) for number, line in numbered)
+    return Run(
+        folder=folder,
+        record=known,
+        measurements=found,
+        warnings=warnings,
+        results=tuple(_results(folder)),
+    )
+
+
+def _results(folder: Path) -> Iterator[Parsed]:
+    try:
+        text = (folder / RESULTS).read_bytes()
+    except FileNotFoundError:
+        return
+    from cluster.core.model.logs import Parsed  # noqa: PLC0415 - few runs are imported
+
+    for number, line in enumerate(jsonl.whole(text), 1):
+        try:
+            yield msgspec.json.decode(line, type=Parsed)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ParseError(
+                f"Line {number} of {folder / RESULTS} is no result: {error}"
+            ) from error
+
+
+def _measurement(folder: Path, number: int, line: bytes) -> Measurement:
+    try:
+        return msgspec.json.decode(line, type=Measurement)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ParseError(
+            f"Line {number} of {folder / MEASUREMENTS} is not a measurement: {error}",
+            line=line.decode(errors="replace"),
+        ) from error
+
+
+def folders(where: Path) -> list[Path]:
+    """List the runs under a folder, the oldest first.
+
+    Args:
+        where: all runs are.
+
+    Returns:
+        Their folders.
+
+    """
+    found = [path.parent for path in where.glob(f"*/*/{RECORD}")]
+    return sorted(found, key=_age)
+
+
+def _age(folder: Path) -> tuple[str, int, str]:
+    """Give what sorts runs by age: of those made in the same second, .10 comes after .9."""
+    stem, _, number = folder.name.partition(".")
+    return stem, int(number) if number.isdigit() else 0, folder.parent.name
+
+
+def find(where: Path, which: str) -> Path:
+    """Find one run by its folder, its id, the name of its cluster, or `latest`.
+
+    Args:
+        where: all runs are.
+        which: of them; the newest that fits.
+
+    Returns:
+        Its folder.
+
+    Raises:
+        SpecError: there is none.
+
+    """
+    if (Path(which) / RECORD).is_file():
+        return Path(which).absolute()
+    for folder in reversed(folders(where)):
+        names = (folder.name, folder.parent.name, f"{folder.parent.name}/{folder.name}")
+        if which == "latest" or which in names:
+            return folder
+    raise SpecError(
+        f"There is no run {which!r} under {where}.",
+        means="A run is named by its folder, its id, its cluster (the newest run) or 'latest'.",
+        remedy="List them: cluster runs",
+    )
+
+
+def all_of(where: Path, which: str) -> list[Path]:
+    """Find the runs that a name means: all of a cluster, or the one that `find` gives.
+
+    Args:
+        where: all runs are.
+        which: of them.
+
+    Returns:
+        Their folders, the oldest first.
+
+    Raises:
+        SpecError: there is none.
+
+    """
+    return [f for f in folders(where) if f.parent.name == which] or [find(where, which)]
+
+
+def _unwritable(path: Path, error: OSError) -> ClusterError:
+    return ClusterError(
+        f"The run folder cannot be written: {path}: {error.strerror}.",
+        remedy="Choose another place: --runs DIR",
+    )
