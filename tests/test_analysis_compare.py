@@ -13,7 +13,7 @@ from cluster.analysis.summarize import summarize
 from cluster.core.errors import SpecError
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
-from cluster.sheets import compared
+from cluster.reports.tables import compared
 from tests.test_analysis_summarize import definition, measurement
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from cluster.analysis.scaling import (
 )
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
-from cluster.sheets import scaled
+from cluster.reports.tables import scaled
 from tests.conftest import ROOT, answer, command
 from tests.test_analysis_compare import RECORD, summary
 from tests.test_analysis_summarize import definition

@@ -12,7 +12,7 @@ from cluster.analysis.transports import Transports, transports
 from cluster.core.errors import ParseError
 from cluster.core.model.logs import Device, Parsed, PeerAccess, Topology
 from cluster.logs.reader import read
-from cluster.logsheets import connected
+from cluster.reports.log_tables import connected
 
 LOGS = Path(__file__).parent / "logs"
 DGX = (LOGS / "topology.dgx1v.txt").read_text()

@@ -19,7 +19,7 @@ from cluster.cli import app
 from cluster.core.errors import ProvisionError
 from cluster.core.model.measurements import Definition
 from cluster.providers.local import Local
-from cluster.reports import Report
+from cluster.reports.formats import Report
 from tests.conftest import COMMAND, answer, command, run, runs_folder, sessions, until
 
 COMMANDS = (
@@ -394,7 +394,7 @@ def test_doctor_names_the_command_that_mends(home: Path, monkeypatch: pytest.Mon
 
 
 def test_a_report_is_a_file_in_a_folder() -> None:
-    assert Report.folder == "cluster.reports"
+    assert Report.folder == "cluster.reports.formats"
     assert msgspec.json.decode(command("runs", "--json").stdout) == []
 
 
@@ -404,7 +404,7 @@ def test_version() -> None:
 
 def test_the_module_does_not_shadow_the_standard_library() -> None:
     """reports/csv.py and reports/json.py are named by their formats."""
-    line = "import cluster.reports.csv, csv, json; print(csv.writer, json.dumps)"
+    line = "import cluster.reports.formats.csv, csv, json; print(csv.writer, json.dumps)"
     assert "built-in function writer" in run(sys.executable, "-c", line).stdout
 
 

@@ -11,7 +11,7 @@ import cluster
 from cluster.core.errors import SpecError
 from cluster.core.model.records import Expected
 from cluster.core.units import parse_expected
-from cluster.logbook import COLUMNS
+from cluster.reports.logbook import COLUMNS
 from tests.conftest import answer, command
 from tests.test_pages import saved
 

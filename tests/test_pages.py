@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 import pytest
 
-from cluster import pictures
 from cluster.analysis.compare import Cell, Comparison
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
+from cluster.reports import plots
 from cluster.runs import store
 from tests.browser import Browser
 from tests.conftest import command, runs_folder
@@ -225,7 +225,7 @@ def cell(better: Literal["lower", "higher"], *shares: float | None) -> Cell:
 )
 def test_a_picture_of_a_comparison_marks_the_bounds(cells: tuple[Cell, ...], says: str) -> None:
     compared = Comparison(base="a", other="b", threshold=0.03, factors=(), cells=cells, notes=())
-    picture = pictures.comparison(compared)
+    picture = plots.comparison(compared)
 
     assert f">{says}<" in picture.image.decode()
     [words] = picture.tips.values()
@@ -237,7 +237,7 @@ def test_a_distribution_marks_the_bounds(home: Path) -> None:
     command("plot", "one", "--kind", "distribution", "--metric", "latency")
     assert ">no bound is known<" in (home / "plot.svg").read_text()
 
-    drawn = pictures.distribution("t", "s", {"x": [1e-6, 2e-6], "y": [3e-6]}, {"x": 9e-7})
+    drawn = plots.distribution("t", "s", {"x": [1e-6, 2e-6], "y": [3e-6]}, {"x": 9e-7})
     assert ">bound<" in drawn.image.decode()
     assert len(re.findall(r">[\d.]+ us<", drawn.image.decode())) > 2, "an axis has numbers"
 

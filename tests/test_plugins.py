@@ -15,7 +15,7 @@ from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
 from cluster.providers import Provider
 from cluster.remote.shells import Shell
-from cluster.reports import Report
+from cluster.reports.formats import Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ class {name}(Report):
     def render(self, summaries, *, notes=()):
         return "{name}"
 '''
-IMPORT = "from cluster.reports import Report\n"
+IMPORT = "from cluster.reports.formats import Report\n"
 
 
 @pytest.fixture(autouse=True)
@@ -80,10 +80,10 @@ def test_names_import_none_of_the_plugins_that_come_with_the_package() -> None:
         "import sys\n"
         "from cluster.core import plugins\n"
         "from cluster.providers import Provider\n"
-        "from cluster.reports import Report\n"
+        "from cluster.reports.formats import Report\n"
         "names = [*plugins.names(Provider), *plugins.names(Report)]\n"
         "print(len(names), [m for m in sys.modules if m.rpartition('.')[2] in names\n"
-        "    and m.startswith(('cluster.providers.', 'cluster.reports.'))])\n"
+        "    and m.startswith(('cluster.providers.', 'cluster.reports.formats.'))])\n"
     )
     expected = len(plugins.names(Provider)) + len(plugins.names(Report))
     done = subprocess.run(
@@ -178,7 +178,7 @@ def test_what_is_no_python_file_is_no_plugin(mine: Path) -> None:
         ("", 0),
         ("class Other:\n    pass\n", 0),
         (IMPORT, 0),
-        ("from cluster.reports.csv import Csv\n", 0),
+        ("from cluster.reports.formats.csv import Csv\n", 0),
         (IMPORT + CLASS.format(name="One") + CLASS.format(name="Two"), 2),
     ],
     ids=["empty", "another class", "the interface", "an imported plug-in", "two"],
@@ -193,7 +193,7 @@ def test_a_file_without_exactly_one_class_is_refused(mine: Path, text: str, coun
 
 def test_helpers_beside_the_one_class_are_fine(mine: Path) -> None:
     (mine / "rich.py").write_text(
-        f"from cluster.reports.csv import Csv\n{IMPORT}class Other:\n    pass\n"
+        f"from cluster.reports.formats.csv import Csv\n{IMPORT}class Other:\n    pass\n"
         + CLASS.format(name="One")
     )
 

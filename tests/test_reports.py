@@ -11,7 +11,7 @@ import pytest
 
 from cluster.core import plugins
 from cluster.core.model.measurements import Shape, Summary
-from cluster.reports import COLUMNS, Report, remarks, row
+from cluster.reports.formats import COLUMNS, Report, remarks, row
 
 LATENCY = Summary(
     metric="latency",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cluster.analysis.compare import compare
-from cluster.reports.markdown import sheet_markdown
-from cluster.reports.terminal import sheet_text
-from cluster.sheets import compared, strip
+from cluster.reports.formats.markdown import sheet_markdown
+from cluster.reports.formats.terminal import sheet_text
+from cluster.reports.tables import compared, strip
 from tests.test_analysis_compare import STEADY, side, summary, times
 
 

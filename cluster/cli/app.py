@@ -45,7 +45,7 @@ from cluster.core.units import format_seconds
 from cluster.core.version import __version__
 from cluster.forgotten import take_down
 from cluster.providers import Provider
-from cluster.reports import Report
+from cluster.reports.formats import Report
 from cluster.runs import store
 
 if TYPE_CHECKING:

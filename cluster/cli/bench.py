@@ -38,9 +38,9 @@ from cluster.core.model.value import Value
 from cluster.core.units import Sizes, format_size, parse_expected
 from cluster.launching import launch_spec, plan_spec
 from cluster.measure.benchmark import Benchmark
+from cluster.reports.tables import compared
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
-from cluster.sheets import compared
 from cluster.starting import check_bench, check_plan
 from cluster.trials import PLAIN, Trial, alternate, check_launches, judged, trials, variable
 

@@ -11,18 +11,18 @@ from cluster.analysis.compare import THRESHOLD, Launch, Side, compare, sides
 from cluster.cli import flags
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
-from cluster.reports.markdown import sheet_markdown
-from cluster.reports.terminal import sheet_text
+from cluster.reports.formats.markdown import sheet_markdown
+from cluster.reports.formats.terminal import sheet_text
+from cluster.reports.tables import compared
 from cluster.runs import store
-from cluster.sheets import compared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from cluster.analysis.compare import Comparison
+    from cluster.reports.tables import Sheet
     from cluster.runs.run import Run
-    from cluster.sheets import Sheet
 
 FORMATS = {"terminal": sheet_text, "markdown": sheet_markdown}
 

@@ -15,8 +15,8 @@ from cluster.cli.compare import launch, show_sheets
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
+from cluster.reports.tables import fitted, foretold
 from cluster.runs import store
-from cluster.sheets import fitted, foretold
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

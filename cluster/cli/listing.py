@@ -15,8 +15,8 @@ from cluster.cli.show import print_json, shortened, table
 from cluster.core.errors import ClusterError
 from cluster.core.model.records import Expected
 from cluster.core.model.value import Value
-from cluster.logbook import Entry, gaps, logbook
-from cluster.reports.markdown import sheet_markdown
+from cluster.reports.formats.markdown import sheet_markdown
+from cluster.reports.logbook import Entry, gaps, logbook
 from cluster.runs import object_store, store
 
 if TYPE_CHECKING:

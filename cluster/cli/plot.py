@@ -19,14 +19,14 @@ from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Measurement, Summary
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, parse_rate
-from cluster.pictures import Format
+from cluster.reports.plots import Format
 from cluster.runs import store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cluster.pages import Shown
-    from cluster.pictures import Picture
+    from cluster.reports.page import Shown
+    from cluster.reports.plots import Picture
     from cluster.runs.run import Run
 
     Draw = Callable[[Sequence[Run], "Drawing"], Picture]
@@ -92,16 +92,16 @@ def _format(out: Path) -> Format:
 
 
 def _sweep(found: Sequence[Run], drawing: Drawing) -> Picture:
-    from cluster import pages, pictures  # noqa: PLC0415 - they import matplotlib
+    from cluster.reports import page, plots  # noqa: PLC0415 - they import matplotlib
 
     shown = [_bounded(as_shown(run, Path.cwd()), drawing.bound) for run in found]
-    curves = pages.curves(shown)
+    curves = page.curves(shown)
     chosen = curves[_chosen(drawing.metric, list(curves))]
     for curve in chosen:
         best = max(curve.summaries, key=lambda summary: summary.share or 0.0)
         for doubt in doubts([best]):
             sys.stderr.write(f"Note: {curve.name}: {doubt}\n")
-    return pictures.sweep(chosen, drawing.form, told=drawing.bound)
+    return plots.sweep(chosen, drawing.form, told=drawing.bound)
 
 
 def _bounded(shown: Shown, rate: float | None) -> Shown:
@@ -124,7 +124,7 @@ def _chosen(metric: str | None, known: Sequence[str]) -> str:
 
 
 def _comparison(found: Sequence[Run], drawing: Drawing) -> Picture:
-    from cluster import pictures  # noqa: PLC0415
+    from cluster.reports import plots  # noqa: PLC0415
 
     launches = [
         Launch(
@@ -134,11 +134,11 @@ def _comparison(found: Sequence[Run], drawing: Drawing) -> Picture:
         for run in found
     ]
     base, other, *_ = sides(launches, drawing.by)
-    return pictures.comparison(compare(base, other), drawing.form)
+    return plots.comparison(compare(base, other), drawing.form)
 
 
 def _scaling(found: Sequence[Run], drawing: Drawing) -> Picture:
-    from cluster import pictures  # noqa: PLC0415
+    from cluster.reports import plots  # noqa: PLC0415
 
     series = measured(Launch(record=run.record, summaries=run.summary()) for run in found)
     chosen = [one for one in series if one.name.startswith(drawing.metric or "")]
@@ -147,13 +147,13 @@ def _scaling(found: Sequence[Run], drawing: Drawing) -> Picture:
             "Nothing was measured on different numbers of ranks.",
             remedy="Name runs with different --hosts or --ranks-per-host.",
         )
-    return pictures.scaling([scaled(one) for one in chosen], drawing.form)
+    return plots.scaling([scaled(one) for one in chosen], drawing.form)
 
 
 def _distribution(found: Sequence[Run], drawing: Drawing) -> Picture:
-    from cluster import pages, pictures  # noqa: PLC0415
+    from cluster.reports import page, plots  # noqa: PLC0415
 
-    names = pages.labels([as_shown(run, Path.cwd()) for run in found])
+    names = page.labels([as_shown(run, Path.cwd()) for run in found])
     taken = [
         (name, summaries, m)
         for name, run, summaries in zip(names, found, [run.summary() for run in found], strict=True)
@@ -174,7 +174,7 @@ def _distribution(found: Sequence[Run], drawing: Drawing) -> Picture:
     shown: dict[str, Sequence[float]] = dict(list(series.items())[:MOST_SERIES])
     some = f" (the first {len(shown)} of {len(series)} series)" if len(series) > len(shown) else ""
     title = f"Raw values of {chosen}{some}"
-    return pictures.distribution(title, unit, shown, bounds, drawing.form)
+    return plots.distribution(title, unit, shown, bounds, drawing.form)
 
 
 def _bound(of: Measurement, summaries: Sequence[Summary]) -> float | None:

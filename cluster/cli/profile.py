@@ -55,7 +55,7 @@ def profile(
     Example: cluster profile mpi_profile.*
     """
     from cluster.analysis.profiles import jobs  # noqa: PLC0415
-    from cluster.logsheets import profiled  # noqa: PLC0415
+    from cluster.reports.log_tables import profiled  # noqa: PLC0415
 
     unread: list[str] = []
     files = [file for name in named for file in _files(name, root)]

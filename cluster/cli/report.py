@@ -15,7 +15,7 @@ from cluster.cli import flags
 from cluster.cli.show import findings, shortened
 from cluster.core import paths
 from cluster.core.errors import ClusterError, SpecError
-from cluster.logbook import gaps
+from cluster.reports.logbook import gaps
 from cluster.runs import store
 from cluster.runs.run import RAW
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.analysis.compare import Comparison
-    from cluster.pages import Shown
-    from cluster.reports.html import Link
+    from cluster.reports.html_page import Link
+    from cluster.reports.page import Shown
     from cluster.runs.run import Run
 
 
@@ -44,8 +44,8 @@ def report_(
     Example: cluster report p2p -o report.html
     """
     place_for_fonts()
-    from cluster.pages import report  # noqa: PLC0415 - it imports matplotlib
-    from cluster.reports.html import page  # noqa: PLC0415
+    from cluster.reports.html_page import page  # noqa: PLC0415
+    from cluster.reports.page import report  # noqa: PLC0415 - it imports matplotlib
 
     found = read_all(store.root(root), named)
     shown = [as_shown(run, out.absolute().parent) for run in found]
@@ -91,7 +91,7 @@ def as_shown(run: Run, beside: Path) -> Shown:
         Its record, summaries, warnings and files.
 
     """
-    from cluster.pages import Shown  # noqa: PLC0415 - it imports NumPy
+    from cluster.reports.page import Shown  # noqa: PLC0415 - it imports NumPy
 
     summaries = run.summary()
     return Shown(
@@ -105,7 +105,7 @@ def as_shown(run: Run, beside: Path) -> Shown:
 
 
 def _links(folder: Path, beside: Path) -> Iterator[Link]:
-    from cluster.reports.html import Link  # noqa: PLC0415
+    from cluster.reports.html_page import Link  # noqa: PLC0415
 
     names = (store.RECORD, store.MEASUREMENTS, RAW)
     for name in names:

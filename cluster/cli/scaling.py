@@ -15,8 +15,8 @@ from cluster.cli.compare import launch, show_sheets
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
 from cluster.core.units import parse_rate, parse_size
+from cluster.reports.tables import scaled
 from cluster.runs import store
-from cluster.sheets import scaled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

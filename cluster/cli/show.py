@@ -21,11 +21,11 @@ from cluster.core.model.measurements import Planned, Summary
 from cluster.core.model.records import Status
 from cluster.core.model.value import Value
 from cluster.core.units import format_seconds
-from cluster.logbook import against, gaps
 from cluster.profiling import FILES as PROFILES
 from cluster.profiling import PRELOAD
-from cluster.reports import Report
-from cluster.reports.terminal import plain_text
+from cluster.reports.formats import Report
+from cluster.reports.formats.terminal import plain_text
+from cluster.reports.logbook import against, gaps
 from cluster.runs.run import RAW
 from cluster.runs.store import read
 

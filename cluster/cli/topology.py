@@ -26,7 +26,7 @@ from cluster.core.errors import ClusterError, ParseError, ShellError, SpecError
 from cluster.core.model.logs import PeerAccess, Topology
 from cluster.core.model.value import Value
 from cluster.logs import reader
-from cluster.reports.terminal import WIDE, sheet_text
+from cluster.reports.formats.terminal import WIDE, sheet_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -180,7 +180,7 @@ def _alike(hosts: Sequence[HostTopology]) -> list[list[HostTopology]]:
 
 
 def _text(alike: Sequence[HostTopology]) -> str:
-    from cluster.logsheets import connected  # noqa: PLC0415
+    from cluster.reports.log_tables import connected  # noqa: PLC0415
 
     one = alike[0]
     title = ", ".join(host.host for host in alike) + "\n" if one.host else ""

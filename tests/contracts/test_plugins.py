@@ -23,7 +23,7 @@ from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
 from cluster.providers import Provider
 from cluster.remote.shells import Shell
-from cluster.reports import Report
+from cluster.reports.formats import Report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

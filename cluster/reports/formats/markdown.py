@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.reports import Report, columns, rows
+from cluster.reports.formats import Report, columns, rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.core.model.measurements import Summary
-    from cluster.sheets import Sheet
+    from cluster.reports.tables import Sheet
 
 
 class Markdown(Report):

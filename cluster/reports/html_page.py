@@ -1,4 +1,4 @@
-"""A page for any browser, a phone's too: one file that loads nothing."""
+"""A page of HTML that needs no other file."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.core.model.value import Value
-from cluster.pictures import Picture
-from cluster.reports import Report, columns, rows
-from cluster.sheets import Sheet
+from cluster.reports.plots import Picture
+from cluster.reports.tables import Sheet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from cluster.core.model.measurements import Summary
 
 LEFT = ("metric", "parameters", "converged", "remarks")
 PROLOGUE = re.compile(rb".*?(?=<svg)", re.DOTALL)
@@ -130,23 +128,6 @@ class Page(Value, frozen=True, kw_only=True):
     verdicts: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()
-
-
-class Html(Report):
-    """A page with one table; `cluster report` makes one with pictures."""
-
-    def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
-        """Show a row per summary."""
-        sheet = Sheet(
-            title="Medians",
-            columns=columns(summaries),
-            rows=tuple(rows(summaries)),
-            notes=tuple(notes),
-            left=LEFT,
-        )
-        verdict = f"{len(summaries)} series" if summaries else "No values were taken."
-        section = Section(title="Results", sheets=(sheet,))
-        return page(Page(title="cluster", verdicts=(verdict,), sections=(section,)))
 
 
 def page(shown: Page) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.reports import Report
+from cluster.reports.formats import Report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.core.units import format_bytes, format_value
-from cluster.sheets import Sheet, bar
+from cluster.reports.tables import Sheet, bar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

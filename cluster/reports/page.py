@@ -8,7 +8,6 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cluster import pictures
 from cluster.analysis.compare import headline
 from cluster.analysis.evidence import Finding
 from cluster.analysis.factors import factors
@@ -19,15 +18,16 @@ from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
-from cluster.reports import columns, rows
-from cluster.reports.html import LEFT, Link, Page, Section
-from cluster.sheets import Sheet, compared, fitted
+from cluster.reports import plots
+from cluster.reports.formats import columns, rows
+from cluster.reports.html_page import LEFT, Link, Page, Section
+from cluster.reports.tables import Sheet, compared, fitted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.analysis.compare import Comparison
-    from cluster.pictures import Curve, Picture
+    from cluster.reports.plots import Curve, Picture
 
 FEW = 4  # runs, whose results stand open, and on top
 MOST_FITS = 3  # conditions: with more, lines would hide the points
@@ -128,7 +128,7 @@ def _wrong(run: Shown) -> Iterator[str]:
 def _comparison(number: int, comparison: Comparison) -> Section:
     return Section(
         title=f"{comparison.other} against {comparison.base}",
-        pictures=(pictures.comparison(comparison, prefix=f"c{number}"),),
+        pictures=(plots.comparison(comparison, prefix=f"c{number}"),),
         sheets=compared(comparison),
     )
 
@@ -148,7 +148,7 @@ def _sweeps(shown: Sequence[Shown]) -> Iterator[Section]:
 def _drawn(shown: Sequence[Shown]) -> Iterator[Picture]:
     found = curves(shown)
     for number, group in enumerate(found.values()):
-        yield pictures.sweep(group, prefix=f"s{number}")
+        yield plots.sweep(group, prefix=f"s{number}")
 
 
 def curves(shown: Sequence[Shown]) -> dict[str, list[Curve]]:
@@ -172,7 +172,7 @@ def curves(shown: Sequence[Shown]) -> dict[str, list[Curve]]:
     found: dict[str, list[Curve]] = {}
     for (metric, name, _), taken in launches.items():
         whole = tuple(sorted(together(taken), key=lambda s: int(s.params["size"])))
-        curve = pictures.Curve(
+        curve = plots.Curve(
             name=name, summaries=whole, launches=len(taken), fit=fit(whole) if few else None
         )
         found.setdefault(metric, []).append(curve)

@@ -11,14 +11,14 @@ from rich.console import Console
 from rich.table import Table
 
 from cluster.core.units import format_point
-from cluster.reports import Report, columns, rows
+from cluster.reports.formats import Report, columns, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.core.model.measurements import Summary
     from cluster.core.model.value import Scalar
-    from cluster.sheets import Sheet
+    from cluster.reports.tables import Sheet
 
 LEFT = ("metric", "parameters", "converged", "remarks")
 BARS = "▁▂▃▄▅▆▇█"

@@ -17,7 +17,7 @@ from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
-from cluster.sheets import Sheet
+from cluster.reports.tables import Sheet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

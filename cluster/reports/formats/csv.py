@@ -6,7 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
-from cluster.reports import Report
+from cluster.reports.formats import Report
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

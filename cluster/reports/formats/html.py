@@ -1,0 +1,31 @@
+"""A page for any browser, a phone's too: one file that loads nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.reports.formats import Report, columns, rows
+from cluster.reports.html_page import LEFT, Page, Section, page
+from cluster.reports.tables import Sheet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.core.model.measurements import Summary
+
+
+class Html(Report):
+    """A page with one table; `cluster report` makes one with pictures."""
+
+    def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
+        """Show a row per summary."""
+        sheet = Sheet(
+            title="Medians",
+            columns=columns(summaries),
+            rows=tuple(rows(summaries)),
+            notes=tuple(notes),
+            left=LEFT,
+        )
+        verdict = f"{len(summaries)} series" if summaries else "No values were taken."
+        section = Section(title="Results", sheets=(sheet,))
+        return page(Page(title="cluster", verdicts=(verdict,), sections=(section,)))
