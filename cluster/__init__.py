@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from cluster.core.version import __version__
 
 if TYPE_CHECKING:
-    from cluster.clusters import Cluster, Listener, attach
     from cluster.core.errors import (
         Capacity,
         ClusterError,
@@ -33,7 +32,8 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition, Measurement, Summary
     from cluster.core.model.records import Record
     from cluster.core.model.spec import ClusterSpec
-    from cluster.launching import launch
+    from cluster.orchestration.cluster import Cluster, Listener, attach
+    from cluster.orchestration.launch import launch
     from cluster.runs.run import Run
 
 __all__ = [
@@ -69,8 +69,8 @@ _LAYERS = (  # the lighter first
     "core.model.measurements",
     "core.model.records",
     "runs.run",
-    "clusters",
-    "launching",
+    "orchestration.cluster",
+    "orchestration.launch",
 )
 
 

@@ -1,7 +1,7 @@
 """Is shared memory faster than TCP on this machine? Launches in turn, and a verdict."""
 
 import cluster
-from cluster.trials import alternate, judged, trials
+from cluster.orchestration.ab_test import alternate, judged, trials
 
 pair = trials("mca:btl=self,tcp|self,sm", "p2p")
 with cluster.launch("compare_two", provider="local", hosts=2) as c:

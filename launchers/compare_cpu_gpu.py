@@ -5,7 +5,7 @@ Example: python compare_cpu_gpu.py all --zone us-central1-a
 """
 
 from cluster.cli import start
-from cluster.cli.experiment import Condition, Experiment
+from cluster.cli.comparisons import Condition, Experiment
 
 EXPERIMENT = Experiment(
     name="cpu-gpu-p2p",  # the founding experiment's

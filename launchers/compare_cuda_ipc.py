@@ -5,7 +5,7 @@ Example: python compare_cuda_ipc.py all --zone us-central1-a
 """
 
 from cluster.cli import start
-from cluster.cli.experiment import Condition, Experiment
+from cluster.cli.comparisons import Condition, Experiment
 
 # Open MPI's own path between GPUs (up to 5.0: the BTL smcuda, under the PML ob1) has a switch;
 # where UCX carries the messages, it has its own, and the first one means nothing.

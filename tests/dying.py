@@ -10,8 +10,8 @@ import multiprocessing
 import os
 from typing import TYPE_CHECKING
 
-from cluster.clusters import attach
-from cluster.launching import launch_spec
+from cluster.orchestration.cluster import attach
+from cluster.orchestration.launch import launch_spec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

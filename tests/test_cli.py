@@ -15,7 +15,7 @@ import libtmux
 import msgspec
 import pytest
 
-from cluster.cli import app
+from cluster.cli import clusters
 from cluster.core.errors import ProvisionError
 from cluster.core.model.measurements import Definition
 from cluster.providers.local import Local
@@ -501,6 +501,6 @@ def test_down_goes_on_past_a_cluster_that_cannot_be_taken_down(
 
     monkeypatch.setattr(Local, "destroy", fail)
     with pytest.raises(ProvisionError, match=r"bad is stuck\."):
-        app.down(every=True, yes=True)
+        clusters.down(every=True, yes=True)
 
     assert [row["name"] for row in answer("ls")] == ["bad"]

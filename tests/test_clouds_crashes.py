@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster.clusters import attach
 from cluster.core import journal
-from cluster.forgotten import forgotten, remove
+from cluster.orchestration.cluster import attach
+from cluster.orchestration.orphans import forgotten, remove
 from tests import dying
 from tests.clouds import NAME, WORLDS, World
 from tests.conftest import until

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cluster
-from cluster import profiling
 from cluster.analysis.profiles import JobProfile, Source, jobs
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import Profile
 from cluster.logs.reader import read
 from cluster.measure import kernels
+from cluster.orchestration import profiling
 from cluster.runs import store
 from tests.conftest import answer, command, run, runs_folder, until
 

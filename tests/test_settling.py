@@ -8,9 +8,9 @@ from cluster.agent.protocol import Wrote
 from cluster.core.errors import JobError
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
+from cluster.orchestration.collect import Ending, Hearer, Hearing, conclude, ending_of, succeeded
 from cluster.runs import store
 from cluster.runs.run import Run
-from cluster.settling import Ending, Hearer, Hearing, conclude, ending_of, succeeded
 from tests.conftest import runs_folder
 
 

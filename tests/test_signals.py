@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.clusters import _ignoring_interrupts
+from cluster.orchestration.cluster import _ignoring_interrupts
 from tests.conftest import COMMAND, command, processes, run, until
 from tests.test_bad_luck import (
     Background,

@@ -10,8 +10,8 @@ import pytest
 
 import cluster
 from cluster.core.errors import SpecError
+from cluster.orchestration.ab_test import alternate, check_launches, judged, order, trials, variable
 from cluster.runs import store
-from cluster.trials import alternate, check_launches, judged, order, trials, variable
 from tests.conftest import answer, command, runs_folder, sessions
 
 QUICK = ("--metrics=latency", "--sizes=8,64KiB", "--iterations=60")

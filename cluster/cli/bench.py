@@ -19,7 +19,8 @@ from typer.main import get_command
 from cluster.analysis.compare import ENOUGH_LAUNCHES, Comparison
 from cluster.cli import flags
 from cluster.cli.compare import show_sheets
-from cluster.cli.live import Live
+from cluster.cli.host_progress import Waiting
+from cluster.cli.job_progress import Live
 from cluster.cli.show import (
     print_json,
     receipt_lines,
@@ -28,21 +29,28 @@ from cluster.cli.show import (
     show_plan,
     show_run,
 )
-from cluster.cli.waiting import Waiting
-from cluster.clusters import TIMEOUT, Cluster
 from cluster.core import plugins
 from cluster.core.errors import JobError, SpecError
 from cluster.core.model.billing import Plan
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.core.units import Sizes, format_size, parse_expected
-from cluster.launching import launch_spec, plan_spec
 from cluster.measure.benchmark import Benchmark
+from cluster.orchestration.ab_test import (
+    PLAIN,
+    Trial,
+    alternate,
+    check_launches,
+    judged,
+    trials,
+    variable,
+)
+from cluster.orchestration.cluster import TIMEOUT, Cluster
+from cluster.orchestration.launch import launch_spec, plan_spec
+from cluster.orchestration.prepare import check_bench, check_plan
 from cluster.reports.tables import compared
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
-from cluster.starting import check_bench, check_plan
-from cluster.trials import PLAIN, Trial, alternate, check_launches, judged, trials, variable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

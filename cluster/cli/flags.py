@@ -12,7 +12,7 @@ from cluster.core import journal, plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.units import parse_seconds
-from cluster.launching import default_hosts
+from cluster.orchestration.launch import default_hosts
 from cluster.providers import Provider as ProviderPlugin
 
 

@@ -10,7 +10,7 @@ import typer
 from cluster.cli import flags
 from cluster.cli.show import print_json, table
 from cluster.core.errors import ClusterError, ProvisionError
-from cluster.forgotten import Orphan, forgotten, remove
+from cluster.orchestration.orphans import Orphan, forgotten, remove
 
 
 def gc(

@@ -14,13 +14,13 @@ from rich.console import Console
 
 from cluster.cli import flags
 from cluster.cli.bench import How, once
+from cluster.cli.host_progress import Waiting
 from cluster.cli.show import print_json, show_plan, table
-from cluster.cli.waiting import Waiting
-from cluster.clusters import TIMEOUT, attach
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import Completed, Machine
 from cluster.core.model.value import Value
-from cluster.launching import launch_spec, plan_spec
+from cluster.orchestration.cluster import TIMEOUT, attach
+from cluster.orchestration.launch import launch_spec, plan_spec
 from cluster.remote.hosts import Hosts
 from cluster.remote.parallel import results
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cluster.cli import flags
-from cluster.clusters import attach
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Machine
 from cluster.core.units import format_rate
+from cluster.orchestration.cluster import attach
 from cluster.providers.lab.control import Verb, alter
 
 if TYPE_CHECKING:
-    from cluster.clusters import Cluster
+    from cluster.orchestration.cluster import Cluster
 
 DONE = {
     "slow": "is slow now",

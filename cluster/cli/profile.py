@@ -14,11 +14,11 @@ import typer
 from cluster.analysis.profiles import JobProfile
 from cluster.cli import flags
 from cluster.cli.compare import show_sheets
-from cluster.cli.logs import readings, say_left_out
+from cluster.cli.log_files import readings, say_left_out
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
-from cluster.profiling import FILES
+from cluster.orchestration.profiling import FILES
 from cluster.runs import run, store
 from cluster.runs.import_logs import STDIN
 

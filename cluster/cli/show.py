@@ -21,8 +21,8 @@ from cluster.core.model.measurements import Planned, Summary
 from cluster.core.model.records import Status
 from cluster.core.model.value import Value
 from cluster.core.units import format_seconds
-from cluster.profiling import FILES as PROFILES
-from cluster.profiling import PRELOAD
+from cluster.orchestration.profiling import FILES as PROFILES
+from cluster.orchestration.profiling import PRELOAD
 from cluster.reports.formats import Report
 from cluster.reports.formats.terminal import plain_text
 from cluster.reports.logbook import against, gaps
@@ -32,7 +32,7 @@ from cluster.runs.store import read
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.clusters import Cluster
+    from cluster.orchestration.cluster import Cluster
     from cluster.runs.run import Run
 
 

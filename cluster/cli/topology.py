@@ -19,13 +19,13 @@ from rich.text import Text
 from cluster.analysis.topology import Joined
 from cluster.analysis.transports import Transports
 from cluster.cli import flags
-from cluster.cli.logs import readings, say_left_out
+from cluster.cli.log_files import readings, say_left_out
 from cluster.cli.show import print_json
-from cluster.clusters import attach
 from cluster.core.errors import ClusterError, ParseError, ShellError, SpecError
 from cluster.core.model.logs import PeerAccess, Topology
 from cluster.core.model.value import Value
 from cluster.logs import reader
+from cluster.orchestration.cluster import attach
 from cluster.reports.formats.terminal import WIDE, sheet_text
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ __all__ = ["alone"]
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.clusters import Cluster
+    from cluster.orchestration.cluster import Cluster
     from cluster.remote.shells import Shell
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from cluster.clusters import Cluster
+    from cluster.orchestration.cluster import Cluster
 
 ODD = "a 'b' \"c\" $(d)\n;e\\ *"
 BOTH = ("0.mpi.shared", "1.mpi.shared")

@@ -21,7 +21,7 @@ from tests.conftest import COMMAND, answer, command
 from tests.lab.conftest import first_process, must, on
 
 if TYPE_CHECKING:
-    from cluster.clusters import Cluster
+    from cluster.orchestration.cluster import Cluster
 
 pytestmark = pytest.mark.usefixtures("own")
 HUP = "; kill -HUP 1"  # sshd begins anew, in the same process

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
-from cluster.clusters import Listener, attach
 from cluster.core import journal
 from cluster.core.errors import JobError, Unreachable
+from cluster.orchestration.cluster import Listener, attach
 from cluster.remote.ssh import connection
 from cluster.runs import store
 from tests.conftest import answer, command, runs_folder, until
@@ -23,7 +23,7 @@ from tests.test_bad_luck import Background
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cluster.clusters import Cluster
+    from cluster.orchestration.cluster import Cluster
     from cluster.runs.run import Run
 
 NOTICED_WITHIN = 30.0  # seconds; 15 are promised, and this machine may be busy

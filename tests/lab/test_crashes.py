@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from cluster.clusters import Cluster
+    from cluster.orchestration.cluster import Cluster
     from tests.lab.alone import Alone
 
 LAUNCH = "made = cluster.launch('crash', provider='lab', options={'rate': '1gbit'})\n"
@@ -19,8 +19,8 @@ LAUNCHING = {  # the function that is about to be called
     "the processes are started": "cluster.providers.lab:_join",
     "the links are half made": "cluster.providers.lab:shape",
     "the links are made": "cluster.providers.lab:_write_network",
-    "the hosts are up": "cluster.launching:journal.Created",
-    "the hosts are in the journal": "cluster.launching:_connect",
+    "the hosts are up": "cluster.orchestration.launch:journal.Created",
+    "the hosts are in the journal": "cluster.orchestration.launch:_connect",
     "connecting": "cluster.remote.ssh.connection:_called",
 }
 RUNNING = {
@@ -68,7 +68,7 @@ def cached(lab: Cluster) -> None:
 def test_a_down_that_was_killed_is_done_again(alone: Alone, point: str) -> None:
     before = alone.left()
     alone.command("up", "crash", "--provider", "lab")
-    alone.die_at(point, "from cluster.clusters import attach; attach('crash').down()")
+    alone.die_at(point, "from cluster.orchestration.cluster import attach; attach('crash').down()")
 
     assert alone.command("down", "crash").stdout == "crash is down; 0 left.\n"
     assert alone.left() == before

@@ -18,7 +18,7 @@ from tests.conftest import ROOT, answer, command, run, until
 from tests.lab.conftest import must, on
 
 if TYPE_CHECKING:
-    from cluster.clusters import Cluster
+    from cluster.orchestration.cluster import Cluster
 
 MASKED = ("/home", "/root", "/tmp", "/opt", "/srv", "/var/tmp", str(ROOT))  # noqa: S108
 LAB = ("up", "mine", "--provider", "lab")

@@ -15,7 +15,7 @@ from tests.lab.conftest import must
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cluster.clusters import Cluster
+    from cluster.orchestration.cluster import Cluster
 
 SHARED = ("--provider=lab", "--name=shared", "--option=rate=1gbit")
 

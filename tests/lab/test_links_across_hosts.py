@@ -8,7 +8,7 @@ from cluster.analysis.pitfalls import hosts, network
 
 if TYPE_CHECKING:
     from cluster.analysis.evidence import Evidence
-    from cluster.clusters import Cluster
+    from cluster.orchestration.cluster import Cluster
 
 
 def evidence(lab: Cluster, links: int) -> Evidence:

@@ -16,7 +16,7 @@ from tests.lab.conftest import must
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cluster.clusters import Cluster
+    from cluster.orchestration.cluster import Cluster
 
 PROGRAM = """
 import numpy as np

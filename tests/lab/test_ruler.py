@@ -14,7 +14,7 @@ from tests.conftest import command
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cluster.clusters import Cluster
+    from cluster.orchestration.cluster import Cluster
     from cluster.runs.run import Run
 
 WITHIN = 0.02

@@ -17,14 +17,7 @@ from cluster.core.model.records import Condition, JobRecord, Status
 from cluster.core.model.spec import ClusterSpec, check_name
 from cluster.core.model.value import Tell, nothing
 from cluster.core.units import parse_expected
-from cluster.providers import Provider
-from cluster.remote import ssh_mesh
-from cluster.remote.jobs import Job
-from cluster.remote.parallel import connect_all, on_each
-from cluster.runs import store
-from cluster.runs.store import read
-from cluster.runs.store import root as runs_root
-from cluster.settling import (
+from cluster.orchestration.collect import (
     Ending,
     Hearer,
     Hearing,
@@ -34,8 +27,15 @@ from cluster.settling import (
     settle,
     succeeded,
 )
-from cluster.standing import LAUNCH_PHASES, Standing
-from cluster.starting import Ready, check_bench, prepare
+from cluster.orchestration.machines import LAUNCH_PHASES, Standing
+from cluster.orchestration.prepare import Ready, check_bench, prepare
+from cluster.providers import Provider
+from cluster.remote import ssh_mesh
+from cluster.remote.jobs import Job
+from cluster.remote.parallel import connect_all, on_each
+from cluster.runs import store
+from cluster.runs.store import read
+from cluster.runs.store import root as runs_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -242,7 +242,7 @@ class Cluster(Standing):
 
     def _profiled(self, how: Condition, profile: str) -> Condition:
         """Make a profiler ready, and say that its numbers have it in them."""
-        from cluster import profiling  # noqa: PLC0415 - few runs are profiled
+        from cluster.orchestration import profiling  # noqa: PLC0415 - few runs are profiled
 
         places = profiling.places(self.machines, self.facts, self.image)
         told = profiling.variables(self.shells(), places, profile, self.layout.size, how.variables)

@@ -6,12 +6,12 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from cluster.clusters import Cluster, attach
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, SpecError, Timeout, tail
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Tell, nothing
 from cluster.core.options import convert
+from cluster.orchestration.cluster import Cluster, attach
 from cluster.providers import Provider
 from cluster.remote.parallel import connect_all
 

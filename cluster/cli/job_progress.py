@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from cluster.cli.waiting import Waiting
-from cluster.clusters import Cluster, Listener
+from cluster.cli.host_progress import Waiting
+from cluster.orchestration.cluster import Cluster, Listener
 
 if TYPE_CHECKING:
     from pathlib import Path

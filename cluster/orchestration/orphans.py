@@ -6,11 +6,11 @@ import contextlib
 import time
 from typing import TYPE_CHECKING
 
-from cluster.clusters import attach
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, ProvisionError, SpecError
 from cluster.core.model.billing import Resource
 from cluster.core.model.value import Value
+from cluster.orchestration.cluster import attach
 from cluster.providers import Provider
 
 if TYPE_CHECKING:

@@ -15,17 +15,17 @@ import msgspec
 import typer
 
 from cluster.cli import bench, flags
-from cluster.cli.app import down
+from cluster.cli.clusters import down
 from cluster.cli.hosts import up
 from cluster.cli.plot import plot
-from cluster.clusters import attach
 from cluster.core import journal
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.core.units import format_size, parse_size
+from cluster.orchestration.ab_test import Trial
+from cluster.orchestration.cluster import attach
 from cluster.runs import store
-from cluster.trials import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

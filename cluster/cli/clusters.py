@@ -1,0 +1,245 @@
+"""The commands about clusters: ls, connect, down."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from cluster.cli import flags
+from cluster.cli.jobs import _short, _state
+from cluster.cli.show import (
+    print_json,
+    receipt_lines,
+    table,
+)
+from cluster.core import journal, plugins
+from cluster.core.errors import ClusterError, ParseError, SpecError
+from cluster.core.model.billing import Sighting
+from cluster.core.model.hosts import Machine
+from cluster.core.model.spec import check_name
+from cluster.core.model.value import Value
+from cluster.core.money import dollars
+from cluster.core.units import format_seconds
+from cluster.orchestration.cluster import Cluster, attach
+from cluster.orchestration.orphans import take_down
+from cluster.providers import Provider
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class ClusterRow(Value, frozen=True, kw_only=True):
+    """One line of `cluster ls`."""
+
+    name: str
+    provider: str
+    hosts: int
+    addresses: tuple[str, ...]
+    age: float
+    status: str
+    run: str | None
+    region: str = ""
+    dollars: float | None = None
+    expires: float | None = None
+
+
+def ls(region: flags.Regions = None, json: flags.Json = False) -> None:
+    """List the clusters that exist.
+
+    Example: cluster ls
+    """
+    rows = _with_clouds([_cluster_row(name) for name in journal.names()], region or ())
+    if json:
+        print_json(rows)
+        return
+    costly = any(row.expires for row in rows)
+    table(
+        ("name", "provider", "hosts", "age", "status", "newest run", "cost", "ends in")[
+            : None if costly else 6
+        ],
+        [_cells(row)[: None if costly else 6] for row in rows],
+        empty="There are no clusters.",
+    )
+
+
+def _cells(row: ClusterRow) -> tuple[str, ...]:
+    left = "-" if row.expires is None else format_seconds(max(0.0, row.expires - time.time()))
+    return (
+        row.name,
+        row.provider,
+        str(row.hosts),
+        format_seconds(row.age),
+        row.status,
+        _short(row.run),
+        "-" if row.dollars is None else f"${row.dollars:.2f}",
+        left,
+    )
+
+
+def _with_clouds(rows: list[ClusterRow], regions: Sequence[str]) -> list[ClusterRow]:
+    """Ask the clouds for clusters of ours that another machine launched, and for what is off."""
+    known = {row.name: row for row in rows}
+    for kind in plugins.names(Provider):
+        try:
+            live = plugins.find(Provider, kind)(tuple(regions)).live()
+        except ClusterError as error:  # those that are known are listed all the same
+            sys.stderr.write(f"{kind} was not asked: {error}\n")
+            continue
+        for one in live:
+            row = known.get(one.name)
+            if row is None:
+                known[one.name] = _live_row(kind, one)
+            elif set(one.states) - {"running"}:
+                known[one.name] = msgspec.structs.replace(row, status=_states(one))
+    return list(known.values())
+
+
+def _states(live: Sighting) -> str:
+    return "/".join(sorted(set(live.states))) or "no machines"
+
+
+def _live_row(kind: str, live: Sighting) -> ClusterRow:
+    age = max(0.0, time.time() - live.since) if live.since else 0.0
+    return ClusterRow(
+        name=live.name,
+        provider=kind,
+        hosts=len(live.states),
+        addresses=live.addresses,
+        age=age,
+        status=f"{_states(live)}, of {live.host or 'another machine'}",
+        run=None,
+        region=live.region,
+        dollars=None if live.price is None else dollars(live.price, len(live.states), age),
+        expires=live.expires or None,
+    )
+
+
+def _cluster_row(name: str) -> ClusterRow:
+    try:
+        cluster = attach(name)
+    except ParseError:  # of another version, perhaps: the others are listed all the same
+        return ClusterRow(
+            name=name, provider="?", hosts=0, addresses=(), age=0.0, status="unreadable", run=None
+        )
+    status, _, run = _state(cluster)
+    receipt = cluster.receipt()
+    return ClusterRow(
+        name=name,
+        provider=cluster.spec.provider,
+        hosts=len(cluster.machines),
+        addresses=tuple(machine.address for machine in cluster.machines),
+        age=time.time() - cluster.at,
+        status=status,
+        run=run,
+        dollars=receipt.dollars if receipt else None,
+        expires=cluster.expires,
+    )
+
+
+def connect(
+    fragment: Annotated[
+        str, typer.Argument(metavar="[FRAGMENT]", help="Of a name, address or id.")
+    ] = "",
+    print_: Annotated[
+        bool, typer.Option("--print", help="Print the command instead of running it.")
+    ] = False,
+) -> None:
+    """Go to the newest cluster or host that FRAGMENT is part of.
+
+    Example: cluster connect mpi_test
+    """
+    cluster, machine = matching(fragment)
+    command = cluster.attach_command(machine, inside="TMUX" in os.environ)
+    if print_ or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        sys.stdout.write(shlex.join(command) + "\n")
+        return
+    os.execvp(command[0], command)  # noqa: S606 - a list, and no shell
+
+
+def matching(fragment: str) -> tuple[Cluster, Machine | None]:
+    """Find the newest cluster that a fragment means.
+
+    Args:
+        fragment: of a cluster's or machine's name, an address or an id; empty means any.
+
+    Returns:
+        The cluster, and the machine if the fragment means one of them only.
+
+    Raises:
+        SpecError: there is none.
+
+    """
+    for name in journal.names():
+        cluster = attach(name)
+        if fragment in cluster.name:
+            return cluster, None
+        for machine in cluster.machines:
+            if any(fragment in word for word in (machine.name, machine.address, machine.id)):
+                return cluster, machine
+    raise SpecError(
+        f"no instance id contains fragment {fragment!r}", remedy="List what exists: cluster ls"
+    )
+
+
+def down(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME...", autocompletion=lambda: list(journal.names())),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All clusters.")] = False,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
+    region: flags.Regions = None,
+) -> None:
+    """Take clusters down; results come home first.
+
+    A cluster that was launched from another machine is found by its tags, in --region.
+
+    Example: cluster down mpi_test
+    """
+    chosen = list(journal.names()) if every else list(names or ())
+    if not chosen and not every:
+        raise SpecError("Nothing was named.", remedy="Type: cluster down NAME, or --all")
+    known = journal.names()
+    clusters = [attach(name) for name in chosen if name in known]
+    if every and clusters and not yes and not _agreed(clusters):
+        raise SpecError("Nothing was taken down.", remedy="To do it without a question: -y")
+    failed = [error for cluster in clusters if (error := _taken_down(cluster))]
+    if not clusters:
+        sys.stdout.write("There are no clusters; 0 left.\n" if every else "")
+    for name in chosen:
+        if name in known:
+            continue
+        looked = take_down(check_name(name), region or ())
+        if not looked:
+            attach(name)  # says so, once the others are down
+        sys.stdout.write(f"{name} is down; 0 left (looked for {'; '.join(looked)}).\n")
+    if failed:
+        raise failed[0] if len(failed) == 1 else ExceptionGroup(_still_up(failed), failed)
+
+
+def _taken_down(cluster: Cluster) -> Exception | None:
+    """Take one cluster down; a failure is no reason to leave the others up."""
+    try:
+        cluster.down()
+    except (ClusterError, ExceptionGroup) as error:
+        return error
+    shown = receipt_lines(cluster) or [f"{cluster.name} is down; 0 left."]
+    sys.stdout.write("".join(f"{line}\n" for line in shown))
+    return None
+
+
+def _still_up(failed: Sequence[Exception]) -> str:
+    return f"{len(failed)} clusters could not be taken down"
+
+
+def _agreed(clusters: Sequence[Cluster]) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    names = ", ".join(cluster.name for cluster in clusters)
+    return typer.confirm(f"{len(clusters)} cluster(s) found: {names}. Take them down?")

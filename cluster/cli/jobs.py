@@ -1,0 +1,124 @@
+"""The commands about a job: status, logs, wait, fetch."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cluster.cli import flags
+from cluster.cli.job_progress import Live
+from cluster.cli.show import (
+    print_json,
+    shortened,
+    show_newest,
+)
+from cluster.core.errors import JobError, ShellError, SpecError
+from cluster.core.model.value import Value
+from cluster.orchestration.cluster import Cluster, Listener, attach
+
+
+class StatusAnswer(Value, frozen=True, kw_only=True):
+    """What `cluster status --json` prints."""
+
+    name: str
+    status: str
+    exit_status: int | None
+    run: str | None
+
+
+def _short(run: str | None) -> str:
+    return str(shortened(Path(run))) if run else "-"
+
+
+def _state(cluster: Cluster) -> tuple[str, int | None, str | None]:
+    """Give status, exit status and run of the newest job."""
+    if not cluster.machines:
+        return "incomplete", None, None
+    try:
+        record, status = cluster.job()
+    except SpecError:
+        return "idle", None, None
+    try:
+        code = cluster.exit_status()
+    except JobError:
+        return "lost", None, record.run
+    except ShellError:  # it may still run there, and the other clusters are listed all the same
+        return "out of reach", None, record.run
+    if status in ("planned", "running") and code is not None:
+        return "ended, to be fetched", code, record.run
+    return status, code, record.run
+
+
+def status(name: flags.ClusterName, json: flags.Json = False) -> None:
+    """Tell how far the newest job of a cluster is.
+
+    Example: cluster status mpi_test
+    """
+    state, code, run = _state(attach(name))
+    if json:
+        print_json(StatusAnswer(name=name, status=state, exit_status=code, run=run))
+        return
+    ended = "" if code is None else f" (exit status {code})"
+    sys.stdout.write(f"{name}: {state}{ended}\n" + (f"Run folder: {_short(run)}\n" if run else ""))
+
+
+class _Lines(Listener):
+    """Prints every line that the ranks print."""
+
+    def output(self, line: str) -> None:
+        """Print it now."""
+        sys.stdout.write(f"{line}\n")
+        sys.stdout.flush()
+
+    def notice(self, line: str) -> None:
+        """Print it now, apart from theirs."""
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+def logs(
+    name: flags.ClusterName,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until it ends.")] = False,
+) -> None:
+    """Print what the ranks of the newest job print.
+
+    Example: cluster logs mpi_test -f
+    """
+    cluster = attach(name)
+    if follow:
+        cluster.wait(_Lines())
+    else:
+        sys.stdout.write(cluster.logs())
+
+
+def wait(name: flags.ClusterName) -> None:
+    """Wait for the newest job; exits with its exit status.
+
+    Example: cluster wait mpi_test && cluster fetch mpi_test
+    """
+    cluster = attach(name)
+    try:
+        with Live(stderr=False) as live:
+            code = cluster.wait(live)
+    except KeyboardInterrupt:
+        sys.stderr.write(f"The job goes on. To stop it: cluster down {name}\n")
+        raise
+    sys.stdout.write(f"It ended with exit status {code}. Then: cluster fetch {name}\n")
+    raise typer.Exit(code)
+
+
+def fetch(name: flags.ClusterName, json: flags.Json = False) -> None:
+    """Bring the results of the newest job home, and show them.
+
+    Example: cluster fetch mpi_test
+    """
+    cluster = attach(name)
+    try:
+        cluster.fetch()
+    except JobError:
+        show_newest(cluster, as_json=json)
+        raise
+    show_newest(cluster, as_json=json)
