@@ -9,12 +9,15 @@
 The names below are imported when they are first used: ranks and hosts need only a few of them.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from cluster.core.version import __version__
 
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
     from cluster.core.errors import (
         Capacity,
         ClusterError,
@@ -85,3 +88,18 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
+
+
+class _Moved:
+    """Says where a module of the revision before is now; asked for what was not found."""
+
+    @staticmethod
+    def find_spec(name: str, _path: object = None, _target: object = None) -> "ModuleSpec | None":
+        if not name.startswith("cluster."):
+            return None
+        from cluster.core import moved  # noqa: PLC0415 - only for paths of the revision before
+
+        return moved.find_spec(name)
+
+
+sys.meta_path.append(_Moved)

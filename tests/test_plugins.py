@@ -70,7 +70,12 @@ def test_names_are_the_files_of_the_folder(kind: type[plugins.Plugin]) -> None:
     folder = Path(str(importlib.import_module(kind.folder).__file__)).parent
 
     assert plugins.names(kind) == tuple(
-        sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+        sorted(
+            path.stem
+            for path in folder.iterdir()
+            if path.suffix == ".py" or (path / "__init__.py").is_file()
+            if not path.stem.startswith("_")
+        )
     )
 
 
@@ -204,3 +209,62 @@ def test_one_class_with_two_names_is_one_class(mine: Path) -> None:
     (mine / "alias.py").write_text(f"{IMPORT}{CLASS.format(name='One')}\nOld = One\n")
 
     assert plugins.load(Report, "alias").render(()) == "One"
+
+
+@pytest.mark.parametrize(
+    ("line", "now"),
+    [
+        ("from cluster.benchmark import Benchmark", "cluster.measure.benchmark"),
+        ("from cluster.rank import Rank, main", "cluster.measure.rank"),
+        ("from cluster.rank import main", "cluster.measure.main"),
+        ("from cluster.model import Definition, Value", "cluster.core.model.measurements"),
+        ("from cluster.model import Value", "cluster.core.model.value"),
+        ("from cluster.model import Layout", "cluster.core.model.hosts"),
+        ("from cluster.model import Plan, Resource", "cluster.core.model.billing"),
+        ("from cluster.errors import SpecError", "cluster.core.errors"),
+        ("from cluster.journal import Journal", "cluster.core.journal"),
+        ("from cluster.starters import Starter", "cluster.measure.starters"),
+        ("from cluster.parsers import Parser, Sheet, number", "cluster.logs.parsers"),
+        ("from cluster.parsers.tables import cells", "cluster.logs.parsers.tables"),
+        ("from cluster.foreign import Parsed", "cluster.core.model.logs"),
+        ("from cluster.reports import Report", "cluster.reports.formats"),
+        ("from cluster.units import format_size", "cluster.core.units"),
+        ("from cluster.runs import read", "cluster.runs.store"),
+        ("from cluster import programs; programs.complete", "cluster.measure.subprocesses"),
+    ],
+)
+def test_a_plugin_with_an_older_import_is_told_the_new_path(
+    line: str, now: str, mine: Path
+) -> None:
+    """What CONTRIBUTING showed once is answered with what to write now."""
+    (mine / "older.py").write_text(f"{line}\n")
+
+    with pytest.raises(SpecError) as refused:
+        plugins.load(Report, "older")
+
+    assert "'older' was written for an older cluster" in refused.value.what
+    assert f" is now {now}" in refused.value.means
+    package, _, module = now.rpartition(".")
+    assert refused.value.remedy.startswith(
+        (f"Write: from {now} import ", f"Write: from {package} import {module}")
+    )
+
+
+def test_a_module_that_never_was_is_not_found() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"cluster\.nowhere"):
+        importlib.import_module("cluster.nowhere")
+    with pytest.raises(ImportError, match="nothing"):
+        exec("from cluster.runs import nothing")  # noqa: S102
+
+
+def test_a_job_of_the_revision_before_finds_its_agent(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "cluster.onhost", "look", str(tmp_path / "gone")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert "its folder is gone" in done.stdout
+    assert done.stderr == ""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from cluster.core.errors import SpecError
+from cluster.core.moved import MovedError
 
 
 class Plugin(ABC):
@@ -59,7 +60,8 @@ def load(kind: type[P], name: str) -> P:
         The plug-in.
 
     Raises:
-        SpecError: there is none of this name, or its file does not hold exactly one.
+        SpecError: there is none of this name, its file does not hold exactly one, or it imports
+            from where something was in an older revision.
 
     """
     return find(kind, name)()
@@ -76,7 +78,8 @@ def find(kind: type[P], name: str) -> type[P]:
         Its class.
 
     Raises:
-        SpecError: there is none of this name, or its file does not hold exactly one.
+        SpecError: there is none of this name, its file does not hold exactly one, or it imports
+            from where something was in an older revision.
 
     """
     known = names(kind)
@@ -85,7 +88,14 @@ def find(kind: type[P], name: str) -> type[P]:
             f"There is no {kind.__name__.lower()} {name!r}.",
             remedy=f"There are: {', '.join(known)}",
         )
-    module = importlib.import_module(f"{kind.folder}.{name}")
+    try:
+        module = importlib.import_module(f"{kind.folder}.{name}")
+    except MovedError as error:
+        raise SpecError(
+            f"The {kind.__name__.lower()} {name!r} was written for an older cluster.",
+            means=str(error),
+            remedy=error.remedy,
+        ) from error
     found = {  # a class may have two names
         value
         for value in vars(module).values()

@@ -1,0 +1,147 @@
+"""Import paths of the revision before this layout: each gives an error that names the new one.
+
+Plug-ins of users and their scripts were written with these paths. `cluster.onhost` still runs, as
+a job that the previous revision started calls `python3 -m cluster.onhost`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+
+MODULES = {  # what a module was, and where its names are now
+    "aws": ("providers.aws",),
+    "benchmark": ("measure.benchmark", "core.options"),
+    "cloud": ("providers._cloud",),
+    "clusters": ("orchestration.cluster",),
+    "devices": ("measure.buffers",),
+    "environment": ("remote.environment.install", "remote.environment.tools"),
+    "errors": ("core.errors",),
+    "foreign": ("core.model.logs",),
+    "gcp": ("providers.gcp",),
+    "gpus": ("agent.gpus", "measure.gpu_requirements"),
+    "hardware": ("analysis.hardware",),
+    "importing": ("runs.import_logs",),
+    "journal": ("core.journal",),
+    "kernels": ("measure.kernels",),
+    "launching": ("orchestration.launch",),
+    "lines": ("core.jsonl",),
+    "logtext": ("logs.text",),
+    "model": (
+        "core.model.value",
+        "core.model.spec",
+        "core.model.hosts",
+        "core.model.measurements",
+        "core.model.records",
+        "core.model.billing",
+        "core.model.hardware",
+    ),
+    "parsers": ("logs.parsers",),
+    "payload": ("measure.payload",),
+    "plugins": ("core.plugins",),
+    "programs": ("measure.subprocesses",),
+    "queries": ("runs.sql",),
+    "rank": ("measure.rank", "measure.main"),
+    "reading": ("logs.reader",),
+    "redaction": ("logs.redaction",),
+    "sampling": ("measure.repetitions",),
+    "sheets": ("reports.tables",),
+    "shells": ("remote.shells",),
+    "starters": ("measure.starters",),
+    "stores": ("runs.object_store",),
+    "trials": ("orchestration.ab_test",),
+    "units": ("core.units",),
+    "version": ("core.version",),
+}
+NAMES = {  # of modules which are packages now
+    "reports": dict.fromkeys(("Report", "columns", "row", "rows", "remarks"), "reports.formats"),
+    "runs": {
+        "Run": "runs.run",
+        **dict.fromkeys(("all_of", "find", "folders", "read", "record", "root"), "runs.store"),
+    },
+}
+
+
+class MovedError(ImportError):
+    """An import path of the revision before.
+
+    Args:
+        old: the path.
+        new: the path now.
+
+    """
+
+    def __init__(self, old: str, new: str) -> None:
+        """Say both, and what to write."""
+        super().__init__(f"{old} is now {new}.")
+        package, _, name = new.rpartition(".")
+        self.remedy = f"Write: from {package} import {name}"
+
+
+class _OldModule(ModuleType):
+    """Stands for a module that is gone: each of its names is an error that says the new path."""
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        modules = MODULES[self.__name__.removeprefix("cluster.")]
+        for module in modules:
+            if name in vars(import_module(f"cluster.{module}")):
+                raise MovedError(f"{self.__name__}.{name}", f"cluster.{module}.{name}")
+        raise MovedError(self.__name__, f"cluster.{modules[0]}")
+
+
+class _Loader:
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return _OldModule(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Have nothing to run."""
+
+
+def find_spec(name: str) -> ModuleSpec | None:
+    """Find a module of the revision before.
+
+    Args:
+        name: its import path, such as `cluster.model`; there is none of this name any more.
+
+    Returns:
+        What stands for it; none if there never was one.
+
+    Raises:
+        MovedError: it was inside a package that moved.
+
+    """
+    _, module, *inside = name.split(".")
+    if module == "onhost":
+        return spec_from_file_location(name, Path(__file__).parent.parent / "agent/__main__.py")
+    if module not in MODULES:
+        return None
+    if inside:
+        raise MovedError(name, ".".join(("cluster", MODULES[module][0], *inside)))
+    return ModuleSpec(name, cast("Loader", _Loader()), is_package=True)
+
+
+def look_up(package: str, name: str) -> None:
+    """Answer for a name that a package does not have; it may have been that of a module.
+
+    Args:
+        package: such as `cluster.runs`.
+        name: such as `read`.
+
+    Raises:
+        MovedError: it is in a module of the package now.
+        AttributeError: there never was one of this name.
+
+    """
+    new = NAMES[package.removeprefix("cluster.")].get(name)
+    if new:
+        raise MovedError(f"{package}.{name}", f"cluster.{new}.{name}")
+    raise AttributeError(f"module {package!r} has no attribute {name!r}")
