@@ -12,7 +12,7 @@ from cluster.core.options import convert
 from cluster.measure.benchmark import Benchmark
 from cluster.runs.store import find, read
 from tests.conftest import ROOT, answer, command, runs_folder
-from tests.test_pages import saved
+from tests.reports.test_page import saved
 
 CELLS = tuple(Planned(metric="latency", params={"size": 8 * 4**k}) for k in range(10))
 

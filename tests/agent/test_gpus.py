@@ -1,0 +1,163 @@
+"""What a host tells of GPUs, by a driver's program that answers as a real one did."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec import structs
+
+from cluster.agent import gpus
+from cluster.agent.facts import facts
+from cluster.runs import store
+from tests.conftest import answer, command
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TOPOLOGY = Path(__file__).parents[1] / "logs" / "topology.nics.txt"
+NVIDIA_SMI = f"""\
+#!/bin/sh
+case "$*" in
+"--query-gpu=name,driver_version,pcie.link.gen.max,pcie.link.width.max --format=csv,noheader")
+  printf 'Tesla T4, 580.82.07, 3, 16\\nTesla T4, 580.82.07, 3, 8\\n' ;;
+"topo -m") cat {TOPOLOGY} ;;
+*) echo "ERROR: Option $* is not recognized." >&2; exit 6 ;;
+esac
+"""
+OMPI_INFO = """\
+#!/bin/sh
+[ "$*" = "--parsable -l 9 --all" ] || exit 1
+cat << END
+mca:mpi:base:param:mpi_built_with_cuda_support:value:true
+mca:mpi:base:param:mpi_built_with_cuda_support:source:default
+mca:btl:openib:param:btl_openib_have_cuda_gdr:value:false
+mca:btl:smcuda:param:btl_smcuda_use_cuda_ipc:value:1
+mca:btl:tcp:param:btl_tcp_links:value:1
+END
+"""
+
+
+@pytest.fixture
+def install(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+    """Put a program in front of all others."""
+    folder = home / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+    def put(name: str, text: str) -> None:
+        path = folder / name
+        path.write_text(text)
+        path.chmod(0o755)
+
+    return put
+
+
+def test_what_is_not_there_leaves_nothing(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    monkeypatch.setattr("cluster.agent.commands.found", lambda _: None)
+    assert gpus.found() == ()
+    assert gpus.topology() == ""
+    assert gpus.mpi_flags() == {}
+    assert gpus.modules(home / "no-such-file") == ()
+
+
+def test_a_driver_that_fails_is_none(install: Callable[[str, str], None]) -> None:
+    words = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
+    install("nvidia-smi", f'#!/bin/sh\necho "{words}"\nexit 9\n')
+    assert gpus.found() == ()
+
+
+def test_what_is_there_is_told(install: Callable[[str, str], None], home: Path) -> None:
+    install("nvidia-smi", NVIDIA_SMI)
+    modules = home / "modules"
+    modules.write_text("nvidia_peermem 16384 0 - Live 0x0\nnvidia 1 2 gdrdrv, Live 0x0\n")
+
+    told = facts()
+    assert told.gpus == ("Tesla T4", "Tesla T4")
+    assert told.gpu_driver == "580.82.07"
+    assert told.gpu_slots == ("8.0 GT/s PCIe x16", "8.0 GT/s PCIe x8")
+    assert told.topology == TOPOLOGY.read_text()
+    assert gpus.modules(modules) == ("nvidia_peermem",)
+
+
+def test_open_mpi_is_asked_for_cuda(
+    install: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install("ompi_info", OMPI_INFO)
+    monkeypatch.setattr("sys.executable", "/nowhere/python3")  # its own MPI would come first
+    assert gpus.mpi_flags() == {
+        "mpi_built_with_cuda_support": "true",
+        "btl_openib_have_cuda_gdr": "false",
+        "btl_smcuda_use_cuda_ipc": "1",
+    }
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_run_keeps_it_and_shows_it(install: Callable[[str, str], None]) -> None:
+    install("nvidia-smi", NVIDIA_SMI)
+    made = answer("bench", "p2p", "--metrics=latency", "--sizes=8", "--iterations=9")
+    host = facts().host
+
+    folder = Path(made["run"])
+    [told] = json.loads((folder / "run.json").read_text())["environment"]
+    assert told["gpus"] == ["Tesla T4", "Tesla T4"]
+    assert told["topology"] == ""
+    assert (folder / "raw" / f"topology.{host}.txt").read_text() == TOPOLOGY.read_text()
+    shown = command("show", "p2p").stdout
+    assert f"GPUs of {host}: 2 x Tesla T4, driver 580.82.07" in shown
+
+
+@pytest.mark.usefixtures("tools")
+@pytest.mark.parametrize(
+    ("model", "path", "variables", "bound"),
+    [
+        ("Tesla V100-SXM2-16GB", "NV2", {}, 50e9),  # two links of 25 GB/s each way
+        ("Tesla T4", "SYS", {}, 8e9 / 8 * 128 / 130 * 8),  # the slower slot: 8 lanes at 8 GT/s
+        ("Tesla T4", "SYS", {"CUDA_VISIBLE_DEVICES": "1,0"}, None),
+        ("Nobody's GPU", "NV2", {}, None),
+    ],
+)
+def test_what_joins_two_gpus_bounds_what_they_exchange(
+    install: Callable[[str, str], None],
+    model: str,
+    path: str,
+    variables: dict[str, str],
+    bound: float | None,
+) -> None:
+    """The numbers are those of the processor's memory: only what they are held against counts."""
+    install("nvidia-smi", NVIDIA_SMI)
+    made = answer("bench", "p2p", "--metrics=bandwidth", "--sizes=8", "--iterations=9")
+    folder = Path(made["run"])
+    record = store.record(folder)
+    [taken] = record.definitions.values()
+    cuda = structs.replace(taken, buffer="cuda")
+    values = folder / "measurements.jsonl"
+    values.write_text(values.read_text().replace(taken.id, cuda.id))
+    [told] = record.environment
+    told = structs.replace(told, gpus=(model, model), variables={})
+    changed = structs.replace(
+        record, definitions={cuda.id: cuda}, environment=(told,), variables=variables
+    )
+    store.write(folder, changed)
+    store.write_raw(
+        folder, f"topology.{told.host}.txt", f"\tGPU0\tGPU1\nGPU0\t X \t{path}\nGPU1\t{path}\t X \n"
+    )
+
+    [summary] = store.read(folder).summary()
+    assert summary.bound == (bound and pytest.approx(bound))
+    assert ("between two GPUs" in summary.limit) == bool(bound)
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_host_that_lacked_something_is_asked_again(install: Callable[[str, str], None]) -> None:
+    """The first refusal was for the GPU; the next, of the same cluster, is for what comes next."""
+    if facts().gpus:
+        pytest.skip("there is a GPU here")
+    words = ("bench", "p2p", "--sizes=8", "--iterations=9", "--name=again")
+    command(*words, "--metrics=latency")
+    assert "has no GPU" in command(*words, "--buffer=cuda", status=2).stderr
+    install("nvidia-smi", NVIDIA_SMI)
+    assert "Neither torch nor CuPy" in command(*words, "--buffer=cuda", status=2).stderr

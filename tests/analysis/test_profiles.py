@@ -1,0 +1,231 @@
+"""Profiles of ranks become that of a job, which is checked, and says what it means."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from cluster.analysis.profiles import JobProfile, Source, jobs
+from cluster.core.errors import ParseError
+from cluster.core.model.logs import Profile, Routine, TaskTimes
+from cluster.logs.reader import read
+
+LOGS = Path(__file__).parents[1] / "logs"
+
+
+def rank(
+    number: int,
+    *rows: tuple[str, int, float, float],
+    elapsed: float = 10.0,
+    size: int = 2,
+    tasks: tuple[TaskTimes, ...] = (),
+) -> Profile:
+    """A profile whose rows are (routine, calls, bytes of each, seconds in all), one size each."""
+    routines: dict[str, list[tuple[int, float, float]]] = {}
+    for name, calls, bytes_, time in rows:
+        routines.setdefault(name, []).append((calls, bytes_, time))
+    totals = []
+    for name, parts in routines.items():
+        calls = sum(part[0] for part in parts)
+        mean = sum(n * each for n, each, _ in parts) / calls
+        totals.append(Routine(name=name, calls=calls, bytes=mean, time=sum(p[2] for p in parts)))
+    return Profile(
+        rank=number,
+        size=size,
+        routines=tuple(totals),
+        distributions=tuple(
+            Routine(name=name, calls=calls, bytes=bytes_, time=time)
+            for name, calls, bytes_, time in rows
+            if bytes_
+        ),
+        communication=sum(row[3] for row in rows),
+        elapsed=elapsed,
+        tasks=tasks,
+    )
+
+
+def job(*profiles: Profile) -> JobProfile:
+    (made,) = jobs([Source(job="7", profile=profile) for profile in profiles])
+    return made
+
+
+def says(made: JobProfile) -> dict[str, str]:
+    return {finding.name: finding.says for finding in made.findings}
+
+
+def how(made: JobProfile, name: str) -> str:
+    return next(finding.how for finding in made.findings if finding.name == name)
+
+
+def test_ranks_are_added_up_and_sizes_put_together() -> None:
+    made = job(
+        rank(0, ("MPI_Send", 10, 8.0, 1.0), ("MPI_Send", 2, 1000.0, 0.5)),
+        rank(1, ("MPI_Recv", 10, 7.0, 3.0), ("MPI_Send", 1, 900.0, 0.5)),
+    )
+
+    assert made.ranks == (0, 1)
+    assert [(t.name, t.calls, t.bytes, t.time, t.most_rank) for t in made.routines] == [
+        ("MPI_Recv", 10, 70.0, 3.0, 1),
+        ("MPI_Send", 13, 80.0 + 2000.0 + 900.0, 2.0, 0),
+    ]
+    assert [(b.routine, b.size, b.calls, b.time) for b in made.bins] == [
+        ("MPI_Recv", 7.0, 10, 3.0),
+        ("MPI_Send", 8.0, 10, 1.0),
+        ("MPI_Send", pytest.approx(2900 / 3), 3, 1.0),
+    ]
+    assert (made.communication, made.elapsed, made.share) == (5.0, 20.0, 0.25)
+
+
+def test_jobs_are_told_apart_by_their_files_sizes_and_ranks() -> None:
+    """A rank that comes again is that of another job; a rank that is missing is normal."""
+    one, other = rank(0, ("MPI_Barrier", 1, 0.0, 0.1)), rank(3, ("MPI_Barrier", 1, 0.0, 0.1))
+    larger = rank(0, ("MPI_Barrier", 1, 0.0, 0.1), size=8)
+    named = [("a", one), ("a", other), ("b", one), ("b", larger), ("b", one)]
+
+    made = jobs([Source(job=name, profile=profile) for name, profile in named])
+    assert [(j.job, j.size, j.ranks) for j in made] == [
+        ("a", 2, (0, 3)),
+        ("b", 2, (0,)),
+        ("b", 8, (0,)),
+        ("b", 2, (0,)),
+    ]
+
+
+def test_many_small_messages_that_take_long_are_no_transfer() -> None:
+    made = job(
+        rank(
+            0,
+            ("MPI_Allreduce", 910, 8.0, 5.4),
+            ("MPI_Allreduce", 40, 2000.0, 0.01),
+            ("MPI_Allreduce", 50, 4e6, 4.59),
+        )
+    )
+
+    assert says(made)["negotiation"] == (
+        "8-byte Allreduce, 91% of calls, 54% of the time: negotiation or waiting, not transfer"
+    )
+    assert how(made, "negotiation") == (
+        "910 of 1000 calls of MPI_Allreduce, 5.400 s of its 10.000 s: 5.934 ms a call; those of "
+        "2.000 kB take 250.0 us"
+    )
+    assert says(made)["payload"] == (
+        "Allreduce of 4.000 MB carries 100% of the bytes, at 43.57 MB/s per rank"
+    )
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([("MPI_Allreduce", 99, 8.0, 5.0)], id="few calls: connections are set up"),
+        pytest.param([("MPI_Allreduce", 9000, 8192.0, 5.0)], id="not small"),
+        pytest.param(
+            [("MPI_Allreduce", 9000, 8.0, 0.1), ("MPI_Bcast", 9, 9e6, 9.0)], id="not much time"
+        ),
+        pytest.param(
+            [("MPI_Allreduce", 400, 8.0, 5.0), ("MPI_Allreduce", 600, 9e6, 5.0)], id="few of them"
+        ),
+    ],
+)
+def test_other_small_messages_mean_nothing(rows: list[tuple[str, int, float, float]]) -> None:
+    assert "negotiation" not in says(job(rank(0, *rows)))
+
+
+def test_without_payload_something_else_carries_it() -> None:
+    made = job(rank(0, ("MPI_Allreduce", 11658, 8.0, 5.44), ("MPI_Bcast", 21, 273.0, 0.001)))
+
+    assert says(made)["no payload"].startswith("no payload through MPI: NCCL carries it")
+    assert how(made, "no payload") == (
+        "11679 calls hold 99.00 kB in all, and take 5.441 s; the largest messages have 273 B"
+    )
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param([("MPI_Allreduce", 9, 1e6, 0.1)], id="large ones"),
+        pytest.param([("MPI_Allreduce", 90000, 4096.0, 0.1)], id="many at a rate"),
+        pytest.param([("MPI_Barrier", 9, 0.0, 3.0)], id="no bytes at all"),
+    ],
+)
+def test_where_there_is_payload_it_is_not_missed(
+    rows: list[tuple[str, int, float, float]],
+) -> None:
+    assert "no payload" not in says(job(rank(0, *rows)))
+
+
+def test_ranks_that_wait_for_one() -> None:
+    tasks = tuple(
+        TaskTimes(rank=n, communication=time, elapsed=20.0)
+        for n, time in enumerate((8.0, 2.0, 9.0, 8.5))
+    )
+    made = job(rank(0, ("MPI_Waitall", 9, 0.0, 8.0), size=4, tasks=tasks))
+
+    assert says(made)["imbalance"].startswith(
+        "uneven: rank 2 spends 35% of the time more in MPI than rank 1"
+    )
+    assert how(made, "imbalance") == (
+        "2.00 s (rank 1), median 8.25 s, 9.00 s (rank 2), of 20.00 s elapsed"
+    )
+    assert says(made)["waiting"].startswith("Waitall: 100% of the time in MPI")
+    even = tuple(TaskTimes(rank=n, communication=8.0, elapsed=20.0) for n in range(4))
+    assert "imbalance" not in says(job(rank(0, ("MPI_Waitall", 9, 0.0, 8.0), size=4, tasks=even)))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "wrong"),
+    [
+        ("", "", []),
+        ("100           8.0", "101           8.0", ["MPI_Allreduce, calls by size"]),
+        ("1024.0          0.250\n\n", "1034.0          0.250\n\n", ["MPI_Isend, bytes by size"]),
+        ("8.0          1.000", "8.0          1.100", ["MPI_Allreduce, time by size"]),
+        ("total elapsed time       = 4", "total elapsed time       = 1", ["within the elapsed"]),
+        ("     1   vm      1 ", "# ", ["lines in the table of all ranks"]),
+        (
+            "     0   vm      0       1.75",
+            "     0   vm      0       1.55",
+            ["its line in the table"],
+        ),
+        ("communication time = 1.750 s", "communication time = 1.950 s", ["times of its routines"]),
+        ("total elapsed time       = 4.000 seconds.\n", "", ["its totals"]),
+    ],
+)
+def test_a_profile_is_checked_by_its_own_sums(old: str, new: str, wrong: list[str]) -> None:
+    text = (LOGS / "mpitrace.current.txt").read_text()
+    assert old in text
+    details = [r.detail for r in read([text.replace(old, new).encode()]).results]
+    made = job(*(detail for detail in details if isinstance(detail, Profile)))
+    bad = [check.what for check in made.checks if not check.agrees]
+
+    assert len(made.checks) > len(bad)
+    for words in wrong:
+        assert any(words in what for what in bad), bad
+    assert bool(bad) == bool(wrong)
+
+
+@pytest.mark.parametrize("name", ["contexts", "current", "older", "oldest"])
+def test_damaged_profiles_are_put_together_all_the_same(name: str) -> None:
+    """Cut after any line, lines lost, doubled and shuffled, bytes changed."""
+    chance = random.Random(name)
+    lines = (LOGS / f"mpitrace.{name}.txt").read_bytes().splitlines(keepends=True)
+    texts = [b"".join(lines[:end]) for end in range(len(lines))]
+    for _ in range(100):
+        damaged = [line for line in lines for _ in range(chance.choice((0, 1, 1, 1, 2)))]
+        if chance.random() < 0.3:
+            chance.shuffle(damaged)
+        data = bytearray(b"".join(damaged))
+        for _ in range(chance.randrange(8)):
+            data[chance.randrange(len(data))] = chance.choice(b"\x00\xff\x1b\r9-.e, \t")
+        texts.append(bytes(data))
+    read_ = 0
+    for text in texts:
+        try:
+            details = [result.detail for result in read([text], "mpitrace").results]
+        except ParseError:
+            continue
+        for made in jobs(Source(job="x", profile=d) for d in details if isinstance(d, Profile)):
+            read_ += 1
+            assert made.share >= 0
+            assert all(total.calls >= 0 for total in made.routines)
+    assert read_ > 50

@@ -1,0 +1,225 @@
+"""Efficiencies, from known figures and the founding tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from cluster.analysis.compare import Launch
+from cluster.analysis.published_tables import series
+from cluster.analysis.scaling import (
+    Series,
+    Throughput,
+    Work,
+    exchange_seconds,
+    measured,
+    scaling,
+)
+from cluster.core.errors import SpecError
+from cluster.core.model.spec import ClusterSpec
+from cluster.reports.tables import scaled
+from tests.analysis.test_compare import RECORD, summary
+from tests.analysis.test_summarize import definition
+from tests.conftest import ROOT, answer, command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cluster.core.model.measurements import Definition
+
+FOUNDING = ROOT.parent / "shared" / "data" / "origin" / "002_2e65bea6a127d6b1.txt"
+# Two GPUs per host, ResNet-50's 102 MB of gradients, 128 images per GPU: the case of document 002.
+RESNET = Work(batch=128, exchanged=102e6, rate=10e9 / 8, ranks_per_host=2)
+
+
+def test_efficiency_is_per_rank_over_the_smallest() -> None:
+    made = Series(
+        name="w",
+        unit="x/s",
+        throughputs=(
+            Throughput(ranks=4, rate=60.0, interval=(58.0, 62.0)),
+            Throughput(ranks=2, rate=40.0, interval=(38.0, 42.0)),
+        ),
+    )
+    found = scaling(made)
+
+    assert (found.base, found.base_rate) == (2, 40.0)
+    assert [row.efficiency for row in found.rows] == [1.0, 0.75]
+    assert [row.speedup for row in found.rows] == [1.0, 1.5]
+    assert found.rows[0].interval is None
+    assert found.rows[1].interval == pytest.approx((58 / 42 / 2, 62 / 38 / 2))
+
+
+def test_without_a_base_there_is_no_efficiency() -> None:
+    with pytest.raises(SpecError, match="no base"):
+        scaling(Series(name="w", unit="x/s", throughputs=()))
+    with pytest.raises(SpecError, match="not positive"):
+        scaling(Series(name="w", unit="x/s", throughputs=(Throughput(ranks=1, rate=0.0),)))
+
+
+def test_the_exchange_of_the_founding_case() -> None:
+    """2, 4 and 8 hosts over one 10 Gbit/s flow: 82, 122 and 143 ms; on one host nothing."""
+    found = [exchange_seconds(RESNET, ranks) for ranks in (2, 4, 8, 16)]
+
+    assert found == pytest.approx([0.0, 0.0816, 0.1224, 0.1428])
+
+
+def test_bounds_lie_around_what_is_possible() -> None:
+    made = Series(
+        name="w",
+        unit="images/s",
+        throughputs=(Throughput(ranks=1, rate=226.0), Throughput(ranks=4, rate=704.0)),
+    )
+    row = scaling(made, RESNET).rows[1]
+
+    step = 128 / 226
+    assert row.least == pytest.approx(step / (step + 0.0816))
+    assert row.most == 1.0
+    slow = msgspec.structs.replace(RESNET, rate=RESNET.rate / 20)
+    assert scaling(made, slow).rows[1].most == pytest.approx(step / 1.632)
+
+
+def test_worse_than_without_overlap_and_better_than_possible_are_said() -> None:
+    def notes(rate: float, work: Work) -> str:
+        known = (Throughput(ranks=1, rate=226.0), Throughput(ranks=4, rate=rate))
+        return " ".join(
+            scaled(scaling(Series(name="w", unit="x/s", throughputs=known), work)).notes
+        )
+
+    assert "worse than they would if nothing overlapped" in notes(704.0, RESNET)
+    slow = msgspec.structs.replace(RESNET, rate=RESNET.rate / 20)
+    assert "better than possible" in notes(704.0, slow)
+    assert notes(880.0, RESNET) == ""
+
+
+def test_runs_of_different_sizes_are_one_series() -> None:
+    def launch(hosts: int, *medians: float) -> Launch:
+        spec = ClusterSpec(name="x", hosts=hosts)
+        return Launch(
+            record=msgspec.structs.replace(RECORD, spec=spec),
+            summaries=tuple(summary(m, rate=True) for m in medians[:1])
+            + tuple(summary(m) for m in medians[1:]),
+        )
+
+    both = measured([launch(1, 1e-6, 8.0), launch(2, 0.6e-6, 5.0), launch(2, 0.7e-6, 5.0)])
+    rates = {one.name: [t.rate for t in one.throughputs] for one in both}
+
+    assert rates["bandwidth, 8 B"] == pytest.approx([1e9, (1 / 0.6 + 1 / 0.7) / 2 * 1e9])
+    assert rates["latency, 8 B"] == pytest.approx([1 / 8, 1 / 5])
+    assert [one.unit for one in both] == ["B/s", "1/s"]
+    assert measured([launch(2, 1.0, 1.0)]) == ()
+
+
+def test_the_bus_bandwidth_of_a_collective_scales_and_its_time_does_not() -> None:
+    """All ranks of a ring that keeps its speed are at 100 %; a time that grows with n says nothing.
+
+    What was timed by another loop, or by another definition, is another series.
+    """
+    time = definition(metric="allreduce")
+    time = msgspec.structs.replace(time, flow="between hosts", factor="2(n-1)/n")
+    bus = msgspec.structs.replace(time, metric="busbw", unit="B/s", better="higher", rate="bus")
+    other = msgspec.structs.replace(bus, kernel="C")
+
+    def launch(ranks: int, of: Definition) -> Launch:
+        known = {one.id: one for one in (time, of)}
+        rate = msgspec.structs.replace(
+            summary(1e-6, rate=True),
+            metric="busbw",
+            definition=of.id,
+            params={"size": 8, "ranks": ranks},
+        )
+        taken = msgspec.structs.replace(rate, metric="allreduce", definition=time.id, unit="s")
+        return Launch(
+            record=msgspec.structs.replace(RECORD, definitions=known), summaries=(taken, rate)
+        )
+
+    [found] = measured([launch(2, bus), launch(4, bus), launch(8, other)])
+
+    assert [t.ranks for t in found.throughputs] == [2, 4]
+    assert [t.rate for t in found.throughputs] == pytest.approx([2e9, 4e9])
+    assert [row.efficiency for row in scaling(found).rows] == pytest.approx([1.0, 1.0])
+
+
+def efficiencies(text: str) -> dict[str, list[float]]:
+    found = [scaling(one) for one in series(text)]
+    return {one.name: [round(100 * row.efficiency, 1) for row in one.rows] for one in found}
+
+
+def flagged(text: str) -> dict[str, list[int]]:
+    found = [scaling(one) for one in series(text)]
+    return {one.name: [row.ranks for row in one.rows if not row.follows] for one in found}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        ROOT / "examples" / "ddl_scaling.md",
+        pytest.param(
+            FOUNDING,
+            marks=pytest.mark.skipif(not FOUNDING.exists(), reason="../shared is not here"),
+        ),
+    ],
+    ids=["example", "founding document"],
+)
+def test_the_three_tables_of_the_founding_document(page: Path) -> None:
+    text = page.read_text()
+    known = efficiencies(text)
+    wrong = flagged(text)
+    real = next(name for name in known if "real data" in name.lower())
+    calico = next(name for name in known if name.endswith("Calico"))
+    host = next(name for name in known if name.endswith("Host"))
+
+    assert known[real] == [100.0, 94.2, 77.9, 75.7, 71.2]
+    assert wrong[real] == [2, 4]
+    assert known[calico] == [100.0, 96.4, 74.1, 70.5]
+    assert wrong[calico] == [2]
+    assert known[host] == [100.0, 99.1, 86.8, 80.0]
+    assert wrong[host] == []
+    accuracy = [values for name, values in known.items() if "Resnet50" in name][-1]
+    assert accuracy[-2:] == [100.0, 56.5]  # 658 and 744 images/s on 4 and 8
+
+
+def test_what_is_commented_out_and_what_is_no_rate_is_left_out() -> None:
+    text = """
+# A
+| GPUs | throughput | note |
+|---|---|---|
+| 1 | 100 items/s | |
+<!-- | 2 | 999 items/s | | -->
+| 4 | 300 items/sec | |
+| 8 | slow | |
+
+| a | b |
+|---|---|
+| 1 | 2 |
+"""
+    [one] = series(text)
+
+    assert (one.name, one.unit) == ("A", "items/s")
+    assert [(t.ranks, t.rate) for t in one.throughputs] == [(1, 100.0), (4, 300.0)]
+
+
+def test_the_command_reads_a_page() -> None:
+    page = str(ROOT / "examples" / "ddl_scaling.md")
+    bounds = ("--batch=128", "--exchange=102MB", "--link=10gbit", "--ranks-per-host=2")
+    shown = command("scaling", page, *bounds).stdout
+
+    assert "efficiency over 1 rank(s) at 226 images/s" in shown
+    assert "95% does not follow" in shown
+    assert answer("scaling", page)[0]["rows"][1]["efficiency"] == pytest.approx(426 / 452)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("README.md",), "holds no table"),
+        (("nothing.md",), "cannot be read"),
+        (("examples/ddl_scaling.md", "--batch=1"), "together"),
+    ],
+)
+def test_what_cannot_be_scaled_is_refused(words: tuple[str, ...], message: str) -> None:
+    page, *more = words
+
+    assert message in command("scaling", str(ROOT / page), *more, status=2).stderr

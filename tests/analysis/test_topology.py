@@ -1,0 +1,330 @@
+"""Which GPUs belong together, which rates do not fit, and what NCCL made of it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from cluster.analysis.topology import Joined, joined, speed
+from cluster.analysis.transports import Transports, transports
+from cluster.core.errors import ParseError
+from cluster.core.model.logs import Device, Parsed, PeerAccess, Topology
+from cluster.logs.reader import read
+from cluster.reports.log_tables import connected
+
+LOGS = Path(__file__).parents[1] / "logs"
+DGX = (LOGS / "topology.dgx1v.txt").read_text()
+RATE = {"NV2": 96.8, "NV1": 48.4, "SYS": 14.3}
+P2P_RUN = """\
+h:1:1 [0] NCCL INFO Setting affinity for GPU {first} to ff
+h:2:2 [1] NCCL INFO Setting affinity for GPU {last} to ff
+NCCL INFO Channel 00 : 0[{a}] -> 1[{b}] via {via}
+NCCL INFO Channel 00 : 1[{b}] -> 0[{a}] via {via}
+NCCL INFO Connected all rings
+Images/sec: {rate}
+Images/sec: {rate}
+"""
+
+
+def results(*texts: str) -> list[Parsed]:
+    return [result for text in texts for result in read([text.encode()]).results]
+
+
+def seen(*texts: str) -> tuple[Joined, Transports]:
+    found = results(*texts)
+    matrices = [r.detail for r in found if isinstance(r.detail, Topology)]
+    access = [r.detail for r in found if isinstance(r.detail, PeerAccess)]
+    measured = [m for result in found for m in result.measurements]
+    first = matrices[0] if matrices else None
+    made = joined(first, measured, access[0] if access else None)
+    return made, transports(found, made)
+
+
+def names(pairs: object) -> list[str]:
+    assert isinstance(pairs, tuple)
+    return [pair.name for pair in pairs]
+
+
+def matrix(rates: dict[tuple[int, int], float], size: int = 8, p2p: str = "Enabled") -> str:
+    """What p2pBandwidthLatencyTest prints; other pairs have the rate of their links in a DGX-1."""
+    (result,) = results(DGX)
+    assert isinstance(result.detail, Topology)
+    paths = result.detail
+    lines = [f"Bidirectional P2P={p2p} Bandwidth Matrix (GB/s)"]
+    lines.append("   D\\D " + " ".join(f"{n:6}" for n in range(size)))
+    for a in range(size):
+        cells = [
+            rates.get((min(a, b), max(a, b)), RATE.get(paths.path(f"GPU{a}", f"GPU{b}"), 780.0))
+            for b in range(size)
+        ]
+        lines.append(f"{a:6} " + " ".join(f"{cell:6.2f}" for cell in cells))
+    return "\n".join(lines) + "\n"
+
+
+def test_paths_have_an_order() -> None:
+    order = ["NV18", "NV4", "NV1", "PIX", "PXB", "PHB", "NODE", "SYS", "?"]
+
+    assert sorted(order, key=speed, reverse=True) == order
+    assert speed("SOC") == speed("SYS")
+
+
+def test_a_dgx1_comes_apart_into_what_belongs_together() -> None:
+    made, _ = seen(DGX)
+
+    assert names(made.best)[:2] == ["GPU0-GPU3", "GPU0-GPU4"]
+    assert {pair.path for pair in made.best} == {"NV2"}
+    assert {pair.path for pair in made.worst} == {"SYS"}
+    assert "GPU1-GPU7" in names(made.worst)
+    assert [(group.path, group.sets) for group in made.groups] == [
+        ("NV2", ((0, 3), (1, 2), (4, 7), (5, 6))),
+        ("NV1", ((0, 1, 2, 3), (4, 5, 6, 7))),
+        ("SYS", (tuple(range(8)),)),
+    ]
+    assert [(near.gpu, near.nics, near.path) for near in made.nearest][::3] == [
+        (0, ("mlx5_0",), "PIX"),
+        (3, ("mlx5_1",), "PIX"),
+        (6, ("mlx5_3",), "PIX"),
+    ]
+    assert made.misfits == ()
+    assert made.notes == ()
+
+
+def test_where_all_pairs_are_alike_it_is_said() -> None:
+    text = "\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n"
+    made, carried = seen(text)
+    first = next(connected(made, carried))
+
+    assert first.rows == (("all pairs are alike", "GPU0-GPU1: NV18"), ("joined by NV18", "0,1"))
+    shown = [sheet.title for sheet in connected(*seen("NCCL version 2.20.5+cuda12.4\n"))]
+    assert shown == ["What NCCL chose"]
+
+
+def test_nics_are_called_by_their_legend() -> None:
+    made, _ = seen((LOGS / "topology.nics.txt").read_text())
+
+    assert [(near.gpu, near.nics, near.path) for near in made.nearest] == [
+        (0, ("mlx5_0",), "PIX"),
+        (1, ("mlx5_0",), "PXB"),
+        (2, ("mlx5_1",), "PIX"),
+        (3, ("mlx5_1",), "PHB"),
+    ]
+
+
+def test_rates_that_fit_their_links_are_no_misfits() -> None:
+    made, _ = seen(DGX, matrix({}))
+
+    assert made.misfits == ()
+    assert names(made.best)[0] == "GPU0-GPU3"
+    assert all(pair.copies.ways == 2 for pair in made.pairs)
+
+
+@pytest.mark.parametrize(
+    ("rates", "misfit", "words"),
+    [
+        ({(1, 2): 48.4}, "GPU1-GPU2", "96.80 GB/s: 50%"),
+        ({(1, 2): 14.5}, "GPU1-GPU2", "no more than pairs without NVLink have"),
+        ({(0, 1): 96.0}, "GPU0-GPU1", "48.40 GB/s: 198%"),
+        ({(3, 6): 5.0}, "GPU3-GPU6", "14.30 GB/s: 35%"),
+    ],
+)
+def test_a_pair_that_does_not_do_what_its_links_promise_is_named(
+    rates: dict[tuple[int, int], float], misfit: str, words: str
+) -> None:
+    made, _ = seen(DGX, matrix(rates))
+    (one,) = made.misfits
+
+    assert f"GPU{one.gpus[0]}-GPU{one.gpus[1]}" == misfit
+    assert words in one.why
+
+
+def test_nvlinks_that_peer_to_peer_does_not_use() -> None:
+    """Everything is as slow as without: no class is an example for the others."""
+    slow = dict.fromkeys(((a, b) for a in range(8) for b in range(8)), 9.6)
+    made, _ = seen(DGX, matrix(slow), matrix(slow, p2p="Disabled"))
+
+    assert len(made.misfits) == 16
+    assert all("NVLink" in one.why for one in made.misfits)
+    assert any("nothing in rate" in says for says in made.findings)
+
+
+def test_what_the_driver_forbids_is_said() -> None:
+    made, _ = seen(
+        "\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n",
+        " \tGPU0\tGPU1\n GPU0\tX\tCNS\n GPU1\tCNS\tX\n",
+    )
+
+    assert made.pairs[0].access == "CNS"
+    assert made.notes == ("GPU0-GPU1 has NV2, but the driver says CNS of peer-to-peer",)
+
+
+def test_without_a_matrix_nvlinks_follow_from_rates() -> None:
+    made, _ = seen(matrix({}), matrix(dict.fromkeys([(0, 3), (0, 4)], 14.0), p2p="Disabled"))
+
+    assert made.best[0].inferred
+    assert made.best[0].path == "NV2"
+    assert names(made.best) == ["GPU0-GPU3", "GPU0-GPU4"]
+    assert any("inferred" in note for note in made.notes)
+
+
+def test_cards_on_pcie_have_no_nvlinks_however_fast_they_are() -> None:
+    """25 GB/s with peer-to-peer is an NVLink, or PCIe 4.0."""
+    log = matrix({}) + matrix(dict.fromkeys([(0, 3), (0, 4)], 14.0), p2p="Disabled")
+    copies = [m for r in read([log.encode()]).results for m in r.measurements]
+    made = joined(None, copies, None, ["NVIDIA GeForce RTX 4090"])
+
+    assert {pair.path for pair in made.pairs} == {"?"}
+    assert all("NVLink" not in finding for finding in made.findings)
+
+
+def test_what_a_log_lost_is_said_and_taken_from_the_other_direction() -> None:
+    lines = DGX.splitlines(keepends=True)
+    made, _ = seen("".join([*lines[:1], *lines[2:]]))
+    pair = made.pair(3, 0)
+
+    assert pair is not None
+    assert pair.path == "NV2"
+    made, _ = seen("".join([*lines[:1], *lines[3:]]).replace("GPU2\t", "GPU9\t"))
+    assert any("lost" in note or "misread" in note for note in made.notes)
+
+
+def run(first: int, last: int, via: str, rate: float, setting: str = "") -> str:
+    places = {0: "6000", 1: "7000", 3: "b000", 7: "8a000"}
+    said = f"NCCL INFO NCCL_P2P_LEVEL set by environment to {setting}\n" if setting else ""
+    return said + P2P_RUN.format(
+        first=first, last=last, a=places[first], b=places[last], via=via, rate=rate
+    )
+
+
+def test_experiments_on_the_same_gpus_are_compared() -> None:
+    _, carried = seen(
+        DGX,
+        run(0, 3, "P2P/IPC", 100000),
+        run(1, 7, "direct shared memory", 97000),
+        run(0, 3, "direct shared memory", 95000, "LOC"),
+    )
+
+    assert [one.where for one in carried.experiments] == ["GPU0-GPU3", "GPU1-GPU7", "GPU0-GPU3"]
+    unused, cost, extremes = carried.findings
+    assert unused == (
+        "GPU0-GPU3 has NV2, but NCCL used direct shared memory; NCCL_P2P_LEVEL=LOC says so"
+    )
+    assert cost == (
+        "GPU0-GPU3: peer-to-peer off costs 5.0%: 95000 images/s (direct shared memory, 1 "
+        "channel(s), NCCL_P2P_LEVEL=LOC), 100000 images/s with it (P2P/IPC, 1 channel(s))"
+    )
+    assert extremes == (
+        "best GPU0-GPU3 with 100000 images/s (P2P/IPC, 1 channel(s)), worst GPU1-GPU7 with 97000 "
+        "images/s (direct shared memory, 1 channel(s)): 3.0% less"
+    )
+
+
+def test_what_goes_through_shared_memory_for_want_of_links_is_no_finding() -> None:
+    _, carried = seen(DGX, run(1, 7, "direct shared memory", 97000))
+
+    assert carried.findings == ()
+
+
+def test_ranks_are_found_on_their_gpus_however_nccl_says_it() -> None:
+    newer = (
+        "NCCL version 2.20.5+cuda12.4\n"
+        "h:1:1 [0] NCCL INFO Channel 00/0 : 0[1] -> 1[7] via SHM/direct/direct\n"
+    )
+    said = (
+        "h:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 2 busId 6000 commId 0x2 - "
+        "Init COMPLETE\n"
+        "h:1:2 [1] NCCL INFO comm 0x1 rank 1 nranks 2 cudaDev 1 nvmlDev 5 busId b000 commId 0x2 - "
+        "Init COMPLETE\n"
+        "h:1:1 [0] NCCL INFO Channel 00/0 : 0[6000] -> 1[b000] via P2P/IPC\n"
+    )
+
+    assert seen(newer)[1].experiments[0].where == "GPU1-GPU7"
+    assert seen(said)[1].experiments[0].where == "GPU2-GPU5"
+    unknown = "NCCL INFO Channel 00 : 0[6000] -> 1[b000] via P2P/IPC\n"
+    assert seen(unknown)[1].experiments[0].where == "rank 0 at 6000 - rank 1 at b000"
+
+
+def test_ranks_of_two_hosts_are_on_no_pair_of_one() -> None:
+    _, carried = seen((LOGS / "nccl_log.two_nodes.txt").read_text())
+    (one,) = carried.experiments
+
+    assert {carrier.same_host for carrier in one.carriers} == {True, False}
+    assert all(via.startswith("NET") for c in one.carriers if not c.same_host for via in c.via)
+
+
+def test_a_figure_of_other_work_is_not_comparable() -> None:
+    table = (
+        "|GPUs|Condition|Throughput A100|\n|-|-|-|\n"
+        "|0,3|NVLink|~166697 (batch-size=8192)|\n|0,3|PCIe|~104000|\n"
+    )
+    _, carried = seen(table)
+
+    assert [(figure.rate, figure.alone) for figure in carried.figures] == [
+        (166697.0, "batch-size=8192"),
+        (104000.0, ""),
+    ]
+    assert "not comparable: 166697 images/s" in carried.findings[0]
+    _, alike = seen(table.replace("~104000", "~104000 (batch-size=8192)"))
+    assert alike.findings == ()
+
+
+def test_nvbandwidth_measures_pairs_too() -> None:
+    made, _ = seen((LOGS / "nvbandwidth.text.txt").read_text())
+
+    assert all(pair.copies.rate for pair in made.pairs)
+    text = (
+        "nvbandwidth Version: v0.8\nRunning device_to_device_memcpy_read_ce.\n"
+        "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n"
+        "           0         1         2\n 0       N/A    276.07    276.30\n"
+        " 1    275.76       N/A    140.00\n 2    276.10    275.00       N/A\n\n"
+        "SUM device_to_device_memcpy_read_ce 1500.00\n"
+    )
+    lines = ["\tGPU0\tGPU1\tGPU2", "GPU0\t X \tNV12\tNV12", "GPU1\tNV12\t X \tNV12"]
+    made, _ = seen("\n".join([*lines, "GPU2\tNV12\tNV12\t X ", ""]), text)
+    (one,) = made.misfits
+    assert (one.gpus, one.rate) == ((1, 2), 140e9)
+
+
+def test_a_large_matrix_costs_little() -> None:
+    """Groups are found in a time that many GPUs do not explode."""
+    gpus = [f"GPU{n}" for n in range(72)]
+    chance = random.Random(1)
+    devices = tuple(
+        Device(name=name, paths=tuple(chance.choice(("NV1", "PIX", "SYS")) for _ in gpus))
+        for name in gpus
+    )
+
+    assert len(joined(Topology(devices=devices)).pairs) == 72 * 71 / 2
+
+
+@pytest.mark.parametrize(
+    "names_",
+    [
+        ("topology.dgx1v",),
+        ("topology.nics", "p2p_matrix.full"),
+        ("topology.peers", "nccl_log.two_nodes"),
+        ("p2p_matrix.full", "nccl_log.failed", "tables.scaling"),
+    ],
+    ids="+".join,
+)
+def test_damaged_logs_are_joined_all_the_same(names_: tuple[str, ...]) -> None:
+    """Cut after any line, lines lost, doubled and shuffled, bytes changed: no other exception."""
+    chance = random.Random("+".join(names_))
+    text = b"".join((LOGS / f"{name}.txt").read_bytes() for name in names_)
+    lines = text.splitlines(keepends=True)
+    texts = [b"".join(lines[:end]) for end in range(len(lines))]
+    for _ in range(100):
+        damaged = [line for line in lines for _ in range(chance.choice((0, 1, 1, 1, 2)))]
+        if chance.random() < 0.3:
+            chance.shuffle(damaged)
+        data = bytearray(b"".join(damaged))
+        for _ in range(chance.randrange(8)):
+            data[chance.randrange(len(data))] = chance.choice(b"\x00\xff\x1b\r9-.e, \tXNV")
+        texts.append(bytes(data))
+    for one in texts:
+        try:
+            made, _ = seen(one.decode(errors="replace"))
+        except ParseError:
+            continue
+        assert set(made.best) <= set(made.pairs)

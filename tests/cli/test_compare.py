@@ -1,0 +1,103 @@
+"""`cluster compare`, on folders of runs."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from cluster.core.model.records import Record
+from cluster.core.model.spec import ClusterSpec
+from cluster.runs import store
+from tests.analysis.test_summarize import definition, measurement
+from tests.conftest import answer, command, runs_folder
+
+TIME = definition(metric="latency")
+
+
+def saved(name: str, *medians: float, placement: bool = False) -> list[str]:
+    """Write a run per median, and give their names."""
+    made = []
+    for number, median in enumerate(medians):
+        folder = store.create(runs_folder(), name, "test", 1e9 + number)
+        spec = ClusterSpec(name=name, placement=placement)
+        record = Record(
+            id=folder.name,
+            benchmark="test",
+            status="done",
+            at=1e9 + number,
+            spec=spec,
+            definitions={TIME.id: TIME},
+        )
+        store.write(folder, record)
+        store.append(folder, [measurement(TIME, (median,) * 20, size=8)])
+        made.append(f"{name}/{folder.name}")
+    return made
+
+
+STEADY = (1.0, 1.001, 1.002, 1.003, 1.004)
+
+
+def test_two_runs_have_no_verdict_and_say_how_to_get_one() -> None:
+    saved("a", 1.0)
+    saved("b", 2.0)
+    shown = command("compare", "a", "b").stdout
+
+    assert "inconclusive" in shown
+    assert "2.0000" in shown
+    assert "a verdict needs 5 of each" in shown
+    assert "--ab" in shown
+
+
+def test_several_launches_of_each_have_one() -> None:
+    first, second = saved("a", *STEADY), saved("b", *(2 * median for median in STEADY))
+    shown = command("compare", ",".join(first), ",".join(second)).stdout
+    [parsed] = answer("compare", ",".join(first), ",".join(second))
+
+    assert f"{second[0]} and 4 more against {first[0]} and 4 more: slower" in shown
+    assert parsed["cells"][0]["verdict"] == "slower"
+
+
+def test_by_a_factor_a_name_stands_for_all_its_runs() -> None:
+    saved("far", *STEADY)
+    saved("near", *(0.5 * median for median in STEADY), placement=True)
+    shown = command("compare", "--by", "placement", "far", "near").stdout
+
+    assert "What differs" in shown
+    assert "placement=1 against placement=0: faster" in shown
+
+
+def test_the_threshold_is_a_percentage() -> None:
+    first, second = saved("a", *STEADY), saved("b", *(1.02 * median for median in STEADY))
+    words = ("compare", ",".join(first), ",".join(second))
+
+    assert answer(*words)[0]["cells"][0]["verdict"] == "equivalent"
+    assert answer(*words, "--threshold", "0.5")[0]["cells"][0]["verdict"] == "slower"
+    assert "must be more than 0" in command(*words, "--threshold", "0", status=2).stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("a",), "1 run(s) were named; two are compared"),
+        (("a", "nobody"), "There is no run 'nobody'"),
+        (("a", "a", "--format", "pdf"), "no format 'pdf'"),
+        (("a", "--by", "placement"), "All runs have the same placement"),
+        (("a", "--by", "colour"), "No run has a 'colour'"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(words: tuple[str, ...], message: str) -> None:
+    saved("a", 1.0)
+
+    assert message in command("compare", *words, status=2).stderr
+
+
+def test_markdown() -> None:
+    saved("a", 1.0)
+
+    assert "| metric | parameters |" in command("compare", "a", "a", "--format=markdown").stdout
+
+
+def test_summaries_survive_the_way_to_json() -> None:
+    saved("a", 1.0)
+
+    assert msgspec.json.encode(answer("show", "a")["summaries"][0]["shape"]["outliers"]) == b"0"

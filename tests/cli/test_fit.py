@@ -1,0 +1,94 @@
+"""`cluster fit`, on a real sweep."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from cluster.core.model.records import Record
+from cluster.core.model.spec import ClusterSpec
+from cluster.runs import store
+from tests.analysis.test_summarize import definition, measurement
+from tests.conftest import answer, command, runs_folder
+from tests.reports.test_page import saved
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_sweep_of_this_machine() -> None:
+    answer("bench", "p2p", "--metrics=latency", "--sizes=8:256KiB", "--iterations=60")
+    shown = command("fit", "p2p").stdout
+    parsed = answer("fit", "p2p", "--metric", "latency")
+
+    assert shown.startswith("t = alpha + size / beta\n")
+    assert "latency" in shown
+    [fit] = parsed["fits"]
+    assert [piece["points"] for piece in fit["pieces"]]
+    assert sum(piece["points"] for piece in fit["pieces"]) == 16
+    assert 1e-8 < fit["pieces"][0]["alpha"] < 1e-2
+    assert "no sweep to fit" in command("fit", "p2p", "--metric=gossip", status=2).stderr
+    assert "| metric |" in command("fit", "p2p", "--format=markdown").stdout
+    command("down", "p2p")
+
+
+def test_launches_of_a_cluster_are_one_fit_and_conditions_are_several() -> None:
+    """A cluster stands for all of its runs; the newest alone is `latest`."""
+    for at in (1e9, 1e9 + 60):
+        saved("two", at=at)
+    saved("two", at=1e9 + 120, condition="links=4")
+    found = answer("fit", "two", "--metric", "latency")["fits"]
+
+    assert [(one["of"], one["launches"]) for one in found] == [
+        ("20010909T014640Z-test", 2),
+        ("links=4", 1),
+    ]
+    assert [one["of"] for one in answer("fit")["fits"]] == ["links=4", "links=4"]
+    assert "links=4" in command("fit", "two").stdout
+
+
+def operations(name: str, *sizes: int, **params: str) -> None:
+    """Write a run of broadcasts between two ranks."""
+    of = definition(metric="bcast")
+    folder = store.create(runs_folder(), name, "test", 1e9)
+    record = Record(
+        id=folder.name,
+        benchmark="test",
+        status="done",
+        at=1e9,
+        spec=ClusterSpec(name=name),
+        params=msgspec.Raw(msgspec.json.encode(params)),
+        definitions={of.id: of},
+    )
+    store.write(folder, record)
+    for size in sizes:
+        one = measurement(of, (size / 1e9,) * 6)
+        store.append(folder, [msgspec.structs.replace(one, params={"size": size, "ranks": 2})])
+
+
+def test_operations_are_predicted_by_single_messages_and_none_is_left_out() -> None:
+    saved("messages")
+    operations("ops", 1024, 2**30, transport="gloo")
+    parsed = answer("fit", "messages", "--metric", "bandwidth", "--collectives", "ops")
+    shown = command("fit", "messages", "--collectives", "ops").stdout
+
+    assert [one["metric"] for one in parsed["fits"]] == ["bandwidth"]
+    [one] = parsed["predictions"]
+    assert one["predicted"] == pytest.approx((1e-6 + 1024 / 1e10) * 1.0095, rel=1e-3)
+    assert [one["size"] for one in parsed["unpredicted"]] == [2**30]
+    assert any("transport is -, and gloo for the operations" in n for n in parsed["notes"])
+    assert "1 GiB   none" in shown
+    assert "None: the operation takes messages more than four times beyond" in shown
+
+
+def test_what_cannot_be_predicted_is_refused() -> None:
+    """Windows of messages, several kinds of messages, and no operations at all."""
+    saved("messages")
+    saved("messages", at=2e9, condition="links=4")
+    saved("messages", at=3e9, condition="links=8")
+    operations("ops", 8, 64, 512, 4096)
+
+    several = command("fit", "messages", "--collectives", "ops", status=2).stderr
+    assert "are 3 kinds of messages" in several
+    none = command("fit", "latest", "--collectives", "latest", status=2).stderr
+    assert "holds no collective operation" in none
+    windows = command("fit", "ops", "--collectives", "ops", status=2).stderr
+    assert "There is no sweep of latency" in windows

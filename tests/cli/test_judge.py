@@ -1,0 +1,238 @@
+"""`cluster judge`: a person in a hurry asks whether a number is normal."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import COMMAND
+
+if TYPE_CHECKING:
+    from typing import Any
+
+LOGS = Path(__file__).parents[1] / "logs"
+RECORDED = Path(__file__).parents[3] / "shared" / "data" / "recorded"
+
+
+def judge(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, "judge", *words], input=text, capture_output=True, text=True, check=False
+    )
+
+
+def answer(*words: str, text: str = "") -> Any:
+    return json.loads(judge(*words, "--json", text=text).stdout)
+
+
+BUSBW = (
+    "# nThread 1 nGpus 1 minBytes 1G maxBytes 1G step: 2(factor) warmup iters: 5 iters: 20\n"
+    "# Collective test starting: all_reduce_perf\n{ranks}"
+    "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong\n"
+    " 1073741824 268435456 float sum -1 {us} {algbw} {busbw} 0 {us} {algbw} {busbw} 0\n"
+    "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : {busbw}\n"
+)
+
+
+def all_reduce(busbw: float, ranks: int, hosts: int, gpu: str = "NVIDIA A100-SXM4-40GB") -> str:
+    """Write what all_reduce_perf prints at a bus bandwidth in GB/s."""
+    algbw = busbw / (2 * (ranks - 1) / ranks)
+    each = ranks // hosts
+    lines = "".join(
+        f"#  Rank {r:2} Group  0 Pid {r + 9} on host{r // each} device {r % each} [0x1{r}] {gpu}\n"
+        for r in range(ranks)
+    )
+    us = 1073741824 / algbw / 1e3
+    return BUSBW.format(ranks=lines, us=f"{us:.1f}", algbw=f"{algbw:.2f}", busbw=f"{busbw:.2f}")
+
+
+def test_two_hosts_against_their_network() -> None:
+    """2 x 8 A100 over 4 x 100 Gbit/s: 50 GB/s x 15/16 x 2 = 93.75 GB/s."""
+    shown = answer("-", "--hardware", "p4d.24xlarge", text=all_reduce(80.0, 16, 2))
+    (verdict,) = shown["verdicts"]
+
+    assert shown["verdict"] == "normal"
+    assert verdict["metric"] == "busbw"
+    assert verdict["bound"] == pytest.approx(93.75e9)
+    assert verdict["share"] == pytest.approx(80 / 93.75)
+    assert "2 hosts" in verdict["limit"]
+    assert "EC2" in verdict["limit"]
+    assert shown["hardware"]["name"] == "p4d.24xlarge"
+
+
+def test_the_gpus_of_the_log_are_enough_for_one_host() -> None:
+    shown = judge("-", text=all_reduce(235.0, 8, 1))
+
+    assert shown.returncode == 0
+    assert shown.stdout.startswith("NORMAL")
+    assert "78.3% of its bound, 300.0 GB/s, one way" in shown.stdout
+    assert "NVIDIA A100 white paper" in shown.stdout
+
+
+def test_a_threshold_above_physics_is_no_threshold() -> None:
+    """300 GB/s between hosts of p4d, which some tables ask for, is more than the network has."""
+    shown = judge("-", "--hardware", "p4d.24xlarge", text=all_reduce(300.0, 16, 2))
+
+    assert shown.returncode == 1
+    assert shown.stdout.startswith("IMPOSSIBLE")
+    assert "320.0% of its bound" in shown.stdout
+
+
+def test_hosts_that_nvlink_joins_have_no_bound_by_their_network() -> None:
+    """4 interfaces of 400 Gbit/s carry 200 GB/s; NVLink between the hosts, more than four times."""
+    words = ("-", "--hardware", "nic=400gbit,nics=4,rdma=yes,gpus=4", "--hosts", "18")
+    plain = all_reduce(835.0, 72, 18, "NVIDIA Graphics Device")
+    edge = "host0:9:9 [0] NCCL INFO Channel 00/0 : 3[3] -> 4[0] via P2P/MNNVL\n"
+
+    assert answer(*words, text=plain)["verdict"] == "impossible"
+    for text in (plain + edge, all_reduce(835.0, 72, 18, "NVIDIA GB200")):
+        shown = answer(*words, text=text)
+        (verdict,) = shown["verdicts"]
+        assert shown["verdict"] == verdict["word"] == "unknown"
+        assert verdict["bound"] is None
+        assert "NVLink joins its hosts" in verdict["hint"]
+    slow = answer(*words, text=all_reduce(2.0, 72, 18, "NVIDIA GB300"))
+    assert slow["verdict"] == "unknown"
+
+
+def test_a_low_number_says_what_to_look_at() -> None:
+    bw = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n4194304        1190.00\n"
+    shown = judge("-", "--hardware", "c5.18xlarge", "--hosts", "2", text=bw)
+
+    assert shown.returncode == 0  # it is an answer, and no failure
+    assert shown.stdout.startswith("LOW")
+    assert "one TCP connection is capped (likely)" in shown.stdout
+    assert "Confirm: cluster bench iperf" in shown.stdout
+
+
+def test_what_is_missing_is_said_and_nothing_is_guessed() -> None:
+    bw = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n4194304        1190.00\n"
+
+    assert "--hardware" in judge("-", text=bw).stdout
+    assert "--hosts 2" in judge("-", "--hardware", "c5.18xlarge", text=bw).stdout
+    shown = answer("-", "--hardware", "c5.18xlarge", text=bw)
+    assert shown["verdict"] == "unknown"
+    assert shown["verdicts"][0]["bound"] is None
+
+
+def test_a_log_that_records_a_failure_is_one() -> None:
+    text = all_reduce(235.0, 8, 1).replace("values : 0 OK", "values : 12 FAILED")
+    shown = judge("-", text=text)
+
+    assert shown.returncode == 1
+    assert shown.stdout.startswith("FAILED")
+    assert "FAILED: all_reduce_perf: Out of bounds values : 12 FAILED" in shown.stdout
+
+
+def test_several_values_have_an_interval_of_their_share() -> None:
+    text = "".join(
+        f"Process 1 transferred 100 MB in {90 + n % 5}.0 ms ({100e3 / (90 + n % 5):.1f} MB/sec)\n"
+        for n in range(40)
+    )
+    (verdict,) = answer("-", "--hardware", "nic=10gbit", "--hosts", "2", text=text)["verdicts"]
+
+    low, high = verdict["share_ci"]
+    assert low <= verdict["share"] <= high
+    assert verdict["share"] == pytest.approx(0.1e9 / (1.25e9 * 1448 / 1538) / 0.092)
+
+
+def test_small_messages_are_not_called_low() -> None:
+    bw = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n8              12.00\n"
+    shown = judge("-", "--hardware", "c5.18xlarge", "--hosts", "2", text=bw)
+
+    assert shown.stdout.startswith("WITHIN")
+    assert "too small a message to fill it; measure 1 MiB or more" in shown.stdout
+
+
+def test_logs_without_values_say_what_they_hold() -> None:
+    shown = judge(str(LOGS / "nccl_log.two_nodes.txt"))
+
+    assert shown.stdout.startswith("NOTHING TO JUDGE")
+    assert "4 ranks on 2 host(s)" in shown.stdout
+    assert "no GPUDirect RDMA" in shown.stdout
+
+
+def test_the_gpu_of_the_log_is_not_that_of_the_user() -> None:
+    shown = judge("-", "--hardware", "h100", text=all_reduce(235.0, 8, 1))
+
+    assert "the log says NVIDIA A100-SXM4-40GB, and --hardware H100" in shown.stdout
+
+
+def test_links_of_nccl_are_counted_by_pair() -> None:
+    """A link has a line of its sender and one of its receiver, per channel."""
+    link = "h{0}:1{0}:2 [0] NCCL INFO Channel 0{1}/0 : 0[0] -> 1[0] [{2}] via NET/IB/{1}{3}\n"
+    ends = [(0, "send", "(4)/GDRDMA"), (1, "receive", "/GDRDMA(PCI)")]
+    text = "".join(link.format(h, c, way, end) for c in (0, 1) for h, way, end in ends)
+    shown = judge("-", text=text)
+
+    assert "1 link(s) via NET/IB;" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--hardware", "p99"), "no hardware 'p99'"),
+        (("--hosts", "0"), "--hosts is 0"),
+        (("--format", "nothing"), "nothing"),
+    ],
+)
+def test_wrong_usage_is_refused_with_what_to_type(words: tuple[str, ...], says: str) -> None:
+    shown = judge("-", *words, text=all_reduce(235.0, 8, 1))
+
+    assert shown.returncode == 2
+    assert says in shown.stderr
+
+
+def test_show_and_report_say_the_same(tmp_path: Path) -> None:
+    text = all_reduce(300.0, 16, 2)
+    run = answer("-", "--hardware", "p4d.24xlarge", text=text)["run"]
+    shown = subprocess.run([COMMAND, "show", run], capture_output=True, text=True, check=False)
+    page = tmp_path / "report.html"
+    subprocess.run([COMMAND, "report", run, "-o", str(page)], capture_output=True, check=True)
+
+    assert "320.0%" in shown.stdout
+    assert "faster than possible (certain)" in shown.stdout
+    assert "faster than possible" in page.read_text()
+    assert "320.0%" in page.read_text()
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="the recorded logs are not here")
+@pytest.mark.parametrize(
+    ("log", "words", "word", "share"),
+    [
+        ("nccl_tests/allreduce.log", (), "normal", 0.784),
+        ("nccl_tests/alltoall.log", (), "normal", 0.754),
+        ("nccl_tests/allreduce_2xk80.txt", ("--hardware", "p2.8xlarge"), "within", 0.509),
+        ("bandwidth/bandwidthtest_csv.txt", (), "normal", 0.566),
+        ("bandwidth/nvbandwidth.log", (), "normal", 0.694),
+        ("iperf/iperf3_tcp.json", ("--hardware", "nic=1gbit"), "normal", 0.992),
+        ("iperf/iperf3_tcp.json", ("--hardware", "nic=100mbit"), "impossible", 9.923),
+        ("mlbench_p2p/cpu/1000000000", ("--hardware", "n1-standard-4"), "unknown", None),
+        (
+            "mlbench_p2p/cpu/1000000000",
+            ("--hardware", "n1-standard-4", "--hosts", "2"),
+            "normal",
+            0.790,
+        ),
+        ("osu/latency.txt", ("--hardware", "c5n.18xlarge", "--hosts", "2"), "unknown", None),
+        ("topology/h100_8xnv18.txt", (), "unknown", None),
+        ("training/horovod_resnet.txt", (), "unknown", None),
+    ],
+)
+def test_recorded_logs(log: str, words: tuple[str, ...], word: str, share: float | None) -> None:
+    shown = answer(str(RECORDED / log), *words)
+
+    assert shown["verdict"] == word
+    shares = [verdict["share"] for verdict in shown["verdicts"]] or [None]
+    assert share is None or any(s == pytest.approx(share, abs=5e-4) for s in shares)
+
+
+def test_a_rate_of_udp_that_was_asked_for_is_not_called_low() -> None:
+    said = judge(str(LOGS / "iperf3.both_ways.txt"), "--hardware", "p4d.24xlarge", "--hosts", "2")
+
+    assert said.returncode == 0
+    assert said.stdout.startswith("WITHIN BOUNDS")
+    assert "as fast as it was asked for (-b)" in said.stdout

@@ -1,0 +1,118 @@
+"""`cluster topology`: of logs, and live on the hosts of a cluster."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import COMMAND, PATIENCE, answer, command
+
+LOGS = Path(__file__).parents[1] / "logs"
+DGX = LOGS / "topology.dgx1v.txt"
+
+
+def test_a_matrix_is_shown_plain_without_a_terminal() -> None:
+    shown = command("topology", str(DGX)).stdout
+
+    assert "\x1b" not in shown
+    assert " GPU0     X      NV1    NV1    NV2" in shown
+    assert "joined by NV1         0,1,2,3  4,5,6,7" in shown
+    assert "best for two ranks    GPU0-GPU3, GPU0-GPU4" in shown
+
+
+def on_a_terminal(*words: str, **variables: str) -> str:
+    """Run a command on a terminal, and give what it shows there."""
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "TERM": "xterm-256color", **variables}
+    with subprocess.Popen([COMMAND, *words], stdout=theirs, env=env) as process:
+        os.close(theirs)
+        shown = bytearray()
+        while True:
+            try:
+                part = os.read(ours, 4096)
+            except OSError:  # nobody writes to it any more
+                break
+            if not part:
+                break
+            shown += part
+        os.close(ours)
+        process.wait(PATIENCE)
+    return shown.decode()
+
+
+def test_classes_have_colours_on_a_terminal() -> None:
+    shown = on_a_terminal("topology", str(DGX))
+
+    assert "\x1b[1;32mNV2" in shown
+    assert "\x1b[31mSYS" in shown
+    assert "\x1b" not in on_a_terminal("topology", str(DGX), NO_COLOR="1")
+
+
+def test_json_holds_all_of_it() -> None:
+    (host,) = answer("topology", str(DGX), str(LOGS / "nccl_log.two_nodes.txt"))
+
+    assert len(host["joined"]["pairs"]) == 28
+    assert host["joined"]["best"][0]["path"] == "NV2"
+    assert host["joined"]["nearest"][0]["nics"] == ["mlx5_0"]
+    assert host["transports"]["experiments"][0]["carriers"]
+
+
+def test_pasted_with_single_spaces_and_a_log_without_a_topology() -> None:
+    text = " ".join(DGX.read_text().replace("\n", " \n ").split(" "))
+    done = subprocess.run(
+        [COMMAND, "topology", "-"], input=text, capture_output=True, text=True, check=True
+    )
+
+    assert "joined by NV1         0,1,2,3  4,5,6,7" in done.stdout
+    refused = command("topology", str(LOGS / "osu.latency.txt"), status=1).stderr
+    assert "No log says how GPUs are joined; found: osu." in refused
+    refused = command("topology", status=2).stderr
+    assert "cluster topology LOG" in refused
+
+
+def test_a_log_that_says_nothing_is_left_out_and_named(home: Path) -> None:
+    (home / "empty").write_text("")
+    done = command("topology", "empty", str(DGX))
+
+    assert "best for two ranks" in done.stdout
+    assert done.stderr == "Left out: empty: The log is empty.\n"
+    assert "empty: The log is empty." in command("topology", "empty", status=1).stderr
+    assert "nowhere cannot be read" in command("topology", "nowhere", status=2).stderr
+
+
+@pytest.fixture
+def two(tools: None) -> str:
+    del tools
+    command("up", "two", "--hosts", "2")
+    return "two"
+
+
+def test_hosts_without_gpus_say_so(two: str) -> None:
+    refused = command("topology", "--live", two, status=1).stderr
+
+    assert "0.mpi.two has no nvidia-smi." in refused
+    assert "cluster topology LOG" in refused
+    command("down", two)
+
+
+def test_hosts_are_asked(two: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No GPU is here, so a program of that name prints what one printed elsewhere."""
+    stand_in = home / "bin" / "nvidia-smi"
+    stand_in.parent.mkdir()
+    stand_in.write_text(f'#!/bin/sh\n[ "$*" = "topo -m" ] && cat {DGX}\n')
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{stand_in.parent}:{os.environ['PATH']}")
+    hosts = answer("topology", "--live", two)
+
+    assert [host["host"] for host in hosts] == ["0.mpi.two"]  # both are this machine
+    assert hosts[0]["joined"]["best"][0]["gpus"] == [0, 3]
+    assert command("topology", "--live", two).stdout.startswith("0.mpi.two\n")
+    stand_in.write_text("#!/bin/sh\necho 'Failed to initialize NVML' >&2\nexit 9\n")
+    refused = command("topology", "--live", two, status=1).stderr
+    assert "exit status 9" in refused
+    assert "Failed to initialize NVML" in refused
+    command("down", two)

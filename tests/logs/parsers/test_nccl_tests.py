@@ -1,0 +1,116 @@
+"""nccl-tests: which bandwidth is which, columns that come and go, and what went wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster.logs.reader import read
+
+LOGS = Path(__file__).parents[2] / "logs"
+OLD = (LOGS / "nccl_tests.old.txt").read_text()
+NEW = (LOGS / "nccl_tests.new.txt").read_text()
+
+
+def values(text: str, metric: str, size: int = 2097152) -> dict[object, tuple[float, ...]]:
+    return {
+        m.params["place"]: m.values
+        for result in read([text.encode()]).results
+        for m in result.measurements
+        if m.metric == metric and m.params["size"] == size
+    }
+
+
+@pytest.mark.parametrize("text", [OLD, NEW], ids=["old", "new"])
+def test_time_and_both_bandwidths_of_both_places(text: str) -> None:
+    new = text is NEW
+
+    algbw = values(text, "algbw")
+    assert algbw == {
+        "out": (60e9 if new else 30e9,),
+        "in": (59e9 if new else 29.5e9,),
+    }
+    assert values(text, "busbw") == {"out": (45e9,), "in": (44.25e9,)}
+    assert values(text, "time")["out"] == pytest.approx([34.95e-6 if new else 69.91e-6])
+
+
+def test_the_head_says_how_many_ranks_and_which_collective() -> None:
+    (old,), (new,) = (read([text.encode()]).results for text in (OLD, NEW))
+
+    assert old.notes == (
+        "4 rank(s) on 1 host(s)",
+        "its bus bandwidth is that of all_reduce on 4 ranks",
+    )
+    assert new.title == "all_gather_perf"
+    assert new.notes[0] == "4 rank(s) on 2 host(s)"
+
+
+def test_json() -> None:
+    (result,) = read([(LOGS / "nccl_tests.json.txt").read_bytes()]).results
+
+    assert result.title == "all_reduce_perf"
+    assert [m.values[0] for m in result.measurements] == pytest.approx(
+        [52.4288e-6, 20e9, 20e9, 53.77e-6, 19.5012e9, 19.5012e9]
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "instead", "says"),
+    [
+        (
+            "Out of bounds values : 0 OK",
+            "Out of bounds values : 7 FAILED",
+            "Out of bounds values : 7",
+        ),
+        ("45.00       0    35.54", "45.00       3    35.54", "2097152 B, out of place: 3 values"),
+        (
+            "# Avg bus",
+            "node-a: Test NCCL failure common.cu:954 'unhandled system error'\n# Avg bus",
+            "unhandled",
+        ),
+    ],
+)
+def test_a_failure_is_one(what: str, instead: str, says: str) -> None:
+    (result,) = read([NEW.replace(what, instead).encode()]).results
+
+    assert says in result.failures[0]
+
+
+def test_a_test_without_a_row_is_a_failure() -> None:
+    assert "no row" in read([NEW[: NEW.index("     1048576")].encode()]).results[0].failures[0]
+
+
+def test_a_row_that_contradicts_itself_is_not_used() -> None:
+    """Size over time is not the bandwidth: two lines were torn into one."""
+    torn = NEW.replace("34.95   60.00", "34.95   90.00")
+    found = read([torn.encode()])
+
+    assert found.unread == 1
+    assert found.examples[0].text.startswith("2097152")
+    assert values(torn, "busbw") == {}
+
+
+def test_lines_of_nccl_between_rows_and_a_lost_hash() -> None:
+    text = NEW.replace("#", " ").replace("     2097152", "a:1:2 [0] NCCL INFO x\n     2097152")
+
+    assert values(text, "busbw")["out"] == (45e9,)
+
+
+def test_further_columns_of_newer_versions() -> None:
+    """With -x and a time stamp there is more in each half, and behind the row."""
+    text = (
+        "#  size  count  type  redop  root  time algbw busbw #wrong #bitdiff "
+        "time algbw busbw #wrong #bitdiff timestamp\n"
+        "  2097152 131072 float none -1 34.95 60.00 45.00 0 0 35.54 59.00 44.25 0 0"
+        "  2026-01-02 03:04:05\n"
+    )
+
+    assert values(text, "busbw") == {"out": (45e9,), "in": (44.25e9,)}
+
+
+def test_two_tests_in_one_log_are_two_results() -> None:
+    assert [result.title for result in read([(NEW + OLD).encode()]).results] == [
+        "all_gather_perf",
+        "nccl-tests",
+    ]

@@ -1,0 +1,67 @@
+"""Training programs: what each framework prints per second, and how their failures show."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.logs.reader import read
+from tests.logs.parsers.test_parsers import results, values
+
+
+def test_the_lines_of_many_frameworks() -> None:
+    (found,) = results("throughput.frameworks")
+
+    assert values(found, "images_rate", name="compute_ips") == [2612.5]
+    assert values(found, "images_rate", name="total_ips") == [2500.25]
+    assert values(found, "images_rate", name="ips") == [1040.75]
+    assert {1096.25, 123.25, 812.5} <= set(values(found, "images_rate"))
+    assert values(found, "samples_rate", name="RunningAvgSamplesPerSec") == [41.25]
+    assert values(found, "samples_rate", name="CurrSamplesPerSec") == [40.5]
+    assert values(found, "samples_rate", name="samples per second") == [12.375]
+    assert values(found, "samples_rate", name="train_samples_per_second") == [48.125]
+    assert 2345.5 in values(found, "samples_rate")
+    assert values(found, "examples_rate") == [2534.25, 692.5]
+    assert values(found, "tokens_rate", name="wps") == [12346.5]
+    assert values(found, "tokens_rate", name="tps") == [3456]
+    assert 1234567.5 in values(found, "tokens_rate")
+    assert values(found, "flops_rate") == pytest.approx([101.5e12])
+
+
+def test_a_traceback_is_a_failure_and_takes_no_figure_away() -> None:
+    figures, job = results("job.traceback")
+
+    assert values(figures, "step_rate") == [205.3, 204.8]
+    assert job.failures == (
+        "tensorflow.python.framework.errors_impl.UnknownError: Horovod has been shut down.",
+    )
+
+
+def test_a_traceback_without_its_end_is_a_failure() -> None:
+    text = b'Iter #0: 1.5 img/sec per GPU\nTraceback (most recent call last):\n  File "x", line 1\n'
+    (job,) = [found for found in read([text]).results if found.format == "job"]
+
+    assert job.failures == ("a Python traceback whose end is missing",)
+
+
+def test_what_python_ignores_while_it_ends_is_no_failure() -> None:
+    text = (
+        b"Throughput: 10.5 images/s\n"
+        b"Exception ignored in: <function Session.__del__ at 0x1>\n"
+        b"Traceback (most recent call last):\n"
+        b'  File "session.py", line 1, in __del__\n'
+        b"TypeError: 'NoneType' object is not callable\n"
+    )
+
+    assert [found.format for found in read([text]).results] == ["throughput"]
+
+
+def test_a_fork_of_the_synthetic_benchmark_may_say_more() -> None:
+    text = (
+        b"Iter #0: 108.3 img/sec per GPU:0, iteration time 295.500000 ms\n"
+        b"Img/sec per GPU:0: 108.250 +-1.200\nTotal img/sec on 4 GPU:0(s): 433.0 +-4.9\n"
+    )
+    (found,) = read([text]).results
+
+    assert values(found, "iteration_rate") == [108.3]
+    assert values(found, "mean_rate") == [108.25]
+    assert values(found, "total_rate", devices=4) == [433]

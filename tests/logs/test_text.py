@@ -1,0 +1,57 @@
+"""What launchers, containers and loggers put before each line."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.core.errors import ParseError
+from cluster.logs.reader import read
+from tests.logs.parsers.test_parsers import LOGS
+
+SAMPLES = ("osu.latency", "iperf3.text", "iperf2.client", "imb.new", "horovod.synthetic")
+BEFORE = (
+    *("node001: ", "0: ", "[0] ", "osu-1  | ", "[pod/osu-launcher-x7/osu] ", "[node1:0]: "),
+    *("Nov 21 10:00:00 ", "Nov 21 10:00:00 node1 osu[123]: ", "Sat Nov 21 10:00:00 2026 "),
+    *(
+        "[10:00:00] ",
+        "2026-01-01T10:00:00.0000000Z ",
+        "2026-01-01 10:00:00 | ",
+        "INFO: ",
+        "[INFO] ",
+    ),
+    *("(worker pid=12, ip=10.0.0.1) ", "[NID 00123] ", "[1,mpirank:0,algo-1]<stdout>:", "mine:  "),
+)
+
+
+def said(text: str) -> list[object]:
+    found = read([text.encode()]).results
+    return [(m.metric, m.params, m.values) for result in found for m in result.measurements]
+
+
+@pytest.mark.parametrize("before", BEFORE)
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_what_stands_before_each_line_does_not_matter(sample: str, before: str) -> None:
+    text = (LOGS / f"{sample}.txt").read_text()
+    labelled = "".join(f"{before}{line}\n" for line in text.splitlines())
+
+    assert said(labelled) == said(text)
+
+
+def test_the_first_column_of_a_table_is_no_name() -> None:
+    rows = "".join(f"{gpus} | {gpus * 100} images/sec\n" for gpus in (1, 2, 4, 8, 16))
+    text = f"GPUs | Throughput\n--- | ---\n{rows}"
+
+    assert len(said(text)) == 5
+
+
+def test_lines_that_only_separate_others_are_not_missed() -> None:
+    text = "#-----------\n=====\nThroughput: 10.5 images/s\n------------ #\nand prose\n"
+
+    assert read([text.encode()]).unread == 1
+
+
+def test_what_lines_say_with_a_colon_is_no_name() -> None:
+    with pytest.raises(ParseError):
+        read([b"GPU0: 1\nGPU1: 2\nGPU2: 3\n"])
+
+    assert len(said("Throughput: 10.5 images/s\n" * 3)) == 1

@@ -1,0 +1,136 @@
+"""The record of experiments that founding document 002 asks for, filled in from facts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import cluster
+from cluster.core.errors import SpecError
+from cluster.core.model.records import Expected
+from cluster.core.units import parse_expected
+from cluster.reports.logbook import COLUMNS
+from tests.conftest import answer, command
+from tests.reports.test_page import saved
+
+LOG = "1 training examples\n" + "".join(
+    f"{step}\timages/sec: {rate} +/- 0.1 (jitter = 0.2)\t7.1\n"
+    for step, rate in ((10, 188.1), (20, 188.3), (30, 188.5))
+)
+
+
+def mounts() -> str:
+    return Path("/proc/self/mountinfo").read_text()
+
+
+def rows(*words: str) -> list[dict[str, str]]:
+    lines = command("runs", "--markdown", *words).stdout.splitlines()
+    cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
+    head, _, *body = cells
+    assert tuple(head) == COLUMNS
+    return [dict(zip(head, row, strict=True)) for row in body]
+
+
+def test_a_run_is_recorded_with_what_was_expected(tools: None) -> None:
+    command(
+        *("bench", "p2p", "--name", "lb", "--metrics", "latency", "--sizes", "8", "--iterations"),
+        *("30", "--describe", "Is | a pipe slow?", "--expect", "1ns"),
+    )
+    (row,) = rows()
+
+    assert row["Description"] == "Is &#124; a pipe slow?"
+    assert row["Workload"].startswith("p2p, iterations 30, metrics latency, sizes 8, ")
+    assert row["Cluster"] == "lb (local)"
+    assert row["Servers"] == "2: 127.0.0.1"
+    assert "cores" in row["Server nodes"]
+    assert "GiB" in row["Server nodes"]
+    disk = re.fullmatch(r"servers: (\S+) on (\S+); the run: \S+-p2p", row["Storage"])
+    assert disk, row["Storage"]
+    assert any(f" - {disk[1]} {disk[2]} " in line for line in mounts().splitlines())
+    assert row["Expected"] == "1.000 ns"
+    assert row["Results"].startswith("latency, 8 B: ")
+    assert "Expected 1.000 ns: latency, 8 B: " in row["Summary"]
+    assert "is 0." in row["Summary"]
+    (listed,) = answer("runs")
+    assert listed["description"] == "Is | a pipe slow?"
+    assert listed["expected"] == {"value": 1e-9, "unit": "s"}
+
+
+def test_an_imported_log_against_what_was_expected(home: Path) -> None:
+    (home / "log").write_text(LOG)
+    shown = command("import", "log", "--describe", "1 node, 1 GPU", "--expect", "220").stdout
+    (row,) = rows()
+
+    assert "Note: Expected 220: " in shown
+    assert "188.3 images/s is 85.6% of that." in shown
+    assert row["Description"] == "1 node, 1 GPU"
+    assert row["Expected"] == "220"
+    assert "85.6%" in row["Summary"]
+
+
+def test_a_run_that_failed_says_why_and_one_without_words_is_named_by_its_condition() -> None:
+    saved("one", status="failed", reason="A rank died.", condition="links=4")
+    (row,) = rows()
+
+    assert row["Description"] == "links=4"
+    assert row["Summary"] == "failed: A rank died."
+    assert row["Storage"].startswith("servers: not known; the run: ")
+    assert row["Expected"] == ""
+    assert row["Time (GMT)"] == "2001-09-09 01:46:40"
+    assert row["Servers"] == "not known" or row["Servers"].startswith("2: ")
+
+
+def test_a_shorter_time_is_more_than_was_expected() -> None:
+    saved("one", expected=Expected(value=2e-6, unit="s"))
+    shown = command("show", "one").stdout
+
+    assert "Expected 2.000 us: latency, 8 B: 1.010 us is 198.0% of that." in shown
+
+
+def test_an_expectation_in_a_unit_that_was_not_measured_is_said() -> None:
+    saved("one", expected=Expected(value=220, unit="images/s"))
+
+    assert "nothing was measured in that unit" in command("show", "one").stdout
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "unit"),
+    [
+        ("220", 220.0, ""),
+        ("220 images/s", 220.0, "images/s"),
+        ("1.1GB/s", 1.1e9, "B/s"),
+        ("64 MiB/s", 64 * 2**20, "B/s"),
+        ("10gbit", 1.25e9, "B/s"),
+        ("12us", 12e-6, "s"),
+    ],
+)
+def test_what_may_be_expected(text: str, value: float, unit: str) -> None:
+    found = parse_expected(text)
+
+    assert found.value == pytest.approx(value)
+    assert found.unit == unit
+
+
+@pytest.mark.parametrize("text", ["", "much", "-3", "0", "1e400", "nan"])
+def test_what_cannot_be_expected(text: str) -> None:
+    with pytest.raises(SpecError, match="is nothing to expect"):
+        parse_expected(text)
+
+
+def test_a_wrong_expectation_is_refused_before_anything_is_made() -> None:
+    refused = command("bench", "p2p", "--run-local", "--expect", "much", status=2).stderr
+
+    assert "'much' is nothing to expect" in refused
+    assert answer("ls") == []
+
+
+def test_the_library_says_it_too(tools: None) -> None:
+    with cluster.launch("lib", provider="local", hosts=2) as c:
+        run = c.bench(
+            "p2p", metrics="latency", sizes=8, iterations=5, describe="by hand", expect="10us"
+        )
+
+    assert run.record.description == "by hand"
+    assert run.record.expected == Expected(value=1e-5, unit="s")

@@ -1,0 +1,289 @@
+"""Reports in a real browser: what they show, on a phone, without a network."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+import pytest
+
+from cluster.analysis.compare import Cell, Comparison
+from cluster.core.model.records import Record
+from cluster.core.model.spec import ClusterSpec
+from cluster.reports import plots
+from cluster.runs import store
+from tests.analysis.test_summarize import definition, measurement
+from tests.browser import Browser
+from tests.conftest import command, runs_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+TIME = definition(metric="latency")
+RATE = definition(metric="bandwidth", unit="B/s")
+DEFINITIONS = {of.id: of for of in (TIME, RATE)}
+TRICKY = "<script>alert('1 & 2')</script> $x$"
+
+
+def saved(name: str, times: float = 1.0, at: float = 1e9, **fields: Any) -> Path:
+    """Write a run with two sweeps."""
+    folder = store.create(runs_folder(), name, "test", at)
+    record = Record(
+        id=folder.name,
+        benchmark="test",
+        status=fields.pop("status", "done"),
+        at=at,
+        spec=fields.pop("spec", ClusterSpec(name=name)),
+        definitions=DEFINITIONS,
+        **fields,
+    )
+    store.write(folder, record)
+    for size in (8 * 4**k for k in range(8)):
+        seconds = times * (1e-6 + size / 1e10)
+        values = tuple(seconds * (1 + 0.001 * k) for k in range(20))
+        store.append(
+            folder,
+            [
+                msgspec.structs.replace(measurement(of, values, size=size), params={"size": size})
+                for of in (TIME, RATE)
+            ],
+        )
+    return folder
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    with Browser(tmp_path / "profile") as opened:
+        yield opened
+
+
+def test_a_report_of_one_run_on_a_phone(browser: Browser, home: Path) -> None:
+    folder = saved("one", notes=(TRICKY,))
+    page = home / "report.html"
+    command("report", "one", "-o", str(page))
+    browser.open(page)
+
+    assert browser.complaints == []
+    assert [url for url in browser.asked_for if not url.startswith(("file:", "data:"))] == []
+    assert len([url for url in browser.asked_for if url.startswith("file:")]) == 1
+    assert browser.ask("document.documentElement.scrollWidth") <= 390, "it scrolls sideways"
+    first = browser.ask("document.querySelector('.verdicts li').textContent")
+    assert first.startswith("latency 8 B: 1.0")
+    assert "no bound is known" in first
+    assert browser.ask("document.querySelector('.verdicts').getBoundingClientRect().top") < 200
+    assert browser.ask("document.querySelectorAll('figure svg').length") == 2
+    shown = browser.ask("document.body.innerText")
+    assert TRICKY in shown
+    assert "t = alpha + size / beta" in shown
+    assert "Environment and definitions" in shown
+    assert browser.ask("document.querySelectorAll('tbody tr').length") > 16
+    links = browser.ask("[...document.querySelectorAll('a')].map(a => a.href)")
+    assert f"{folder.as_uri()}/run.json" in links
+    assert f"{folder.as_uri()}/measurements.jsonl" in links
+
+
+def test_a_point_tells_its_values_when_it_is_pointed_at_or_touched(
+    browser: Browser, home: Path
+) -> None:
+    saved("one")
+    page = home / "report.html"
+    command("report", "one", "-o", str(page))
+    browser.open(page)
+    place = browser.ask("""(() => {
+      const mark = document.querySelector('g#s0-0 use');
+      mark.scrollIntoView({block: 'center'});
+      const r = mark.getBoundingClientRect();
+      return {x: r.x + r.width / 2, y: r.y + r.height / 2};
+    })()""")
+    text = "getComputedStyle(document.getElementById('tip')).display + ' ' + tip.textContent"
+
+    assert browser.ask(text).startswith("none")
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", **place)
+    told = browser.ask(text)
+    assert told.startswith("block one, ")
+    assert "8 B, 1.0" in told
+    assert "95% CI" in told
+    browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=1, y=1)
+    browser.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[place])
+    assert browser.ask(text).startswith("block one, ")
+    inside = browser.ask(
+        "(r => r.left >= 0 && r.right <= innerWidth && r.top >= 0)(tip.getBoundingClientRect())"
+    )
+    assert inside
+    assert browser.complaints == []
+
+
+def test_the_verdict_of_an_experiment_stands_first(browser: Browser, home: Path) -> None:
+    for number in range(5):
+        saved("ab", 1 + 0.001 * number, 1e9 + number, condition="links=1")
+        saved("ab", 2 + 0.001 * number, 1e9 + number, condition="links=4")
+    saved("ab", 1.0, 2e9, condition="links=1", status="failed", reason="A rank died.")
+    page = home / "report.html"
+    command("report", "ab", "-o", str(page))
+    browser.open(page)
+    lines = browser.ask("[...document.querySelectorAll('.verdicts li')].map(x => x.textContent)")
+
+    assert lines[0].endswith("is failed: A rank died.")
+    assert lines[1] == "links=4 against links=1: slower in all 16 cells"
+    assert browser.ask("document.querySelectorAll('figure svg').length") == 3
+    assert browser.ask("document.documentElement.scrollWidth") <= 390
+    assert browser.complaints == []
+
+
+def test_a_report_without_values_says_so(home: Path) -> None:
+    folder = store.create(runs_folder(), "none", "test", 1e9)
+    spec = ClusterSpec(name="none")
+    store.write(
+        folder,
+        Record(id="n", benchmark="test", status="failed", at=1e9, spec=spec, reason="No host."),
+    )
+    command("report", "none")
+    text = (home / "report.html").read_text()
+
+    assert "is failed: No host." in text
+    assert "http://" not in text.replace("http://www.w3.org/", "")
+
+
+def test_a_run_that_cannot_be_read_is_left_out_and_said(home: Path) -> None:
+    saved("some")
+    broken = saved("some", at=1e9 + 1)
+    (broken / store.RECORD).write_text("{")
+    done = command("report", "some")
+
+    assert "Left out" in done.stderr
+    assert broken.name not in (home / "report.html").read_text()
+    assert "cannot be written" in command("report", "some", "-o", "no/where.html", status=2).stderr
+
+
+@pytest.mark.parametrize("kind", ["sweep", "distribution"])
+@pytest.mark.parametrize("form", ["svg", "png"])
+def test_pictures_of_a_run(home: Path, kind: str, form: str) -> None:
+    saved("one")
+    command("plot", "one", "--kind", kind, "-o", f"out.{form}")
+    image = (home / f"out.{form}").read_bytes()
+
+    assert (b"<svg" in image) if form == "svg" else image.startswith(b"\x89PNG")
+    if form == "svg":
+        assert b"latency" in image
+
+
+def test_a_condition_of_several_launches_is_one_line_with_its_range(home: Path) -> None:
+    for number in range(5):
+        saved("ab", 1 + 0.1 * number, 1e9 + number, condition="links=1")
+        saved("ab", 3 + 0.1 * number, 1e9 + number, condition="links=4")
+    saved("other", 9.0)
+    command("plot", "ab", "other", "--metric", "latency", "--bound", "10gbit")
+    drawn = (home / "plot.svg").read_text()
+
+    for words in (
+        "links=1 (5 launches), up to ",
+        "links=4 (5 launches), up to ",
+        "other, up to ",
+        "bound: 10gbit, as told<",
+    ):
+        assert drawn.count(f">{words}") == 1, words
+    assert "bars: lowest and highest launch" in drawn
+    assert "is not a rate" in command("plot", "ab", "--bound", "fast", status=2).stderr
+
+
+def test_a_distribution_names_conditions_and_says_what_it_leaves_out(home: Path) -> None:
+    saved("ab", condition="links=1")
+    saved("ab", 3.0, 1e9 + 1, condition="links=4")
+    command("plot", "ab", "--kind", "distribution", "--metric", "latency")
+    drawn = (home / "plot.svg").read_text()
+
+    assert ">links=1, 8 B, rank 0<" in drawn
+    assert "Raw values of latency (the first 8 of 16 series)" in drawn
+
+
+def cell(better: Literal["lower", "higher"], *shares: float | None) -> Cell:
+    first, second = shares
+    return Cell(
+        metric=f"{better} is better",
+        params={"size": 8},
+        unit="s",
+        better=better,
+        base=1.0,
+        other=1.1,
+        launches=(5, 5),
+        shares=(first, second),
+        ratio=1.1,
+        interval=(1.05, 1.15),
+        verdict="slower",
+    )
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        ((cell("lower", 0.8, 0.7), cell("higher", 0.5, 0.55)), "bound"),
+        ((cell("lower", 0.1, 0.1),), "bounds are more than 4 x away"),
+        ((cell("lower", None, None),), "no bound is known"),
+    ],
+)
+def test_a_picture_of_a_comparison_marks_the_bounds(cells: tuple[Cell, ...], says: str) -> None:
+    compared = Comparison(base="a", other="b", threshold=0.03, factors=(), cells=cells, notes=())
+    picture = plots.comparison(compared)
+
+    assert f">{says}<" in picture.image.decode()
+    [words] = picture.tips.values()
+    assert ("80.0% and 70.0% of the bound" in words[0]) == (says == "bound")
+
+
+def test_a_distribution_marks_the_bounds(home: Path) -> None:
+    saved("one")
+    command("plot", "one", "--kind", "distribution", "--metric", "latency")
+    assert ">no bound is known<" in (home / "plot.svg").read_text()
+
+    drawn = plots.distribution("t", "s", {"x": [1e-6, 2e-6], "y": [3e-6]}, {"x": 9e-7})
+    assert ">bound<" in drawn.image.decode()
+    assert len(re.findall(r">[\d.]+ us<", drawn.image.decode())) > 2, "an axis has numbers"
+
+
+def test_a_picture_of_efficiencies_over_ranks(home: Path) -> None:
+    for hosts, times in ((1, 1.0), (2, 1.1), (4, 1.3)):
+        saved(f"of{hosts}", times, spec=ClusterSpec(name=f"of{hosts}", hosts=hosts))
+    command("plot", "of1", "of2", "of4", "--kind", "scaling", "--metric", "latency, 8 B")
+    drawn = (home / "plot.svg").read_text()
+
+    assert "Efficiency over ranks" in drawn
+    assert "latency, 8 B (base: 1)" in drawn
+    assert ">ranks<" in drawn
+
+
+def test_runs_without_a_condition_are_told_apart(home: Path) -> None:
+    first, second = saved("one"), saved("one", at=1e9 + 1)
+    command("plot", "one")
+    drawn = (home / "plot.svg").read_text()
+
+    for folder in (first, second):
+        assert f">one/{folder.name}<" in drawn
+
+
+def test_a_bound_that_was_told_gives_shares_and_doubts(home: Path) -> None:
+    """Each point says its share of the bound; a network that cannot be is doubted aloud."""
+    saved("one")
+    command("plot", "one", "--metric", "bandwidth", "--bound", "80gbit", "-o", "fits.svg")
+    command("plot", "one", "--metric", "latency", "-o", "unknown.svg")
+    wrong = command("plot", "one", "--metric", "bandwidth", "--bound", "1gbit", "-o", "wrong.svg")
+
+    assert re.search(r">one, up to 9\d.\d% of the bound<", (home / "fits.svg").read_text())
+    assert ">bound: 80gbit, as told<" in (home / "fits.svg").read_text()
+    assert ">no bound is known<" in (home / "unknown.svg").read_text()
+    assert wrong.stderr.count("which is faster than possible: do not believe it") == 1
+
+
+def test_pictures_of_several_runs(home: Path) -> None:
+    saved("ab", condition="x=1")
+    saved("ab", 2.0, 1e9 + 1, condition="x=2")
+    command("plot", "ab", "--kind", "comparison", "--metric", "latency")
+
+    drawn = (home / "plot.svg").read_text()
+    assert "ratio of x=2 to x=1" in drawn
+    assert ">2<" in drawn, "an axis of ratios has numbers"
+    assert "neither .svg nor .png" in command("plot", "ab", "-o", "a.pdf", status=2).stderr
+    assert "There is no gossip" in command("plot", "ab", "--metric", "gossip", status=2).stderr
+    refused = command("plot", "ab", "--kind", "scaling", status=2).stderr
+    assert "different numbers of ranks" in refused

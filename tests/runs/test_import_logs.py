@@ -1,0 +1,117 @@
+"""`cluster import`: a log becomes a run that looks like our own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core.errors import ParseError, SpecError
+from cluster.runs import store
+from cluster.runs.import_logs import import_logs
+from tests.conftest import COMMAND
+
+if TYPE_CHECKING:
+    from typing import Any
+
+LOGS = Path(__file__).parents[1] / "logs"
+
+
+def cluster(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, "import", *words], input=text, capture_output=True, text=True, check=False
+    )
+
+
+def imported(*words: str, text: str = "") -> Any:
+    return json.loads(cluster(*words, "--json", text=text).stdout)
+
+
+def test_a_log_becomes_a_run_with_its_raw_file(tmp_path: Path) -> None:
+    done = import_logs([str(LOGS / "osu.latency.txt")], tmp_path)
+    run = store.read(done.folder)
+
+    assert run.status == "done"
+    assert run.record.benchmark == "osu"
+    assert [s.median for s in run.summary()] == pytest.approx(
+        [1.31e-6, 1.30e-6, 1.29e-6, 112.75e-6]
+    )
+    assert (run.folder / "raw" / "osu.latency.txt").read_bytes() == (
+        LOGS / "osu.latency.txt"
+    ).read_bytes()
+    assert store.find(tmp_path, "imported") == done.folder
+
+
+def test_the_raw_file_has_no_secret_and_neither_has_the_record(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    secret = "hunter2hunter2"  # noqa: S105 - that is what is looked for
+    log.write_text(
+        f"export API_TOKEN={secret}\n"
+        + (LOGS / "osu.latency.txt").read_text()
+        + f"password={secret}\n"
+    )
+    done = import_logs([str(log)], tmp_path / "runs")
+    files = [path for path in done.folder.rglob("*") if path.is_file()]
+
+    assert len(files) == 4
+    assert not any(secret.encode() in path.read_bytes() for path in files)
+
+
+def test_several_logs_are_one_run_and_what_was_measured_twice_is_told_apart(tmp_path: Path) -> None:
+    log = str(LOGS / "mpi_test.two_ranks.txt")
+    run = store.read(import_logs([log, log], tmp_path).folder)
+
+    assert len({m.key for m in run.measurements}) == len(run.measurements) == 4
+    assert [m.params["part"] for m in run.measurements] == [1, 1, 2, 2]
+    assert sorted(p.name for p in (run.folder / "raw").iterdir()) == [
+        "mpi_test.two_ranks.txt",
+        "mpi_test.two_ranks.txt.2",
+    ]
+
+
+def test_a_log_that_records_a_failure_is_a_failed_run() -> None:
+    done = cluster(str(LOGS / "iperf3.json.txt"))
+
+    assert done.returncode == 1
+    assert "FAILED: unable to connect to server" in done.stdout
+    assert "(failed: iperf 3.12: unable to connect" in done.stdout
+
+
+def test_pasted_text_and_json() -> None:
+    answer = imported("-", text=(LOGS / "nccl_log.two_nodes.txt").read_text())
+
+    (result,) = answer["readings"][0]["results"]
+    assert answer["status"] == "done"
+    assert result["detail"]["type"] == "nccl-log"
+    assert result["detail"]["size"] == 4
+
+
+def test_what_was_not_understood_is_counted_and_shown() -> None:
+    answer = imported("-", text="hello\n" + (LOGS / "osu.latency.txt").read_text() + "bye\n")
+
+    assert answer["readings"][0]["unread"] == 2
+    assert answer["notes"][-1] == ("2 of 9 lines were not understood; the first is line 1: 'hello'")
+
+
+def test_a_format_can_be_forced_and_must_exist() -> None:
+    text = (LOGS / "osu.latency.txt").read_text()
+    wrong, unknown = cluster("-", "--format", "imb", text=text), cluster("-", "--format", "x")
+
+    assert "could be read as imb" in wrong.stderr
+    assert "There is no parser 'x'" in unknown.stderr
+    assert imported("-", "--format", "osu", text=text)["status"] == "done"
+
+
+def test_nothing_readable_leaves_no_run(tmp_path: Path) -> None:
+    junk = tmp_path / "junk"
+    junk.write_bytes(b"\x00\xff" * 999)
+    with pytest.raises(ParseError, match="junk: Nothing in"):
+        import_logs([str(junk)], tmp_path / "runs")
+    with pytest.raises(SpecError, match="No such file"):
+        import_logs([str(tmp_path / "absent")], tmp_path / "runs")
+
+    assert store.folders(tmp_path / "runs") == []
+    assert not list((tmp_path / "runs" / "imported").iterdir())
