@@ -1,0 +1,80 @@
+"""scripts/fresh: what it says about a command that ended, and what it takes along from here."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from importlib.machinery import SourceFileLoader
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.conftest import ROOT, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PRINTED = """
+/bin/sh is /bin/dash, built in 2s
+tmux is missing, and may not be installed from here: jobs run in its sessions.
+Type: sudo apt-get install tmux
+FAILED tests/test_units.py::test_sizes - assert 1 == 2
+SKIPPED [2] tests/conftest.py:71: tmux is missing: apt-get install tmux
+SKIPPED [1] tests/test_kernels.py:32: there is no C compiler: apt-get install gcc
+SKIPPED [3] tests/conftest.py:71: tmux is missing: apt-get install tmux
+== 1 failed, 12 passed, 6 skipped in 61.02s (0:01:01) ==
+"""
+
+
+@pytest.fixture
+def fresh() -> Any:
+    """Give the script as a module."""
+    loader = SourceFileLoader("fresh", str(ROOT / "scripts" / "fresh"))
+    spec = importlib.util.spec_from_loader("fresh", loader)
+    assert spec is not None
+    sys.modules["fresh"] = module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    yield module
+    del sys.modules["fresh"]
+
+
+def test_the_table_says_how_each_command_ended(fresh: Any) -> None:
+    test = fresh.Ended("user", "scripts/test", 61.5, 1, PRINTED.splitlines(), ["tmux"])
+    demo = fresh.Ended("user", "scripts/demo", 0.5, 0, ["Fetched 9 kB in 1s"], [])
+    shown = fresh.table([test, demo]).splitlines()
+
+    assert shown[0].split() == [*fresh.COLUMNS]
+    assert shown[1].split() == ["user", "scripts/test", "61.5", "1", "12", "1", "6", "1"]
+    assert shown[2].split() == ["user", "scripts/demo", "0.5", "0", "-", "-", "-", "0"]
+    assert shown[3:] == [
+        "",
+        "user: scripts/test",
+        "  installed: tmux",
+        "  an administrator has to type: apt-get install tmux",
+        "  FAILED tests/test_units.py::test_sizes - assert 1 == 2",
+        "  skipped 5: tmux is missing: apt-get install tmux",
+        "  skipped 1: there is no C compiler: apt-get install gcc",
+    ]
+
+
+def test_settings_of_pip_go_along_with_the_files_they_name(
+    fresh: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are copied to the same place; folders are given back, to be shown inside."""
+    index, certificate = tmp_path / "index" / "simple", tmp_path / "own.pem"
+    index.mkdir(parents=True)
+    certificate.write_text("of a company")
+    settings = tmp_path / ".pip" / "pip.conf"
+    settings.parent.mkdir()
+    settings.write_text(f"[global]\nextra-index-url = file://{index}\n")
+    monkeypatch.setenv("PIP_CERT", str(certificate))
+    root = tmp_path / "root"
+    (root / "etc").mkdir(parents=True)
+
+    assert (index.parent, str(index.parent)) in fresh.settings_of(root)
+    assert (root / certificate.relative_to("/")).read_text() == "of a company"
+    assert str(index) in (root / "etc" / "pip.conf").read_text()
+
+
+def test_its_help_needs_no_environment() -> None:
+    assert "--only {demo,test}" in run(str(ROOT / "scripts" / "fresh"), "--help").stdout
