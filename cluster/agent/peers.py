@@ -96,9 +96,10 @@ class Peers:
         ]
         for process in asked:
             try:
-                process.wait(seconds)
+                process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
                 process.kill()
+                process.communicate()
 
     def release(self) -> None:
         """Let them go."""

@@ -195,7 +195,7 @@ class Ssh(Shell):
         try:
             for hop in chain:
                 connection.open_hop(hop, self._access, self._note, target=hop is chain[-1])
-        except Unreachable:
+        except BaseException:
             connection.close(chain)
             raise
         if self._chain is not chain:

@@ -194,9 +194,11 @@ def close(chain: Sequence[fabric.Connection]) -> None:
     for connection in chain:
         transport = connection.client.get_transport()
         connection.client.close()
-        proxy = connection.connect_kwargs.get("sock")
-        if isinstance(proxy, paramiko.ProxyCommand):
-            _end(proxy, transport)
+        sock = connection.connect_kwargs.get("sock")
+        if isinstance(sock, paramiko.ProxyCommand):
+            _end(sock, transport)
+        elif sock:
+            sock.close()  # paramiko does so only once its transport has begun
 
 
 def _end(proxy: paramiko.ProxyCommand, transport: Transport | None) -> None:

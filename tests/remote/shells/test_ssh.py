@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import paramiko
 import pytest
@@ -489,6 +490,30 @@ def test_a_late_command_is_ended_on_the_host(sshd: Sshd) -> None:
 
     until(lambda: not processes(mark), "it ends")
     shell.close()
+
+
+@pytest.mark.parametrize("error", [paramiko.SSHException("no"), AttributeError("no")])
+def test_an_attempt_that_fails_early_leaves_no_socket(
+    sshd: Sshd, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """Before paramiko's thread has begun, which would close it; also by a mistake of ours."""
+    made: list[socket.socket] = []
+    dial = socket.create_connection
+
+    def create_connection(*args: Any, **how: Any) -> socket.socket:
+        made.append(dial(*args, **how))
+        return made[-1]
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(socket, "create_connection", create_connection)
+    monkeypatch.setattr(connection.Transport, "prefer", fail)
+    with pytest.raises((Unreachable, AttributeError), match="no"):
+        Ssh(sshd.machine()).connect()
+
+    [left] = made
+    assert left.fileno() == -1
 
 
 def test_more_commands_than_its_sshd_permits(servers: Callable[..., Sshd], tmp_path: Path) -> None:
