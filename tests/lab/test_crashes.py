@@ -14,10 +14,10 @@ LAUNCH = "made = cluster.launch('crash', provider='lab', options={'rate': '1gbit
 BENCH = f"{LAUNCH}made.bench('p2p', metrics=['latency'], sizes='8', iterations=10)\n"
 LAUNCHING = {  # the function that is about to be called
     "nothing but the intent is on disk": "cluster.providers.lab:_write_files",
-    "the folder is there, the keys are not": "cluster.providers.lab:Upper.folder",
+    "the folder is there, the keys are not": "cluster.providers.lab.rootfs:Upper.folder",
     "all files are there": "cluster.providers.lab:_bring_up",
     "the processes are started": "cluster.providers.lab:_join",
-    "the links are half made": "cluster.providers.lab:shape",
+    "the links are half made": "cluster.providers.lab.network:shape",
     "the links are made": "cluster.providers.lab:_write_network",
     "the hosts are up": "cluster.orchestration.launch:journal.Created",
     "the hosts are in the journal": "cluster.orchestration.launch:_connect",
