@@ -39,9 +39,9 @@ from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.ab_test import (
     PLAIN,
     Trial,
-    alternate,
     check_launches,
-    judged,
+    compare_conditions,
+    run_alternating,
     trials,
     variable,
 )
@@ -274,7 +274,7 @@ def _alternate(
     ran: list[tuple[Trial, Run]] = []
     total = 2 * how.launches
     console.print(f"{total} launches, in the order ABBA ...", soft_wrap=True)
-    launches = alternate(
+    launches = run_alternating(
         _bench(cluster, how),
         benchmark,
         pair,
@@ -287,7 +287,7 @@ def _alternate(
             ran.append((trial, run))
             console.print(f"Launch {len(ran)} of {total} done: {trial.name}", soft_wrap=True)
     finally:
-        comparison = judged(pair, ran)
+        comparison = compare_conditions(pair, ran)
         if how.json:
             folders = tuple(str(run.folder) for _, run in ran)
             print_json(AbAnswer(runs=folders, comparison=comparison))

@@ -10,7 +10,7 @@ import typer
 from cluster.cli import flags
 from cluster.cli.show import print_json, table
 from cluster.core.errors import ClusterError, ProvisionError
-from cluster.orchestration.orphans import Orphan, forgotten, remove
+from cluster.orchestration.orphans import Orphan, find_orphans, remove
 
 
 def gc(
@@ -25,11 +25,11 @@ def gc(
 
     Example: cluster gc -y
     """
-    found = forgotten(region or (), everywhere=all_regions)
+    found = find_orphans(region or (), everywhere=all_regions)
     if not json:
         _show(found)
     errors = [error for orphan in found if yes and (error := _removed(orphan))]
-    left = forgotten(region or (), everywhere=all_regions) if yes else found
+    left = find_orphans(region or (), everywhere=all_regions) if yes else found
     if json:
         print_json(left)
     elif yes:

@@ -142,7 +142,7 @@ def check_launches(launches: int) -> None:
         )
 
 
-def alternate(
+def run_alternating(
     bench: Callable[..., Run],
     benchmark: str,
     pair: tuple[Trial, Trial],
@@ -177,7 +177,7 @@ def alternate(
         yield trial, bench(benchmark, variables=told, condition=trial.name, **own)
 
 
-def judged(
+def compare_conditions(
     pair: tuple[Trial, Trial], ran: Iterable[tuple[Trial, Run]], threshold: float = THRESHOLD
 ) -> Comparison:
     """Compare what ran under two conditions.

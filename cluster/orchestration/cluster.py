@@ -18,14 +18,14 @@ from cluster.core.model.spec import ClusterSpec, check_name
 from cluster.core.model.value import Tell, nothing
 from cluster.core.units import parse_expected
 from cluster.orchestration.collect import (
-    Ending,
-    Hearer,
-    Hearing,
-    conclude,
-    ending_of,
+    JobListener,
+    JobOutput,
+    JobResult,
+    close_run,
+    collect,
+    job_result,
+    raise_unless_done,
     raw_text,
-    settle,
-    succeeded,
 )
 from cluster.orchestration.machines import LAUNCH_PHASES, Standing
 from cluster.orchestration.prepare import Ready, check_bench, prepare
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 TIMEOUT = 600.0  # seconds that a job may take if nothing else is said
 
 
-class Listener(Hearer):
+class Listener(JobListener):
     """Hears how a benchmark goes; derive from it and override what you want to hear."""
 
     def preparing(self, host: str, step: str) -> None:
@@ -225,18 +225,18 @@ class Cluster(Standing):
         self._end_previous()
         ready = prepare(self, chosen, checked, runs_root(runs), timeout, how)
         job = self._job(ready.job)
-        ending: Ending | None = None
+        ending: JobResult | None = None
         try:
             self._start(job, ready)
             heard.started(self, ready.folder)
             if detach:
                 return read(ready.folder)
             ending = self._watch(job, heard)
-            return succeeded(self._close(job, ending))
+            return raise_unless_done(self._close(job, ending))
         except KeyboardInterrupt as interrupt:
             reason = str(interrupt) or "Ctrl-C was pressed."
             with _ignoring_interrupts():
-                how_it_ended = ending or Ending(status="interrupted", reason=reason)
+                how_it_ended = ending or JobResult(status="interrupted", reason=reason)
                 self._close(job, how_it_ended, stop=True)
             raise
 
@@ -269,7 +269,7 @@ class Cluster(Standing):
             return (
                 int(record.status != "done") if record.exit_status is None else record.exit_status
             )
-        return job.watch(Hearing(listener or Listener(), None))
+        return job.watch(JobOutput(listener or Listener(), None))
 
     def fetch(self) -> Run:
         """Bring the newest job's results home.
@@ -284,16 +284,18 @@ class Cluster(Standing):
         """
         job = self._newest()
         if job.record.run in self._settled:
-            return succeeded(store.read(Path(job.record.run)))
+            return raise_unless_done(store.read(Path(job.record.run)))
         try:
             status = job.status()
         except JobError as error:
-            return succeeded(self._close(job, Ending(status="failed", reason=error.what)))
+            return raise_unless_done(
+                self._close(job, JobResult(status="failed", reason=error.what))
+            )
         if status is None:
             raise SpecError(
                 f"The job {self.name} still runs.", remedy=f"Wait for it: cluster wait {self.name}"
             )
-        return succeeded(self._close(job, ending_of(status)))
+        return raise_unless_done(self._close(job, job_result(status)))
 
     def job(self) -> tuple[JobRecord, Status]:
         """Tell of the newest job, and how far it is.
@@ -389,7 +391,7 @@ class Cluster(Standing):
 
         def leave(name: str, shell: Shell) -> None:
             if shell.exists(folders[name]):
-                ssh_mesh.leave(shell, folders[name])
+                ssh_mesh.close_mesh(shell, folders[name])
                 shell.remove(folders[name])
 
         on_each(self.shells(), leave)
@@ -408,7 +410,7 @@ class Cluster(Standing):
         for record in self._jobs:
             if record.run not in self._settled:
                 with suppress(SpecError):  # somebody removed the run's folder: it is stopped
-                    ending = Ending(status="interrupted", reason=reason)
+                    ending = JobResult(status="interrupted", reason=reason)
                     self._close(self._job(record), ending, stop=True)
         if self._jobs:
             with suppress(SpecError):  # a host that has lost its tmux has no session to end
@@ -434,23 +436,23 @@ class Cluster(Standing):
                 job.start(ready.script, ready.files)
                 store.write(ready.folder, msgspec.structs.replace(ready.record, status="running"))
         except ClusterError as error:
-            conclude(ready.folder, Ending(status="failed", reason=error.what), self.phases)
+            close_run(ready.folder, JobResult(status="failed", reason=error.what), self.phases)
             self._mark_settled(job)
             raise
         self._note_phase("start", began)
 
-    def _watch(self, job: Job, listener: Listener) -> Ending:
+    def _watch(self, job: Job, listener: Listener) -> JobResult:
         began = time.monotonic()
         try:
-            return ending_of(job.watch(Hearing(listener, Path(job.record.run))))
+            return job_result(job.watch(JobOutput(listener, Path(job.record.run))))
         except JobError as error:
-            return Ending(status="failed", reason=error.what)
+            return JobResult(status="failed", reason=error.what)
         finally:
             self._note_phase("run", began)
 
-    def _close(self, job: Job, ending: Ending, *, stop: bool = False) -> Run:
+    def _close(self, job: Job, ending: JobResult, *, stop: bool = False) -> Run:
         """Bring a job's files home and close its run."""
-        run = settle(job, ending, self.phases, stop=stop)
+        run = collect(job, ending, self.phases, stop=stop)
         if receipt := self.receipt():
             record = msgspec.structs.replace(run.record, receipt=receipt)
             store.write(run.folder, record)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 FINAL: tuple[Status, ...] = ("done", "failed", "interrupted")
 
 
-class Ending(Value, frozen=True, kw_only=True):
+class JobResult(Value, frozen=True, kw_only=True):
     """How a job ended, as its run will say."""
 
     status: Status
@@ -41,7 +41,7 @@ class Ending(Value, frozen=True, kw_only=True):
     exit_status: int | None = None
 
 
-def ending_of(status: int) -> Ending:
+def job_result(status: int) -> JobResult:
     """Say what an exit status means.
 
     Args:
@@ -52,7 +52,7 @@ def ending_of(status: int) -> Ending:
 
     """
     if status == 0:
-        return Ending(status="done", exit_status=0)
+        return JobResult(status="done", exit_status=0)
     if status == TIMED_OUT:
         what = "It did not end within --timeout"
     elif status > BY_SIGNAL:
@@ -60,7 +60,7 @@ def ending_of(status: int) -> Ending:
     else:
         what = f"It ended with exit status {status}"
     reason = f"{what}, and all ranks were stopped."
-    return Ending(status="failed", reason=reason, exit_status=status)
+    return JobResult(status="failed", reason=reason, exit_status=status)
 
 
 def _signal(number: int) -> str:
@@ -70,7 +70,7 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def settle(job: Job, ending: Ending, phases: dict[str, float], *, stop: bool = False) -> Run:
+def collect(job: Job, ending: JobResult, phases: dict[str, float], *, stop: bool = False) -> Run:
     """Bring a job's files home and close its run; the first process that comes here does it.
 
     Args:
@@ -101,11 +101,11 @@ def settle(job: Job, ending: Ending, phases: dict[str, float], *, stop: bool = F
             ending = _bring_home(job, folder, ending)
             _keep_measured(folder)
             phases["fetch"] = time.monotonic() - began
-            conclude(folder, ending, phases)
+            close_run(folder, ending, phases)
     return store.read(folder)
 
 
-def _stopped(job: Job, ending: Ending) -> Ending:
+def _stopped(job: Job, ending: JobResult) -> JobResult:
     """Stop a job; a host that cannot be reached any more is no reason to lose what others have."""
     try:
         job.stop()
@@ -114,12 +114,12 @@ def _stopped(job: Job, ending: Ending) -> Ending:
     return ending
 
 
-def _worse(ending: Ending, why: str) -> Ending:
+def _worse(ending: JobResult, why: str) -> JobResult:
     reason = f"{ending.reason} {why}".strip()
-    return Ending(status="failed", reason=reason, exit_status=ending.exit_status)
+    return JobResult(status="failed", reason=reason, exit_status=ending.exit_status)
 
 
-def _bring_home(job: Job, folder: Path, ending: Ending) -> Ending:
+def _bring_home(job: Job, folder: Path, ending: JobResult) -> JobResult:
     """Bring the files home, if the job came so far that there are any."""
     try:
         if ending.status == "interrupted" and not job.exists():
@@ -135,7 +135,7 @@ def _bring_home(job: Job, folder: Path, ending: Ending) -> Ending:
     return msgspec.structs.replace(ending, reason=_why(said, ending)) if said else ending
 
 
-def _why(said: str, ending: Ending) -> str:
+def _why(said: str, ending: JobResult) -> str:
     """Give the reason that was left; of a rank that was killed, others only tell the effects."""
     killed = ending.exit_status is not None and ending.exit_status > BY_SIGNAL
     return f"{ending.reason} {said}" if killed else said
@@ -147,7 +147,7 @@ def _first_line(error: Exception) -> str:
     return error.what if isinstance(error, ShellError) else str(error)
 
 
-def conclude(folder: Path, ending: Ending, phases: dict[str, float]) -> None:
+def close_run(folder: Path, ending: JobResult, phases: dict[str, float]) -> None:
     """Write into a run how it ended.
 
     Args:
@@ -166,7 +166,7 @@ def conclude(folder: Path, ending: Ending, phases: dict[str, float]) -> None:
     store.write(folder, closed)
 
 
-def succeeded(run: Run) -> Run:
+def raise_unless_done(run: Run) -> Run:
     """Give a run that is done; any other is an error.
 
     Args:
@@ -234,7 +234,7 @@ def raw_text(folder: Path, name: str) -> str:
         return ""
 
 
-class Hearer:
+class JobListener:
     """Hears what the ranks say."""
 
     def output(self, line: str) -> None:
@@ -247,7 +247,7 @@ class Hearer:
         """Hear how far the job is."""
 
 
-class Hearing:
+class JobOutput:
     """Sorts what a job writes: values to the run's folder, the rest to whoever hears.
 
     Args:
@@ -256,7 +256,7 @@ class Hearing:
 
     """
 
-    def __init__(self, hearer: Hearer, folder: Path | None) -> None:
+    def __init__(self, hearer: JobListener, folder: Path | None) -> None:
         """Keep where things go."""
         self._hearer = hearer
         self._folder = folder

@@ -19,7 +19,7 @@ from cluster.core.money import dollars
 from cluster.core.ssh_keys import KNOWN
 from cluster.providers import Provider
 from cluster.remote import host_keys, ssh_mesh
-from cluster.remote.common_network import Network, common
+from cluster.remote.common_network import CommonNetwork, find_common_network
 from cluster.remote.hosts import Hosts
 from cluster.remote.parallel import connect_all, on_each
 
@@ -237,7 +237,7 @@ class Standing(Hosts):
         check_tools(facts, programs)
         self._check_gpus(facts, gpus_)
         if len(found) > 1:
-            self._note_addresses(common(self.machines, facts))
+            self._note_addresses(find_common_network(self.machines, facts))
         self._journal.append(journal.Examined(facts=facts))
         self.facts = facts
 
@@ -249,7 +249,7 @@ class Standing(Hosts):
             for fact in facts:
                 gpu_requirements.check(fact, wanted)
 
-    def _note_addresses(self, network: Network) -> None:
+    def _note_addresses(self, network: CommonNetwork) -> None:
         """Keep where hosts reach one another, which is not always where we reach them."""
         self.note_machines(
             msgspec.structs.replace(machine, address=address)
@@ -275,11 +275,11 @@ class Standing(Hosts):
                     f"Our folder is not at the same place on every host: {', '.join(homes)}.",
                     remedy="Log in with the same name everywhere: --option hosts=me@h1,me@h2",
                 )
-            ssh_mesh.join(self.shells(), self._mesh_hosts(), self.name, self._journal.folder)
+            ssh_mesh.open_mesh(self.shells(), self._mesh_hosts(), self.name, self._journal.folder)
 
-    def _mesh_hosts(self) -> dict[str, ssh_mesh.Host]:
+    def _mesh_hosts(self) -> dict[str, ssh_mesh.MeshHost]:
         return {
-            machine.name: ssh_mesh.Host(
+            machine.name: ssh_mesh.MeshHost(
                 address=machine.address,
                 user=fact.user,
                 folder=posixpath.join(fact.home, machine.folder),
@@ -301,7 +301,7 @@ class Standing(Hosts):
             cores=min((fact.usable_cores for fact in self.facts), default=1),
             sharing=max(sharing.values(), default=1),
             root=any(fact.user == "root" for fact in self.facts),
-            networks=common(self.machines, self.facts).networks if several else (),
+            networks=find_common_network(self.machines, self.facts).networks if several else (),
             ssh_config=ssh_mesh.config_file(folder) if several else "",
         )
 

@@ -38,7 +38,7 @@ class Orphan(Value, frozen=True, kw_only=True):
     regions: tuple[str, ...] = ()
 
 
-def forgotten(regions: Sequence[str] = (), *, everywhere: bool = False) -> tuple[Orphan, ...]:
+def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tuple[Orphan, ...]:
     """Look for what nobody finished, what has expired, and what no journal knows of.
 
     Args:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 ALONE = 32  # bits of a network with one address
 
 
-class Network(Value, frozen=True, kw_only=True):
+class CommonNetwork(Value, frozen=True, kw_only=True):
     """The addresses by which hosts reach one another.
 
     Args:
@@ -28,7 +28,7 @@ class Network(Value, frozen=True, kw_only=True):
     networks: tuple[str, ...]
 
 
-def common(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> Network:
+def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> CommonNetwork:
     """Find where several hosts reach one another.
 
     A host's own address, as its provider or the user gave it, counts most; then the one at which
@@ -79,11 +79,11 @@ def _refuse_twins(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> No
         names[who] = machine.name
 
 
-def _network(interfaces: list[Interface]) -> Network:
+def _network(interfaces: list[Interface]) -> CommonNetwork:
     addresses = tuple(interface.address for interface in interfaces)
     if all(interface.prefix == ALONE for interface in interfaces):
-        return Network(addresses=addresses, networks=(_around(addresses),))
-    return Network(
+        return CommonNetwork(addresses=addresses, networks=(_around(addresses),))
+    return CommonNetwork(
         addresses=addresses,
         networks=tuple(dict.fromkeys(interface.network for interface in interfaces)),
     )

@@ -103,7 +103,7 @@ def script(
     )
 
 
-def without_tmux(host: str) -> SpecError:
+def missing_tmux_error(host: str) -> SpecError:
     """Make the error for a host that has no tmux.
 
     Args:
@@ -299,7 +299,7 @@ class Job:
     def _run_tmux(self, words: Sequence[str]) -> Completed:
         done = self._shell.run(["tmux", *words], timeout=COMMAND_TIMEOUT)
         if done.status == NOT_FOUND:
-            raise without_tmux(self._machine.name)
+            raise missing_tmux_error(self._machine.name)
         return done
 
     def _must_tmux(self, *words: str) -> None:

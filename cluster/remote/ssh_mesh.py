@@ -108,7 +108,7 @@ Host *
 """
 
 
-class Host(Value, frozen=True, kw_only=True):
+class MeshHost(Value, frozen=True, kw_only=True):
     """A host that is to reach the others.
 
     Args:
@@ -127,7 +127,7 @@ class Host(Value, frozen=True, kw_only=True):
     variables: dict[str, str]
 
 
-class Door(Value, frozen=True, kw_only=True):
+class SshEndpoint(Value, frozen=True, kw_only=True):
     """Where a host lets the others in.
 
     Args:
@@ -153,7 +153,9 @@ def config_file(folder: str) -> str:
     return f"{folder}/ssh/config"
 
 
-def join(shells: Mapping[str, Shell], hosts: Mapping[str, Host], name: str, desk: Path) -> None:
+def open_mesh(
+    shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost], name: str, desk: Path
+) -> None:
     """Let every host of a cluster reach every other.
 
     Args:
@@ -168,15 +170,15 @@ def join(shells: Mapping[str, Shell], hosts: Mapping[str, Host], name: str, desk
 
     """
     first_port = FIRST_PORT + zlib.crc32(name.encode()) % PORTS
-    doors = on_each(shells, lambda host, shell: _open(host, shell, hosts[host], first_port))
+    endpoints = on_each(shells, lambda host, shell: _open(host, shell, hosts[host], first_port))
     with tempfile.TemporaryDirectory(dir=desk) as place:
-        _write_files(Path(place), hosts, doors)
+        _write_files(Path(place), hosts, endpoints)
         on_each(shells, lambda host, shell: shell.put(Path(place), f"{hosts[host].folder}/ssh"))
     _try_all(shells, hosts)
 
 
-def leave(shell: Shell, folder: str) -> None:
-    """End what `join` started on a host, and what came in through it.
+def close_mesh(shell: Shell, folder: str) -> None:
+    """End what `open_mesh` started on a host, and what came in through it.
 
     Args:
         shell: to the host.
@@ -186,7 +188,7 @@ def leave(shell: Shell, folder: str) -> None:
     shell.run(["sh", "-c", CLOSE, "sh", folder], timeout=COMMAND_TIMEOUT)
 
 
-def _open(name: str, shell: Shell, host: Host, first_port: int) -> Door:
+def _open(name: str, shell: Shell, host: MeshHost, first_port: int) -> SshEndpoint:
     variables = {
         "CLUSTER_FOLDER": host.folder,
         "PATH": f"{host.path}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
@@ -201,16 +203,18 @@ def _open(name: str, shell: Shell, host: Host, first_port: int) -> Door:
     done = shell.run(argv, timeout=COMMAND_TIMEOUT)
     if done.status != 0:
         raise ShellError(
-            f"{name} could not open a door for the other hosts.",
+            f"{name} could not start an sshd for the other hosts.",
             means=done.stderr.strip(),
             remedy="Ranks on several hosts need sshd and ssh-keygen there: "
             "sudo apt-get install openssh-server",
         )
     port, key = done.stdout.splitlines()[-1].split(maxsplit=1)
-    return Door(port=int(port), key=key.strip())
+    return SshEndpoint(port=int(port), key=key.strip())
 
 
-def _write_files(place: Path, hosts: Mapping[str, Host], doors: Mapping[str, Door]) -> None:
+def _write_files(
+    place: Path, hosts: Mapping[str, MeshHost], endpoints: Mapping[str, SshEndpoint]
+) -> None:
     """Write what every host needs to let the others in, and to be let in."""
     local = plugins.find(Shell, "local")()
     made = local.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", f"{place}/id"])
@@ -224,14 +228,14 @@ def _write_files(place: Path, hosts: Mapping[str, Host], doors: Mapping[str, Doo
     config = [CONFIG.format(folder=next(iter(hosts.values())).folder)]
     known = []
     for name, host in hosts.items():
-        door = doors[name]
-        known.append(f"[{host.address}]:{door.port} {door.key}\n")
-        config.append(f"Host {host.address}\n  User {host.user}\n  Port {door.port}\n")
+        endpoint = endpoints[name]
+        known.append(f"[{host.address}]:{endpoint.port} {endpoint.key}\n")
+        config.append(f"Host {host.address}\n  User {host.user}\n  Port {endpoint.port}\n")
     for file, lines in (("known_hosts", known), ("config", config)):
         (place / file).write_text("".join(lines))
 
 
-def _try_all(shells: Mapping[str, Shell], hosts: Mapping[str, Host]) -> None:
+def _try_all(shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost]) -> None:
     """Reach every host from the first one, as the ranks' starter will."""
     first = next(iter(hosts))
     config = shlex.quote(config_file(hosts[first].folder))

@@ -24,7 +24,7 @@ FOLDER = "folder"  # what comes is a packed folder
 INSIDE = "it"  # the member that holds what was packed, whatever its name
 
 
-class Outlet:
+class ChunkWriter:
     """A stream into a connection, cut into pieces of the size that it takes at once.
 
     Args:
@@ -81,7 +81,7 @@ class Outlet:
             piece = piece[sent:]
 
 
-class Inlet:
+class StreamReader:
     """A stream out of a connection, forwards only.
 
     Args:
@@ -141,13 +141,13 @@ class Inlet:
             pass
 
 
-def send(file: IO[bytes], size: int, outlet: Outlet) -> None:
+def send(file: IO[bytes], size: int, writer: ChunkWriter) -> None:
     """Send a file as long as it was; what is written to it meanwhile is left out.
 
     Args:
         file: open, at its beginning.
         size: in bytes.
-        outlet: where it goes.
+        writer: where it goes.
 
     Raises:
         OSError: it could not be read, or nobody reads what is sent.
@@ -158,22 +158,22 @@ def send(file: IO[bytes], size: int, outlet: Outlet) -> None:
         piece = file.read(min(CHUNK, left))
         if not piece:
             raise OSError("it became shorter meanwhile")
-        outlet.write(piece)
+        writer.write(piece)
         left -= len(piece)
 
 
-def pack(path: Path, outlet: Outlet) -> None:
+def pack(path: Path, writer: ChunkWriter) -> None:
     """Send a folder; links in it stay links.
 
     Args:
         path: of the folder.
-        outlet: where it goes.
+        writer: where it goes.
 
     Raises:
         OSError: something could not be read, or nobody reads what is sent.
 
     """
-    file = cast("IO[bytes]", outlet)
+    file = cast("IO[bytes]", writer)
     # Not PAX, which not every tar reads.
     archive = tarfile.TarFile(fileobj=file, mode="w", format=tarfile.GNU_FORMAT, copybufsize=CHUNK)
     archive.add(path, arcname=INSIDE)
@@ -181,11 +181,11 @@ def pack(path: Path, outlet: Outlet) -> None:
     archive.close()
 
 
-def unpack(inlet: Inlet, to: Path) -> None:
+def unpack(reader: StreamReader, to: Path) -> None:
     """Write what comes below a folder: files and folders only, each file whole or not at all.
 
     Args:
-        inlet: where it comes from.
+        reader: where it comes from.
         to: the folder; it is made, and files of the same name are replaced.
 
     Raises:
@@ -194,14 +194,14 @@ def unpack(inlet: Inlet, to: Path) -> None:
 
     """
     modes: list[tuple[Path, int]] = []
-    with tarfile.TarFile(fileobj=cast("IO[bytes]", inlet), mode="r") as archive:
+    with tarfile.TarFile(fileobj=cast("IO[bytes]", reader), mode="r") as archive:
         for member in archive:
-            modes += _extract(inlet, member, to)
+            modes += _extract(reader, member, to)
     for folder, mode in reversed(modes):  # last, because one may not let us write into it
         folder.chmod(mode)
 
 
-def _extract(inlet: Inlet, member: tarfile.TarInfo, to: Path) -> list[tuple[Path, int]]:
+def _extract(reader: StreamReader, member: tarfile.TarInfo, to: Path) -> list[tuple[Path, int]]:
     """Write one member; gives the mode that a new folder has to get in the end."""
     target = _inside(member.name, to)
     if member.isdir():
@@ -209,9 +209,9 @@ def _extract(inlet: Inlet, member: tarfile.TarInfo, to: Path) -> list[tuple[Path
     target.parent.mkdir(parents=True, exist_ok=True)
     if member.islnk():  # another name of a file that came before
         with _inside(member.linkname, to).open("rb") as file:
-            receive(Inlet(lambda: file.read(CHUNK)), target, member.mode & 0o777)
+            receive(StreamReader(lambda: file.read(CHUNK)), target, member.mode & 0o777)
     elif member.isfile():
-        receive(inlet, target, member.mode & 0o777, member.size)
+        receive(reader, target, member.mode & 0o777, member.size)
     else:
         raise tarfile.TarError(f"{member.name} is neither a file nor a folder")
     return []
@@ -235,7 +235,7 @@ def _inside(name: str, to: Path) -> Path:
 
 
 def receive(
-    inlet: Inlet,
+    reader: StreamReader,
     target: Path,
     mode: int,
     size: int | None = None,
@@ -244,7 +244,7 @@ def receive(
     """Write a file beside its place, then rename it.
 
     Args:
-        inlet: where it comes from.
+        reader: where it comes from.
         target: its path.
         mode: its mode.
         size: in bytes; all that comes if not known.
@@ -258,7 +258,7 @@ def receive(
     part = target.with_name(part_name())
     try:
         with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            _fill(file, inlet, size)
+            _fill(file, reader, size)
         good()
         part.chmod(mode)
         part.replace(target)
@@ -268,9 +268,9 @@ def receive(
         raise
 
 
-def _fill(file: IO[bytes], inlet: Inlet, size: int | None) -> None:
+def _fill(file: IO[bytes], reader: StreamReader, size: int | None) -> None:
     left = size
-    while left != 0 and (piece := inlet.piece(left or CHUNK)):
+    while left != 0 and (piece := reader.piece(left or CHUNK)):
         file.write(piece)
         left = None if left is None else left - len(piece)
     if left:

@@ -10,7 +10,14 @@ import pytest
 
 import cluster
 from cluster.core.errors import SpecError
-from cluster.orchestration.ab_test import alternate, check_launches, judged, order, trials, variable
+from cluster.orchestration.ab_test import (
+    check_launches,
+    compare_conditions,
+    order,
+    run_alternating,
+    trials,
+    variable,
+)
 from cluster.runs import store
 from tests.conftest import answer, command, runs_folder, sessions
 
@@ -80,8 +87,10 @@ def test_in_python_a_known_difference_is_found() -> None:
     """Shared memory is several times faster than TCP through the loopback."""
     pair = trials("mca:btl=self,tcp|self,sm", "p2p")
     with cluster.launch("ab") as c:
-        ran = list(alternate(c.bench, "p2p", pair, metrics="latency", sizes="8", iterations=60))
-        comparison = judged(pair, ran)
+        ran = list(
+            run_alternating(c.bench, "p2p", pair, metrics="latency", sizes="8", iterations=60)
+        )
+        comparison = compare_conditions(pair, ran)
 
     [cell] = comparison.cells
     assert cell.verdict == "faster"

@@ -8,7 +8,14 @@ from cluster.agent.protocol import Wrote
 from cluster.core.errors import JobError
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
-from cluster.orchestration.collect import Ending, Hearer, Hearing, conclude, ending_of, succeeded
+from cluster.orchestration.collect import (
+    JobListener,
+    JobOutput,
+    JobResult,
+    close_run,
+    job_result,
+    raise_unless_done,
+)
 from cluster.runs import store
 from cluster.runs.run import Run
 from tests.conftest import runs_folder
@@ -26,7 +33,7 @@ from tests.conftest import runs_folder
     ],
 )
 def test_an_exit_status_is_explained(status: int, expected: str, reason: str) -> None:
-    ending = ending_of(status)
+    ending = job_result(status)
 
     assert (ending.status, ending.exit_status) == (expected, status)
     assert reason in ending.reason
@@ -40,7 +47,7 @@ def test_the_ending_is_written_and_phases_are_added() -> None:
         id=folder.name, benchmark="p2p", status="running", at=0.0, spec=spec, phases=phases
     )
     store.write(folder, known)
-    conclude(folder, Ending(status="failed", reason="It broke.", exit_status=3), {"run": 2.0})
+    close_run(folder, JobResult(status="failed", reason="It broke.", exit_status=3), {"run": 2.0})
 
     closed = store.record(folder)
     assert (closed.status, closed.reason, closed.exit_status) == ("failed", "It broke.", 3)
@@ -66,7 +73,7 @@ def test_only_a_run_that_is_done_succeeded(status: str, said: str) -> None:
         reason="Why.",
     )
     with pytest.raises(JobError, match=said) as failed:
-        succeeded(Run(folder=folder, record=known, measurements=()))
+        raise_unless_done(Run(folder=folder, record=known, measurements=()))
     assert (failed.value.stdout, failed.value.stderr) == ("out", "err")
     assert str(folder) in failed.value.remedy
 
@@ -75,14 +82,14 @@ def test_what_is_ours_among_the_ranks_complaints_is_told() -> None:
     """At once, and apart from what they print."""
     heard: list[tuple[str, str]] = []
 
-    class Keeps(Hearer):
+    class Keeps(JobListener):
         def output(self, line: str) -> None:
             heard.append(("output", line))
 
         def notice(self, line: str) -> None:
             heard.append(("notice", line))
 
-    hearing = Hearing(Keeps(), None)
+    hearing = JobOutput(Keeps(), None)
     hearing(Wrote(file="stderr", text="a warning\n[cluster] 1.mpi.x is gone\n"))
     hearing(Wrote(file="stdout", text="[cluster] a rank may print this\n"))
     hearing(Wrote(file="measurements.0.jsonl", text="{}\n"))

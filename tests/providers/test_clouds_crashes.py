@@ -10,7 +10,7 @@ import pytest
 
 from cluster.core import journal
 from cluster.orchestration.cluster import attach
-from cluster.orchestration.orphans import forgotten, remove
+from cluster.orchestration.orphans import find_orphans, remove
 from tests import dying
 from tests.clouds import NAME, WORLDS, World
 from tests.conftest import until
@@ -55,7 +55,7 @@ def clear(way: str) -> None:
     if way == "down":
         attach(NAME).down(reachable=False)
         return
-    for orphan in forgotten():
+    for orphan in find_orphans():
         remove(orphan)
 
 
@@ -153,7 +153,7 @@ def test_a_launch_that_is_killed_while_it_connects_leaves_nothing(
     with dying.begun(dying.launch, world.spec) as process:
         until(lambda: _is(world, known), f"the launch is so far: {known}")
         process.kill()
-    for orphan in forgotten() if way == "gc" and known == "launched" else ():
+    for orphan in find_orphans() if way == "gc" and known == "launched" else ():
         pytest.fail(f"a cluster that is up is taken for forgotten: {orphan}")
     clear("down" if known == "launched" and way == "gc" else way)
 

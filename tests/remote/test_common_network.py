@@ -6,7 +6,7 @@ import pytest
 
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Facts, Interface, Machine
-from cluster.remote.common_network import common
+from cluster.remote.common_network import find_common_network
 
 
 def host(number: int, address: str, *interfaces: str, reached: str = "") -> tuple[Machine, Facts]:
@@ -46,7 +46,7 @@ def interface(text: str) -> Interface:
 
 def found(*hosts: tuple[Machine, Facts]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     machines, facts = zip(*hosts, strict=True)
-    network = common(machines, facts)
+    network = find_common_network(machines, facts)
     return network.addresses, network.networks
 
 

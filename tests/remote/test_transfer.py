@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def inlet(data: bytes, at_once: int = 1000) -> transfer.Inlet:
+def reader(data: bytes, at_once: int = 1000) -> transfer.StreamReader:
     stream = io.BytesIO(data)
-    return transfer.Inlet(lambda: stream.read(at_once))
+    return transfer.StreamReader(lambda: stream.read(at_once))
 
 
 def packed(*members: tarfile.TarInfo, data: bytes = b"") -> bytes:
@@ -51,11 +51,11 @@ def test_an_outlet_sends_whole_pieces(sizes: list[int]) -> None:
             sent.append(piece[:taken])
             return min(taken, len(piece))
 
-        outlet = transfer.Outlet(send, 10)
+        writer = transfer.ChunkWriter(send, 10)
         data = [bytes([number]) * size for number, size in enumerate(sizes)]
         for part in data:
-            assert outlet.write(part) == len(part)
-        outlet.flush()
+            assert writer.write(part) == len(part)
+        writer.flush()
         assert b"".join(sent) == b"".join(data)
         if taken == 10:
             assert all(len(piece) == 10 for piece in sent[:-1])
@@ -63,11 +63,11 @@ def test_an_outlet_sends_whole_pieces(sizes: list[int]) -> None:
 
 def test_an_outlet_that_nobody_reads() -> None:
     with pytest.raises(BrokenPipeError):
-        transfer.Outlet(lambda _: 0, 10).write(b"x" * 10)
+        transfer.ChunkWriter(lambda _: 0, 10).write(b"x" * 10)
 
 
 def test_an_inlet_is_read_forwards() -> None:
-    stream = inlet(b"line\n" + bytes(range(100)), at_once=7)
+    stream = reader(b"line\n" + bytes(range(100)), at_once=7)
 
     assert stream.line() == b"line"
     assert stream.read(10) == bytes(range(10))
@@ -88,14 +88,14 @@ def test_an_inlet_is_read_forwards() -> None:
 )
 def test_what_a_host_must_not_make_us_write(tmp_path: Path, bad: tarfile.TarInfo, why: str) -> None:
     with pytest.raises(tarfile.TarError, match=why):
-        transfer.unpack(inlet(packed(bad, data=b"x")), tmp_path / "a" / "home")
+        transfer.unpack(reader(packed(bad, data=b"x")), tmp_path / "a" / "home")
 
     assert [path for path in tmp_path.rglob("*") if not path.is_dir()] == []
 
 
 def test_a_second_name_of_a_file_is_a_file(tmp_path: Path) -> None:
     link = member("second", tarfile.LNKTYPE, "./first")
-    transfer.unpack(inlet(packed(member("first"), link, data=b"x")), tmp_path)
+    transfer.unpack(reader(packed(member("first"), link, data=b"x")), tmp_path)
 
     assert (tmp_path / "second").read_text() == "x"
     assert (tmp_path / "second").stat().st_nlink == 1
@@ -106,7 +106,7 @@ def test_an_archive_that_is_cut_off(tmp_path: Path, left: int) -> None:
     """The file that was being written does not appear; one of the same name stays as it was."""
     (tmp_path / "file").write_text("old")
     with pytest.raises(tarfile.TarError):
-        transfer.unpack(inlet(packed(member("file"), data=b"x" * 2000)[:left]), tmp_path)
+        transfer.unpack(reader(packed(member("file"), data=b"x" * 2000)[:left]), tmp_path)
 
     assert (tmp_path / "file").read_text() == "old"
     assert [path.name for path in tmp_path.glob(".*")] == []
@@ -120,7 +120,7 @@ def test_two_hosts_may_write_into_one_folder_at_once(tmp_path: Path) -> None:
 
     def come(_: int) -> None:
         start.wait()
-        transfer.unpack(inlet(sent), tmp_path / "home")
+        transfer.unpack(reader(sent), tmp_path / "home")
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(come, range(8)))
@@ -130,7 +130,7 @@ def test_two_hosts_may_write_into_one_folder_at_once(tmp_path: Path) -> None:
 def test_a_file_where_a_folder_should_be(tmp_path: Path) -> None:
     (tmp_path / "it").write_text("a file")
     with pytest.raises(FileExistsError):
-        transfer.unpack(inlet(packed(member("it", tarfile.DIRTYPE))), tmp_path)
+        transfer.unpack(reader(packed(member("it", tarfile.DIRTYPE))), tmp_path)
 
     assert (tmp_path / "it").read_text() == "a file"
 
@@ -142,10 +142,10 @@ def test_a_folder_into_which_nothing_may_be_written(tmp_path: Path) -> None:
     (here / "sealed" / "file").write_text("x")
     (here / "sealed").chmod(0o555)
     sent = io.BytesIO()
-    outlet = transfer.Outlet(sent.write, 100)
-    transfer.pack(here, outlet)
-    outlet.flush()
-    transfer.unpack(inlet(sent.getvalue()), tmp_path / "home")
+    writer = transfer.ChunkWriter(sent.write, 100)
+    transfer.pack(here, writer)
+    writer.flush()
+    transfer.unpack(reader(sent.getvalue()), tmp_path / "home")
 
     sealed = tmp_path / "home" / transfer.INSIDE / "sealed"
     assert (sealed.stat().st_mode & 0o777, (sealed / "file").read_text()) == (0o555, "x")
@@ -154,7 +154,7 @@ def test_a_folder_into_which_nothing_may_be_written(tmp_path: Path) -> None:
 
 def test_a_file_that_became_shorter(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="shorter"):
-        transfer.send(io.BytesIO(b"123"), 4, transfer.Outlet(len, 100))
+        transfer.send(io.BytesIO(b"123"), 4, transfer.ChunkWriter(len, 100))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is installed on a host: brought there by steps, so that the second time is one look."""
+"""What is installed on a host: brought there by steps, so that the second time is one probe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import Environment
-    from cluster.remote.environment.steps import Look, Step, Todo
+    from cluster.remote.environment.steps import HostProbe, PendingStep, Step
     from cluster.remote.shells import Shell
 
 
@@ -55,19 +55,21 @@ def install(
 
     """
     logs.mkdir(parents=True, exist_ok=True)
-    common = Common(environment, tuple(shells))
+    installation = Installation(environment, tuple(shells))
 
     def do(name: str, shell: Shell) -> None:
         try:
             with (logs / f"{name}.log").open("a") as log:
-                Host(machines[name], shell, log, partial(tell, name), common).install()
+                HostInstaller(
+                    machines[name], shell, log, partial(tell, name), installation
+                ).install()
         finally:
-            common.ended[name].set()
+            installation.ended[name].set()
 
     on_each(shells, do)
 
 
-class Common:
+class Installation:
     """What the hosts of one installation share.
 
     Args:
@@ -81,7 +83,7 @@ class Common:
         self.environment = environment
         self.token = os.urandom(4).hex()
         self.ended = {name: threading.Event() for name in names}
-        self.own = wheels.own()
+        self.own = wheels.project_wheel()
         self._lock = threading.Lock()
         self._fetched: dict[wheels.Target, Path | ClusterError] = {}
 
@@ -111,7 +113,7 @@ class Common:
         return fetched
 
 
-class Host:
+class HostInstaller:
     """One host while it is made ready.
 
     Args:
@@ -119,7 +121,7 @@ class Host:
         shell: to it.
         log: of what is done there.
         tell: called with each step as it begins.
-        common: to all hosts.
+        installation: that the host is part of.
 
     """
 
@@ -129,14 +131,14 @@ class Host:
         shell: Shell,
         log: IO[str],
         tell: Callable[[str], None],
-        common: Common,
+        installation: Installation,
     ) -> None:
         """Keep who it is."""
         self._machine = machine
         self._shell = shell
         self._log = log
         self._tell = tell
-        self._common = common
+        self._installation = installation
         self._step = ""
         self._said: list[str] = []  # since the step began
         self._refused = ""  # why this machine had no wheels to push
@@ -148,15 +150,15 @@ class Host:
             ShellError: one failed.
 
         """
-        look, left = self._look()
-        if left and look.claim in self._common.ended.keys() - {self._machine.name}:
-            self._leave_to(look.claim)
+        probe, left = self._look()
+        if left and probe.claim in self._installation.ended.keys() - {self._machine.name}:
+            self._leave_to(probe.claim)
         elif left:
-            self._check(look)
-            self._push(left, look)
+            self._check(probe)
+            self._push(left, probe)
             script = steps.BEGIN + "".join(todo.script for todo in left)
             self._log.write(f"\n{script}")
-            self._run(script, [self._machine.folder, self._common.token], STEP_TIMEOUT)
+            self._run(script, [self._machine.folder, self._installation.token], STEP_TIMEOUT)
         self._begin("ready")
 
     def _begin(self, step: str) -> None:
@@ -165,19 +167,21 @@ class Host:
         self._log.write(f"\n{steps.HEAD}{step}, {time.strftime('%F %T')}\n")
         self._tell(step)
 
-    def _look(self) -> tuple[Look, list[Todo]]:
+    def _look(self) -> tuple[HostProbe, list[PendingStep]]:
         """Ask the host what it is and what was done there, and find what is left to do."""
         self._begin("look")
-        environment, machine = self._common.environment, self._machine
-        words = [machine.folder, self._common.token, machine.name]
+        environment, machine = self._installation.environment, self._machine
+        words = [machine.folder, self._installation.token, machine.name]
         words += [environment.mpi, environment.image]
         self._run(steps.LOOK, [*words, *environment.programs], COMMAND_TIMEOUT)
-        look = steps.read(self._said)
-        return look, steps.left(steps.steps(environment, look, self._common.own), look)
+        probe = steps.read(self._said)
+        return probe, steps.pending_steps(
+            steps.steps(environment, probe, self._installation.own), probe
+        )
 
     def _leave_to(self, other: str) -> None:
         """Wait for another host, or another name of this one, that has the same folder."""
-        self._common.ended[other].wait(STEP_TIMEOUT)
+        self._installation.ended[other].wait(STEP_TIMEOUT)
         if self._look()[1]:
             raise ShellError(
                 f"{self._machine.name} has the folder {self._machine.folder} in common with "
@@ -185,32 +189,32 @@ class Host:
                 remedy=f"See what became of {other}: {Path(self._log.name).parent}/{other}.log",
             )
 
-    def _check(self, look: Look) -> None:
+    def _check(self, probe: HostProbe) -> None:
         """Refuse what no step could mend."""
-        name, mpi = self._machine.name, self._common.environment.mpi
-        install = f"Type there: sudo {look.install_words}"
-        if not look.python:
+        name, mpi = self._machine.name, self._installation.environment.mpi
+        install = f"Type there: sudo {probe.install_words}"
+        if not probe.python:
             raise ShellError(
                 f"{name} has no {steps.NEEDED}.",
-                means=f"There is {', '.join(look.seen) or 'no python3 on its PATH'}.",
+                means=f"There is {', '.join(probe.seen) or 'no python3 on its PATH'}.",
                 remedy=f"{install} python3.11",
             )
-        if look.missing and not look.may_install:
-            missing = " ".join(look.missing)
+        if probe.missing and not probe.may_install:
+            missing = " ".join(probe.missing)
             raise ShellError(
                 f"{name} has no {missing}, and we may not install programs there.",
                 means="We are not root, and sudo wants a password.",
                 remedy=f"{install} {missing}",
             )
-        if not look.has_mpi:
+        if not probe.has_mpi:
             raise ShellError(
                 f"There is no {mpi}/bin/mpirun on {name}.",
                 means="The option mpi names the prefix of an MPI that is on every host.",
                 remedy="Correct it, or leave it out: then Open MPI is installed.",
             )
-        if self._common.environment.image and not look.engine:
+        if self._installation.environment.image and not probe.engine:
             means = "The option image names a container that the ranks are to run in."
-            for engine in look.engineless:
+            for engine in probe.engineless:
                 raise ShellError(
                     f"{name} can run no container: {engine} is there, but does not work.",
                     means=means,
@@ -222,14 +226,14 @@ class Host:
                 remedy=f"{install} podman. Or leave the option image out.",
             )
 
-    def _push(self, left: list[Todo], look: Look) -> None:
+    def _push(self, left: list[PendingStep], probe: HostProbe) -> None:
         """Bring what the steps need from here, all at once."""
         self._begin("push")
         try:
             with tempfile.TemporaryDirectory(dir=Path(self._log.name).parent) as desk:
                 for todo in left:
-                    self._lay_out(todo.step, look, Path(desk, todo.place))
-                there = f"{self._machine.folder}/{steps.NEW}/{self._common.token}"
+                    self._lay_out(todo.step, probe, Path(desk, todo.place))
+                there = f"{self._machine.folder}/{steps.NEW}/{self._installation.token}"
                 self._shell.put(Path(desk), there)
         except ClusterError as error:
             raise self._failed(error.what, error.means, error.remedy) from error
@@ -237,21 +241,21 @@ class Host:
             why = f"{error.filename} could not be written here: {error.strerror}."
             raise self._failed(why, "") from error
 
-    def _lay_out(self, step: Step, look: Look, place: Path) -> None:
+    def _lay_out(self, step: Step, probe: HostProbe, place: Path) -> None:
         files = list(step.files)
-        if step.libraries and not self._lay_out_wheels(step, look, place):
+        if step.libraries and not self._lay_out_wheels(step, probe, place):
             files.append(wheels.pip())
         for name, content in files:
             place.mkdir(exist_ok=True)
             (place / name).write_bytes(content)
 
-    def _lay_out_wheels(self, step: Step, look: Look, place: Path) -> bool:
+    def _lay_out_wheels(self, step: Step, probe: HostProbe, place: Path) -> bool:
         """Take the wheels of libraries from here; tell whether they can be had."""
-        source = self._common.environment.source
+        source = self._installation.environment.source
         if source == "index":
             return False
         try:
-            folder = self._common.wheels(look.target, step.libraries)
+            folder = self._installation.wheels(probe.target, step.libraries)
         except ClusterError as error:
             if source == "controller":
                 raise

@@ -163,7 +163,7 @@ print(MPI.Get_library_version().strip("\\0"))'
 """
 
 
-class Look(Value, frozen=True, kw_only=True):
+class HostProbe(Value, frozen=True, kw_only=True):
     """What a host says of itself before anything is done there.
 
     Args:
@@ -199,7 +199,7 @@ class Look(Value, frozen=True, kw_only=True):
         return f"{self.manager} {VERBS.get(self.manager, 'install')}"
 
 
-def read(said: Sequence[str]) -> Look:
+def read(said: Sequence[str]) -> HostProbe:
     """Read what a host printed.
 
     Args:
@@ -215,7 +215,7 @@ def read(said: Sequence[str]) -> Look:
     def every(word: str) -> tuple[str, ...]:
         return tuple(rest for first, rest in pairs if first == word)
 
-    return Look(
+    return HostProbe(
         claim=last.get("claim", ""),
         python=last.get("python", ""),
         target=wheels.Target(
@@ -269,7 +269,7 @@ class Step(Value, frozen=True, kw_only=True):
         return f"{digest.hexdigest()} {self.name}"
 
 
-class Todo(Value, frozen=True, kw_only=True):
+class PendingStep(Value, frozen=True, kw_only=True):
     """A step that is left to do.
 
     Args:
@@ -300,7 +300,7 @@ class Todo(Value, frozen=True, kw_only=True):
         )
 
 
-def left(wanted: Sequence[Step], look: Look) -> list[Todo]:
+def pending_steps(wanted: Sequence[Step], probe: HostProbe) -> list[PendingStep]:
     """Find what is left to do: all from the first step that is not as it was done.
 
     Programs are looked for each time, and have no mark: what one benchmark needs and the next does
@@ -308,37 +308,39 @@ def left(wanted: Sequence[Step], look: Look) -> list[Todo]:
 
     Args:
         wanted: all steps.
-        look: what the host is.
+        probe: what the host is.
 
     Returns:
         The steps, with what the marker says before and after each.
 
     """
-    todo: list[Todo] = []
+    todo: list[PendingStep] = []
     before = line = ""
-    for step, was in zip_longest(wanted, look.done[: len(wanted)]):
+    for step, was in zip_longest(wanted, probe.done[: len(wanted)]):
         line = step.mark(line)
         after = f"{before}{line}\n"
         if todo or line != was:
-            todo.append(Todo(step=step, before=before, after=after))
+            todo.append(PendingStep(step=step, before=before, after=after))
         before = after
-    if look.missing:
-        script = INSTALL + "".join(_adding(program, look) for program in look.missing)
-        todo.append(Todo(step=Step(name="programs", script=script), before=before, after=before))
+    if probe.missing:
+        script = INSTALL + "".join(_adding(program, probe) for program in probe.missing)
+        todo.append(
+            PendingStep(step=Step(name="programs", script=script), before=before, after=before)
+        )
     return todo
 
 
-def _adding(program: str, look: Look) -> str:
-    without = WITHOUT.format(program=program, install=look.install_words)
+def _adding(program: str, probe: HostProbe) -> str:
+    without = WITHOUT.format(program=program, install=probe.install_words)
     return ADD.format(program=shlex.quote(program), without=shlex.quote(without))
 
 
-def steps(environment: Environment, look: Look, own: tuple[str, bytes]) -> tuple[Step, ...]:
+def steps(environment: Environment, probe: HostProbe, own: tuple[str, bytes]) -> tuple[Step, ...]:
     """Give what is to be done on a host, what changes most often last.
 
     Args:
         environment: what is wanted.
-        look: what the host is.
+        probe: what the host is.
         own: the wheel of our package.
 
     Returns:
@@ -347,14 +349,14 @@ def steps(environment: Environment, look: Look, own: tuple[str, bytes]) -> tuple
     """
     mpi, image = environment.mpi, environment.image
     return (
-        _libraries(look.python, wheels.libraries(mpi)),
+        _libraries(probe.python, wheels.libraries(mpi)),
         *((_prepared(mpi),) if mpi else ()),
         Step(
             name="cluster",
             script=OWN.format(setting=f"LD_LIBRARY_PATH={_folders(mpi)} " if mpi else ""),
             files=(own,),
         ),
-        *((Step(name="image", script=containers.step(look.engine, image)),) if image else ()),
+        *((Step(name="image", script=containers.step(probe.engine, image)),) if image else ()),
     )
 
 

@@ -9,7 +9,7 @@ import msgspec
 from cluster.agent.protocol import AGENT
 from cluster.core.errors import ShellError, SpecError
 from cluster.core.model.hosts import Facts
-from cluster.remote.jobs import COMMAND_TIMEOUT, without_tmux
+from cluster.remote.jobs import COMMAND_TIMEOUT, missing_tmux_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +57,7 @@ def check_tools(facts: tuple[Facts, ...], programs: Sequence[str] = ()) -> None:
     """
     for fact in facts:
         if fact.tmux is None:
-            raise without_tmux(fact.host)
+            raise missing_tmux_error(fact.host)
         if fact.mpi is None:
             raise SpecError(
                 f"mpirun is missing on {fact.host}.",

@@ -164,7 +164,7 @@ def _download(target: Target, requirements: tuple[str, ...], folder: Path) -> No
         shutil.rmtree(part, ignore_errors=True)
 
 
-def own() -> tuple[str, bytes]:
+def project_wheel() -> tuple[str, bytes]:
     """Make a wheel of this package, as it is imported here, for the ranks and the agent.
 
     The same files give the same bytes, wherever they are and whenever they were written. It has no
@@ -174,7 +174,7 @@ def own() -> tuple[str, bytes]:
         Its file name, and its bytes.
 
     """
-    return packed("cluster", __version__)
+    return build_wheel("cluster", __version__)
 
 
 def pip() -> tuple[str, bytes]:
@@ -184,10 +184,12 @@ def pip() -> tuple[str, bytes]:
         Its file name, and its bytes.
 
     """
-    return packed("pip", _version("pip"), zipfile.ZIP_DEFLATED)
+    return build_wheel("pip", _version("pip"), zipfile.ZIP_DEFLATED)
 
 
-def packed(package: str, version: str, compression: int = zipfile.ZIP_STORED) -> tuple[str, bytes]:
+def build_wheel(
+    package: str, version: str, compression: int = zipfile.ZIP_STORED
+) -> tuple[str, bytes]:
     """Make a wheel of a pure package that is installed here.
 
     Args:

@@ -105,8 +105,8 @@ class Ssh(Shell):
         """Stream a file, or a folder as one archive; special files are refused."""
         with self._begin("fetch", shlex.join(["sh", "-c", transfer.fetch_script(path)])) as command:
             command.close_input()
-            inlet = transfer.Inlet(lambda: command.receive(WINDOW))
-            mode = inlet.line().decode()
+            reader = transfer.StreamReader(lambda: command.receive(WINDOW))
+            mode = reader.line().decode()
 
             def check() -> None:
                 status, said = command.end()
@@ -115,11 +115,11 @@ class Ssh(Shell):
 
             try:
                 if mode == transfer.FOLDER:
-                    transfer.unpack(inlet, to)
+                    transfer.unpack(reader, to)
                 elif mode:
                     to.mkdir(parents=True, exist_ok=True)
                     target = to / PurePosixPath(path).name
-                    transfer.receive(inlet, target, int(mode, 8), good=check)
+                    transfer.receive(reader, target, int(mode, 8), good=check)
             except (OSError, tarfile.TarError) as error:
                 check()  # a broken connection explains a broken archive, and not the reverse
                 raise _failed("copied", path, str(error)) from error
@@ -145,14 +145,16 @@ class Ssh(Shell):
         self.state = ""
         connection.close(chain)
 
-    def _deliver(self, to: str, script: str, pump: Callable[[transfer.Outlet], object]) -> None:
+    def _deliver(
+        self, to: str, script: str, pump: Callable[[transfer.ChunkWriter], object]
+    ) -> None:
         """Let a script on the host read what we send, and expect that it is content."""
         why = ""
         with self._begin("put", shlex.join(["sh", "-c", script])) as command:
-            outlet = transfer.Outlet(command.send, PIECE)
+            writer = transfer.ChunkWriter(command.send, PIECE)
             try:
-                pump(outlet)
-                outlet.flush()
+                pump(writer)
+                writer.flush()
             except BrokenPipeError:
                 pass  # the other end says why
             except OSError as error:
