@@ -18,6 +18,7 @@ PRINTED = """
 /bin/sh is /bin/dash, built in 2s
 tmux is missing, and may not be installed from here: jobs run in its sessions.
 Type: sudo apt-get install tmux
+Type: sudo apt-get install tmux
 FAILED tests/core/test_units.py::test_sizes - assert 1 == 2
 SKIPPED [2] tests/conftest.py:71: tmux is missing: apt-get install tmux
 SKIPPED [1] tests/test_kernels.py:32: there is no C compiler: apt-get install gcc

@@ -18,7 +18,7 @@ NEEDS = [
     for line in SETUP.read_text().splitlines()
     if (words := shlex.split(line, comments=True))[:1] == ["need"]
 ]
-TOOLS = ("sh", "id", "sed", "cat", "dirname")
+TOOLS = ("sh", "id", "sed", "cat", "dirname", "true")
 
 
 def places(wanted: str) -> list[str]:
