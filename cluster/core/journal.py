@@ -151,7 +151,7 @@ Entry = (
 )
 
 
-class Place(Value, frozen=True, kw_only=True):
+class UsedRegion(Value, frozen=True, kw_only=True):
     """Where something was made once, and may still be.
 
     Args:
@@ -349,7 +349,7 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(found, key=_launched, reverse=True))
 
 
-def note_place(provider: str, region: str) -> None:
+def remember_region(provider: str, region: str) -> None:
     """Remember for good that something is about to be made somewhere.
 
     Args:
@@ -357,12 +357,12 @@ def note_place(provider: str, region: str) -> None:
         region: of the provider.
 
     """
-    if region not in places(provider):
-        entry = Place(provider=provider, region=region)
+    if region not in used_regions(provider):
+        entry = UsedRegion(provider=provider, region=region)
         jsonl.append(root() / PLACES, msgspec.json.encode(entry) + b"\n", sync=True)
 
 
-def places(provider: str) -> tuple[str, ...]:
+def used_regions(provider: str) -> tuple[str, ...]:
     """Give the regions in which a provider ever made anything for us, also for clusters long gone.
 
     Args:
@@ -376,8 +376,8 @@ def places(provider: str) -> tuple[str, ...]:
         text = (root() / PLACES).read_bytes()
     except OSError:
         return ()
-    known = [msgspec.json.decode(line, type=Place) for line in jsonl.whole(text)]
-    return tuple(dict.fromkeys(place.region for place in known if place.provider == provider))
+    known = [msgspec.json.decode(line, type=UsedRegion) for line in jsonl.whole(text)]
+    return tuple(dict.fromkeys(one.region for one in known if one.provider == provider))
 
 
 def _launched(name: str) -> float:

@@ -23,7 +23,7 @@ REFUSED = {
 }
 
 
-class Local(Provider):
+class LocalProvider(Provider):
     """Runs all ranks on this machine, with the MPI that is installed beside this Python."""
 
     makes_machines: ClassVar[bool] = False

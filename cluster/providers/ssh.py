@@ -43,7 +43,7 @@ class SshOptions(EnvironmentOptions, frozen=True, kw_only=True):
     bin: str = ""
 
 
-class Ssh(Provider):
+class SshProvider(Provider):
     """Hosts that are there already."""
 
     Options: ClassVar[type[Value]] = SshOptions

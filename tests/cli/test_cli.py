@@ -18,7 +18,7 @@ import pytest
 from cluster.cli import clusters
 from cluster.core.errors import ProvisionError
 from cluster.core.model.measurements import Definition
-from cluster.providers.local import Local
+from cluster.providers.local import LocalProvider
 from cluster.reports.formats import Report
 from tests.conftest import COMMAND, answer, command, run, runs_folder, sessions, until
 
@@ -492,14 +492,14 @@ def test_down_goes_on_past_a_cluster_that_cannot_be_taken_down(
     """Whoever types `--all` wants nothing left up but what cannot be helped."""
     for name in ("good", "bad"):
         command("up", name)
-    destroy = Local.destroy
+    destroy = LocalProvider.destroy
 
-    def fail(self: Local, name: str) -> None:
+    def fail(self: LocalProvider, name: str) -> None:
         if name == "bad":
             raise ProvisionError("bad is stuck.")
         destroy(self, name)
 
-    monkeypatch.setattr(Local, "destroy", fail)
+    monkeypatch.setattr(LocalProvider, "destroy", fail)
     with pytest.raises(ProvisionError, match=r"bad is stuck\."):
         clusters.down(every=True, yes=True)
 

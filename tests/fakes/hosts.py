@@ -15,7 +15,7 @@ from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.core.units import parse_rate
-from cluster.providers.lab import Lab
+from cluster.providers.lab import LabProvider
 from cluster.providers.lab.rootfs import Upper, private, shape, text_of
 from tests.fakes import hostfiles, network
 from tests.fakes.network import Network, Place, Rules
@@ -32,7 +32,7 @@ ROOT = Path("/")
 def missing() -> str:
     """Tell why there can be no hosts here; nothing, if there can."""
     try:
-        Lab().plan(ClusterSpec(name="fake", provider="lab"))
+        LabProvider().plan(ClusterSpec(name="fake", provider="lab"))
     except SpecError as error:
         return str(error)
     absent = [tool for tool in ("iptables-restore", "setpriv", "setsid") if not shutil.which(tool)]

@@ -13,7 +13,7 @@ import pytest
 import cluster
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
-from cluster.providers.lab import Lab
+from cluster.providers.lab import LabProvider
 from tests.conftest import PATIENCE
 from tests.lab.alone import alone
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def possible() -> None:
     """Skip, with the reason, where no lab can be made."""
     try:
-        Lab().plan(ClusterSpec(name="lab", provider="lab"))
+        LabProvider().plan(ClusterSpec(name="lab", provider="lab"))
     except SpecError as error:
         pytest.skip(str(error))
 
@@ -41,9 +41,9 @@ def shared_state(tmp_path_factory: pytest.TempPathFactory, possible: None) -> It
     folder = tmp_path_factory.mktemp("shared")
     yield folder
     os.environ["CLUSTER_STATE"] = str(folder)
-    for name in Lab().names():
-        Lab().destroy(name)
-    assert Lab().names() == ()
+    for name in LabProvider().names():
+        LabProvider().destroy(name)
+    assert LabProvider().names() == ()
 
 
 @pytest.fixture
@@ -57,9 +57,9 @@ def lab(shared_state: Path, monkeypatch: pytest.MonkeyPatch) -> Cluster:
 def own(possible: None) -> Iterator[None]:
     """For tests that make labs of their own: whatever they do, nothing of theirs is left."""
     yield
-    for name in Lab().names():
-        Lab().destroy(name)
-    assert Lab().names() == ()
+    for name in LabProvider().names():
+        LabProvider().destroy(name)
+    assert LabProvider().names() == ()
 
 
 def on(cluster: Cluster, number: int) -> Shell:
@@ -76,7 +76,7 @@ def must(cluster: Cluster, number: int, script: str) -> str:
 
 def first_process(cluster: Cluster, number: int) -> int:
     """Give the id, here, of a host's first process: its sshd."""
-    found = {resource.kind: resource.id for resource in Lab().find(cluster.name)}
+    found = {resource.kind: resource.id for resource in LabProvider().find(cluster.name)}
     holder = found[f"host {number}"].split()[-1]
     return int(Path(f"/proc/{holder}/task/{holder}/children").read_text().split()[0])
 

@@ -162,11 +162,11 @@ AS_NOBODY = """
 import os
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
-from cluster.providers.lab import Lab
+from cluster.providers.lab import LabProvider
 spec = ClusterSpec(name="mine", provider="lab")
 os.setresuid(65534, 65534, 65534)
 try:
-    Lab().plan(spec)
+    LabProvider().plan(spec)
 except SpecError as error:
     print(error)
 """

@@ -54,7 +54,7 @@ class Failure(Exception):
         self.request = request
 
 
-def persist(
+def retry(
     call: Callable[[], T],
     *,
     kinds: frozenset[Kind] = PASSING,
@@ -92,7 +92,7 @@ def persist(
 
 
 @contextmanager
-def passing_over(*kinds: Kind) -> Iterator[None]:
+def ignoring(*kinds: Kind) -> Iterator[None]:
     """Pass over failures of some kinds.
 
     Args:

@@ -21,7 +21,7 @@ REMAINS = (  # of what cluster
 FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two looks
 
 
-def late() -> float:
+def listing_delay() -> float:
     """Give the seconds after which a cloud lists whatever it made; `CLUSTER_LATE` changes it.
 
     Source: docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html has no figure; the
@@ -30,7 +30,7 @@ def late() -> float:
     return float(os.environ.get("CLUSTER_LATE", "30"))
 
 
-def until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -> None:
+def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -> None:
     """Attempt to take things away until none is there.
 
     Args:

@@ -14,7 +14,7 @@ from cluster.core import journal, ssh_keys
 from cluster.core.model.value import Value
 from cluster.providers._cloud import capacity_cache
 from cluster.providers._cloud.api_errors import PASSING, Failure
-from cluster.providers._cloud.tags import Mark
+from cluster.providers._cloud.tags import Tags
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,16 +32,16 @@ class Intent(Value, Generic[Offer], frozen=True, kw_only=True):
     """Everything that a launch asks for; the same file, the same calls.
 
     Args:
-        mark: that everything will carry.
+        tags: that everything will carry; their field in the file is called `mark`.
         offer: what was decided.
 
     """
 
-    mark: Mark
+    tags: Tags = msgspec.field(name="mark")
     offer: Offer
 
 
-class Orders:
+class LaunchJournal:
     """What one launch asks a cloud for, in the cluster's journal.
 
     Args:
@@ -55,9 +55,11 @@ class Orders:
         """Write nothing yet."""
         self._provider = provider
         self._place = place
-        self._book = book
+        self._cluster_journal = book
 
-    def intend(self, of: type[Intent[Offer]], decide: Callable[[], Intent[Offer]]) -> Intent[Offer]:
+    def record_intent(
+        self, of: type[Intent[Offer]], decide: Callable[[], Intent[Offer]]
+    ) -> Intent[Offer]:
         """Write down what is about to be made; a launch that was begun before goes on.
 
         Args:
@@ -68,12 +70,12 @@ class Orders:
             The intent, on disk.
 
         """
-        path = intent_file(self._book, self._provider)
+        path = intent_file(self._cluster_journal, self._provider)
         if path.exists():
             return msgspec.json.decode(path.read_bytes(), type=of)
         intent = decide()
         ssh_keys.save(path, msgspec.json.encode(intent))
-        journal.note_place(self._provider, self._place)
+        journal.remember_region(self._provider, self._place)
         return intent
 
     def note(self, kind: str, token: str) -> None:
@@ -84,7 +86,7 @@ class Orders:
             token: by which it is found, or by which the cloud knows the call again.
 
         """
-        self._book.append(
+        self._cluster_journal.append(
             journal.Ordered(
                 provider=self._provider,
                 region=self._place,
@@ -114,9 +116,9 @@ class Orders:
             ids = ask()
         except Failure as failure:
             if failure.kind not in PASSING:
-                self._book.append(journal.Answered(token=token))
+                self._cluster_journal.append(journal.Answered(token=token))
             raise
-        self._book.append(journal.Answered(token=token, ids=ids))
+        self._cluster_journal.append(journal.Answered(token=token, ids=ids))
         self.timed("create", time.monotonic() - began)
         return ids
 
@@ -128,7 +130,7 @@ class Orders:
             seconds: of it.
 
         """
-        self._book.append(journal.Timed(phase=phase, seconds=seconds))
+        self._cluster_journal.append(journal.Timed(phase=phase, seconds=seconds))
 
     def left(self, sites: tuple[S, ...], token: Callable[[S], str]) -> tuple[S, ...]:
         """Give the sites that are still to be asked: a launch that goes on begins with the last.
@@ -142,7 +144,9 @@ class Orders:
 
         """
         known = {
-            entry.token for entry in self._book.entries() if isinstance(entry, journal.Ordered)
+            entry.token
+            for entry in self._cluster_journal.entries()
+            if isinstance(entry, journal.Ordered)
         }
         asked = [number for number, site in enumerate(sites) if token(site) in known]
         return sites[max(asked, default=0) :]
@@ -162,7 +166,7 @@ def intent_file(book: journal.Journal, provider: str) -> Path:
     return book.folder / f"{provider}.json"
 
 
-def ask_in_turn(
+def try_zones(
     sites: tuple[S, ...],
     ask: Callable[[S], T],
     *,
@@ -198,7 +202,7 @@ def ask_in_turn(
     raise AssertionError("an offer has a site")
 
 
-def too_few(operation: str, where: str, what: str) -> Failure:
+def too_few_machines(operation: str, where: str, what: str) -> Failure:
     """Say that a zone gave fewer machines than it was asked for.
 
     Args:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cluster.providers._cloud.options import CloudOptions
 
 
-class Seen(Value, frozen=True, kw_only=True):
+class InstanceView(Value, frozen=True, kw_only=True):
     """An instance, as every cloud shows it.
 
     Args:
@@ -33,7 +33,7 @@ class Seen(Value, frozen=True, kw_only=True):
 
 
 def machine(
-    called: str, one: Seen, options: CloudOptions, known_hosts: Path, link: Link | None
+    called: str, one: InstanceView, options: CloudOptions, known_hosts: Path, link: Link | None
 ) -> Machine:
     """Give the machine that an instance is to us.
 

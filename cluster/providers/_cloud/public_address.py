@@ -14,7 +14,7 @@ SECONDS = 5.0
 LONGEST = 64  # bytes of an address, and then some
 
 
-def allowed(given: str) -> str:
+def allowed_network(given: str) -> str:
     """Give the addresses that may reach the hosts by SSH.
 
     Args:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 from cluster.core.model.value import Value
 
-CLUSTER, OWNER, USER, LAUNCH, EXPIRES, HOST = (
+CLUSTER, OWNER, USER, LAUNCH, EXPIRES, HOST = (  # keys of tags
     "cluster",
     "cluster-owner",
     "cluster-user",
@@ -20,7 +20,7 @@ CLUSTER, OWNER, USER, LAUNCH, EXPIRES, HOST = (
 )
 
 
-class Mark(Value, frozen=True, kw_only=True):
+class Tags(Value, frozen=True, kw_only=True):
     """Whose it is, and until when.
 
     Args:
@@ -41,8 +41,8 @@ class Mark(Value, frozen=True, kw_only=True):
     user: str = ""
 
     @property
-    def tags(self) -> dict[str, str]:
-        """The same as tags."""
+    def as_dict(self) -> dict[str, str]:
+        """The tags by their keys."""
         return {
             **({USER: self.user} if self.user else {}),
             CLUSTER: self.name,
@@ -62,8 +62,8 @@ class Mark(Value, frozen=True, kw_only=True):
         return f"cluster-{self.name}-{whose}"
 
 
-def new(name: str, owner: str, expires: float, *, user: str = "") -> Mark:
-    """Make the mark of a new launch.
+def new_tags(name: str, owner: str, expires: float, *, user: str = "") -> Tags:
+    """Make the tags of a new launch.
 
     Args:
         name: of the cluster.
@@ -72,10 +72,10 @@ def new(name: str, owner: str, expires: float, *, user: str = "") -> Mark:
         user: what the cloud's policies call the owner, where that is another name.
 
     Returns:
-        The mark.
+        The tags.
 
     """
-    return Mark(
+    return Tags(
         name=name,
         owner=owner,
         launch=secrets.token_hex(8),
@@ -85,23 +85,23 @@ def new(name: str, owner: str, expires: float, *, user: str = "") -> Mark:
     )
 
 
-def read(tags: dict[str, str]) -> Mark | None:
-    """Read the mark of something that exists.
+def parse_tags(tags: dict[str, str]) -> Tags | None:
+    """Read the tags of something that exists.
 
     Args:
         tags: that it carries.
 
     Returns:
-        The mark; none if it is not ours.
+        The tags; none if it is not ours.
 
     """
     if not tags.keys() >= {CLUSTER, OWNER, LAUNCH}:
         return None
-    return Mark(
+    return Tags(
         name=tags[CLUSTER],
         owner=tags[OWNER],
         launch=tags[LAUNCH],
-        expires=moment(tags.get(EXPIRES, "")),
+        expires=parse_timestamp(tags.get(EXPIRES, "")),
         host=tags.get(HOST, ""),
     )
 
@@ -119,7 +119,7 @@ def timestamp(at: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
-def moment(text: str) -> float:
+def parse_timestamp(text: str) -> float:
     """Read what `timestamp` gave.
 
     Args:

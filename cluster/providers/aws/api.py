@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from cluster.providers._cloud.api_errors import Failure, Kind, persist
+from cluster.providers._cloud.api_errors import Failure, Kind, retry
 from cluster.providers.aws.errors import kind_of
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Region:
             Failure: it was refused, or did not get through in time.
 
         """
-        return persist(partial(self.once, operation, service=service, **params))
+        return retry(partial(self.once, operation, service=service, **params))
 
     def once(self, operation: str, *, service: str = "ec2", **params: Any) -> Mapping[str, Any]:  # noqa: ANN401
         """Call an operation once.

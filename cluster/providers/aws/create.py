@@ -9,24 +9,31 @@ import msgspec
 
 from cluster.core import ssh_keys
 from cluster.core.errors import Capacity, ProvisionError, Timeout, tail
-from cluster.providers._cloud import cloud_init, tags
-from cluster.providers._cloud.api_errors import UNLISTED, Failure, persist
-from cluster.providers._cloud.launch import Intent, Orders, ask_in_turn, too_few
+from cluster.providers._cloud import cloud_init
+from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
+from cluster.providers._cloud.launch import Intent, LaunchJournal, too_few_machines, try_zones
 from cluster.providers._cloud.machine import machine
-from cluster.providers.aws.delete import Sweep, console, instances, launch_filter
-from cluster.providers.aws.options import AwsOptions, Offer, Site
-from cluster.providers.aws.plan import taken
-from cluster.providers.aws.request import interfaces, name, request, seen, tagged
+from cluster.providers._cloud.tags import LAUNCH, new_tags
+from cluster.providers.aws.delete import AwsDeletion, console, instances, launch_filter
+from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
+from cluster.providers.aws.plan import name_taken_error
+from cluster.providers.aws.request import (
+    instance_view,
+    interfaces,
+    name,
+    request,
+    tag_specifications,
+)
 from cluster.providers.aws.responses import (
-    Gateway,
-    Instance,
+    AwsInstance,
+    InternetGateway,
     KeyPair,
     PlacementGroup,
     Reservation,
     RouteTable,
     SecurityGroup,
     Subnet,
-    Tagged,
+    TaggedResource,
     Vpc,
 )
 
@@ -43,12 +50,12 @@ PROVIDER = "aws"
 CIDR = "10.0.0.0/16"  # of a network of our own
 POLL = 1.0  # seconds
 ENDED = ("shutting-down", "terminated", "stopping", "stopped")
-N = TypeVar("N", bound=Tagged)
+N = TypeVar("N", bound=TaggedResource)
 
 
-def intend(
-    region: Region, spec: ClusterSpec, book: journal.Journal, offer: Callable[[], Offer]
-) -> Intent[Offer]:
+def record_intent(
+    region: Region, spec: ClusterSpec, book: journal.Journal, offer: Callable[[], AwsOffer]
+) -> Intent[AwsOffer]:
     """Write down what is about to be made; a launch that was begun before goes on.
 
     Args:
@@ -62,16 +69,16 @@ def intend(
 
     """
 
-    def decide() -> Intent[Offer]:
+    def decide() -> Intent[AwsOffer]:
         decided = offer()
         expires = region.now() + decided.ttl
-        mark = tags.new(spec.name, region.owner, expires, user=region.user)
-        return Intent(mark=mark, offer=decided)
+        tags = new_tags(spec.name, region.owner, expires, user=region.user)
+        return Intent(tags=tags, offer=decided)
 
-    return Orders(PROVIDER, region.name, book).intend(Intent[Offer], decide)
+    return LaunchJournal(PROVIDER, region.name, book).record_intent(Intent[AwsOffer], decide)
 
 
-class Making:
+class AwsLaunch:
     """One launch.
 
     Args:
@@ -90,7 +97,7 @@ class Making:
         spec: ClusterSpec,
         options: AwsOptions,
         book: journal.Journal,
-        intent: Intent[Offer],
+        intent: Intent[AwsOffer],
         tell: Tell,
     ) -> None:
         """Begin with nothing made."""
@@ -98,9 +105,9 @@ class Making:
         self._region = region
         self._spec = spec
         self._options = options
-        self._book = book
-        self._orders = Orders(PROVIDER, region.name, book)
-        self._mark, self._offer = intent.mark, intent.offer
+        self._cluster_journal = book
+        self._journal = LaunchJournal(PROVIDER, region.name, book)
+        self._tags, self._offer = intent.tags, intent.offer
 
     def make(self) -> tuple[Machine, ...]:
         """Make the machines, all or none.
@@ -113,8 +120,8 @@ class Making:
             ProvisionError: they did not come up.
 
         """
-        login = ssh_keys.pair(self._book.folder / ssh_keys.LOGIN)
-        first = ssh_keys.pair(self._book.folder / ssh_keys.FIRST)
+        login = ssh_keys.pair(self._cluster_journal.folder / ssh_keys.LOGIN)
+        first = ssh_keys.pair(self._cluster_journal.folder / ssh_keys.FIRST)
         vpc = self._offer.vpc or self._vpc()
         group = self._security_group(vpc)
         self._open(group)
@@ -124,11 +131,11 @@ class Making:
         data = cloud_init.user_data(first, self._offer.ttl)
         ids = self._run(vpc, group, data)
         found = self._wait(frozenset(ids))
-        known = self._book.folder / ssh_keys.KNOWN
+        known = self._cluster_journal.folder / ssh_keys.KNOWN
         ssh_keys.know(known, [(one.instance_id, first.public) for one in found])
         link = self._offer.link
         return tuple(
-            machine(name(self._spec, number), seen(one), self._options, known, link)
+            machine(name(self._spec, number), instance_view(one), self._options, known, link)
             for number, one in enumerate(found)
         )
 
@@ -146,8 +153,8 @@ class Making:
             "security-group",
             lambda: self._region.call(
                 "create_security_group",
-                GroupName=self._mark.label,
-                Description=f"cluster {self._mark.name}",
+                GroupName=self._tags.label,
+                Description=f"cluster {self._tags.name}",
                 VpcId=vpc,
                 **self._tagged("security-group"),
             ),
@@ -164,7 +171,7 @@ class Making:
             "ToPort": 22,
             "IpRanges": [{"CidrIp": self._offer.allow, "Description": "whoever launched it"}],
         }
-        self._orders.note("security-group-rules", group)
+        self._journal.note("security-group-rules", group)
         self._unless_there(
             "authorize_security_group_ingress", GroupId=group, IpPermissions=[ssh, inside]
         )
@@ -178,7 +185,7 @@ class Making:
             "placement-group",
             lambda: self._region.call(
                 "create_placement_group",
-                GroupName=self._mark.label,
+                GroupName=self._tags.label,
                 Strategy="cluster",
                 **self._tagged("placement-group"),
             ),
@@ -192,7 +199,7 @@ class Making:
             "key-pair",
             lambda: self._region.call(
                 "import_key_pair",
-                KeyName=self._mark.label,
+                KeyName=self._tags.label,
                 PublicKeyMaterial=public.encode(),
                 **self._tagged("key-pair"),
             ),
@@ -207,7 +214,7 @@ class Making:
             "create_internet_gateway",
             "describe_internet_gateways",
             "InternetGateways",
-            Gateway,
+            InternetGateway,
         ).internet_gateway_id
         self._unless_there("attach_internet_gateway", InternetGatewayId=gateway, VpcId=vpc)
         [table, *_] = self._region.all(
@@ -224,7 +231,7 @@ class Making:
         )
         return vpc
 
-    def _subnet(self, vpc: str, site: Site) -> str:
+    def _subnet(self, vpc: str, site: ZoneSubnet) -> str:
         number = self._offer.sites.index(site)
         return (
             site.subnet
@@ -245,42 +252,42 @@ class Making:
 
     def _run(self, vpc: str, group: str, data: str) -> tuple[str, ...]:
         """Ask zone after zone; give the ids of the machines."""
-        return ask_in_turn(
-            self._orders.left(self._offer.sites, self._token),
+        return try_zones(
+            self._journal.left(self._offer.sites, self._token),
             lambda site: self._run_in(site, self._subnet(vpc, site), group, data),
             zone=lambda site: site.zone,
             instance=self._spec.instance or "",
-            give_back=Sweep(self._region, launch_filter(self._mark)).end_instances,
+            give_back=AwsDeletion(self._region, launch_filter(self._tags)).end_instances,
         )
 
-    def _token(self, site: Site) -> str:
-        return f"{self._mark.launch}-{site.zone}"
+    def _token(self, site: ZoneSubnet) -> str:
+        return f"{self._tags.launch}-{site.zone}"
 
-    def _run_in(self, site: Site, subnet: str, group: str, data: str) -> tuple[str, ...]:
+    def _run_in(self, site: ZoneSubnet, subnet: str, group: str, data: str) -> tuple[str, ...]:
         """Make the machines in a zone: all, whatever Amazon was told of how few will do."""
         token = self._token(site)
 
         def ask() -> tuple[str, ...]:
             answer = self._region.call(
                 "run_instances",
-                **request(self._spec, self._options, self._offer, self._mark),
+                **request(self._spec, self._options, self._offer, self._tags),
                 ClientToken=token,
                 UserData=data,
                 NetworkInterfaces=interfaces(self._options, self._offer, subnet, group),
             )
             return tuple(one.instance_id for one in msgspec.convert(answer, Reservation).instances)
 
-        ids = self._orders.machines(token, ask)
+        ids = self._journal.machines(token, ask)
         if len(ids) < self._spec.hosts:
             what = f"gave {len(ids)} of {self._spec.hosts} machines"
-            raise too_few("RunInstances", site.zone, what)
+            raise too_few_machines("RunInstances", site.zone, what)
         return ids
 
-    def _wait(self, ids: frozenset[str]) -> list[Instance]:
+    def _wait(self, ids: frozenset[str]) -> list[AwsInstance]:
         """Wait until all run and have their addresses, asking for all of them in one call."""
         began = time.monotonic()
         while True:
-            listed = instances(self._region, launch_filter(self._mark))
+            listed = instances(self._region, launch_filter(self._tags))
             found = sorted(
                 (one for one in listed if one.instance_id in ids),
                 key=lambda one: one.ami_launch_index,
@@ -290,22 +297,22 @@ class Making:
             late = [one for one in found if not self._is_ready(one)]
             seconds = time.monotonic() - began
             if len(found) == len(ids) and not late:
-                self._orders.timed("running", seconds)
+                self._journal.timed("running", seconds)
                 return found
             if seconds > self._options.wait:
                 raise self._late(found, late, seconds)
             time.sleep(POLL)
 
-    def _report(self, found: Iterable[Instance]) -> None:
+    def _report(self, found: Iterable[AwsInstance]) -> None:
         states = {one.ami_launch_index: one.state.name for one in found}
         for number in range(self._spec.hosts):
             self._tell(name(self._spec, number), states.get(number, "not listed yet"))
 
-    def _is_ready(self, one: Instance) -> bool:
+    def _is_ready(self, one: AwsInstance) -> bool:
         public = one.public_ip_address or not self._options.public
         return one.state.name == "running" and bool(one.private_ip_address and public)
 
-    def _check_alive(self, found: Iterable[Instance]) -> None:
+    def _check_alive(self, found: Iterable[AwsInstance]) -> None:
         for one in found:
             if one.state.name in ENDED:
                 why = one.state_reason.message or one.state.name
@@ -317,7 +324,7 @@ class Making:
                     remedy="Try another zone: --option zones=a,b, or another --image.",
                 )
 
-    def _late(self, found: list[Instance], late: list[Instance], seconds: float) -> Timeout:
+    def _late(self, found: list[AwsInstance], late: list[AwsInstance], seconds: float) -> Timeout:
         if not late:
             return Timeout(
                 f"Amazon lists {len(found)} of {self._spec.hosts} machines that it gave "
@@ -335,27 +342,27 @@ class Making:
             remedy="Wait longer: --option wait=600; or try another zone: --option zones=a,b",
         )
 
-    def _called(self, one: Instance) -> str:
+    def _called(self, one: AwsInstance) -> str:
         return f"{name(self._spec, one.ami_launch_index)} ({one.instance_id})"
 
     # How each thing is asked for.
 
     def _tagged(self, *kinds: str) -> dict[str, Any]:
-        return {"TagSpecifications": tagged(self._mark, *kinds)}
+        return {"TagSpecifications": tag_specifications(self._tags, *kinds)}
 
     def _named(
         self, kind: str, create: Callable[[], object], find: Callable[[], tuple[N, ...]]
     ) -> N:
         """Make something with a name; if the name is taken, it may be by our own lost call."""
-        self._orders.note(kind, self._mark.label)
+        self._journal.note(kind, self._tags.label)
         try:
             create()
         except Failure as failure:
             if failure.kind != "exists":
                 raise
-        found = persist(lambda: _only(find()), kinds=UNLISTED)
-        if found.tags.get(tags.LAUNCH) != self._mark.launch:
-            raise taken(self._spec.name, self._region.name)
+        found = retry(lambda: _only(find()), kinds=UNLISTED)
+        if found.tags.get(LAUNCH) != self._tags.launch:
+            raise name_taken_error(self._spec.name, self._region.name)
         return found
 
     def _own(
@@ -369,23 +376,23 @@ class Making:
         where: dict[str, str] | None = None,
         **params: str,
     ) -> N:
-        """Make something without a name, once: what our own lost call made is found by its mark."""
-        self._orders.note(kind, self._mark.label)
-        filters = [{"Name": f"tag:{tags.LAUNCH}", "Values": [self._mark.launch]}]
+        """Make something without a name, once: what our own lost call made is found by its tags."""
+        self._journal.note(kind, self._tags.label)
+        filters = [{"Name": f"tag:{LAUNCH}", "Values": [self._tags.launch]}]
         filters += [{"Name": name, "Values": [value]} for name, value in (where or {}).items()]
 
         def attempt() -> N:
             if found := self._region.all(describe, key, of, Filters=filters):
                 return found[0]
             self._region.once(create, **params, **self._tagged(kind))
-            return persist(
+            return retry(
                 lambda: _only(self._region.all(describe, key, of, Filters=filters)), kinds=UNLISTED
             )
 
-        return persist(attempt)
+        return retry(attempt)
 
     def _find(self, operation: str, key: str, of: type[N], field: str) -> tuple[N, ...]:
-        filters = [{"Name": field, "Values": [self._mark.label]}]
+        filters = [{"Name": field, "Values": [self._tags.label]}]
         return self._region.all(operation, key, of, Filters=filters)
 
     def _unless_there(self, operation: str, **params: Any) -> None:  # noqa: ANN401

@@ -1,4 +1,4 @@
-"""Finding what exists by the marks that it carries, and taking it away until nothing is listed."""
+"""Finding what exists by the tags that it carries, and taking it away until nothing is listed."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.core.model.billing import Resource
 from cluster.core.model.value import Value
-from cluster.providers._cloud import tags as marks
-from cluster.providers._cloud.api_errors import Failure, passing_over
-from cluster.providers._cloud.deletion import until_gone
-from cluster.providers.aws.responses import Instance, Reservation
+from cluster.providers._cloud.api_errors import Failure, ignoring
+from cluster.providers._cloud.deletion import delete_until_gone
+from cluster.providers._cloud.tags import CLUSTER, LAUNCH, OWNER
+from cluster.providers.aws.responses import AwsInstance, Reservation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cluster.providers._cloud.tags import Mark
+    from cluster.providers._cloud.tags import Tags
     from cluster.providers.aws.api import Region
 
 Filters = list[dict[str, Any]]
@@ -33,18 +33,18 @@ LOOKED_FOR = (
 )
 
 
-def launch_filter(mark: Mark) -> Filters:
+def launch_filter(tags: Tags) -> Filters:
     """Give what finds everything of one launch, and of no other."""
-    return [{"Name": f"tag:{marks.LAUNCH}", "Values": [mark.launch]}]
+    return [{"Name": f"tag:{LAUNCH}", "Values": [tags.launch]}]
 
 
 def cluster_filter(name: str, owner: str) -> Filters:
     """Give what finds everything of an owner's clusters of one name; of any, if it is empty."""
-    named = [{"Name": f"tag:{marks.CLUSTER}", "Values": [name]}] if name else []
-    return [*named, {"Name": f"tag:{marks.OWNER}", "Values": [owner]}]
+    named = [{"Name": f"tag:{CLUSTER}", "Values": [name]}] if name else []
+    return [*named, {"Name": f"tag:{OWNER}", "Values": [owner]}]
 
 
-def instances(region: Region, filters: Filters) -> tuple[Instance, ...]:
+def instances(region: Region, filters: Filters) -> tuple[AwsInstance, ...]:
     """List instances in any state, all in one question.
 
     Filters give a short list where ids that are not known yet would be an error.
@@ -81,7 +81,7 @@ def console(region: Region, instance: str) -> str:
     return ""
 
 
-class Expected(Value, frozen=True, kw_only=True):
+class AwsUnlisted(Value, frozen=True, kw_only=True):
     """What Amazon may not list yet.
 
     Args:
@@ -113,7 +113,7 @@ class Expected(Value, frozen=True, kw_only=True):
         return tuple(late)
 
 
-class Sort(Value, frozen=True, kw_only=True):
+class AwsResourceType(Value, frozen=True, kw_only=True):
     """A sort of thing, and how Amazon lists and deletes it.
 
     Args:
@@ -136,8 +136,8 @@ class Sort(Value, frozen=True, kw_only=True):
     tags: str = "Tags"
 
 
-SORTS = (  # in the order in which they can go
-    Sort(
+RESOURCE_TYPES = (  # in the order in which they can go
+    AwsResourceType(
         kind="volume",
         describe="describe_volumes",
         key="Volumes",
@@ -145,7 +145,7 @@ SORTS = (  # in the order in which they can go
         delete="delete_volume",
         param="VolumeId",
     ),
-    Sort(
+    AwsResourceType(
         kind="network interface",
         describe="describe_network_interfaces",
         key="NetworkInterfaces",
@@ -154,7 +154,7 @@ SORTS = (  # in the order in which they can go
         param="NetworkInterfaceId",
         tags="TagSet",
     ),
-    Sort(
+    AwsResourceType(
         kind="key pair",
         describe="describe_key_pairs",
         key="KeyPairs",
@@ -162,7 +162,7 @@ SORTS = (  # in the order in which they can go
         delete="delete_key_pair",
         param="KeyName",
     ),
-    Sort(
+    AwsResourceType(
         kind="placement group",
         describe="describe_placement_groups",
         key="PlacementGroups",
@@ -170,7 +170,7 @@ SORTS = (  # in the order in which they can go
         delete="delete_placement_group",
         param="GroupName",
     ),
-    Sort(
+    AwsResourceType(
         kind="security group",
         describe="describe_security_groups",
         key="SecurityGroups",
@@ -178,7 +178,7 @@ SORTS = (  # in the order in which they can go
         delete="delete_security_group",
         param="GroupId",
     ),
-    Sort(
+    AwsResourceType(
         kind="subnet",
         describe="describe_subnets",
         key="Subnets",
@@ -186,7 +186,7 @@ SORTS = (  # in the order in which they can go
         delete="delete_subnet",
         param="SubnetId",
     ),
-    Sort(
+    AwsResourceType(
         kind=GATEWAY,
         describe="describe_internet_gateways",
         key="InternetGateways",
@@ -194,7 +194,7 @@ SORTS = (  # in the order in which they can go
         delete="delete_internet_gateway",
         param="InternetGatewayId",
     ),
-    Sort(
+    AwsResourceType(
         kind="virtual network",
         describe="describe_vpcs",
         key="Vpcs",
@@ -203,10 +203,13 @@ SORTS = (  # in the order in which they can go
         param="VpcId",
     ),
 )
-LISTS = ("describe_instances", *(sort.describe for sort in SORTS))  # calls that find what is ours
+LISTS = (
+    "describe_instances",
+    *(sort.describe for sort in RESOURCE_TYPES),
+)  # calls that find what is ours
 
 
-class Sweep:
+class AwsDeletion:
     """What exists of ours in a region, and its end.
 
     Args:
@@ -240,12 +243,12 @@ class Sweep:
         """
         others = [
             {tag["Key"]: tag["Value"] for tag in row.get(sort.tags, ())}
-            for sort in SORTS
+            for sort in RESOURCE_TYPES
             for row in self._rows(sort)
         ]
         return (*(one.tags for one in self._alive()), *others)
 
-    def end(self, expected: Expected) -> None:
+    def end(self, expected: AwsUnlisted) -> None:
         """Take away everything, and look until nothing is listed.
 
         Args:
@@ -256,7 +259,7 @@ class Sweep:
             Failure: Amazon refused a call.
 
         """
-        until_gone(lambda: self._round() or expected.missing(self._seen), self._region.name)
+        delete_until_gone(lambda: self._round() or expected.missing(self._seen), self._region.name)
 
     def end_instances(self) -> None:
         """Take away the instances, and wait until they are gone.
@@ -266,7 +269,7 @@ class Sweep:
             Failure: Amazon refused a call.
 
         """
-        until_gone(lambda: _listed(self._end_instances()), self._region.name)
+        delete_until_gone(lambda: _listed(self._end_instances()), self._region.name)
 
     def _round(self) -> tuple[Resource, ...]:
         """Look, and take away what can go now; tell what was there."""
@@ -274,12 +277,12 @@ class Sweep:
             return _listed(alive)
         return self._take_others()
 
-    def _alive(self) -> list[Instance]:
+    def _alive(self) -> list[AwsInstance]:
         found = instances(self._region, self._filters)
         self._seen |= {one.instance_id for one in found}
         return [one for one in found if one.state.name not in GONE]
 
-    def _end_instances(self) -> list[Instance]:
+    def _end_instances(self) -> list[AwsInstance]:
         """Tell all that live to end, once; give those that are not gone."""
         alive = self._alive()
         doomed = [
@@ -303,29 +306,31 @@ class Sweep:
             return
         self._told |= set(ids)
 
-    def _rows(self, sort: Sort) -> tuple[Mapping[str, Any], ...]:
+    def _rows(self, sort: AwsResourceType) -> tuple[Mapping[str, Any], ...]:
         found = self._region.all(sort.describe, sort.key, dict[str, Any], Filters=self._filters)
         return tuple(row for row in found if row.get("State") not in DELETED)
 
     def _others(self) -> tuple[Resource, ...]:
         return tuple(
-            Resource(kind=sort.kind, id=row[sort.id]) for sort in SORTS for row in self._rows(sort)
+            Resource(kind=sort.kind, id=row[sort.id])
+            for sort in RESOURCE_TYPES
+            for row in self._rows(sort)
         )
 
     def _take_others(self) -> tuple[Resource, ...]:
         """Try to delete each; what is still in use goes in a later round."""
         there = []
-        for sort in SORTS:
+        for sort in RESOURCE_TYPES:
             for row in self._rows(sort):
                 there.append(Resource(kind=sort.kind, id=row[sort.id]))
                 if ATTACHED not in (row.get("State"), row.get("Status")):  # else it goes with that
-                    with passing_over("missing", "in use"):
+                    with ignoring("missing", "in use"):
                         self._delete(sort, row)
         return tuple(there)
 
-    def _delete(self, sort: Sort, row: Mapping[str, Any]) -> None:
+    def _delete(self, sort: AwsResourceType, row: Mapping[str, Any]) -> None:
         for attached in row.get("Attachments", ()) if sort.kind == GATEWAY else ():
-            with passing_over("missing"):
+            with ignoring("missing"):
                 self._region.call(
                     "detach_internet_gateway",
                     InternetGatewayId=row[sort.id],
@@ -334,5 +339,5 @@ class Sweep:
         self._region.call(sort.delete, **{sort.param: row[sort.id]})
 
 
-def _listed(alive: list[Instance]) -> tuple[Resource, ...]:
+def _listed(alive: list[AwsInstance]) -> tuple[Resource, ...]:
     return tuple(Resource(kind=f"instance ({one.state.name})", id=one.instance_id) for one in alive)

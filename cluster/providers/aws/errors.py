@@ -118,7 +118,7 @@ def kind_of(code: str) -> Kind:
     return next((kind for ending, kind in ENDINGS if code.endswith(ending)), "other")
 
 
-def told(failure: Failure, *, left: str = "Nothing is left.") -> ClusterError:
+def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> ClusterError:
     """Say what a failure means, and what to type.
 
     Args:

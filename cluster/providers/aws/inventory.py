@@ -6,13 +6,13 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from cluster.core.model.billing import Sighting
-from cluster.providers._cloud.tags import Mark, read
-from cluster.providers.aws.delete import GONE, Sweep, cluster_filter, instances
+from cluster.providers._cloud.tags import Tags, parse_tags
+from cluster.providers.aws.delete import GONE, AwsDeletion, cluster_filter, instances
 from cluster.providers.aws.prices import price
 
 if TYPE_CHECKING:
     from cluster.providers.aws.api import Region
-    from cluster.providers.aws.responses import Instance
+    from cluster.providers.aws.responses import AwsInstance
 
 
 def regions(region: Region) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def regions(region: Region) -> tuple[str, ...]:
     return tuple(sorted(str(one["RegionName"]) for one in found))
 
 
-def living(region: Region) -> tuple[Sighting, ...]:
+def list_clusters(region: Region) -> tuple[Sighting, ...]:
     """List our clusters in a region, also those of which only a group or a key is left.
 
     Args:
@@ -46,7 +46,7 @@ def living(region: Region) -> tuple[Sighting, ...]:
 
     """
     ours = cluster_filter("", region.owner)
-    marks = {mark.name: mark for tags in Sweep(region, ours).tags() if (mark := read(tags))}
+    found = {one.name: one for raw in AwsDeletion(region, ours).tags() if (one := parse_tags(raw))}
     alive = [one for one in instances(region, ours) if one.state.name not in GONE]
     by_name = {
         name: list(group)
@@ -55,10 +55,10 @@ def living(region: Region) -> tuple[Sighting, ...]:
             key=lambda one: one.tags.get("cluster", ""),
         )
     }
-    return tuple(_live(region, mark, by_name.get(mark.name, [])) for mark in marks.values())
+    return tuple(_live(region, tags, by_name.get(tags.name, [])) for tags in found.values())
 
 
-def _live(region: Region, mark: Mark, alive: list[Instance]) -> Sighting:
+def _live(region: Region, tags: Tags, alive: list[AwsInstance]) -> Sighting:
     first = alive[0] if alive else None
     since = first.launch_time.timestamp() if first and first.launch_time else 0.0
     cost = (
@@ -72,12 +72,12 @@ def _live(region: Region, mark: Mark, alive: list[Instance]) -> Sighting:
         )
     )
     return Sighting(
-        name=mark.name,
+        name=tags.name,
         region=region.name,
-        host=mark.host,
+        host=tags.host,
         addresses=tuple(one.private_ip_address for one in alive),
         states=tuple(one.state.name for one in alive),
         since=since,
-        expires=mark.expires,
+        expires=tags.expires,
         price=cost,
     )

@@ -20,7 +20,7 @@ class AwsOptions(CloudOptions, frozen=True, kw_only=True):
     user: str = "ubuntu"
 
 
-class Site(Value, frozen=True, kw_only=True):
+class ZoneSubnet(Value, frozen=True, kw_only=True):
     """Where machines could be.
 
     Args:
@@ -33,7 +33,7 @@ class Site(Value, frozen=True, kw_only=True):
     subnet: str = ""
 
 
-class Offer(Value, frozen=True, kw_only=True):
+class AwsOffer(Value, frozen=True, kw_only=True):
     """What would be made, decided to the last detail.
 
     Args:
@@ -56,7 +56,7 @@ class Offer(Value, frozen=True, kw_only=True):
 
     region: str
     vpc: str
-    sites: tuple[Site, ...]
+    sites: tuple[ZoneSubnet, ...]
     image: str
     root: str
     disk: int

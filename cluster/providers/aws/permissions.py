@@ -6,20 +6,22 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from cluster.providers.aws.delete import LISTS
-from cluster.providers.aws.request import interfaces, request, tagged
+from cluster.providers.aws.request import interfaces, request, tag_specifications
 
 if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
-    from cluster.providers._cloud.tags import Mark
+    from cluster.providers._cloud.tags import Tags
     from cluster.providers.aws.api import Region
-    from cluster.providers.aws.options import AwsOptions, Offer
+    from cluster.providers.aws.options import AwsOffer, AwsOptions
 
 AT_ONCE = 4  # questions
 # Any key will do: nothing is imported.
 KEY = b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
 
 
-def check(region: Region, spec: ClusterSpec, options: AwsOptions, offer: Offer, mark: Mark) -> None:
+def check(
+    region: Region, spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags
+) -> None:
     """Ask whether each call of a launch would be permitted, and whether its end could be seen.
 
     What needs the id of a thing that is not there yet cannot be asked about.
@@ -29,19 +31,19 @@ def check(region: Region, spec: ClusterSpec, options: AwsOptions, offer: Offer, 
         spec: what is asked.
         options: of it.
         offer: what was decided.
-        mark: as the real one will be.
+        tags: as the real one will be.
 
     Raises:
         Failure: one would be refused.
 
     """
-    asked = [*((name, {}) for name in LISTS), *calls(spec, options, offer, mark)]
+    asked = [*((name, {}) for name in LISTS), *calls(spec, options, offer, tags)]
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
         list(pool.map(lambda one: region.permits(one[0], **one[1]), asked))
 
 
 def calls(
-    spec: ClusterSpec, options: AwsOptions, offer: Offer, mark: Mark
+    spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags
 ) -> list[tuple[str, dict[str, Any]]]:
     """Give the calls that can be asked about.
 
@@ -49,34 +51,34 @@ def calls(
         spec: what is asked.
         options: of it.
         offer: what was decided.
-        mark: as the real one will be.
+        tags: as the real one will be.
 
     Returns:
         Each with its parameters.
 
     """
-    label = mark.label
+    label = tags.label
     key = {
         "KeyName": label,
         "PublicKeyMaterial": KEY,
-        "TagSpecifications": tagged(mark, "key-pair"),
+        "TagSpecifications": tag_specifications(tags, "key-pair"),
     }
     asked: list[tuple[str, dict[str, Any]]] = [("import_key_pair", key)]
     if spec.placement:
         group = {"GroupName": label, "Strategy": "cluster"}
-        tags = {"TagSpecifications": tagged(mark, "placement-group")}
-        asked.append(("create_placement_group", {**group, **tags}))
+        tagged = {"TagSpecifications": tag_specifications(tags, "placement-group")}
+        asked.append(("create_placement_group", {**group, **tagged}))
     if offer.vpc:
         firewall = {"GroupName": label, "Description": "cluster", "VpcId": offer.vpc}
-        tags = {"TagSpecifications": tagged(mark, "security-group")}
-        asked.append(("create_security_group", {**firewall, **tags}))
-        asked.append(("run_instances", _run(spec, options, offer, mark)))
+        tagged = {"TagSpecifications": tag_specifications(tags, "security-group")}
+        asked.append(("create_security_group", {**firewall, **tagged}))
+        asked.append(("run_instances", _run(spec, options, offer, tags)))
     return asked
 
 
-def _run(spec: ClusterSpec, options: AwsOptions, offer: Offer, mark: Mark) -> dict[str, Any]:
+def _run(spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags) -> dict[str, Any]:
     """Ask for the machines, without the groups and the key that are not there yet."""
-    params = request(spec, options, offer, mark)
+    params = request(spec, options, offer, tags)
     del params["KeyName"]
     params.pop("Placement", None)
     cards = interfaces(options, offer, offer.sites[0].subnet, "")

@@ -10,15 +10,16 @@ from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Link
 from cluster.core.money import expected
 from cluster.core.units import format_seconds
-from cluster.providers._cloud import capacity_cache, public_address, tags
+from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.options import TTL, words
+from cluster.providers._cloud.tags import new_tags
 from cluster.providers.aws import permissions, quotas
 from cluster.providers.aws.api import default_region
-from cluster.providers.aws.options import AwsOptions, Offer, Site
+from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
 from cluster.providers.aws.prices import price
 from cluster.providers.aws.responses import (
-    Image,
+    AwsImage,
     InstanceType,
     Offering,
     SecurityGroup,
@@ -75,7 +76,7 @@ def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
     )
 
 
-def decide(region: Region, spec: ClusterSpec, options: AwsOptions) -> Offer:
+def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOffer:
     """Find out everything that a launch needs, or refuse.
 
     Args:
@@ -101,7 +102,7 @@ def decide(region: Region, spec: ClusterSpec, options: AwsOptions) -> Offer:
     ttl = spec.ttl or TTL
     cost = price(region, kind.instance_type, sites[0].zone, spot=spec.spot)
     link = link_of(kind, grouped=spec.placement)
-    allow = public_address.allowed(options.allow)
+    allow = public_address.allowed_network(options.allow)
     lines = (
         _what(spec, options, sites, vpc, allow),
         f"image: {image.image_id} ({image.name or 'no name'}, {image.architecture})",
@@ -110,7 +111,7 @@ def decide(region: Region, spec: ClusterSpec, options: AwsOptions) -> Offer:
         f"ends by itself {format_seconds(ttl)} after its start (--ttl)",
         expected(cost, spec.hosts, ttl),
     )
-    offer = Offer(
+    offer = AwsOffer(
         region=region.name,
         vpc=vpc,
         sites=sites,
@@ -126,8 +127,8 @@ def decide(region: Region, spec: ClusterSpec, options: AwsOptions) -> Offer:
         lines=lines,
         gpus=sum(gpus.count for gpus in kind.gpu_info.gpus) if kind.gpu_info else 0,
     )
-    mark = tags.new(spec.name, region.owner, region.now() + ttl, user=region.user)
-    permissions.check(region, spec, options, offer, mark)
+    tags = new_tags(spec.name, region.owner, region.now() + ttl, user=region.user)
+    permissions.check(region, spec, options, offer, tags)
     return offer
 
 
@@ -165,10 +166,10 @@ def _check_name_is_free(region: Region, spec: ClusterSpec) -> None:
         {"Name": "tag:cluster-owner", "Values": [region.owner]},
     ]
     if region.all("describe_security_groups", "SecurityGroups", SecurityGroup, Filters=ours):
-        raise taken(spec.name, region.name)
+        raise name_taken_error(spec.name, region.name)
 
 
-def taken(name: str, region: str) -> SpecError:
+def name_taken_error(name: str, region: str) -> SpecError:
     """Say that a name is taken.
 
     Args:
@@ -292,11 +293,11 @@ def _asked(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
 
 def _sites(
     region: Region, spec: ClusterSpec, options: AwsOptions, zones: list[str]
-) -> tuple[str, tuple[Site, ...]]:
+) -> tuple[str, tuple[ZoneSubnet, ...]]:
     """Find a subnet with enough addresses in each zone."""
     subnets = _subnets(region, options)
     if not subnets:
-        return "", tuple(Site(zone=zone) for zone in zones)
+        return "", tuple(ZoneSubnet(zone=zone) for zone in zones)
     here = {one.availability_zone: one for one in subnets if one.availability_zone in zones}
     roomy = [zone for zone in zones if zone in here and _fits(here[zone], spec.hosts)]
     if not roomy:
@@ -308,7 +309,7 @@ def _sites(
             remedy="Say --option subnet=subnet-... with a larger one, or another --zone.",
         )
     vpc = subnets[0].vpc_id
-    return vpc, tuple(Site(zone=zone, subnet=here[zone].subnet_id) for zone in roomy)
+    return vpc, tuple(ZoneSubnet(zone=zone, subnet=here[zone].subnet_id) for zone in roomy)
 
 
 def _fits(subnet: Subnet, hosts: int) -> bool:
@@ -339,13 +340,13 @@ def _subnets(region: Region, options: AwsOptions) -> tuple[Subnet, ...]:
     )
 
 
-def _image(region: Region, spec: ClusterSpec, kind: InstanceType) -> Image:
+def _image(region: Region, spec: ClusterSpec, kind: InstanceType) -> AwsImage:
     architectures = kind.processor_info.supported_architectures
     wanted = spec.image or ""
     if not wanted.startswith("ami-"):
         wanted = _alias(region, wanted, kind)
     try:
-        found = region.all("describe_images", "Images", Image, ImageIds=[wanted])
+        found = region.all("describe_images", "Images", AwsImage, ImageIds=[wanted])
     except Failure as failure:
         if failure.kind != "missing" and not failure.code.startswith("InvalidAMIID"):
             raise
@@ -389,7 +390,7 @@ def _default(kind: InstanceType) -> str:
 
 
 def _what(
-    spec: ClusterSpec, options: AwsOptions, sites: tuple[Site, ...], vpc: str, allow: str
+    spec: ClusterSpec, options: AwsOptions, sites: tuple[ZoneSubnet, ...], vpc: str, allow: str
 ) -> str:
     spare = "spot " if spec.spot else ""
     group = "1 placement group, " if spec.placement else ""

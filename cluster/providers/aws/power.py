@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cluster.core.errors import ProvisionError, Timeout
 from cluster.core.model.value import nothing
-from cluster.providers._cloud import tags
+from cluster.providers._cloud.tags import EXPIRES, timestamp
 from cluster.providers.aws.delete import instances
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Tell
     from cluster.providers.aws.api import Region
     from cluster.providers.aws.delete import Filters
-    from cluster.providers.aws.responses import Instance
+    from cluster.providers.aws.responses import AwsInstance
 
 WITHIN = 600.0  # seconds
 POLL = 1.0  # seconds between two looks
@@ -48,7 +48,7 @@ def start(
     public: bool,
     ttl: float,
     tell: Tell,
-) -> list[Instance]:
+) -> list[AwsInstance]:
     """Switch instances on, and wait until they run and have their addresses.
 
     Their time to live begins anew with their boot, so that is written on them first.
@@ -70,11 +70,11 @@ def start(
 
     """
     ids = [machine.id for machine in machines]
-    expires = tags.timestamp(region.now() + ttl)
-    region.call("create_tags", Resources=ids, Tags=[{"Key": tags.EXPIRES, "Value": expires}])
+    expires = timestamp(region.now() + ttl)
+    region.call("create_tags", Resources=ids, Tags=[{"Key": EXPIRES, "Value": expires}])
     region.call("start_instances", InstanceIds=ids)
 
-    def ready(one: Instance) -> bool:
+    def ready(one: AwsInstance) -> bool:
         return one.state.name == "running" and bool(one.public_ip_address or not public)
 
     return _wait(region, filters, machines, ready, tell)
@@ -84,9 +84,9 @@ def _wait(
     region: Region,
     filters: Filters,
     machines: Sequence[Machine],
-    ready: Callable[[Instance], bool],
+    ready: Callable[[AwsInstance], bool],
     tell: Tell = nothing,
-) -> list[Instance]:
+) -> list[AwsInstance]:
     deadline = time.monotonic() + WITHIN
     while True:
         found = {one.instance_id: one for one in instances(region, filters)}

@@ -13,7 +13,7 @@ import msgspec
 
 from cluster.core.errors import Quota as QuotaError
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers.aws.responses import InstanceType, Quota, Reservation
+from cluster.providers.aws.responses import InstanceType, Reservation, ServiceQuota
 
 if TYPE_CHECKING:
     from cluster.providers.aws.api import Region
@@ -89,7 +89,7 @@ def check(region: Region, kind: InstanceType, hosts: int, *, spot: bool) -> str:
     return f"vCPUs: {need} needed, {used} in use, {limit.value:g} allowed"
 
 
-def _limit(region: Region, instance: str, *, spot: bool) -> Quota | None:
+def _limit(region: Region, instance: str, *, spot: bool) -> ServiceQuota | None:
     code = (SPOT if spot else ON_DEMAND).get(family(instance))
     if code is None:
         return None
@@ -99,7 +99,7 @@ def _limit(region: Region, instance: str, *, spot: bool) -> Quota | None:
         )
     except Failure:
         return None
-    return msgspec.convert(found["Quota"], Quota)
+    return msgspec.convert(found["Quota"], ServiceQuota)
 
 
 def family(instance: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.providers._cloud.machine import Seen
+from cluster.providers._cloud.machine import InstanceView
 
 if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
-    from cluster.providers._cloud.tags import Mark
-    from cluster.providers.aws.options import AwsOptions, Offer
-    from cluster.providers.aws.responses import Instance
+    from cluster.providers._cloud.tags import Tags
+    from cluster.providers.aws.options import AwsOffer, AwsOptions
+    from cluster.providers.aws.responses import AwsInstance
 
 
 def name(spec: ClusterSpec, number: int) -> str:
@@ -27,7 +27,7 @@ def name(spec: ClusterSpec, number: int) -> str:
     return f"{number}.mpi.{spec.name}"
 
 
-def request(spec: ClusterSpec, options: AwsOptions, offer: Offer, mark: Mark) -> dict[str, Any]:
+def request(spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags) -> dict[str, Any]:
     """Give what all machines of a launch have in common.
 
     Tags, time-to-live and encryption travel in the creating call: there is no moment without them.
@@ -36,7 +36,7 @@ def request(spec: ClusterSpec, options: AwsOptions, offer: Offer, mark: Mark) ->
         spec: what is asked.
         options: of it.
         offer: what was decided.
-        mark: of the launch.
+        tags: of the launch.
 
     Returns:
         Parameters of RunInstances.
@@ -50,14 +50,14 @@ def request(spec: ClusterSpec, options: AwsOptions, offer: Offer, mark: Mark) ->
         "InstanceType": spec.instance,
         "MinCount": spec.hosts,
         "MaxCount": spec.hosts,
-        "KeyName": mark.label,
+        "KeyName": tags.label,
         "InstanceInitiatedShutdownBehavior": "terminate",
         "MetadataOptions": {"HttpTokens": "required", "HttpEndpoint": "enabled"},
         "BlockDeviceMappings": [{"DeviceName": offer.root, "Ebs": disk}],
-        "TagSpecifications": tagged(mark, "instance", "volume", "network-interface"),
+        "TagSpecifications": tag_specifications(tags, "instance", "volume", "network-interface"),
     }
     if spec.placement:
-        asked["Placement"] = {"GroupName": mark.label}
+        asked["Placement"] = {"GroupName": tags.label}
     if options.threads_per_core:
         asked["CpuOptions"] = {
             "CoreCount": offer.cores,
@@ -74,7 +74,9 @@ def request(spec: ClusterSpec, options: AwsOptions, offer: Offer, mark: Mark) ->
     return asked
 
 
-def interfaces(options: AwsOptions, offer: Offer, subnet: str, group: str) -> list[dict[str, Any]]:
+def interfaces(
+    options: AwsOptions, offer: AwsOffer, subnet: str, group: str
+) -> list[dict[str, Any]]:
     """Give the network interfaces of each machine.
 
     One EFA for each card; all but the first are the second device of their card (EC2 user guide,
@@ -100,25 +102,25 @@ def interfaces(options: AwsOptions, offer: Offer, subnet: str, group: str) -> li
     return [{**only, "InterfaceType": "efa"} if offer.interfaces else only]
 
 
-def tagged(mark: Mark, *kinds: str) -> list[dict[str, Any]]:
+def tag_specifications(tags: Tags, *kinds: str) -> list[dict[str, Any]]:
     """Give the tags that things get in the call that makes them.
 
     Args:
-        mark: of the launch.
+        tags: of the launch.
         kinds: of things.
 
     Returns:
         The parameter TagSpecifications.
 
     """
-    tags = {"Name": f"mpi.{mark.name}", **mark.tags}
-    listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+    pairs = {"Name": f"mpi.{tags.name}", **tags.as_dict}
+    listed = [{"Key": key, "Value": value} for key, value in pairs.items()]
     return [{"ResourceType": kind, "Tags": listed} for kind in kinds]
 
 
-def seen(one: Instance) -> Seen:
+def instance_view(one: AwsInstance) -> InstanceView:
     """Give what every cloud shows of an instance."""
-    return Seen(
+    return InstanceView(
         id=one.instance_id,
         alias=one.instance_id,
         private=one.private_ip_address,

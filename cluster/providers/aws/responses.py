@@ -7,18 +7,18 @@ from datetime import datetime
 import msgspec
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
+class AwsResponse(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
     """A part of an answer; names are Amazon's, in our spelling."""
 
 
-class Tag(Shape, frozen=True, kw_only=True):
+class Tag(AwsResponse, frozen=True, kw_only=True):
     """A tag."""
 
     key: str
     value: str
 
 
-class Tagged(Shape, frozen=True, kw_only=True):
+class TaggedResource(AwsResponse, frozen=True, kw_only=True):
     """Something with tags."""
 
     raw_tags: tuple[Tag, ...] = msgspec.field(name="Tags", default=())
@@ -29,56 +29,56 @@ class Tagged(Shape, frozen=True, kw_only=True):
         return {tag.key: tag.value for tag in self.raw_tags}
 
 
-class State(Shape, frozen=True, kw_only=True):
+class InstanceState(AwsResponse, frozen=True, kw_only=True):
     """How far an instance is."""
 
     name: str
 
 
-class Reason(Shape, frozen=True, kw_only=True):
+class StateReason(AwsResponse, frozen=True, kw_only=True):
     """Why an instance is in its state."""
 
     code: str = ""
     message: str = ""
 
 
-class Place(Shape, frozen=True, kw_only=True):
+class InstancePlacement(AwsResponse, frozen=True, kw_only=True):
     """Where an instance is."""
 
     availability_zone: str = ""
     group_name: str = ""
 
 
-class CpuOptions(Shape, frozen=True, kw_only=True):
+class CpuOptions(AwsResponse, frozen=True, kw_only=True):
     """The processors of an instance."""
 
     core_count: int = 0
     threads_per_core: int = 0
 
 
-class Instance(Tagged, frozen=True, kw_only=True):
+class AwsInstance(TaggedResource, frozen=True, kw_only=True):
     """An instance; right after its creation, most of it may be missing."""
 
     instance_id: str
     instance_type: str = ""
-    state: State = State(name="pending")
-    state_reason: Reason = Reason()
+    state: InstanceState = InstanceState(name="pending")
+    state_reason: StateReason = StateReason()
     private_ip_address: str = ""
     public_ip_address: str = ""
     ami_launch_index: int = 0
     launch_time: datetime | None = None
-    placement: Place = Place()
+    placement: InstancePlacement = InstancePlacement()
     cpu_options: CpuOptions = CpuOptions()
     instance_lifecycle: str = ""
 
 
-class Reservation(Shape, frozen=True, kw_only=True):
+class Reservation(AwsResponse, frozen=True, kw_only=True):
     """The instances of one call."""
 
-    instances: tuple[Instance, ...] = ()
+    instances: tuple[AwsInstance, ...] = ()
 
 
-class NetworkCard(Shape, frozen=True, kw_only=True):
+class NetworkCard(AwsResponse, frozen=True, kw_only=True):
     """A network card; rates are 1e9 bit/s."""
 
     network_card_index: int = 0
@@ -86,22 +86,22 @@ class NetworkCard(Shape, frozen=True, kw_only=True):
     peak_bandwidth_in_gbps: float | None = None
 
 
-class Efa(Shape, frozen=True, kw_only=True):
+class EfaInfo(AwsResponse, frozen=True, kw_only=True):
     """What a type has of the Elastic Fabric Adapter."""
 
     maximum_efa_interfaces: int = 1
 
 
-class NetworkInfo(Shape, frozen=True, kw_only=True):
+class NetworkInfo(AwsResponse, frozen=True, kw_only=True):
     """What a type has of networks."""
 
     network_performance: str = ""
     network_cards: tuple[NetworkCard, ...] = ()
     efa_supported: bool = False
-    efa_info: Efa = Efa()
+    efa_info: EfaInfo = EfaInfo()
 
 
-class CpuInfo(Shape, frozen=True, kw_only=True):
+class VCpuInfo(AwsResponse, frozen=True, kw_only=True):
     """The processors of a type."""
 
     default_v_cpus: int
@@ -109,35 +109,35 @@ class CpuInfo(Shape, frozen=True, kw_only=True):
     valid_threads_per_core: tuple[int, ...] = ()
 
 
-class PlacementInfo(Shape, frozen=True, kw_only=True):
+class PlacementInfo(AwsResponse, frozen=True, kw_only=True):
     """The ways in which instances of a type can be placed."""
 
     supported_strategies: tuple[str, ...] = ()
 
 
-class ProcessorInfo(Shape, frozen=True, kw_only=True):
+class ProcessorInfo(AwsResponse, frozen=True, kw_only=True):
     """The architectures of a type."""
 
     supported_architectures: tuple[str, ...] = ()
 
 
-class Gpus(Shape, frozen=True, kw_only=True):
+class GpuCount(AwsResponse, frozen=True, kw_only=True):
     """GPUs of one kind."""
 
     count: int = 0
 
 
-class GpuInfo(Shape, frozen=True, kw_only=True):
+class GpuInfo(AwsResponse, frozen=True, kw_only=True):
     """GPUs of a type."""
 
-    gpus: tuple[Gpus, ...] = ()
+    gpus: tuple[GpuCount, ...] = ()
 
 
-class InstanceType(Shape, frozen=True, kw_only=True):
+class InstanceType(AwsResponse, frozen=True, kw_only=True):
     """An instance type."""
 
     instance_type: str
-    v_cpu_info: CpuInfo
+    v_cpu_info: VCpuInfo
     network_info: NetworkInfo = NetworkInfo()
     placement_group_info: PlacementInfo = PlacementInfo()
     processor_info: ProcessorInfo = ProcessorInfo()
@@ -145,27 +145,27 @@ class InstanceType(Shape, frozen=True, kw_only=True):
     supported_usage_classes: tuple[str, ...] = ()
 
 
-class Offering(Shape, frozen=True, kw_only=True):
+class Offering(AwsResponse, frozen=True, kw_only=True):
     """A type that a zone has."""
 
     instance_type: str
     location: str
 
 
-class Disk(Shape, frozen=True, kw_only=True):
+class ImageDisk(AwsResponse, frozen=True, kw_only=True):
     """What an image says of a disk; sizes are GiB."""
 
     volume_size: int = 0
 
 
-class Mapping(Shape, frozen=True, kw_only=True):
+class DiskMapping(AwsResponse, frozen=True, kw_only=True):
     """A disk of an image."""
 
     device_name: str = ""
-    ebs: Disk = Disk()
+    ebs: ImageDisk = ImageDisk()
 
 
-class Image(Shape, frozen=True, kw_only=True):
+class AwsImage(AwsResponse, frozen=True, kw_only=True):
     """A machine image."""
 
     image_id: str
@@ -173,7 +173,7 @@ class Image(Shape, frozen=True, kw_only=True):
     architecture: str = ""
     state: str = "available"
     root_device_name: str = "/dev/sda1"
-    block_device_mappings: tuple[Mapping, ...] = ()
+    block_device_mappings: tuple[DiskMapping, ...] = ()
 
     @property
     def size(self) -> int:
@@ -182,14 +182,14 @@ class Image(Shape, frozen=True, kw_only=True):
         return sizes.get(self.root_device_name, 0)
 
 
-class Vpc(Tagged, frozen=True, kw_only=True):
+class Vpc(TaggedResource, frozen=True, kw_only=True):
     """A virtual network."""
 
     vpc_id: str
     is_default: bool = False
 
 
-class Subnet(Tagged, frozen=True, kw_only=True):
+class Subnet(TaggedResource, frozen=True, kw_only=True):
     """A part of a virtual network, in one zone."""
 
     subnet_id: str
@@ -199,7 +199,7 @@ class Subnet(Tagged, frozen=True, kw_only=True):
     cidr_block: str = ""
 
 
-class SecurityGroup(Tagged, frozen=True, kw_only=True):
+class SecurityGroup(TaggedResource, frozen=True, kw_only=True):
     """A firewall."""
 
     group_id: str
@@ -207,7 +207,7 @@ class SecurityGroup(Tagged, frozen=True, kw_only=True):
     vpc_id: str = ""
 
 
-class PlacementGroup(Tagged, frozen=True, kw_only=True):
+class PlacementGroup(TaggedResource, frozen=True, kw_only=True):
     """Instances that are to be close together."""
 
     group_name: str
@@ -215,14 +215,14 @@ class PlacementGroup(Tagged, frozen=True, kw_only=True):
     state: str = ""
 
 
-class KeyPair(Tagged, frozen=True, kw_only=True):
+class KeyPair(TaggedResource, frozen=True, kw_only=True):
     """The public half of a key to log in with."""
 
     key_pair_id: str
     key_name: str
 
 
-class SpotPrice(Shape, frozen=True, kw_only=True):
+class SpotPrice(AwsResponse, frozen=True, kw_only=True):
     """What a spare instance cost from a moment on."""
 
     availability_zone: str
@@ -230,7 +230,7 @@ class SpotPrice(Shape, frozen=True, kw_only=True):
     timestamp: datetime
 
 
-class Quota(Shape, frozen=True, kw_only=True):
+class ServiceQuota(AwsResponse, frozen=True, kw_only=True):
     """A limit of the account."""
 
     quota_code: str
@@ -238,13 +238,13 @@ class Quota(Shape, frozen=True, kw_only=True):
     value: float
 
 
-class Gateway(Tagged, frozen=True, kw_only=True):
+class InternetGateway(TaggedResource, frozen=True, kw_only=True):
     """The way of a virtual network to the internet."""
 
     internet_gateway_id: str
 
 
-class RouteTable(Tagged, frozen=True, kw_only=True):
+class RouteTable(TaggedResource, frozen=True, kw_only=True):
     """Where a virtual network sends packets."""
 
     route_table_id: str

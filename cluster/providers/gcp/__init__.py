@@ -14,18 +14,18 @@ from cluster.core.model.billing import Plan, Resource, Sighting
 from cluster.core.model.value import Value, nothing
 from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers._cloud.deletion import REMAINS, late
+from cluster.providers._cloud.deletion import REMAINS, listing_delay
 from cluster.providers._cloud.launch import INSTANCES, Intent
 from cluster.providers.gcp import api
-from cluster.providers.gcp.accelerators import chosen
+from cluster.providers.gcp.accelerators import requested_accelerators
 from cluster.providers.gcp.api import Project
-from cluster.providers.gcp.create import PROVIDER, Making, forget, intend
-from cluster.providers.gcp.delete import LOOKED_FOR, Expected, Order, Sweep, console
-from cluster.providers.gcp.errors import told
-from cluster.providers.gcp.inventory import PLACE, living
-from cluster.providers.gcp.labels import Whose
-from cluster.providers.gcp.options import GcpOptions, Offer
-from cluster.providers.gcp.plan import decide, project_of
+from cluster.providers.gcp.create import PROVIDER, GcpLaunch, forget, record_intent
+from cluster.providers.gcp.delete import LOOKED_FOR, GcpDeletion, GcpUnlisted, OpenCall, console
+from cluster.providers.gcp.errors import to_cluster_error
+from cluster.providers.gcp.inventory import PLACE, list_clusters
+from cluster.providers.gcp.labels import OwnerFilter
+from cluster.providers.gcp.options import GcpOffer, GcpOptions
+from cluster.providers.gcp.plan import make_offer, project_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Tell
 
 
-class Gcp(Provider):
+class GcpProvider(Provider):
     """Machines of Google Compute Engine, which cost money while they exist."""
 
     Options: ClassVar[type[Value]] = GcpOptions
@@ -47,11 +47,11 @@ class Gcp(Provider):
         """Ask nobody yet; one question reaches all regions of a project, so only projects count."""
         super().__init__(tuple(one for one in regions if one.startswith(PLACE)))
         self._projects: dict[tuple[str, str], Project] = {}
-        self._offers: dict[bytes, Offer] = {}
+        self._offers: dict[bytes, GcpOffer] = {}
 
     def plan(self, spec: ClusterSpec) -> Plan:
         """Find out everything that reading can tell, or refuse."""
-        with _telling("Nothing was created."):
+        with _translating_errors("Nothing was created."):
             offer = self._offer(spec)
         return Plan(
             lines=offer.lines, costs=True, price=offer.price, ttl=offer.ttl, gpus=offer.gpus
@@ -62,35 +62,35 @@ class Gcp(Provider):
     ) -> tuple[Machine, ...]:
         """Make the firewall rules, the placement policy, and all machines in one call."""
         options = _options(spec)
-        with _telling("Nothing is left."):
+        with _translating_errors("Nothing is left."):
             project = self._of(options)
-            intent = intend(project, spec, journal, lambda: self._offer(spec))
+            intent = record_intent(project, spec, journal, lambda: self._offer(spec))
             try:
-                return Making(project, spec, options, journal, intent, tell).make()
+                return GcpLaunch(project, spec, options, journal, intent, tell).make()
             except (Failure, ClusterError, KeyboardInterrupt):
                 forget(journal)
-                with _telling(REMAINS.format(spec.name)):
+                with _translating_errors(REMAINS.format(spec.name)):
                     _end(project, journal, intent)
                 raise
 
     def find(self, name: str) -> tuple[Resource, ...]:
         """Ask Google, in every project where it may be."""
-        with _telling("It may still exist."):
+        with _translating_errors("It may still exist."):
             return tuple(one for sweep in self._sweeps(name) for one in sweep.found())
 
     def destroy(self, name: str) -> None:
-        """Take away what carries our mark, in every project where it may be."""
+        """Take away what carries our tags, in every project where it may be."""
         book = journal.of(name)
         forget(book)
-        expected = _expected(book)
-        with _telling("It may still exist."):
+        expected = _unlisted(book)
+        with _translating_errors("It may still exist."):
             for sweep in self._sweeps(name):
                 sweep.end(expected)
 
     def live(self) -> tuple[Sighting, ...]:
         """Ask Google, wherever we ever made anything, which clusters of ours there are."""
-        with _telling("Clusters may exist that are not shown."):
-            return tuple(one for project in self._everywhere() for one in living(project))
+        with _translating_errors("Clusters may exist that are not shown."):
+            return tuple(one for project in self._everywhere() for one in list_clusters(project))
 
     def looked_for(self, name: str) -> str:
         """Say what is looked for, and where."""
@@ -103,13 +103,15 @@ class Gcp(Provider):
         name = machine.name.rpartition(".")[2]
         return "".join(console(project, zone, instance) for project in self._places(name))
 
-    def _offer(self, spec: ClusterSpec) -> Offer:
+    def _offer(self, spec: ClusterSpec) -> GcpOffer:
         """Decide once: what was shown is what will be made."""
         key = msgspec.json.encode(spec)
         if key not in self._offers:
             options = _options(spec)
-            chosen(spec, allow_retired=options.allow_retired)  # before anybody is asked anything
-            self._offers[key] = decide(self._of(options), spec, options)
+            requested_accelerators(
+                spec, allow_retired=options.allow_retired
+            )  # before anybody is asked anything
+            self._offers[key] = make_offer(self._of(options), spec, options)
         return self._offers[key]
 
     def _of(self, options: GcpOptions) -> Project:
@@ -120,9 +122,10 @@ class Gcp(Provider):
             self._projects[name, endpoint] = Project(name, endpoint)
         return self._projects[name, endpoint]
 
-    def _sweeps(self, name: str) -> list[Sweep]:
+    def _sweeps(self, name: str) -> list[GcpDeletion]:
         return [
-            Sweep(project, Whose(owner=project.owner, name=name)) for project in self._places(name)
+            GcpDeletion(project, OwnerFilter(owner=project.owner, name=name))
+            for project in self._places(name)
         ]
 
     def _places(self, name: str) -> tuple[Project, ...]:
@@ -137,7 +140,7 @@ class Gcp(Provider):
 
     def _everywhere(self) -> tuple[Project, ...]:
         """Give the projects to look in where no journal says which."""
-        known = journal.places(PROVIDER)
+        known = journal.used_regions(PROVIDER)
         if not self.regions and not known and not api.is_set_up():
             return ()
         named = [one.removeprefix(PLACE) for one in self.regions]
@@ -149,23 +152,23 @@ def _options(spec: ClusterSpec) -> GcpOptions:
     return msgspec.convert(spec.options, GcpOptions, strict=False)
 
 
-def _end(project: Project, book: journal.Journal, intent: Intent[Offer]) -> None:
+def _end(project: Project, book: journal.Journal, intent: Intent[GcpOffer]) -> None:
     """Take away what one launch made, and nothing of any other."""
-    mark = intent.mark
-    whose = Whose(owner=mark.owner, name=mark.name, launch=mark.launch)
-    Sweep(project, whose).end(_expected(book))
+    tags = intent.tags
+    whose = OwnerFilter(owner=tags.owner, name=tags.name, launch=tags.launch)
+    GcpDeletion(project, whose).end(_unlisted(book))
 
 
-def _expected(book: journal.Journal) -> Expected:
+def _unlisted(book: journal.Journal) -> GcpUnlisted:
     """Tell from a journal what Google may not list yet; without one, anything may be."""
     entries = book.entries()
     if not entries:
-        return Expected(until=time.time() + late())
+        return GcpUnlisted(until=time.time() + listing_delay())
     answered = {entry.token for entry in entries if isinstance(entry, journal.Answered)}
     orders = [e for e in entries if isinstance(e, journal.Ordered) and e.kind == INSTANCES]
-    return Expected(
+    return GcpUnlisted(
         orders=tuple(
-            Order(zone=zone, request=request, at=order.at)
+            OpenCall(zone=zone, request=request, at=order.at)
             for order in orders
             if order.token not in answered
             for zone, _, request in [order.token.partition("/")]
@@ -174,9 +177,9 @@ def _expected(book: journal.Journal) -> Expected:
 
 
 @contextmanager
-def _telling(left: str) -> Iterator[None]:
+def _translating_errors(left: str) -> Iterator[None]:
     """Turn what Google refused into what a person can use."""
     try:
         yield
     except Failure as failure:
-        raise told(failure, left=left) from failure
+        raise to_cluster_error(failure, left=left) from failure

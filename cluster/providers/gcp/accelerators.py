@@ -87,7 +87,7 @@ KNOWN = {
 }
 
 
-class Chosen(Value, frozen=True, kw_only=True):
+class RequestedAccelerators(Value, frozen=True, kw_only=True):
     """Accelerators of each machine.
 
     Args:
@@ -105,7 +105,9 @@ class Chosen(Value, frozen=True, kw_only=True):
         return self.kind.machines[self.count]
 
 
-def chosen(spec: ClusterSpec, *, allow_retired: bool) -> Chosen | None:
+def requested_accelerators(
+    spec: ClusterSpec, *, allow_retired: bool
+) -> RequestedAccelerators | None:
     """Read which accelerators are asked for.
 
     Args:
@@ -137,7 +139,7 @@ def chosen(spec: ClusterSpec, *, allow_retired: bool) -> Chosen | None:
             f"No machine has {count} x {match[1]}.",
             remedy=f"Ask for {', '.join(map(str, kind.machines))} of them.",
         )
-    return Chosen(kind=kind, count=count)
+    return RequestedAccelerators(kind=kind, count=count)
 
 
 def _gone(spec: ClusterSpec, name: str, kind: Accelerator, count: int) -> SpecError:

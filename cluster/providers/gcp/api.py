@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from cluster.providers._cloud.api_errors import Failure, Kind, persist
+from cluster.providers._cloud.api_errors import Failure, Kind, retry
 from cluster.providers.gcp.errors import kind_of
-from cluster.providers.gcp.responses import Operation
+from cluster.providers.gcp.responses import GcpOperation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -116,7 +116,7 @@ class Project:
             Failure: it was refused, or did not get through in time.
 
         """
-        return persist(partial(self._once, collection, verb, params))
+        return retry(partial(self._once, collection, verb, params))
 
     def get(self, collection: str, of: type[T], **params: Any) -> T:  # noqa: ANN401
         """Get one thing.
@@ -152,10 +152,10 @@ class Project:
         """
         alone = collection in ("firewalls", "networks", "regions", "zones", "images")
         verb = "list" if alone or params.keys() & {"zone", "region"} else "aggregated_list"
-        found = persist(partial(self._list, collection, verb, params))
+        found = retry(partial(self._list, collection, verb, params))
         return tuple(msgspec.convert(one, of, strict=False) for one in found)
 
-    def begin(self, collection: str, verb: str, **params: Any) -> Operation:  # noqa: ANN401
+    def begin(self, collection: str, verb: str, **params: Any) -> GcpOperation:  # noqa: ANN401
         """Call what takes time: it goes on when this returns.
 
         Args:
@@ -171,9 +171,9 @@ class Project:
 
         """
         answer = self.call(collection, f"{verb}_unary", **params)
-        return msgspec.convert(answer, Operation, strict=False)
+        return msgspec.convert(answer, GcpOperation, strict=False)
 
-    def look(self, operation: Operation) -> Operation:
+    def look(self, operation: GcpOperation) -> GcpOperation:
         """Look how far an operation is.
 
         The client's own way to wait asks Google's own address, whatever cloud the call went to.
@@ -194,9 +194,9 @@ class Project:
             if place
         }
         kind = next(iter(scope), "global")
-        return self.get(f"{kind}_operations", Operation, operation=operation.name, **scope)
+        return self.get(f"{kind}_operations", GcpOperation, operation=operation.name, **scope)
 
-    def finish(self, what: str, operation: Operation, within: float = PATIENCE) -> Operation:
+    def finish(self, what: str, operation: GcpOperation, within: float = PATIENCE) -> GcpOperation:
         """Wait until an operation is done.
 
         Args:
@@ -306,7 +306,7 @@ def _pages(session: Any, url: str) -> Iterator[dict[str, Any]]:  # noqa: ANN401
             return
 
 
-def check(what: str, operation: Operation) -> None:
+def check(what: str, operation: GcpOperation) -> None:
     """Read the errors of an operation, which may come without any HTTP status.
 
     Args:

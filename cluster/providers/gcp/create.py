@@ -7,17 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.core import ssh_keys
 from cluster.core.errors import ProvisionError, Timeout, tail
-from cluster.providers._cloud import deletion, tags
-from cluster.providers._cloud.api_errors import UNLISTED, Failure, persist
-from cluster.providers._cloud.launch import Intent, Orders, ask_in_turn, intent_file, too_few
+from cluster.providers._cloud import deletion
+from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
+from cluster.providers._cloud.launch import (
+    Intent,
+    LaunchJournal,
+    intent_file,
+    too_few_machines,
+    try_zones,
+)
 from cluster.providers._cloud.machine import machine
-from cluster.providers.gcp.delete import Sweep, console
+from cluster.providers._cloud.tags import new_tags
+from cluster.providers.gcp.delete import GcpDeletion, console
 from cluster.providers.gcp.host_keys import HostKeys
-from cluster.providers.gcp.labels import DIGITS, Whose, described, label, read, request_id
-from cluster.providers.gcp.options import GcpOptions, Offer
-from cluster.providers.gcp.plan import taken
-from cluster.providers.gcp.request import alias, firewalls, request, seen
-from cluster.providers.gcp.responses import Firewall, Instance, Operation
+from cluster.providers.gcp.labels import (
+    DIGITS,
+    OwnerFilter,
+    description_of,
+    label,
+    parse_description,
+    request_id,
+)
+from cluster.providers.gcp.options import GcpOffer, GcpOptions
+from cluster.providers.gcp.plan import name_taken_error
+from cluster.providers.gcp.request import alias, firewalls, instance_view, request
+from cluster.providers.gcp.responses import Firewall, GcpInstance, GcpOperation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,9 +48,9 @@ ENDED = ("STOPPING", "STOPPED", "TERMINATED", "SUSPENDING", "SUSPENDED", "DEPROV
 BULK = "instances.bulkInsert"
 
 
-def intend(
-    project: Project, spec: ClusterSpec, book: journal.Journal, offer: Callable[[], Offer]
-) -> Intent[Offer]:
+def record_intent(
+    project: Project, spec: ClusterSpec, book: journal.Journal, offer: Callable[[], GcpOffer]
+) -> Intent[GcpOffer]:
     """Write down what is about to be made; a launch that was begun before goes on.
 
     Args:
@@ -50,12 +64,12 @@ def intend(
 
     """
 
-    def decide() -> Intent[Offer]:
+    def decide() -> Intent[GcpOffer]:
         decided = offer()
-        mark = tags.new(spec.name, project.owner, time.time() + decided.ttl)
-        return Intent(mark=mark, offer=decided)
+        tags = new_tags(spec.name, project.owner, time.time() + decided.ttl)
+        return Intent(tags=tags, offer=decided)
 
-    return Orders(PROVIDER, project.name, book).intend(Intent[Offer], decide)
+    return LaunchJournal(PROVIDER, project.name, book).record_intent(Intent[GcpOffer], decide)
 
 
 def forget(book: journal.Journal) -> None:
@@ -70,7 +84,7 @@ def forget(book: journal.Journal) -> None:
     intent_file(book, PROVIDER).unlink(missing_ok=True)
 
 
-class Making:
+class GcpLaunch:
     """One launch.
 
     Args:
@@ -89,7 +103,7 @@ class Making:
         spec: ClusterSpec,
         options: GcpOptions,
         book: journal.Journal,
-        intent: Intent[Offer],
+        intent: Intent[GcpOffer],
         tell: Tell,
     ) -> None:
         """Begin with nothing made."""
@@ -97,10 +111,12 @@ class Making:
         self._tell = tell
         self._spec = spec
         self._options = options
-        self._book = book
-        self._orders = Orders(PROVIDER, project.name, book)
-        self._mark, self._offer = intent.mark, intent.offer
-        self._whose = Whose(owner=self._mark.owner, name=self._mark.name, launch=self._mark.launch)
+        self._cluster_journal = book
+        self._journal = LaunchJournal(PROVIDER, project.name, book)
+        self._tags, self._offer = intent.tags, intent.offer
+        self._whose = OwnerFilter(
+            owner=self._tags.owner, name=self._tags.name, launch=self._tags.launch
+        )
 
     def make(self) -> tuple[Machine, ...]:
         """Make the machines, all or none.
@@ -113,18 +129,20 @@ class Making:
             ProvisionError: they did not come up.
 
         """
-        login = ssh_keys.pair(self._book.folder / ssh_keys.LOGIN)
+        login = ssh_keys.pair(self._cluster_journal.folder / ssh_keys.LOGIN)
         if not self._offer.network:
             self._named("networks", "network", self._network())
         self._walls()
         if self._spec.placement:
             self._policy()
         found = self._run(login.public)
-        known = self._book.folder / ssh_keys.KNOWN
+        known = self._cluster_journal.folder / ssh_keys.KNOWN
         waited = HostKeys(self._project, self._options.wait).wait(found)
         ssh_keys.know(known, [(alias(one), key) for one, all_ in waited for key in all_])
         return tuple(
-            machine(self._called(number), seen(one), self._options, known, self._offer.link)
+            machine(
+                self._called(number), instance_view(one), self._options, known, self._offer.link
+            )
             for number, one in enumerate(found)
         )
 
@@ -136,14 +154,14 @@ class Making:
     def _network(self) -> dict[str, Any]:
         """Give a network of our own, with a subnet in every region."""
         return {
-            "name": label(self._mark),
-            "description": described(self._mark),
+            "name": label(self._tags),
+            "description": description_of(self._tags),
             "auto_create_subnetworks": True,
         }
 
     def _walls(self) -> None:
         """Make the firewall rules; the first one's name keeps two launches of one name apart."""
-        first, *others = firewalls(self._offer, self._mark)
+        first, *others = firewalls(self._offer, self._tags)
         self._named("firewalls", "firewall", first)
         begun = [self._begin("firewalls", "firewall", wall) for wall in others]
         for operation in begun:
@@ -152,8 +170,8 @@ class Making:
     def _policy(self) -> None:
         """Make the placement policy, which names no number: with one, machines wait for others."""
         body = {
-            "name": label(self._mark),
-            "description": described(self._mark),
+            "name": label(self._tags),
+            "description": description_of(self._tags),
             "group_placement_policy": {"collocation": "COLLOCATED"},
         }
         region = self._offer.region
@@ -164,17 +182,17 @@ class Making:
         """Make something; if its name is taken, it may be by our own call whose reply was lost."""
         self._finish(f"{collection}.insert", self._begin(collection, kind, body))
         where = {kind: body["name"]}
-        found = persist(lambda: self._project.get(collection, Firewall, **where), kinds=UNLISTED)
-        mark = read(found.description)
-        if mark is None or mark.launch != self._mark.launch:
-            raise taken(self._spec.name, self._project.name)
+        found = retry(lambda: self._project.get(collection, Firewall, **where), kinds=UNLISTED)
+        tags = parse_description(found.description)
+        if tags is None or tags.launch != self._tags.launch:
+            raise name_taken_error(self._spec.name, self._project.name)
 
     def _begin(
         self, collection: str, kind: str, body: dict[str, Any], **where: str
-    ) -> Operation | None:
+    ) -> GcpOperation | None:
         """Begin to make something; nothing, if there is one of that name."""
-        token = request_id(self._mark, f"{collection}/{body['name']}")
-        self._orders.note(collection, token)
+        token = request_id(self._tags, f"{collection}/{body['name']}")
+        self._journal.note(collection, token)
         try:
             return self._project.begin(
                 collection, "insert", request_id=token, **{f"{kind}_resource": body}, **where
@@ -184,7 +202,7 @@ class Making:
                 raise
             return None
 
-    def _finish(self, what: str, operation: Operation | None) -> None:
+    def _finish(self, what: str, operation: GcpOperation | None) -> None:
         if operation is None:
             return
         try:
@@ -195,22 +213,22 @@ class Making:
 
     # Machines.
 
-    def _run(self, public_key: str) -> tuple[Instance, ...]:
+    def _run(self, public_key: str) -> tuple[GcpInstance, ...]:
         """Ask zone after zone; give the machines once they run."""
-        return ask_in_turn(
-            self._orders.left(self._offer.zones, self._token),
+        return try_zones(
+            self._journal.left(self._offer.zones, self._token),
             lambda zone: self._run_in(zone, public_key),
             zone=str,
             instance=self._offer.instance,
-            give_back=Sweep(self._project, self._whose).end_instances,
+            give_back=GcpDeletion(self._project, self._whose).end_instances,
         )
 
     def _token(self, zone: str) -> str:
-        return f"{zone}/{request_id(self._mark, zone)}"
+        return f"{zone}/{request_id(self._tags, zone)}"
 
-    def _run_in(self, zone: str, public_key: str) -> tuple[Instance, ...]:
+    def _run_in(self, zone: str, public_key: str) -> tuple[GcpInstance, ...]:
         """Make the machines in a zone; an operation that went well may have made too few."""
-        names = self._orders.machines(self._token(zone), lambda: self._bulk(zone, public_key))
+        names = self._journal.machines(self._token(zone), lambda: self._bulk(zone, public_key))
         if len(names) < self._spec.hosts:
             raise self._too_few(zone, f"gave {len(names)} of {self._spec.hosts} machines")
         return self._wait(zone)
@@ -221,18 +239,18 @@ class Making:
             "instances",
             "bulk_insert",
             zone=zone,
-            request_id=request_id(self._mark, zone),
+            request_id=request_id(self._tags, zone),
             bulk_insert_instance_resource_resource=request(
-                self._spec, self._options, self._offer, self._mark, public_key
+                self._spec, self._options, self._offer, self._tags, public_key
             ),
         )
         made = self._project.finish(BULK, operation).created
-        return tuple(f"{label(self._mark)}-{number:0{DIGITS}}" for number in range(1, made + 1))
+        return tuple(f"{label(self._tags)}-{number:0{DIGITS}}" for number in range(1, made + 1))
 
     def _too_few(self, zone: str, what: str) -> Failure:
-        return too_few(BULK, zone, what)
+        return too_few_machines(BULK, zone, what)
 
-    def _wait(self, zone: str) -> tuple[Instance, ...]:
+    def _wait(self, zone: str) -> tuple[GcpInstance, ...]:
         """Wait until all run and have their addresses, asking for all of them in one call."""
         began = time.monotonic()
         seen: set[str] = set()
@@ -244,30 +262,30 @@ class Making:
             late = [one for one in found if not self._is_ready(one)]
             seconds = time.monotonic() - began
             if len(found) == self._spec.hosts and not late:
-                self._orders.timed("running", seconds)
+                self._journal.timed("running", seconds)
                 return found
-            if len(found) < self._spec.hosts and seconds > deletion.late():
+            if len(found) < self._spec.hosts and seconds > deletion.listing_delay():
                 raise self._too_few(zone, f"lists {len(found)} of {self._spec.hosts} machines")
             if late and seconds > self._options.wait:
                 raise self._late(zone, found, late, seconds)
             time.sleep(POLL)
 
-    def _report(self, found: tuple[Instance, ...]) -> None:
+    def _report(self, found: tuple[GcpInstance, ...]) -> None:
         for number in range(self._spec.hosts):
             state = found[number].status.lower() if number < len(found) else "not listed yet"
             self._tell(self._called(number), state)
 
-    def _listed(self, zone: str) -> tuple[Instance, ...]:
+    def _listed(self, zone: str) -> tuple[GcpInstance, ...]:
         """List the machines of the launch in the order of their numbers."""
-        found = self._project.all("instances", Instance, zone=zone, filter=self._whose.filter)
+        found = self._project.all("instances", GcpInstance, zone=zone, filter=self._whose.filter)
         ours = [one for one in found if self._whose.has(one.description)]
         return tuple(sorted(ours, key=lambda one: one.name))
 
-    def _is_ready(self, one: Instance) -> bool:
+    def _is_ready(self, one: GcpInstance) -> bool:
         public = one.public or not self._options.public
         return one.status == "RUNNING" and bool(one.private and public)
 
-    def _check_alive(self, zone: str, found: tuple[Instance, ...], seen: set[str]) -> None:
+    def _check_alive(self, zone: str, found: tuple[GcpInstance, ...], seen: set[str]) -> None:
         """Find machines that were there and are not any more: so Google shows that it has none."""
         if gone := seen - {one.name for one in found}:
             raise self._too_few(zone, f"showed {len(gone)} machines that then vanished")
@@ -280,7 +298,7 @@ class Making:
                 )
 
     def _late(
-        self, zone: str, found: tuple[Instance, ...], late: list[Instance], seconds: float
+        self, zone: str, found: tuple[GcpInstance, ...], late: list[GcpInstance], seconds: float
     ) -> Timeout:
         said = tail(console(self._project, zone, late[0].name))
         return Timeout(
@@ -290,5 +308,5 @@ class Making:
             remedy="Wait longer: --option wait=600; or try another zone: --option zones=a,b",
         )
 
-    def _named_one(self, one: Instance, found: tuple[Instance, ...]) -> str:
+    def _named_one(self, one: GcpInstance, found: tuple[GcpInstance, ...]) -> str:
         return f"{self._called(found.index(one))} ({one.name})"

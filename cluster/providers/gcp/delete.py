@@ -1,4 +1,4 @@
-"""Finding what exists by the marks that it carries, and taking it away until nothing is listed."""
+"""Finding what exists by the tags that it carries, and taking it away until nothing is listed."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 from cluster.core.model.billing import Resource
 from cluster.core.model.value import Value
-from cluster.providers._cloud.api_errors import Failure, passing_over
-from cluster.providers._cloud.deletion import late, until_gone
-from cluster.providers._cloud.tags import Mark
+from cluster.providers._cloud.api_errors import Failure, ignoring
+from cluster.providers._cloud.deletion import delete_until_gone, listing_delay
+from cluster.providers._cloud.tags import Tags
 from cluster.providers.gcp import api
-from cluster.providers.gcp.labels import read
-from cluster.providers.gcp.responses import Instance, Operation, Thing
+from cluster.providers.gcp.labels import parse_description
+from cluster.providers.gcp.responses import GcpInstance, GcpOperation, NamedResource
 
 if TYPE_CHECKING:
     from cluster.providers.gcp.api import Project
-    from cluster.providers.gcp.labels import Whose
+    from cluster.providers.gcp.labels import OwnerFilter
 
 INSTANCE = "instance"
 AT_ONCE = 10  # calls in flight: as many connections as the client keeps
@@ -26,7 +26,7 @@ LOOK_AGAIN = 1.0  # seconds after which it is asked what became of a deletion
 LOOKED_FOR = "instances, disks, placement policies, firewall rules, networks"
 
 
-class Sort(Value, frozen=True, kw_only=True):
+class GcpResourceType(Value, frozen=True, kw_only=True):
     """A sort of thing, and how Google calls it.
 
     Args:
@@ -43,16 +43,20 @@ class Sort(Value, frozen=True, kw_only=True):
     labelled: bool = False
 
 
-INSTANCES = Sort(kind=INSTANCE, collection="instances", param="instance", labelled=True)
-OTHERS = (  # in the order in which they can go
-    Sort(kind="disk", collection="disks", param="disk", labelled=True),
-    Sort(kind="placement policy", collection="resource_policies", param="resource_policy"),
-    Sort(kind="firewall rule", collection="firewalls", param="firewall"),
-    Sort(kind="network", collection="networks", param="network"),
+INSTANCE_TYPE = GcpResourceType(
+    kind=INSTANCE, collection="instances", param="instance", labelled=True
+)
+OTHER_TYPES = (  # in the order in which they can go
+    GcpResourceType(kind="disk", collection="disks", param="disk", labelled=True),
+    GcpResourceType(
+        kind="placement policy", collection="resource_policies", param="resource_policy"
+    ),
+    GcpResourceType(kind="firewall rule", collection="firewalls", param="firewall"),
+    GcpResourceType(kind="network", collection="networks", param="network"),
 )
 
 
-class Found(Value, frozen=True, kw_only=True):
+class GcpResource(Value, frozen=True, kw_only=True):
     """A thing of ours that exists.
 
     Args:
@@ -60,15 +64,15 @@ class Found(Value, frozen=True, kw_only=True):
         scope: zone or region, as a call names it; neither for what is everywhere.
         name: of it.
         status: that it has.
-        mark: that it carries.
+        tags: that it carries.
 
     """
 
-    sort: Sort
+    sort: GcpResourceType
     scope: tuple[tuple[str, str], ...]
     name: str
     status: str
-    mark: Mark
+    tags: Tags
 
     @property
     def resource(self) -> Resource:
@@ -83,14 +87,14 @@ class Found(Value, frozen=True, kw_only=True):
         return Resource(kind=self.sort.kind, id=f"{place}{self.name}")
 
 
-class Begun(Value, frozen=True, kw_only=True):
+class PendingDeletion(Value, frozen=True, kw_only=True):
     """A deletion that was begun, and when by our clock."""
 
-    operation: Operation
+    operation: GcpOperation
     at: float
 
 
-class Order(Value, frozen=True, kw_only=True):
+class OpenCall(Value, frozen=True, kw_only=True):
     """A call for machines whose outcome nobody wrote down.
 
     Args:
@@ -105,7 +109,7 @@ class Order(Value, frozen=True, kw_only=True):
     at: float
 
 
-class Expected(Value, frozen=True, kw_only=True):
+class GcpUnlisted(Value, frozen=True, kw_only=True):
     """What Google may not list yet.
 
     Args:
@@ -114,7 +118,7 @@ class Expected(Value, frozen=True, kw_only=True):
 
     """
 
-    orders: tuple[Order, ...] = ()
+    orders: tuple[OpenCall, ...] = ()
     until: float = 0.0
 
     def missing(self, project: Project) -> tuple[Resource, ...]:
@@ -134,20 +138,20 @@ class Expected(Value, frozen=True, kw_only=True):
         return tuple(late)
 
 
-def _may_bring(project: Project, order: Order) -> bool:
+def _may_bring(project: Project, order: OpenCall) -> bool:
     """Tell whether a call may still bring machines: it may not even have arrived yet."""
     found = project.all(
         "zone_operations",
-        Operation,
+        GcpOperation,
         zone=order.zone,
         filter=f"clientOperationId = {order.request}",
     )
     if found:
         return not all(operation.done for operation in found)
-    return time.time() < order.at + late()
+    return time.time() < order.at + listing_delay()
 
 
-class Sweep:
+class GcpDeletion:
     """What exists of ours in a project, and its end.
 
     Args:
@@ -156,11 +160,11 @@ class Sweep:
 
     """
 
-    def __init__(self, project: Project, whose: Whose) -> None:
+    def __init__(self, project: Project, whose: OwnerFilter) -> None:
         """Nothing is asked yet."""
         self._project = project
         self._whose = whose
-        self._begun: dict[Resource, Begun] = {}
+        self._begun: dict[Resource, PendingDeletion] = {}
 
     def found(self) -> tuple[Resource, ...]:
         """List everything that exists.
@@ -171,16 +175,16 @@ class Sweep:
         """
         return tuple(one.resource for one in (*self._alive(), *self._others()))
 
-    def marks(self) -> tuple[Mark, ...]:
-        """List the marks of everything that exists.
+    def tags(self) -> tuple[Tags, ...]:
+        """List the tags of everything that exists.
 
         Returns:
             That of each thing.
 
         """
-        return tuple(one.mark for one in (*self._alive(), *self._others()))
+        return tuple(one.tags for one in (*self._alive(), *self._others()))
 
-    def end(self, expected: Expected) -> None:
+    def end(self, expected: GcpUnlisted) -> None:
         """Take away everything, and look until nothing is listed.
 
         Args:
@@ -191,7 +195,7 @@ class Sweep:
             Failure: Google refused a call.
 
         """
-        until_gone(
+        delete_until_gone(
             lambda: self._round() or expected.missing(self._project),
             where=f"the project {self._project.name}",
         )
@@ -204,7 +208,7 @@ class Sweep:
             Failure: Google refused a call.
 
         """
-        until_gone(self._end_instances, where=f"the project {self._project.name}")
+        delete_until_gone(self._end_instances, where=f"the project {self._project.name}")
 
     def _round(self) -> tuple[Resource, ...]:
         """Look, and take away what can go now; tell what was there."""
@@ -213,50 +217,50 @@ class Sweep:
     def _end_instances(self) -> tuple[Resource, ...]:
         return self._end_all(self._alive())
 
-    def _end_all(self, there: tuple[Found, ...]) -> tuple[Resource, ...]:
+    def _end_all(self, there: tuple[GcpResource, ...]) -> tuple[Resource, ...]:
         if there:
             with ThreadPoolExecutor(min(AT_ONCE, len(there))) as pool:
                 list(pool.map(self._end, there))
         return tuple(one.resource for one in there)
 
-    def _end(self, one: Found) -> None:
+    def _end(self, one: GcpResource) -> None:
         """Delete it; what is still in use goes in a later round."""
         begun = self._begun.get(one.key)
-        with passing_over("missing", "in use"):
+        with ignoring("missing", "in use"):
             if begun is None:
                 operation = self._delete(one)
-                self._begun[one.key] = Begun(operation=operation, at=time.monotonic())
+                self._begun[one.key] = PendingDeletion(operation=operation, at=time.monotonic())
             elif time.monotonic() > begun.at + LOOK_AGAIN:
                 self._look(one, begun.operation)
 
-    def _delete(self, one: Found) -> Operation:
+    def _delete(self, one: GcpResource) -> GcpOperation:
         where = {**dict(one.scope), one.sort.param: one.name}
         return self._project.begin(one.sort.collection, "delete", **where)
 
-    def _look(self, one: Found, operation: Operation) -> None:
+    def _look(self, one: GcpResource, operation: GcpOperation) -> None:
         """See what became of a deletion; if it went wrong, it is begun again."""
         now = self._project.look(operation)
         if now.done:
             del self._begun[one.key]
             api.check(f"{one.sort.collection}.delete", now)
 
-    def _alive(self) -> tuple[Found, ...]:
-        return self._rows(INSTANCES, Instance)
+    def _alive(self) -> tuple[GcpResource, ...]:
+        return self._rows(INSTANCE_TYPE, GcpInstance)
 
-    def _others(self) -> tuple[Found, ...]:
-        return tuple(one for sort in OTHERS for one in self._rows(sort, Thing))
+    def _others(self) -> tuple[GcpResource, ...]:
+        return tuple(one for sort in OTHER_TYPES for one in self._rows(sort, NamedResource))
 
-    def _rows(self, sort: Sort, of: type[Thing]) -> tuple[Found, ...]:
+    def _rows(self, sort: GcpResourceType, of: type[NamedResource]) -> tuple[GcpResource, ...]:
         filters = {"filter": self._whose.filter} if sort.labelled else {}
         return tuple(
-            _found(sort, one, mark)
+            _found(sort, one, tags)
             for one in self._project.all(sort.collection, of, **filters)
-            if self._whose.has(one.description) and (mark := read(one.description))
+            if self._whose.has(one.description) and (tags := parse_description(one.description))
         )
 
 
-def _found(sort: Sort, one: Thing, mark: Mark) -> Found:
-    return Found(
+def _found(sort: GcpResourceType, one: NamedResource, tags: Tags) -> GcpResource:
+    return GcpResource(
         sort=sort,
         scope=tuple(
             (kind, place.rpartition("/")[2])
@@ -264,8 +268,8 @@ def _found(sort: Sort, one: Thing, mark: Mark) -> Found:
             if place
         ),
         name=one.name,
-        status=one.status if isinstance(one, Instance) else "",
-        mark=mark,
+        status=one.status if isinstance(one, GcpInstance) else "",
+        tags=tags,
     )
 
 

@@ -97,7 +97,7 @@ def kind_of(word: str, status: int = 0) -> Kind:
     return KINDS.get(word) or STATUSES.get(status, "other")
 
 
-def told(failure: Failure, *, left: str = "Nothing is left.") -> ClusterError:
+def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> ClusterError:
     """Say what a failure means, and what to type.
 
     Args:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cluster.providers.gcp.api import Project
-    from cluster.providers.gcp.responses import Instance
+    from cluster.providers.gcp.responses import GcpInstance
 
 Keys = tuple[str, ...]
 
@@ -45,7 +45,7 @@ class HostKeys:
         self._project = project
         self._within = within
 
-    def wait(self, machines: tuple[Instance, ...]) -> tuple[tuple[Instance, Keys], ...]:
+    def wait(self, machines: tuple[GcpInstance, ...]) -> tuple[tuple[GcpInstance, Keys], ...]:
         """Wait until every machine has told its keys.
 
         Args:
@@ -63,7 +63,7 @@ class HostKeys:
         with ThreadPoolExecutor(min(AT_ONCE, len(machines))) as pool:
             return tuple(pool.map(partial(self._one, deadline=deadline), machines))
 
-    def _one(self, one: Instance, deadline: float) -> tuple[Instance, Keys]:
+    def _one(self, one: GcpInstance, deadline: float) -> tuple[GcpInstance, Keys]:
         for pause in _pauses():
             if keys := self._asked(one):
                 return one, keys
@@ -78,7 +78,7 @@ class HostKeys:
             remedy="Its image needs Google's guest agent; wait longer: --option wait=600",
         )
 
-    def _asked(self, one: Instance) -> Keys:
+    def _asked(self, one: GcpInstance) -> Keys:
         try:
             answer = self._project.call(
                 "instances",

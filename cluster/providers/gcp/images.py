@@ -8,7 +8,7 @@ import msgspec
 
 from cluster.core.errors import SpecError
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers.gcp.responses import Image
+from cluster.providers.gcp.responses import GcpImage
 
 if TYPE_CHECKING:
     from cluster.providers.gcp.api import Project
@@ -19,7 +19,7 @@ FAMILIES = {"X86_64": "ubuntu-2404-lts-amd64", "ARM64": "ubuntu-2404-lts-arm64"}
 WITH_DRIVERS = 'family eq "common-cu.*-ubuntu-24.*-nvidia.*"'
 
 
-def choose(project: Project, given: str, architecture: str, *, gpus: bool) -> Image:
+def choose(project: Project, given: str, architecture: str, *, gpus: bool) -> GcpImage:
     """Find the image of a launch.
 
     Args:
@@ -45,14 +45,14 @@ def choose(project: Project, given: str, architecture: str, *, gpus: bool) -> Im
     return image
 
 
-def path(image: Image) -> str:
+def path(image: GcpImage) -> str:
     """Give the path of an image, as a machine's disk is told it."""
     return f"projects/{image.project}/global/images/{image.name}"
 
 
-def _own(project: Project, architecture: str, *, gpus: bool) -> Image:
+def _own(project: Project, architecture: str, *, gpus: bool) -> GcpImage:
     if gpus:
-        found = project.all("images", Image, project=LEARNING, filter=WITH_DRIVERS)
+        found = project.all("images", GcpImage, project=LEARNING, filter=WITH_DRIVERS)
         current = [one for one in found if not one.deprecated]
         if not current:
             raise SpecError(
@@ -62,7 +62,7 @@ def _own(project: Project, architecture: str, *, gpus: bool) -> Image:
     return _newest(project, UBUNTU, FAMILIES[architecture])
 
 
-def _given(project: Project, given: str) -> Image:
+def _given(project: Project, given: str) -> GcpImage:
     words = given.removeprefix("projects/").split("/")
     if len(words) == 2:  # noqa: PLR2004 - a project and a family
         return _newest(project, words[0], words[1])
@@ -72,20 +72,20 @@ def _given(project: Project, given: str) -> Image:
             remedy="Write PROJECT/FAMILY, or projects/PROJECT/global/images/NAME",
         )
     try:
-        return _of(words[0], project.get("images", Image, project=words[0], image=words[3]))
+        return _of(words[0], project.get("images", GcpImage, project=words[0], image=words[3]))
     except Failure as failure:
         raise _none(failure, given) from failure
 
 
-def _newest(project: Project, of: str, family: str) -> Image:
+def _newest(project: Project, of: str, family: str) -> GcpImage:
     try:
         answer = project.call("images", "get_from_family", project=of, family=family)
     except Failure as failure:
         raise _none(failure, f"{of}/{family}") from failure
-    return _of(of, msgspec.convert(answer, Image, strict=False))
+    return _of(of, msgspec.convert(answer, GcpImage, strict=False))
 
 
-def _of(project: str, image: Image) -> Image:
+def _of(project: str, image: GcpImage) -> GcpImage:
     """Note whose an image is."""
     return msgspec.structs.replace(image, project=project)
 

@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 
 from cluster.core.model.billing import Sighting
 from cluster.providers._cloud.api_errors import Failure
-from cluster.providers.gcp.delete import Sweep
-from cluster.providers.gcp.labels import Whose, read
+from cluster.providers.gcp.delete import GcpDeletion
+from cluster.providers.gcp.labels import OwnerFilter, parse_description
 from cluster.providers.gcp.prices import price
-from cluster.providers.gcp.responses import Instance, MachineType
+from cluster.providers.gcp.responses import GcpInstance, MachineType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.core.model.billing import Price
-    from cluster.providers._cloud.tags import Mark
+    from cluster.providers._cloud.tags import Tags
     from cluster.providers.gcp.api import Project
 
 PLACE = "projects/"  # begins what we call a place: a question reaches all zones of a project
 
 
-def living(project: Project) -> tuple[Sighting, ...]:
+def list_clusters(project: Project) -> tuple[Sighting, ...]:
     """List our clusters in a project, also those of which only a firewall rule is left.
 
     Args:
@@ -35,32 +35,32 @@ def living(project: Project) -> tuple[Sighting, ...]:
         Failure: it was refused.
 
     """
-    whose = Whose(owner=project.owner)
-    marks = {mark.name: mark for mark in Sweep(project, whose).marks()}
-    alive: dict[str, list[Instance]] = {name: [] for name in marks}
-    for one in project.all("instances", Instance, filter=whose.filter):
-        mark = read(one.description)
-        if mark is not None and whose.has(one.description):
-            alive.setdefault(mark.name, []).append(one)
-    return tuple(_seen(project, mark, alive[name]) for name, mark in sorted(marks.items()))
+    whose = OwnerFilter(owner=project.owner)
+    found = {tags.name: tags for tags in GcpDeletion(project, whose).tags()}
+    alive: dict[str, list[GcpInstance]] = {name: [] for name in found}
+    for one in project.all("instances", GcpInstance, filter=whose.filter):
+        tags = parse_description(one.description)
+        if tags is not None and whose.has(one.description):
+            alive.setdefault(tags.name, []).append(one)
+    return tuple(_seen(project, tags, alive[name]) for name, tags in sorted(found.items()))
 
 
-def _seen(project: Project, mark: Mark, machines: Sequence[Instance]) -> Sighting:
+def _seen(project: Project, tags: Tags, machines: Sequence[GcpInstance]) -> Sighting:
     began = [_moment(one.creation_timestamp) for one in machines]
     first = machines[0] if machines else None
     return Sighting(
-        name=mark.name,
+        name=tags.name,
         region=f"{PLACE}{project.name}",
-        host=mark.host,
+        host=tags.host,
         addresses=tuple(one.private for one in sorted(machines, key=lambda one: one.name)),
         states=tuple(one.status.lower() for one in machines),
         since=min(began, default=0.0),
-        expires=mark.expires,
+        expires=tags.expires,
         price=_price(project, first) if first else None,
     )
 
 
-def _price(project: Project, one: Instance) -> Price | None:
+def _price(project: Project, one: GcpInstance) -> Price | None:
     """Ask what a machine costs; what cannot be had is not known."""
     zone, name = one.zone.rpartition("/")[2], one.machine_type.rpartition("/")[2]
     try:

@@ -8,17 +8,17 @@ import uuid
 from typing import TYPE_CHECKING
 
 from cluster.core.model.value import Value
-from cluster.providers._cloud import tags
+from cluster.providers._cloud.tags import CLUSTER, EXPIRES, LAUNCH, OWNER, parse_tags
 
 if TYPE_CHECKING:
-    from cluster.providers._cloud.tags import Mark
+    from cluster.providers._cloud.tags import Tags
 
 REQUESTS = uuid.UUID("6ba7b812-9dad-11d1-80b4-00c04fd430c8")  # RFC 9562's name space for OIDs
 DIGITS = 4  # of a machine's number: names are of one length, and so sorted
 LONGEST = 40  # characters of a name, so that -ssh, -0001 and the like fit into 63
 
 
-class Whose(Value, frozen=True, kw_only=True):
+class OwnerFilter(Value, frozen=True, kw_only=True):
     """Whose things are meant.
 
     Args:
@@ -34,59 +34,59 @@ class Whose(Value, frozen=True, kw_only=True):
 
     def has(self, description: str) -> bool:
         """Tell whether something is theirs by its description."""
-        mark = read(description)
+        tags = parse_description(description)
         return (
-            mark is not None
-            and mark.owner == self.owner
-            and self.name in ("", mark.name)
-            and self.launch in ("", mark.launch)
+            tags is not None
+            and tags.owner == self.owner
+            and self.name in ("", tags.name)
+            and self.launch in ("", tags.launch)
         )
 
     @property
     def filter(self) -> str:
         """What finds it among things that have labels."""
-        launch = f" (labels.{tags.LAUNCH} = {self.launch})" if self.launch else ""
-        return f"(labels.{tags.OWNER} = {_hash(self.owner)}){launch}"
+        launch = f" (labels.{LAUNCH} = {self.launch})" if self.launch else ""
+        return f"(labels.{OWNER} = {_hash(self.owner)}){launch}"
 
 
-def label(mark: Mark) -> str:
+def label(tags: Tags) -> str:
     """Give the name of things of a cluster: the same for every launch of it by this owner."""
-    slug = re.sub(r"[^a-z0-9]+", "-", mark.name.lower()).strip("-")
-    return f"cluster-{slug}"[:LONGEST].rstrip("-") + f"-{_hash(mark.owner + '/' + mark.name)}"
+    slug = re.sub(r"[^a-z0-9]+", "-", tags.name.lower()).strip("-")
+    return f"cluster-{slug}"[:LONGEST].rstrip("-") + f"-{_hash(tags.owner + '/' + tags.name)}"
 
 
-def labels(mark: Mark) -> dict[str, str]:
+def labels(tags: Tags) -> dict[str, str]:
     """Give the labels of a launch, by which lists are filtered."""
     return {
-        tags.CLUSTER: re.sub(r"[^-_a-z0-9]", "-", mark.name.lower()),
-        tags.OWNER: _hash(mark.owner),
-        tags.LAUNCH: mark.launch,
-        tags.EXPIRES: f"{mark.expires:.0f}",
+        CLUSTER: re.sub(r"[^-_a-z0-9]", "-", tags.name.lower()),
+        OWNER: _hash(tags.owner),
+        LAUNCH: tags.launch,
+        EXPIRES: f"{tags.expires:.0f}",
     }
 
 
-def described(mark: Mark) -> str:
+def description_of(tags: Tags) -> str:
     """Give the description of everything of a launch: all that is to be known, in full."""
-    return " ".join(f"{key}={value}" for key, value in mark.tags.items())
+    return " ".join(f"{key}={value}" for key, value in tags.as_dict.items())
 
 
-def read(description: str) -> Mark | None:
+def parse_description(description: str) -> Tags | None:
     """Read what `described` gave.
 
     Args:
         description: of something that exists.
 
     Returns:
-        The mark; none if it is not ours.
+        The tags; none if it is not ours.
 
     """
     words = [word.partition("=") for word in description.split()]
-    return tags.read({key: value for key, _, value in words})
+    return parse_tags({key: value for key, _, value in words})
 
 
-def request_id(mark: Mark, what: str) -> str:
+def request_id(tags: Tags, what: str) -> str:
     """Give the id by which Google knows a call again: the same for the same call of a launch."""
-    return str(uuid.uuid5(REQUESTS, f"{mark.launch}/{what}"))
+    return str(uuid.uuid5(REQUESTS, f"{tags.launch}/{what}"))
 
 
 def _hash(text: str) -> str:

@@ -19,7 +19,7 @@ FEWEST_FOR_TIER_1 = 30  # vCPUs
 HYPERDISK = ("a4", "c4", "c4a", "c4d", "h4d", "m4", "n4", "x4")  # have no other disks
 
 
-class Rate(Value, frozen=True, kw_only=True):
+class EgressRate(Value, frozen=True, kw_only=True):
     """What machine types send to others of their network, in Gbit/s.
 
     Args:
@@ -35,16 +35,16 @@ class Rate(Value, frozen=True, kw_only=True):
 
 
 RATES = (
-    Rate(types=r"n2-standard-16", usual=32),
-    Rate(types=r"n2-standard-(32|48)", usual=32, tier_1=50),
-    Rate(types=r"n2-standard-64", usual=32, tier_1=75),
-    Rate(types=r"n2-standard-(80|96|128)", usual=32, tier_1=100),
-    Rate(types=r"n2d-standard-(96|128|224)", usual=32, tier_1=100),
-    Rate(types=r"c2-standard-60", usual=32, tier_1=100),
-    Rate(types=r"c3-standard-44", usual=32, tier_1=50),
-    Rate(types=r"c3-standard-88", usual=62, tier_1=100),
-    Rate(types=r"c3-standard-176", usual=100, tier_1=200),
-    Rate(types=r"h3-standard-88", usual=200),
+    EgressRate(types=r"n2-standard-16", usual=32),
+    EgressRate(types=r"n2-standard-(32|48)", usual=32, tier_1=50),
+    EgressRate(types=r"n2-standard-64", usual=32, tier_1=75),
+    EgressRate(types=r"n2-standard-(80|96|128)", usual=32, tier_1=100),
+    EgressRate(types=r"n2d-standard-(96|128|224)", usual=32, tier_1=100),
+    EgressRate(types=r"c2-standard-60", usual=32, tier_1=100),
+    EgressRate(types=r"c3-standard-44", usual=32, tier_1=50),
+    EgressRate(types=r"c3-standard-88", usual=62, tier_1=100),
+    EgressRate(types=r"c3-standard-176", usual=100, tier_1=200),
+    EgressRate(types=r"h3-standard-88", usual=200),
 )
 
 

@@ -30,7 +30,7 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
     user: str = "cluster"
 
 
-class Offer(Value, frozen=True, kw_only=True):
+class GcpOffer(Value, frozen=True, kw_only=True):
     """What would be made, decided to the last detail.
 
     Args:

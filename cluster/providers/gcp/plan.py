@@ -14,11 +14,17 @@ from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.options import TTL, words
 from cluster.providers.gcp import images, machine_types, prices, quotas
-from cluster.providers.gcp.accelerators import Chosen, chosen
+from cluster.providers.gcp.accelerators import RequestedAccelerators, requested_accelerators
 from cluster.providers.gcp.api import default_project
-from cluster.providers.gcp.labels import Whose
-from cluster.providers.gcp.options import DEFAULT, GcpOptions, Offer
-from cluster.providers.gcp.responses import Firewall, MachineType, Network, Subnetwork, Thing
+from cluster.providers.gcp.labels import OwnerFilter
+from cluster.providers.gcp.options import DEFAULT, GcpOffer, GcpOptions
+from cluster.providers.gcp.responses import (
+    Firewall,
+    MachineType,
+    NamedResource,
+    Subnetwork,
+    VpcNetwork,
+)
 
 if TYPE_CHECKING:
     from cluster.core.model.hosts import Link
@@ -52,7 +58,7 @@ def project_of(options: GcpOptions) -> str:
     )
 
 
-def decide(project: Project, spec: ClusterSpec, options: GcpOptions) -> Offer:
+def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpOffer:
     """Find out everything that a launch needs, or refuse.
 
     Args:
@@ -69,7 +75,7 @@ def decide(project: Project, spec: ClusterSpec, options: GcpOptions) -> Offer:
         Failure: a question was refused.
 
     """
-    wanted = chosen(spec, allow_retired=options.allow_retired)
+    wanted = requested_accelerators(spec, allow_retired=options.allow_retired)
     name = _instance(spec, wanted)
     region = _region(spec, options)
     _check_name_is_free(project, spec)
@@ -80,11 +86,11 @@ def decide(project: Project, spec: ClusterSpec, options: GcpOptions) -> Offer:
     image = images.choose(project, spec.image or "", kind.architecture, gpus=gpus is not None)
     tier1 = options.tier1 and machine_types.has_tier_1(name, kind.guest_cpus)
     link = machine_types.link_of(
-        name, network.mtu if network else Network(name="").mtu, tier_1=tier1
+        name, network.mtu if network else VpcNetwork(name="").mtu, tier_1=tier1
     )
     ttl = spec.ttl or TTL
     cost = prices.price(project, kind, region, gpus, spot=spec.spot)
-    allow = public_address.allowed(options.allow)
+    allow = public_address.allowed_network(options.allow)
     lines = (
         _what(spec, options, name, zones, network, allow, wanted),
         f"image: {image.name} ({image.family or 'no family'}, {image.architecture})",
@@ -93,7 +99,7 @@ def decide(project: Project, spec: ClusterSpec, options: GcpOptions) -> Offer:
         f"ends by itself {format_seconds(ttl)} after its start (--ttl)",
         expected(cost, spec.hosts, ttl),
     )
-    return Offer(
+    return GcpOffer(
         project=project.name,
         region=region,
         zones=zones,
@@ -114,7 +120,7 @@ def decide(project: Project, spec: ClusterSpec, options: GcpOptions) -> Offer:
     )
 
 
-def taken(name: str, project: str) -> SpecError:
+def name_taken_error(name: str, project: str) -> SpecError:
     """Say that a name is taken.
 
     Args:
@@ -132,7 +138,7 @@ def taken(name: str, project: str) -> SpecError:
     )
 
 
-def _instance(spec: ClusterSpec, wanted: Chosen | None) -> str:
+def _instance(spec: ClusterSpec, wanted: RequestedAccelerators | None) -> str:
     if wanted is None:
         if not spec.instance:
             raise SpecError("Which machines?", remedy="Say, for example: --instance c2-standard-60")
@@ -172,9 +178,9 @@ def _check_name_is_free(project: Project, spec: ClusterSpec) -> None:
     """Refuse a name that a launch from another machine has."""
     if journal.of(spec.name).entries():
         return
-    ours = Whose(owner=project.owner, name=spec.name)
+    ours = OwnerFilter(owner=project.owner, name=spec.name)
     if any(ours.has(one.description) for one in project.all("firewalls", Firewall)):
-        raise taken(spec.name, project.name)
+        raise name_taken_error(spec.name, project.name)
 
 
 def _zones(
@@ -183,13 +189,15 @@ def _zones(
     options: GcpOptions,
     region: str,
     name: str,
-    wanted: Chosen | None,
+    wanted: RequestedAccelerators | None,
 ) -> tuple[MachineType, tuple[str, ...]]:
     """Give the zones to try: those asked for, that have it all, and had room a moment ago."""
     offered = project.all("machine_types", MachineType, filter=f"name = {name}")
     there = {_last(one.zone): one for one in offered}
     if wanted:
-        listed = project.all("accelerator_types", Thing, filter=f"name = {wanted.kind.type}")
+        listed = project.all(
+            "accelerator_types", NamedResource, filter=f"name = {wanted.kind.type}"
+        )
         have = {_last(one.zone) for one in listed}
         there = {zone: one for zone, one in there.items() if zone in have}
     asked = _asked(spec, options, region)
@@ -221,7 +229,7 @@ def _asked(spec: ClusterSpec, options: GcpOptions, region: str) -> list[str]:
 
 
 def _check_kind(
-    spec: ClusterSpec, options: GcpOptions, kind: MachineType, wanted: Chosen | None
+    spec: ClusterSpec, options: GcpOptions, kind: MachineType, wanted: RequestedAccelerators | None
 ) -> None:
     if spec.placement and not machine_types.is_compact(kind.name):
         instead = (
@@ -240,7 +248,7 @@ def _check_kind(
         )
 
 
-def _gpus(kind: MachineType, wanted: Chosen | None) -> tuple[str, int] | None:
+def _gpus(kind: MachineType, wanted: RequestedAccelerators | None) -> tuple[str, int] | None:
     """Give the accelerators of a machine, attached or its own."""
     if wanted:
         return wanted.kind.type, wanted.count
@@ -249,11 +257,11 @@ def _gpus(kind: MachineType, wanted: Chosen | None) -> tuple[str, int] | None:
     return None
 
 
-def _network(project: Project, region: str, options: GcpOptions) -> Network | None:
+def _network(project: Project, region: str, options: GcpOptions) -> VpcNetwork | None:
     """Look for the network; if it is the default one, it may be missing."""
     name = _network_of(project, region, options.subnet) if options.subnet else options.network
     try:
-        found = project.get("networks", Network, network=name)
+        found = project.get("networks", VpcNetwork, network=name)
     except Failure as failure:
         if failure.kind != "missing":
             raise
@@ -291,9 +299,9 @@ def _what(
     options: GcpOptions,
     name: str,
     zones: tuple[str, ...],
-    network: Network | None,
+    network: VpcNetwork | None,
     allow: str,
-    wanted: Chosen | None,
+    wanted: RequestedAccelerators | None,
 ) -> str:
     spare = "spot " if spec.spot else ""
     with_gpus = f" with {wanted.count} x {wanted.kind.type}" if wanted else ""

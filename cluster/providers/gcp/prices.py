@@ -16,7 +16,7 @@ from cluster.core.model.billing import Price
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.gcp.machine_types import family
-from cluster.providers.gcp.responses import Shape
+from cluster.providers.gcp.responses import GcpResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,39 +43,39 @@ GPUS = {
 }
 
 
-class UnitPrice(Shape, frozen=True, kw_only=True):
+class UnitPrice(GcpResponse, frozen=True, kw_only=True):
     """An amount of money, in two parts."""
 
     units: int = 0
     nanos: int = 0
 
 
-class Tier(Shape, frozen=True, kw_only=True):
+class Tier(GcpResponse, frozen=True, kw_only=True):
     """A price from some amount on."""
 
     unit_price: UnitPrice = UnitPrice()
 
 
-class Expression(Shape, frozen=True, kw_only=True):
+class Expression(GcpResponse, frozen=True, kw_only=True):
     """All prices of something."""
 
     tiered_rates: tuple[Tier, ...] = ()
 
 
-class Pricing(Shape, frozen=True, kw_only=True):
+class Pricing(GcpResponse, frozen=True, kw_only=True):
     """The prices of a day."""
 
     effective_time: datetime
     pricing_expression: Expression
 
 
-class Category(Shape, frozen=True, kw_only=True):
+class Category(GcpResponse, frozen=True, kw_only=True):
     """What sort of thing it is."""
 
     usage_type: str = ""
 
 
-class Sku(Shape, frozen=True, kw_only=True):
+class Sku(GcpResponse, frozen=True, kw_only=True):
     """An entry of the catalog."""
 
     description: str
@@ -90,7 +90,7 @@ class Sku(Shape, frozen=True, kw_only=True):
         return rates[-1].unit_price.units + rates[-1].unit_price.nanos * NANO if rates else 0.0
 
 
-class Part(Value, frozen=True, kw_only=True):
+class PricedPart(Value, frozen=True, kw_only=True):
     """What a machine has of something that has a price.
 
     Args:
@@ -142,19 +142,19 @@ def price(
     )
 
 
-def _parts(kind: MachineType, gpus: tuple[str, int] | None) -> list[Part]:
+def _parts(kind: MachineType, gpus: tuple[str, int] | None) -> list[PricedPart]:
     of = family(kind.name)
     called = CALLED.get(of, f"{of.upper()} Instance")
     parts = [
-        Part(called=f"{called} Core", count=kind.guest_cpus),
-        Part(called=f"{called} Ram", count=kind.memory_mb / GIB),
+        PricedPart(called=f"{called} Core", count=kind.guest_cpus),
+        PricedPart(called=f"{called} Ram", count=kind.memory_mb / GIB),
     ]
     if gpus:
-        parts.append(Part(called=GPUS.get(gpus[0], gpus[0]), count=gpus[1]))
+        parts.append(PricedPart(called=GPUS.get(gpus[0], gpus[0]), count=gpus[1]))
     return parts
 
 
-def _of(part: Part, catalog: Iterable[Sku], *, spot: bool) -> Sku | None:
+def _of(part: PricedPart, catalog: Iterable[Sku], *, spot: bool) -> Sku | None:
     """Find the one entry of a part; if there are several, nobody knows which it is."""
     spare = "Spot Preemptible " if spot else ""
     pattern = re.compile(rf"{spare}{re.escape(part.called)} running in .*", re.IGNORECASE)

@@ -8,7 +8,7 @@ from cluster.core.errors import Quota as QuotaError
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.gcp.machine_types import family
-from cluster.providers.gcp.responses import Quota, Quotas
+from cluster.providers.gcp.responses import QuotaMetric, QuotaMetrics
 
 if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
@@ -86,12 +86,12 @@ def check(
     )
 
 
-def _limits(project: Project, region: str) -> dict[str, Quota]:
+def _limits(project: Project, region: str) -> dict[str, QuotaMetric]:
     try:
         if region:
-            found = project.get("regions", Quotas, region=region)
+            found = project.get("regions", QuotaMetrics, region=region)
         else:
-            found = project.get("projects", Quotas)
+            found = project.get("projects", QuotaMetrics)
     except Failure:
         return {}
     return {quota.metric: quota for quota in found.quotas}
@@ -101,7 +101,7 @@ def _needs(
     spec: ClusterSpec,
     kind: MachineType,
     gpus: tuple[str, int] | None,
-    known: dict[str, Quota],
+    known: dict[str, QuotaMetric],
     *,
     public: bool,
 ) -> list[Need]:
@@ -120,7 +120,7 @@ def _needs(
     return [*needs, Need(metric="INSTANCES", count=spec.hosts)]
 
 
-def _refuse_more(need: Need, quota: Quota, region: str) -> None:
+def _refuse_more(need: Need, quota: QuotaMetric, region: str) -> None:
     if quota.usage + need.count <= quota.limit:
         return
     where = "all regions" if need.everywhere else region

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cluster.providers._cloud.machine import Seen
+from cluster.providers._cloud.machine import InstanceView
 from cluster.providers.gcp import machine_types
-from cluster.providers.gcp.labels import DIGITS, described, label, labels
+from cluster.providers.gcp.labels import DIGITS, description_of, label, labels
 
 if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
-    from cluster.providers._cloud.tags import Mark
-    from cluster.providers.gcp.options import GcpOptions, Offer
-    from cluster.providers.gcp.responses import Instance
+    from cluster.providers._cloud.tags import Tags
+    from cluster.providers.gcp.options import GcpOffer, GcpOptions
+    from cluster.providers.gcp.responses import GcpInstance
 
 FIRST, LAST = 800, 900  # priorities of our rules: before those of the network, which are 65534
 EVERYBODY = "0.0.0.0/0"
 
 
 def request(
-    spec: ClusterSpec, options: GcpOptions, offer: Offer, mark: Mark, public_key: str
+    spec: ClusterSpec, options: GcpOptions, offer: GcpOffer, tags: Tags, public_key: str
 ) -> dict[str, Any]:
     """Give what bulkInsert is asked: all machines, or none.
 
@@ -30,7 +30,7 @@ def request(
         spec: what is asked.
         options: of it.
         offer: what was decided.
-        mark: of the launch.
+        tags: of the launch.
         public_key: that logs in.
 
     Returns:
@@ -39,12 +39,12 @@ def request(
     """
     properties: dict[str, Any] = {
         "machine_type": offer.instance,
-        "description": described(mark),
-        "labels": labels(mark),
-        "tags": {"items": [label(mark)]},
+        "description": description_of(tags),
+        "labels": labels(tags),
+        "tags": {"items": [label(tags)]},
         "metadata": {"items": _metadata(options.user, public_key)},
-        "disks": [_disk(offer, mark)],
-        "network_interfaces": [_interface(options, offer, mark)],
+        "disks": [_disk(offer, tags)],
+        "network_interfaces": [_interface(options, offer, tags)],
         "scheduling": _scheduling(spec, offer),
         "shielded_instance_config": {
             "enable_vtpm": True,
@@ -60,14 +60,14 @@ def request(
             }
         ]
     if spec.placement:
-        properties["resource_policies"] = [label(mark)]
+        properties["resource_policies"] = [label(tags)]
     if offer.tier1:
         properties["network_performance_config"] = {"total_egress_bandwidth_tier": "TIER_1"}
     if options.threads_per_core:
         properties["advanced_machine_features"] = {"threads_per_core": options.threads_per_core}
     return {
         "count": spec.hosts,
-        "name_pattern": f"{label(mark)}-{'#' * DIGITS}",
+        "name_pattern": f"{label(tags)}-{'#' * DIGITS}",
         "instance_properties": properties,
     }
 
@@ -82,29 +82,29 @@ def _metadata(user: str, public_key: str) -> list[dict[str, str]]:
     return [{"key": key, "value": value} for key, value in told.items()]
 
 
-def _disk(offer: Offer, mark: Mark) -> dict[str, Any]:
+def _disk(offer: GcpOffer, tags: Tags) -> dict[str, Any]:
     made: dict[str, Any] = {
         "source_image": offer.image,
         "disk_type": machine_types.disk_type(offer.instance),
-        "labels": labels(mark),
-        "description": described(mark),
+        "labels": labels(tags),
+        "description": description_of(tags),
     }
     if offer.disk:
         made["disk_size_gb"] = offer.disk
     return {"boot": True, "auto_delete": True, "initialize_params": made}
 
 
-def _interface(options: GcpOptions, offer: Offer, mark: Mark) -> dict[str, Any]:
+def _interface(options: GcpOptions, offer: GcpOffer, tags: Tags) -> dict[str, Any]:
     public = [{"name": "External NAT", "type_": "ONE_TO_ONE_NAT"}] if options.public else []
     where = (
         {"subnetwork": f"regions/{offer.region}/subnetworks/{offer.subnet}"}
         if offer.subnet
-        else {"network": f"global/networks/{offer.network or label(mark)}"}
+        else {"network": f"global/networks/{offer.network or label(tags)}"}
     )
     return {**where, "nic_type": "GVNIC", "access_configs": public}
 
 
-def _scheduling(spec: ClusterSpec, offer: Offer) -> dict[str, Any]:
+def _scheduling(spec: ClusterSpec, offer: GcpOffer) -> dict[str, Any]:
     fixed = (
         bool(offer.gpus) or spec.spot or spec.placement
     )  # such machines cannot move while they run
@@ -117,7 +117,7 @@ def _scheduling(spec: ClusterSpec, offer: Offer) -> dict[str, Any]:
     }
 
 
-def firewalls(offer: Offer, mark: Mark) -> tuple[dict[str, Any], ...]:
+def firewalls(offer: GcpOffer, tags: Tags) -> tuple[dict[str, Any], ...]:
     """Give the rules around the machines: SSH from the caller, all from each other, nothing else.
 
     A default network lets everybody in by SSH; our last rule shuts that for our machines. In a
@@ -125,35 +125,35 @@ def firewalls(offer: Offer, mark: Mark) -> tuple[dict[str, Any], ...]:
 
     Args:
         offer: what was decided.
-        mark: of the launch.
+        tags: of the launch.
 
     Returns:
         The rules; the first one's name is the lock of the cluster's name.
 
     """
     common = {
-        "network": f"global/networks/{offer.network or label(mark)}",
-        "description": described(mark),
+        "network": f"global/networks/{offer.network or label(tags)}",
+        "description": description_of(tags),
         "direction": "INGRESS",
-        "target_tags": [label(mark)],
+        "target_tags": [label(tags)],
     }
     ssh = {
         **common,
-        "name": f"{label(mark)}-ssh",
+        "name": f"{label(tags)}-ssh",
         "priority": FIRST,
         "source_ranges": [offer.allow],
         "allowed": [{"I_p_protocol": "tcp", "ports": ["22"]}],
     }
     inside = {
         **common,
-        "name": f"{label(mark)}-in",
+        "name": f"{label(tags)}-in",
         "priority": FIRST,
-        "source_tags": [label(mark)],
+        "source_tags": [label(tags)],
         "allowed": [{"I_p_protocol": "all"}],
     }
     nothing = {
         **common,
-        "name": f"{label(mark)}-no",
+        "name": f"{label(tags)}-no",
         "priority": LAST,
         "source_ranges": [EVERYBODY],
         "denied": [{"I_p_protocol": "all"}],
@@ -161,9 +161,9 @@ def firewalls(offer: Offer, mark: Mark) -> tuple[dict[str, Any], ...]:
     return (ssh, inside, nothing) if offer.network else (ssh, inside)
 
 
-def seen(one: Instance) -> Seen:
+def instance_view(one: GcpInstance) -> InstanceView:
     """Give what every cloud shows of an instance; its name is one zone's, its id is for ever."""
-    return Seen(
+    return InstanceView(
         id=f"{one.zone.rpartition('/')[2]}/{one.name}",
         alias=alias(one),
         private=one.private,
@@ -171,6 +171,6 @@ def seen(one: Instance) -> Seen:
     )
 
 
-def alias(one: Instance) -> str:
+def alias(one: GcpInstance) -> str:
     """Give the name under which an instance's host keys are kept."""
     return f"instance-{one.id}"

@@ -5,37 +5,37 @@ from __future__ import annotations
 import msgspec
 
 
-class Shape(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class GcpResponse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The base of every answer: what we do not look at is passed over."""
 
 
-class OperationError(Shape, frozen=True, kw_only=True):
+class OperationError(GcpResponse, frozen=True, kw_only=True):
     """An error of an operation."""
 
     code: str = ""
     message: str = ""
 
 
-class OperationErrors(Shape, frozen=True, kw_only=True):
+class OperationErrors(GcpResponse, frozen=True, kw_only=True):
     """All errors of an operation."""
 
     errors: tuple[OperationError, ...] = ()
 
 
-class LocationStatus(Shape, frozen=True, kw_only=True):
+class LocationStatus(GcpResponse, frozen=True, kw_only=True):
     """How many machines a zone gave."""
 
     target_vm_count: int = 0
     created_vm_count: int = 0
 
 
-class BulkStatus(Shape, frozen=True, kw_only=True):
+class BulkStatus(GcpResponse, frozen=True, kw_only=True):
     """How many machines each zone gave."""
 
     per_location_status: dict[str, LocationStatus] = {}
 
 
-class Operation(Shape, frozen=True, kw_only=True):
+class GcpOperation(GcpResponse, frozen=True, kw_only=True):
     """What a call began."""
 
     name: str
@@ -58,7 +58,7 @@ class Operation(Shape, frozen=True, kw_only=True):
         return sum(status.created_vm_count for status in zones.values())
 
 
-class Thing(Shape, frozen=True, kw_only=True):
+class NamedResource(GcpResponse, frozen=True, kw_only=True):
     """Anything with a name; who made it is in its description."""
 
     name: str
@@ -67,33 +67,33 @@ class Thing(Shape, frozen=True, kw_only=True):
     region: str = ""
 
 
-class AccessConfig(Shape, frozen=True, kw_only=True):
+class AccessConfig(GcpResponse, frozen=True, kw_only=True):
     """The way from outside to a network interface."""
 
     nat_ip: str = msgspec.field(name="natIP", default="")
 
 
-class NetworkInterface(Shape, frozen=True, kw_only=True):
+class NetworkInterface(GcpResponse, frozen=True, kw_only=True):
     """A network interface."""
 
     network_ip: str = msgspec.field(name="networkIP", default="")
     access_configs: tuple[AccessConfig, ...] = ()
 
 
-class Attached(Shape, frozen=True, kw_only=True):
+class AttachedAccelerator(GcpResponse, frozen=True, kw_only=True):
     """Accelerators that a machine has beside those of its type."""
 
     accelerator_type: str
     accelerator_count: int
 
 
-class Scheduling(Shape, frozen=True, kw_only=True):
+class Scheduling(GcpResponse, frozen=True, kw_only=True):
     """How a machine was asked for."""
 
     provisioning_model: str = ""
 
 
-class Instance(Thing, frozen=True, kw_only=True):
+class GcpInstance(NamedResource, frozen=True, kw_only=True):
     """A machine."""
 
     id: str = ""
@@ -102,7 +102,7 @@ class Instance(Thing, frozen=True, kw_only=True):
     creation_timestamp: str = ""
     machine_type: str = ""
     network_interfaces: tuple[NetworkInterface, ...] = ()
-    guest_accelerators: tuple[Attached, ...] = ()
+    guest_accelerators: tuple[AttachedAccelerator, ...] = ()
     scheduling: Scheduling = Scheduling()
 
     @property
@@ -117,14 +117,14 @@ class Instance(Thing, frozen=True, kw_only=True):
         return next((one.nat_ip for nic in nics for one in nic.access_configs), "")
 
 
-class Accelerator(Shape, frozen=True, kw_only=True):
+class Accelerator(GcpResponse, frozen=True, kw_only=True):
     """Accelerators that come with a machine type."""
 
     guest_accelerator_type: str
     guest_accelerator_count: int
 
 
-class MachineType(Thing, frozen=True, kw_only=True):
+class MachineType(NamedResource, frozen=True, kw_only=True):
     """A machine type, in one zone."""
 
     guest_cpus: int
@@ -134,7 +134,7 @@ class MachineType(Thing, frozen=True, kw_only=True):
     accelerators: tuple[Accelerator, ...] = ()
 
 
-class Image(Thing, frozen=True, kw_only=True):
+class GcpImage(NamedResource, frozen=True, kw_only=True):
     """What a machine starts from; sizes are GiB.
 
     Whose it is, an answer tells only within a URL; whoever asked fills it in.
@@ -148,24 +148,24 @@ class Image(Thing, frozen=True, kw_only=True):
     deprecated: dict[str, object] = {}
 
 
-class Network(Thing, frozen=True, kw_only=True):
+class VpcNetwork(NamedResource, frozen=True, kw_only=True):
     """A virtual network."""
 
     mtu: int = 1460
     auto_create_subnetworks: bool = True
 
 
-class Subnetwork(Thing, frozen=True, kw_only=True):
+class Subnetwork(NamedResource, frozen=True, kw_only=True):
     """A part of a virtual network, in one region."""
 
     network: str
 
 
-class Firewall(Thing, frozen=True, kw_only=True):
+class Firewall(NamedResource, frozen=True, kw_only=True):
     """A firewall rule."""
 
 
-class Quota(Shape, frozen=True, kw_only=True):
+class QuotaMetric(GcpResponse, frozen=True, kw_only=True):
     """A limit of the project."""
 
     metric: str
@@ -173,26 +173,26 @@ class Quota(Shape, frozen=True, kw_only=True):
     usage: float = 0.0
 
 
-class Quotas(Shape, frozen=True, kw_only=True):
+class QuotaMetrics(GcpResponse, frozen=True, kw_only=True):
     """A region, or the project: what has limits."""
 
-    quotas: tuple[Quota, ...] = ()
+    quotas: tuple[QuotaMetric, ...] = ()
 
 
-class Attribute(Shape, frozen=True, kw_only=True):
+class GuestAttribute(GcpResponse, frozen=True, kw_only=True):
     """What the guest agent wrote."""
 
     key: str
     value: str
 
 
-class Attributes(Shape, frozen=True, kw_only=True):
+class GuestAttributeItems(GcpResponse, frozen=True, kw_only=True):
     """All of it."""
 
-    items: tuple[Attribute, ...] = ()
+    items: tuple[GuestAttribute, ...] = ()
 
 
-class GuestAttributes(Shape, frozen=True, kw_only=True):
+class GuestAttributes(GcpResponse, frozen=True, kw_only=True):
     """An answer about what the guest agent wrote."""
 
-    query_value: Attributes = Attributes()
+    query_value: GuestAttributeItems = GuestAttributeItems()

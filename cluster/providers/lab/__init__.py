@@ -32,15 +32,15 @@ from cluster.providers.lab.network import (
     OVERLAY,
     SPARE,
     UNDERLAY,
-    _environment,
-    _join,
-    _link,
-    _network,
-    _number,
-    _write_network,
+    host_number,
+    join,
+    link_of,
+    network_of_room,
+    tool_environment,
+    write_network,
 )
-from cluster.providers.lab.options import READY_WITHIN, SBIN, LabOptions, Place, _upper
-from cluster.providers.lab.processes import START, _kill_all, _processes
+from cluster.providers.lab.options import READY_WITHIN, SBIN, LabFolder, LabOptions, upper_of
+from cluster.providers.lab.processes import START, kill_all, processes_of
 from cluster.providers.lab.rootfs import (
     INIT,
     SSHD_CONFIG,
@@ -72,7 +72,7 @@ TOOLS = {
 SSHD = "/usr/sbin/sshd"
 
 
-class Lab(Provider):
+class LabProvider(Provider):
     """Hosts of namespaces on this machine; nothing costs money."""
 
     Options: ClassVar[type[Value]] = LabOptions
@@ -93,10 +93,10 @@ class Lab(Provider):
     ) -> tuple[Machine, ...]:
         """Make the processes, then the links between them, then let the hosts come up."""
         options = msgspec.convert(spec.options, LabOptions, strict=False)
-        place = Place(name=spec.name, folder=journal.folder / "lab")
+        files = LabFolder(name=spec.name, folder=journal.folder / "lab")
         try:
-            _write_files(place, spec.hosts, options)
-            machines = _bring_up(place, spec.hosts, options)
+            _write_files(files, spec.hosts, options)
+            machines = _bring_up(files, spec.hosts, options)
         except (OSError, subprocess.SubprocessError) as error:
             self.destroy(spec.name)
             raise ProvisionError(
@@ -109,7 +109,7 @@ class Lab(Provider):
 
     def find(self, name: str) -> tuple[Resource, ...]:
         """Look at every process of this machine; the folder is left last."""
-        ours = _processes(name)
+        ours = processes_of(name)
         found = [Resource(kind=p.kind, id=f"process {p.pid}") for p in ours]
         folders = {p.folder for p in ours} | {journal.of(name).folder / "lab"}
         found += [
@@ -119,23 +119,23 @@ class Lab(Provider):
 
     def names(self) -> tuple[str, ...]:
         """Tell which labs have processes."""
-        return tuple(sorted({process.name for process in _processes()}))
+        return tuple(sorted({process.name for process in processes_of()}))
 
     def destroy(self, name: str) -> None:
         """Kill the hosts' first processes, wait until they are gone, and remove their files."""
-        ours = _processes(name)
-        _kill_all(ours)
+        ours = processes_of(name)
+        kill_all(ours)
         for folder in {p.folder for p in ours} | {journal.of(name).folder / "lab"}:
             shutil.rmtree(folder, ignore_errors=not folder.exists())
 
     def console(self, machine: Machine) -> str:
         """Give what a host's first process said before it stopped."""
         _, _, name = machine.name.split(".")
-        return text_of(journal.of(name).folder / "lab" / "hosts" / _number(machine) / "log")
+        return text_of(journal.of(name).folder / "lab" / "hosts" / host_number(machine) / "log")
 
 
 def _check_options(spec: ClusterSpec, options: LabOptions) -> None:
-    most = _network(0, UNDERLAY).num_addresses - SPARE
+    most = network_of_room(0, UNDERLAY).num_addresses - SPARE
     if spec.hosts > most:
         raise SpecError(f"--hosts is {spec.hosts}; a lab has at most {most}.")
     if options.rate:
@@ -174,18 +174,18 @@ def _which(tool: str) -> str | None:
     return shutil.which(tool, path=f"{os.environ.get('PATH', '')}:{SBIN}")
 
 
-def _write_files(place: Place, hosts: int, options: LabOptions) -> None:
+def _write_files(files: LabFolder, hosts: int, options: LabOptions) -> None:
     """Write everything that the hosts read while they come up."""
-    place.folder.mkdir(mode=0o700)
-    (place.folder / "options.json").write_bytes(msgspec.json.encode(options))
-    (place.folder / "root").write_text(str(Path(options.root).resolve()))
-    (place.folder / "init").write_text(INIT)
-    keys = [place.folder / "key"]
+    files.folder.mkdir(mode=0o700)
+    (files.folder / "options.json").write_bytes(msgspec.json.encode(options))
+    (files.folder / "root").write_text(str(Path(options.root).resolve()))
+    (files.folder / "init").write_text(INIT)
+    keys = [files.folder / "key"]
     for number in range(hosts):
-        host = place.host(number)
+        host = files.host(number)
         for part in ("upper", "work", "root"):
             (host / part).mkdir(parents=True)
-        keys.append(_upper(place, number, options).folder("/etc/ssh") / "cluster_host_key")
+        keys.append(upper_of(files, number, options).folder("/etc/ssh") / "cluster_host_key")
     making = [
         subprocess.Popen(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(key)])
         for key in keys
@@ -194,39 +194,39 @@ def _write_files(place: Place, hosts: int, options: LabOptions) -> None:
         raise ProvisionError("ssh-keygen could not make the keys of the lab.")
     hidden = private() if options.root == "/" else []
     for number in range(hosts):
-        upper = _upper(place, number, options)
+        upper = upper_of(files, number, options)
         for path in hidden:
             upper.empty(path)
         upper.write("/etc/ssh/cluster_config", SSHD_CONFIG)
-        upper.write("/etc/ssh/cluster_authorized_keys", text_of(place.folder / "key.pub"))
-        upper.write("/etc/hostname", f"{place.name}-{number}\n")
+        upper.write("/etc/ssh/cluster_authorized_keys", text_of(files.folder / "key.pub"))
+        upper.write("/etc/hostname", f"{files.name}-{number}\n")
         upper.let_in(options.user)
 
 
-def _bring_up(place: Place, hosts: int, options: LabOptions) -> tuple[Machine, ...]:
+def _bring_up(files: LabFolder, hosts: int, options: LabOptions) -> tuple[Machine, ...]:
     """Start the processes of all hosts, join them, and wait until all are up."""
     numbers = [str(number) for number in range(hosts)]
-    with (place.folder / "log").open("wb") as log:
+    with (files.folder / "log").open("wb") as log:
         starting = subprocess.Popen(
-            ["sh", "-c", START, str(place.folder / "init"), place.name, *numbers, "switch"],
+            ["sh", "-c", START, str(files.folder / "init"), files.name, *numbers, "switch"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
             start_new_session=True,
-            env=_environment(),
+            env=tool_environment(),
         )
     with starting:
         heard = _words(starting)
         everybody = [*numbers, "switch"]  # each says "made", and its process id is said for it
-        words = _hear(heard, place, [*everybody, *everybody])
+        words = _hear(heard, files, [*everybody, *everybody])
         pids = {number: int(word) for number, word in words if word.isdigit()}
-        room = _join(pids, options)
-        machines = tuple(_machine(place, number, room, options) for number in range(hosts))
-        _write_network(place, machines, options)
-        (place.folder / "linked").touch()
+        room = join(pids, options)
+        machines = tuple(_machine(files, number, room, options) for number in range(hosts))
+        write_network(files, machines, options)
+        (files.folder / "linked").touch()
         if starting.stdin:
             starting.stdin.close()
-        list(_hear(heard, place, numbers))
+        list(_hear(heard, files, numbers))
     return machines
 
 
@@ -244,7 +244,7 @@ def _words(starting: subprocess.Popen[bytes]) -> Iterator[tuple[str, str]]:
 
 
 def _hear(
-    heard: Iterator[tuple[str, str]], place: Place, numbers: Sequence[str]
+    heard: Iterator[tuple[str, str]], files: LabFolder, numbers: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
     """Give a word for each of some hosts, in any order; the same host may come again."""
     missing = list(numbers)
@@ -252,36 +252,36 @@ def _hear(
         number, word = next(heard, ("", ""))
         if not number:
             raise Timeout(
-                f"Of the lab {place.name}, {', '.join(sorted(set(missing)))} did not come up.",
-                means=tail(text_of(place.folder / "log")),
+                f"Of the lab {files.name}, {', '.join(sorted(set(missing)))} did not come up.",
+                means=tail(text_of(files.folder / "log")),
             )
         if word == "failed":
             raise ProvisionError(
-                f"Host {number} of the lab {place.name} did not come up.",
-                means=tail(text_of(place.host(number) / "log")),
+                f"Host {number} of the lab {files.name} did not come up.",
+                means=tail(text_of(files.host(number) / "log")),
             )
         missing.remove(number)
         yield number, word
 
 
-def _machine(place: Place, number: int, room: int, options: LabOptions) -> Machine:
-    outer = str(_network(room, UNDERLAY)[number + FIRST])
-    inner = str(_network(room, OVERLAY)[number + FIRST]) if options.overlay else outer
+def _machine(files: LabFolder, number: int, room: int, options: LabOptions) -> Machine:
+    outer = str(network_of_room(room, UNDERLAY)[number + FIRST])
+    inner = str(network_of_room(room, OVERLAY)[number + FIRST]) if options.overlay else outer
     return Machine(  # noqa: S604 - "shell" names one of our plug-ins
-        name=f"{number}.mpi.{place.name}",
-        id=f"{place.name}-{number}",
+        name=f"{number}.mpi.{files.name}",
+        id=f"{files.name}-{number}",
         address=inner,
         shell="ssh",
-        folder=f".cluster-{place.name}",
-        bin=f".cluster-{place.name}/env/bin",
+        folder=f".cluster-{files.name}",
+        bin=f".cluster-{files.name}/env/bin",
         access=Access(
             host=outer,
             user=options.user,
             port=22,
-            key=str(place.folder / "key"),
-            known_hosts=str(place.folder / "known_hosts"),
+            key=str(files.folder / "key"),
+            known_hosts=str(files.folder / "known_hosts"),
         ),
-        link=_link(options),
+        link=link_of(options),
     )
 
 

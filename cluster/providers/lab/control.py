@@ -8,9 +8,9 @@ import msgspec
 
 from cluster.core.errors import SpecError
 from cluster.core.units import format_rate, parse_rate
-from cluster.providers.lab.network import _inside, _line, _link, _number
+from cluster.providers.lab.network import host_number, inside, line_rate, link_of
 from cluster.providers.lab.options import LabOptions
-from cluster.providers.lab.processes import _kill_all, _processes
+from cluster.providers.lab.processes import kill_all, processes_of
 from cluster.providers.lab.rootfs import (
     shape,
     text_of,
@@ -39,8 +39,8 @@ def alter(machine: Machine, verb: Verb, rate: str = "") -> Machine:
         SpecError: it has no such host any more, or the rate is wrong.
 
     """
-    number, name = _number(machine), machine.name.split(".")[2]
-    running = {process.number: process for process in _processes(name)}
+    number, name = host_number(machine), machine.name.split(".")[2]
+    running = {process.number: process for process in processes_of(name)}
     if number not in running or "switch" not in running:
         raise SpecError(
             f"{machine.name} does not run any more.", remedy=f"Make it anew: cluster down {name}"
@@ -48,15 +48,15 @@ def alter(machine: Machine, verb: Verb, rate: str = "") -> Machine:
     host, switch = running[number], running["switch"]
     made = msgspec.json.decode(text_of(host.folder / "options.json"), type=LabOptions)
     if verb == "kill":
-        _kill_all([host])
+        kill_all([host])
     elif verb == "cut":
-        _inside(switch.pid, "ip", f"link set dev h{number} down\n")
+        inside(switch.pid, "ip", f"link set dev h{number} down\n")
     else:
         made = _slower(made, rate) if verb == "slow" else made
-        _inside(switch.pid, "ip", f"link set dev h{number} up\n")
-        _inside(switch.pid, "tc", shape(f"h{number}", _line(made), made.mtu))
-        _inside(host.pid, "tc", shape("eth0", _line(made), made.mtu))
-    return msgspec.structs.replace(machine, link=_link(made))
+        inside(switch.pid, "ip", f"link set dev h{number} up\n")
+        inside(switch.pid, "tc", shape(f"h{number}", line_rate(made), made.mtu))
+        inside(host.pid, "tc", shape("eth0", line_rate(made), made.mtu))
+    return msgspec.structs.replace(machine, link=link_of(made))
 
 
 def _slower(options: LabOptions, rate: str) -> LabOptions:

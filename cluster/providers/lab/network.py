@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cluster.core.errors import ProvisionError
 from cluster.core.model.hosts import Link, Machine
 from cluster.core.units import parse_rate
-from cluster.providers.lab.options import SBIN, LabOptions, Place, _upper
+from cluster.providers.lab.options import SBIN, LabFolder, LabOptions, upper_of
 from cluster.providers.lab.rootfs import (
     VXLAN,
     links,
@@ -30,11 +30,12 @@ FIRST = 2  # our own address is 1
 SPARE = 3  # of a network's addresses: its own, its broadcast's, ours
 
 
-def _line(options: LabOptions) -> float | None:
+def line_rate(options: LabOptions) -> float | None:
+    """Give the rate of every link in bytes per second; none, if nothing limits it."""
     return parse_rate(options.rate) if options.rate else None
 
 
-def _join(pids: dict[str, int], options: LabOptions) -> int:
+def join(pids: dict[str, int], options: LabOptions) -> int:
     """Make the bridge, a link from each host to it, and one from here; give the network's room."""
     switch = pids.pop("switch")
     room = _take_room(switch)
@@ -47,13 +48,15 @@ def _join(pids: dict[str, int], options: LabOptions) -> int:
     for number, pid in pids.items():
         veth = f"mtu {options.mtu} type veth peer name eth0 mtu {options.mtu} netns {pid}"
         lines += [f"link add dev h{number} {veth}", f"link set dev h{number} master bridge0 up"]
-    _inside(switch, "ip", "\n".join(lines) + "\n")
-    _inside(
-        switch, "tc", "".join(shape(f"h{number}", _line(options), options.mtu) for number in pids)
+    inside(switch, "ip", "\n".join(lines) + "\n")
+    inside(
+        switch,
+        "tc",
+        "".join(shape(f"h{number}", line_rate(options), options.mtu) for number in pids),
     )
-    network = _network(room, UNDERLAY)
+    network = network_of_room(room, UNDERLAY)
     here = f"addr add {network[1]}/{network.prefixlen} dev lab{room}\n"
-    _inside(os.getpid(), "ip", f"{here}link set dev lab{room} mtu {options.mtu} up\n")
+    inside(os.getpid(), "ip", f"{here}link set dev lab{room} mtu {options.mtu} up\n")
     return room
 
 
@@ -75,11 +78,13 @@ def _take_room(switch: int) -> int:
     )
 
 
-def _network(room: int, among: str) -> ipaddress.IPv4Network:
+def network_of_room(room: int, among: str) -> ipaddress.IPv4Network:
+    """Give the network of the lab with a number, as a part of `UNDERLAY` or `OVERLAY`."""
     return list(ipaddress.IPv4Network(among).subnets(new_prefix=PREFIX))[room]
 
 
-def _link(options: LabOptions) -> Link | None:
+def link_of(options: LabOptions) -> Link | None:
+    """Describe the link of every host; none, if its rate is not limited."""
     if not options.rate:
         return None
     return Link(
@@ -90,23 +95,23 @@ def _link(options: LabOptions) -> Link | None:
     )
 
 
-def _write_network(place: Place, machines: Sequence[Machine], options: LabOptions) -> None:
+def write_network(files: LabFolder, machines: Sequence[Machine], options: LabOptions) -> None:
     """Write what each host is told of the network, and what we know of each host."""
     hosts = "".join(f"{machine.address} {machine.id}\n" for machine in machines)
     known = ""
     for number, machine in enumerate(machines):
-        folder = place.host(number)
-        upper = _upper(place, number, options)
+        folder = files.host(number)
+        upper = upper_of(files, number, options)
         upper.write("/etc/hosts", f"127.0.0.1 localhost\n::1 localhost\n{hosts}")
         outer = machine.access.host if machine.access else machine.address
         (folder / "links").write_text(links(outer, machine.address, PREFIX, options.mtu))
-        (folder / "shape").write_text(shape("eth0", _line(options), options.mtu))
+        (folder / "shape").write_text(shape("eth0", line_rate(options), options.mtu))
         key = text_of(folder / "upper/etc/ssh/cluster_host_key.pub")
         known += f"{outer} {key}\n"
-    (place.folder / "known_hosts").write_text("".join(known))
+    (files.folder / "known_hosts").write_text("".join(known))
 
 
-def _inside(pid: int, tool: str, batch: str) -> None:
+def inside(pid: int, tool: str, batch: str) -> None:
     """Give a tool of iproute2 a batch of commands in the network namespace of a process."""
     done = _call(["nsenter", f"--net=/proc/{pid}/ns/net", tool, "-batch", "-"], batch)
     if done.returncode != 0:
@@ -115,13 +120,15 @@ def _inside(pid: int, tool: str, batch: str) -> None:
 
 def _call(argv: Sequence[str], text: str = "") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        argv, input=text, capture_output=True, text=True, check=False, env=_environment()
+        argv, input=text, capture_output=True, text=True, check=False, env=tool_environment()
     )
 
 
-def _environment() -> dict[str, str]:
+def tool_environment() -> dict[str, str]:
+    """Give an environment whose PATH has the folders of ip, tc and mount."""
     return {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{SBIN}"}
 
 
-def _number(machine: Machine) -> str:
+def host_number(machine: Machine) -> str:
+    """Give the number of a machine in its lab."""
     return machine.name.partition(".")[0]

@@ -37,7 +37,7 @@ class LabOptions(EnvironmentOptions, frozen=True, kw_only=True):
     user: str = "root"
 
 
-class Place(Value, frozen=True, kw_only=True):
+class LabFolder(Value, frozen=True, kw_only=True):
     """Where a lab's files are.
 
     Args:
@@ -54,5 +54,6 @@ class Place(Value, frozen=True, kw_only=True):
         return self.folder / "hosts" / str(number)
 
 
-def _upper(place: Place, number: int, options: LabOptions) -> Upper:
-    return Upper(place.host(number) / "upper", Path(options.root))
+def upper_of(files: LabFolder, number: int, options: LabOptions) -> Upper:
+    """Give the upper layer of a host's root file system: what differs from the lower one."""
+    return Upper(files.host(number) / "upper", Path(options.root))

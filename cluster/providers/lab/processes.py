@@ -35,7 +35,7 @@ done
 """
 
 
-class Process(Value, frozen=True, kw_only=True):
+class HostProcess(Value, frozen=True, kw_only=True):
     """The process that holds a host or the switch.
 
     Args:
@@ -60,7 +60,7 @@ class Process(Value, frozen=True, kw_only=True):
         return "switch" if self.number == "switch" else f"host {self.number}"
 
 
-def _processes(name: str = "") -> list[Process]:
+def processes_of(name: str = "") -> list[HostProcess]:
     """Find the processes of a lab, or of all, whoever started them.
 
     Labs of another state folder are left to it, unless nothing there knows of them any more.
@@ -77,7 +77,7 @@ def _processes(name: str = "") -> list[Process]:
                 continue
             if path.stat().st_uid == os.geteuid():
                 found.append(
-                    Process(pid=int(path.name), folder=Path(words[-4]).parent, number=words[-2])
+                    HostProcess(pid=int(path.name), folder=Path(words[-4]).parent, number=words[-2])
                 )
     return [p for p in found if name in ("", p.name) and _is_ours(p.folder.parent)]
 
@@ -86,7 +86,7 @@ def _is_ours(folder: Path) -> bool:
     return folder.parent == journal.root() or not (folder / "journal.jsonl").exists()
 
 
-def _kill_all(processes: Iterable[Process]) -> None:
+def kill_all(processes: Iterable[HostProcess]) -> None:
     """Kill hosts, and wait until their first processes are gone: the others go before them."""
     pids = [pid for process in processes for pid in (*_children(process.pid), process.pid)]
     for pid in pids:
