@@ -5,17 +5,19 @@ Example: python compare_cpu_gpu.py all --zone us-central1-a
 """
 
 from cluster.cli import start
-from cluster.cli.comparisons import Condition, Experiment
+from cluster.cli.comparisons import ComparedCondition, ComparisonLauncher
 
-EXPERIMENT = Experiment(
+LAUNCHER = ComparisonLauncher(
     name="cpu-gpu-p2p",  # the founding experiment's
     hosts=2,
     accelerator="t4:1",
     conditions=(
-        Condition(verb="cpu", what="Send from the processor's memory.", params={"buffer": "cpu"}),
-        Condition(verb="gpu", what="Send from a GPU's memory.", params={"buffer": "cuda"}),
+        ComparedCondition(
+            verb="cpu", what="Send from the processor's memory.", params={"buffer": "cpu"}
+        ),
+        ComparedCondition(verb="gpu", what="Send from a GPU's memory.", params={"buffer": "cuda"}),
     ),
 )
 
 if __name__ == "__main__":
-    start(*EXPERIMENT.verbs(), what=__doc__)
+    start(*LAUNCHER.verbs(), what=__doc__)

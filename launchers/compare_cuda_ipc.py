@@ -5,24 +5,24 @@ Example: python compare_cuda_ipc.py all --zone us-central1-a
 """
 
 from cluster.cli import start
-from cluster.cli.comparisons import Condition, Experiment
+from cluster.cli.comparisons import ComparedCondition, ComparisonLauncher
 
 # Open MPI's own path between GPUs (up to 5.0: the BTL smcuda, under the PML ob1) has a switch;
 # where UCX carries the messages, it has its own, and the first one means nothing.
 SWITCH = "OMPI_MCA_btl_smcuda_use_cuda_ipc"
-EXPERIMENT = Experiment(
+LAUNCHER = ComparisonLauncher(
     name="cuda-ipc",  # the founding experiment's
     hosts=1,
     ranks_per_host=2,
     accelerator="t4:2",
     conditions=(
-        Condition(
+        ComparedCondition(
             verb="cuda-ipc",
             what="GPU to GPU, which opens the other's memory.",
             params={"buffer": "cuda"},
             variables={SWITCH: "1"},
         ),
-        Condition(
+        ComparedCondition(
             verb="no-cuda-ipc",
             what="GPU to GPU, through the processor's memory.",
             params={"buffer": "cuda"},
@@ -32,4 +32,4 @@ EXPERIMENT = Experiment(
 )
 
 if __name__ == "__main__":
-    start(*EXPERIMENT.verbs(), what=__doc__)
+    start(*LAUNCHER.verbs(), what=__doc__)

@@ -64,7 +64,7 @@ def start(*launchers: Callable[..., None], what: str | None = None) -> NoReturn:
 
 
 def _run(app: typer.Typer) -> NoReturn:
-    sys.argv[1:] = spelled_out(sys.argv[1:])
+    sys.argv[1:] = canonical_arguments(sys.argv[1:])
     _make_streams_safe()
     terminated = _handle_signals()
     try:
@@ -116,7 +116,7 @@ def _make_streams_safe() -> None:
             stream.reconfigure(errors="replace")
 
 
-def spelled_out(argv: Sequence[str]) -> list[str]:
+def canonical_arguments(argv: Sequence[str]) -> list[str]:
     """Give each flag its one spelling, and a bare one the value it stands for.
 
     Args:
@@ -129,11 +129,13 @@ def spelled_out(argv: Sequence[str]) -> list[str]:
     """
     ours = list(argv).index("--") if "--" in argv else len(argv)
     following = [*argv[1:ours], ""]
-    spelled = [_spelled_out(word, after) for word, after in zip(argv, following, strict=False)]
+    spelled = [
+        _canonical_argument(word, after) for word, after in zip(argv, following, strict=False)
+    ]
     return [*spelled[:ours], *argv[ours:]]
 
 
-def _spelled_out(word: str, after: str) -> str:
+def _canonical_argument(word: str, after: str) -> str:
     flag, equals, value = word.partition("=")
     if word in BARE_FLAGS:
         meaning, beginning = BARE_FLAGS[word]

@@ -18,14 +18,14 @@ from typer.main import get_command
 
 from cluster.analysis.compare import ENOUGH_LAUNCHES, Comparison
 from cluster.cli import flags
-from cluster.cli.compare import show_sheets
-from cluster.cli.host_progress import Waiting
-from cluster.cli.job_progress import Live
+from cluster.cli.compare import show_tables
+from cluster.cli.host_progress import HostProgress
+from cluster.cli.job_progress import JobProgress
 from cluster.cli.show import (
     print_json,
     receipt_lines,
-    shortened,
-    show_newest,
+    relative_path,
+    show_newest_run,
     show_plan,
     show_run,
 )
@@ -48,7 +48,7 @@ from cluster.orchestration.ab_test import (
 from cluster.orchestration.cluster import TIMEOUT, Cluster
 from cluster.orchestration.launch import launch_spec, plan_spec
 from cluster.orchestration.prepare import check_bench, check_plan
-from cluster.reports.tables import compared
+from cluster.reports.tables import comparison_tables
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
 
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 INSTANCE = "t2.large"  # of the founding programs
 ALL, HELP_ALL = "help_all", "--help-all"
-AROUND: flags.Declared = {
+RUN_FLAGS: flags.Declared = {
     "keep": (flags.Keep, None),
     "detach": (flags.Detach, False),
     "timeout": (flags.Timeout, TIMEOUT),
@@ -70,14 +70,23 @@ AROUND: flags.Declared = {
     "runs": (flags.Runs, None),
     "json": (flags.Json, False),
 }
-SELDOM = {*flags.MACHINES, *AROUND, "launches", "mca", "env", "profile", "describe", "expect"} - {
+FOLDED = {
+    *flags.MACHINES,
+    *RUN_FLAGS,
+    "launches",
+    "mca",
+    "env",
+    "profile",
+    "describe",
+    "expect",
+} - {
     "placement",
     "option",
     "json",
 }
 
 
-class How(Value, frozen=True, kw_only=True):
+class BenchOptions(Value, frozen=True, kw_only=True):
     """What to do around a benchmark: the flags of the same names."""
 
     runs: str | None = None
@@ -114,7 +123,7 @@ def measure(
     spec: ClusterSpec,
     benchmark: str,
     params: Mapping[str, object],
-    how: How,
+    options: BenchOptions,
     trial: Trial = PLAIN,
 ) -> None:
     """Launch a cluster, run a benchmark on it and show what came out.
@@ -123,7 +132,7 @@ def measure(
         spec: of the cluster.
         benchmark: its name.
         params: of the benchmark.
-        how: what to do around it.
+        options: what to do around it.
         trial: the condition that it is one launch of.
 
     Raises:
@@ -131,37 +140,37 @@ def measure(
         KeyboardInterrupt: the user interrupted; the values so far are shown first.
 
     """
-    _check_how(spec, how)
-    pair = trials(how.ab, benchmark) if how.ab else None
-    planned = check(spec, benchmark, params, how, pair or (trial,))
-    if how.plan:
-        show_plan(planned[1], as_json=how.json)
+    _check_how(spec, options)
+    pair = trials(options.ab, benchmark) if options.ab else None
+    planned = check(spec, benchmark, params, options, pair or (trial,))
+    if options.plan:
+        show_plan(planned[1], as_json=options.json)
         return
-    make_root(runs_root(how.runs))
-    live = Live(stderr=how.json)
+    make_root(runs_root(options.runs))
+    live = JobProgress(stderr=options.json)
     cluster = _launch(spec, planned, live)
     stood_before = "launch" not in cluster.phases
     try:
         if pair:
-            _alternate(cluster, benchmark, pair, params, how)
+            _alternate(cluster, benchmark, pair, params, options)
         else:
-            once(cluster, benchmark, params, how, trial)
+            run_once(cluster, benchmark, params, options, trial)
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted: the ranks are stopped.\n")
         raise
     except SpecError:
         if not stood_before:  # as if it had never been asked for
-            how = msgspec.structs.replace(how, keep=False)
+            options = msgspec.structs.replace(options, keep=False)
         raise
     finally:
-        _leave(cluster, how, live)
+        _leave(cluster, options, live)
 
 
 def check(
     spec: ClusterSpec,
     benchmark: str,
     params: Mapping[str, object],
-    how: How,
+    options: BenchOptions,
     conditions: Iterable[Trial],
 ) -> tuple[Provider, Plan]:
     """Refuse what cannot be measured, before there is anything.
@@ -170,7 +179,7 @@ def check(
         spec: of the cluster.
         benchmark: its name.
         params: of the benchmark, under all conditions.
-        how: what to do around it.
+        options: what to do around it.
         conditions: that it is to be run under.
 
     Returns:
@@ -181,7 +190,8 @@ def check(
 
     """
     checked = [
-        check_bench(spec, benchmark, {**params, **one.params}, how.timeout) for one in conditions
+        check_bench(spec, benchmark, {**params, **one.params}, options.timeout)
+        for one in conditions
     ]
     planned = plan_spec(spec)
     for chosen, own in checked:
@@ -189,29 +199,29 @@ def check(
     return planned
 
 
-def _check_how(spec: ClusterSpec, how: How) -> None:
+def _check_how(spec: ClusterSpec, options: BenchOptions) -> None:
     """Refuse flags that contradict each other."""
-    if how.detach and how.keep is False:
+    if options.detach and options.keep is False:
         raise SpecError(
             "--no-keep and --detach contradict each other: nobody would be there to take it down.",
             remedy=f"Leave one out; after --detach: cluster down {spec.name}",
         )
-    if how.expect:
-        parse_expected(how.expect)
-    if how.ab:
-        check_launches(how.launches)
-        if how.detach:
+    if options.expect:
+        parse_expected(options.expect)
+    if options.ab:
+        check_launches(options.launches)
+        if options.detach:
             raise SpecError(
                 "--ab and --detach contradict each other: somebody must start each launch.",
                 remedy="Leave --detach out, and run it inside tmux.",
             )
 
 
-def once(
+def run_once(
     cluster: Cluster,
     benchmark: str,
     params: Mapping[str, object],
-    how: How,
+    options: BenchOptions,
     trial: Trial = PLAIN,
 ) -> None:
     """Run a benchmark on a cluster, and show what came out, also of a run that failed.
@@ -220,7 +230,7 @@ def once(
         cluster: that runs it.
         benchmark: its name.
         params: of the benchmark.
-        how: what to do around it.
+        options: what to do around it.
         trial: the condition that it is one launch of.
 
     Raises:
@@ -229,33 +239,33 @@ def once(
 
     """
     try:
-        run = _bench(cluster, how)(
+        run = _bench(cluster, options)(
             benchmark,
-            detach=how.detach,
-            variables={**how.variables, **trial.variables},
+            detach=options.detach,
+            variables={**options.variables, **trial.variables},
             condition=trial.name,
             **{**params, **trial.params},
         )
-        show_run(run, as_json=how.json)
+        show_run(run, as_json=options.json)
     except (JobError, KeyboardInterrupt):
-        show_newest(cluster, as_json=how.json)
+        show_newest_run(cluster, as_json=options.json)
         raise
 
 
-def _bench(cluster: Cluster, how: How) -> Callable[..., Run]:
+def _bench(cluster: Cluster, options: BenchOptions) -> Callable[..., Run]:
     """Give a `Cluster.bench` that people can look at: from the second launch on, more briefly."""
     launches = count()
 
     def bench(benchmark: str, /, **more: Any) -> Run:  # noqa: ANN401 - parameters have their own types
-        with Live(stderr=how.json, brief=next(launches) > 0) as live:
+        with JobProgress(stderr=options.json, brief=next(launches) > 0) as live:
             return cluster.bench(
                 benchmark,
-                runs=how.runs,
-                timeout=how.timeout,
+                runs=options.runs,
+                timeout=options.timeout,
                 listener=live,
-                profile=how.profile,
-                describe=how.describe,
-                expect=how.expect,
+                profile=options.profile,
+                describe=options.describe,
+                expect=options.expect,
                 **more,
             )
 
@@ -267,19 +277,19 @@ def _alternate(
     benchmark: str,
     pair: tuple[Trial, Trial],
     params: Mapping[str, object],
-    how: How,
+    options: BenchOptions,
 ) -> None:
     """Run both conditions in turn, and compare what there is, also after a launch that failed."""
-    console = Live(stderr=how.json).console
+    console = JobProgress(stderr=options.json).console
     ran: list[tuple[Trial, Run]] = []
-    total = 2 * how.launches
+    total = 2 * options.launches
     console.print(f"{total} launches, in the order ABBA ...", soft_wrap=True)
     launches = run_alternating(
-        _bench(cluster, how),
+        _bench(cluster, options),
         benchmark,
         pair,
-        launches=how.launches,
-        variables=how.variables,
+        launches=options.launches,
+        variables=options.variables,
         **params,
     )
     try:
@@ -288,26 +298,28 @@ def _alternate(
             console.print(f"Launch {len(ran)} of {total} done: {trial.name}", soft_wrap=True)
     finally:
         comparison = compare_conditions(pair, ran)
-        if how.json:
+        if options.json:
             folders = tuple(str(run.folder) for _, run in ran)
             print_json(AbAnswer(runs=folders, comparison=comparison))
         else:
-            show_sheets(compared(comparison), "terminal")
+            show_tables(comparison_tables(comparison), "terminal")
             for _, run in ran:
-                sys.stdout.write(f"Run folder: {shortened(run.folder)} ({run.record.condition})\n")
+                sys.stdout.write(
+                    f"Run folder: {relative_path(run.folder)} ({run.record.condition})\n"
+                )
 
 
-def _launch(spec: ClusterSpec, planned: tuple[Provider, Plan], live: Live) -> Cluster:
+def _launch(spec: ClusterSpec, planned: tuple[Provider, Plan], live: JobProgress) -> Cluster:
     """Launch, and say first what will cost money."""
     for line in planned[1].lines if planned[1].costs else ():
         live.console.print(line, soft_wrap=True)
-    with Waiting(live.console) as waiting:
+    with HostProgress(live.console) as waiting:
         return launch_spec(spec, waiting, planned)
 
 
-def _leave(cluster: Cluster, how: How, live: Live) -> None:
+def _leave(cluster: Cluster, options: BenchOptions, live: JobProgress) -> None:
     """Take it down, and say what it was and cost; or say what it goes on costing."""
-    if _stays(cluster, how):
+    if _stays(cluster, options):
         _warn(cluster)
         return
     cluster.down()
@@ -327,11 +339,11 @@ def _warn(cluster: Cluster) -> None:
         )
 
 
-def _stays(cluster: Cluster, how: How) -> bool:
+def _stays(cluster: Cluster, options: BenchOptions) -> bool:
     """Tell whether a cluster is left up: also to see, and mend, why its hosts are not ready."""
-    if how.keep is not None:
-        return how.keep
-    return not cluster.costs or (how.detach and cluster.has_job)
+    if options.keep is not None:
+        return options.keep
+    return not cluster.costs or (options.detach and cluster.has_job)
 
 
 class BenchGroup(TyperGroup):
@@ -359,7 +371,7 @@ class BenchCommand(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
         """Write them, and name the others; with --help-all, write all."""
         flags_ = [param for param in self.get_params(ctx) if param.get_help_record(ctx)]
-        folded = [] if ctx.params.get(ALL) else [p for p in flags_ if p.name in SELDOM]
+        folded = [] if ctx.params.get(ALL) else [p for p in flags_ if p.name in FOLDED]
         with formatter.section("Options"):
             formatter.write_dl([p.get_help_record(ctx) for p in flags_ if p not in folded])
         if folded:
@@ -388,10 +400,10 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
     def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
         del values[ALL]
         params = {key: values.pop(key) for key in benchmark.Params.__struct_fields__}
-        how = How(**{key: values.pop(key) for key in How.__struct_fields__})
+        options = BenchOptions(**{key: values.pop(key) for key in BenchOptions.__struct_fields__})
         provider = _provider(values, "local")
         given = {key: value for key, value in params.items() if value is not None}
-        measure(flags.spec(provider=provider, **values), benchmark.name, given, how)
+        measure(flags.spec(provider=provider, **values), benchmark.name, given, options)
 
     shared: flags.Declared = {
         "name": (flags.Name, benchmark.name),
@@ -400,7 +412,7 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
         "hosts": (flags.Hosts, None),
         "ranks_per_host": (flags.RanksPerHost, 1),
         **flags.MACHINES,
-        **AROUND,
+        **RUN_FLAGS,
         "ab": (flags.Ab, None),
         "launches": (flags.Launches, ENOUGH_LAUNCHES),
         "mca": (flags.Mca, None),
@@ -418,7 +430,7 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
             False,
         ),
     }
-    return flags.declared(command, [*_flags(benchmark.Params), *flags.parameters(shared)])
+    return flags.with_flags(command, [*_flags(benchmark.Params), *flags.parameters(shared)])
 
 
 def launcher(
@@ -439,11 +451,11 @@ def launcher(
 
     def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
         given = params(**{key: values.pop(key) for key in own})
-        how = How(**{key: values.pop(key) for key in AROUND})
+        options = BenchOptions(**{key: values.pop(key) for key in RUN_FLAGS})
         provider = _provider(values, "aws")
         if provider == "aws":
             values["instance"] = values["instance"] or INSTANCE
-        measure(flags.spec(provider=provider, **values), benchmark, given, how)
+        measure(flags.spec(provider=provider, **values), benchmark, given, options)
 
     first: flags.Declared = {
         "name": (flags.Name, name),
@@ -451,8 +463,8 @@ def launcher(
         "provider": (flags.Provider, None),
         "hosts": (flags.Hosts, None),
     }
-    last = flags.parameters({**flags.MACHINES, **AROUND})
-    made = flags.declared(command, [*flags.parameters(first), *own.values(), *last])
+    last = flags.parameters({**flags.MACHINES, **RUN_FLAGS})
+    made = flags.with_flags(command, [*flags.parameters(first), *own.values(), *last])
     made.__name__, made.__doc__ = params.__name__, params.__doc__
     return made
 
@@ -460,7 +472,7 @@ def launcher(
 def _provider(values: dict[str, Any], default: str) -> str:
     """Take the two flags that say the provider."""
     run_local = values.pop("run_local")
-    return flags.chosen(values.pop("provider"), run_local=run_local, default=default)
+    return flags.choose_provider(values.pop("provider"), run_local=run_local, default=default)
 
 
 def _flags(params: type[Value]) -> Iterator[inspect.Parameter]:

@@ -154,7 +154,7 @@ def connect(
 
     Example: cluster connect mpi_test
     """
-    cluster, machine = matching(fragment)
+    cluster, machine = find_cluster(fragment)
     command = cluster.attach_command(machine, inside="TMUX" in os.environ)
     if print_ or not (sys.stdin.isatty() and sys.stdout.isatty()):
         sys.stdout.write(shlex.join(command) + "\n")
@@ -162,7 +162,7 @@ def connect(
     os.execvp(command[0], command)  # noqa: S606 - a list, and no shell
 
 
-def matching(fragment: str) -> tuple[Cluster, Machine | None]:
+def find_cluster(fragment: str) -> tuple[Cluster, Machine | None]:
     """Find the newest cluster that a fragment means.
 
     Args:
@@ -207,9 +207,9 @@ def down(
         raise SpecError("Nothing was named.", remedy="Type: cluster down NAME, or --all")
     known = journal.names()
     clusters = [attach(name) for name in chosen if name in known]
-    if every and clusters and not yes and not _agreed(clusters):
+    if every and clusters and not yes and not _confirmed(clusters):
         raise SpecError("Nothing was taken down.", remedy="To do it without a question: -y")
-    failed = [error for cluster in clusters if (error := _taken_down(cluster))]
+    failed = [error for cluster in clusters if (error := _take_down(cluster))]
     if not clusters:
         sys.stdout.write("There are no clusters; 0 left.\n" if every else "")
     for name in chosen:
@@ -223,7 +223,7 @@ def down(
         raise failed[0] if len(failed) == 1 else ExceptionGroup(_still_up(failed), failed)
 
 
-def _taken_down(cluster: Cluster) -> Exception | None:
+def _take_down(cluster: Cluster) -> Exception | None:
     """Take one cluster down; a failure is no reason to leave the others up."""
     try:
         cluster.down()
@@ -238,7 +238,7 @@ def _still_up(failed: Sequence[Exception]) -> str:
     return f"{len(failed)} clusters could not be taken down"
 
 
-def _agreed(clusters: Sequence[Cluster]) -> bool:
+def _confirmed(clusters: Sequence[Cluster]) -> bool:
     if not sys.stdin.isatty():
         return False
     names = ", ".join(cluster.name for cluster in clusters)

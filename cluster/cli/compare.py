@@ -11,9 +11,9 @@ from cluster.analysis.compare import THRESHOLD, Launch, Side, compare, sides
 from cluster.cli import flags
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
-from cluster.reports.formats.markdown import sheet_markdown
-from cluster.reports.formats.terminal import sheet_text
-from cluster.reports.tables import compared
+from cluster.reports.formats.markdown import table_markdown
+from cluster.reports.formats.terminal import table_text
+from cluster.reports.tables import comparison_tables
 from cluster.runs import store
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.analysis.compare import Comparison
-    from cluster.reports.tables import Sheet
+    from cluster.reports.tables import Table
     from cluster.runs.run import Run
 
-FORMATS = {"terminal": sheet_text, "markdown": sheet_markdown}
+FORMATS = {"terminal": table_text, "markdown": table_markdown}
 
 
 def compare_(
@@ -39,7 +39,7 @@ def compare_(
         ),
     ] = None,
     threshold: flags.Threshold = THRESHOLD * 100,
-    report: flags.SheetFormat = "terminal",
+    report: flags.TableFormat = "terminal",
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
@@ -107,14 +107,16 @@ def show_comparisons(
     if as_json:
         print_json(list(comparisons))
         return
-    show_sheets([sheet for comparison in comparisons for sheet in compared(comparison)], report)
+    show_tables(
+        [table for comparison in comparisons for table in comparison_tables(comparison)], report
+    )
 
 
-def show_sheets(sheets: Sequence[Sheet], report: str) -> None:
+def show_tables(tables: Sequence[Table], report: str) -> None:
     """Show tables on standard output.
 
     Args:
-        sheets: to show.
+        tables: to show.
         report: `terminal` or `markdown`.
 
     Raises:
@@ -125,4 +127,4 @@ def show_sheets(sheets: Sequence[Sheet], report: str) -> None:
         raise SpecError(
             f"There is no format {report!r} for this.", remedy=f"There are: {', '.join(FORMATS)}"
         )
-    sys.stdout.write("\n".join(FORMATS[report](sheet) for sheet in sheets))
+    sys.stdout.write("\n".join(FORMATS[report](table) for table in tables))

@@ -38,7 +38,7 @@ LENGTHS = tuple(10**exponent for exponent in range(1, 10))  # of a vector
 HowMany = Annotated[int, typer.Option("--hosts", metavar="N", help="How many machines.")]
 Out = Annotated[Path, typer.Option("-o", "--output", metavar="FILE", help=".svg or .png")]
 
-MEASURING: flags.Declared = {
+MEASURE_FLAGS: flags.Declared = {
     "max_bytes": (
         Annotated[
             int,
@@ -60,7 +60,7 @@ MEASURING: flags.Declared = {
 }
 
 
-class Condition(Value, frozen=True, kw_only=True):
+class ComparedCondition(Value, frozen=True, kw_only=True):
     """One way to send the vectors.
 
     Args:
@@ -82,7 +82,7 @@ class Condition(Value, frozen=True, kw_only=True):
         return Trial(name=self.verb, params=self.params, variables=self.variables)
 
 
-class Experiment(Value, frozen=True, kw_only=True):
+class ComparisonLauncher(Value, frozen=True, kw_only=True):
     """Vectors of 10 to 10^9 float32 from one rank to another, under several conditions.
 
     Args:
@@ -98,7 +98,7 @@ class Experiment(Value, frozen=True, kw_only=True):
     hosts: int
     ranks_per_host: int = 1
     accelerator: str
-    conditions: tuple[Condition, ...]
+    conditions: tuple[ComparedCondition, ...]
 
     def verbs(self) -> tuple[Callable[..., None], ...]:
         """Give the verbs, as `cluster.cli.start` runs them."""
@@ -122,7 +122,7 @@ class Experiment(Value, frozen=True, kw_only=True):
         }
         return {**self._name, **first, **flags.MACHINES}
 
-    def _made(self, values: dict[str, Any]) -> dict[str, Any]:
+    def _with_defaults(self, values: dict[str, Any]) -> dict[str, Any]:
         """Give the flags of the machines, with what is usual."""
         google = values["provider"] == PROVIDER and not values["instance"]
         usual = self.accelerator if google else None
@@ -131,17 +131,17 @@ class Experiment(Value, frozen=True, kw_only=True):
 
     def _create(self) -> Callable[..., None]:
         def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
-            up(**self._made(values))
+            up(**self._with_defaults(values))
 
         what = f"Make {self.hosts} node(s), with {self.accelerator} on Google's cloud."
         declared: flags.Declared = {**self._machines, "plan": (flags.PlanOnly, False)}
         return _verb("create-cluster", what, command, declared)
 
-    def _verb(self, condition: Condition) -> Callable[..., None]:
+    def _verb(self, condition: ComparedCondition) -> Callable[..., None]:
         def command(name: str, json: bool, **values: Any) -> None:  # noqa: ANN401, FBT001
             _measure(attach(name).spec, condition, values, as_json=json)
 
-        declared: flags.Declared = {**self._name, **MEASURING, "json": (flags.Json, False)}
+        declared: flags.Declared = {**self._name, **MEASURE_FLAGS, "json": (flags.Json, False)}
         return _verb(condition.verb, condition.what, command, declared)
 
     def _cleanup(self) -> Callable[..., None]:
@@ -153,19 +153,19 @@ class Experiment(Value, frozen=True, kw_only=True):
 
     def _all(self) -> Callable[..., None]:
         def command(**values: Any) -> None:  # noqa: ANN401
-            measuring = {key: values.pop(key) for key in MEASURING}
-            made = self._made(values)
-            spec = flags.spec(**made)
+            measuring = {key: values.pop(key) for key in MEASURE_FLAGS}
+            machines = self._with_defaults(values)
+            spec = flags.spec(**machines)
             conditions = [condition.trial for condition in self.conditions]
-            how = bench.How(timeout=measuring["timeout"])
-            bench.check(spec, BENCHMARK, _params(measuring), how, conditions)
+            options = bench.BenchOptions(timeout=measuring["timeout"])
+            bench.check(spec, BENCHMARK, _params(measuring), options, conditions)
             with _cleaned_up(spec.name):
-                up(**made)
+                up(**machines)
                 for condition in self.conditions:
                     _measure(spec, condition, measuring, as_json=False)
 
         what = "Do all of it, and leave nothing, whatever happens."
-        return _verb("all", what, command, {**self._machines, **MEASURING})
+        return _verb("all", what, command, {**self._machines, **MEASURE_FLAGS})
 
     def _plot(self) -> Callable[..., None]:
         def command(name: str, out: Path, root: str | None) -> None:
@@ -194,7 +194,7 @@ class Experiment(Value, frozen=True, kw_only=True):
 def _verb(
     name: str, what: str, command: Callable[..., None], declared: flags.Declared
 ) -> Callable[..., None]:
-    made = flags.declared(command, flags.parameters(declared))
+    made = flags.with_flags(command, flags.parameters(declared))
     made.__name__, made.__doc__ = name, what
     return made
 
@@ -206,10 +206,12 @@ def _params(measuring: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _measure(
-    spec: ClusterSpec, condition: Condition, measuring: Mapping[str, Any], *, as_json: bool
+    spec: ClusterSpec, condition: ComparedCondition, measuring: Mapping[str, Any], *, as_json: bool
 ) -> None:
-    how = bench.How(runs=measuring["runs"], timeout=measuring["timeout"], keep=True, json=as_json)
-    bench.measure(spec, BENCHMARK, _params(measuring), how, condition.trial)
+    options = bench.BenchOptions(
+        runs=measuring["runs"], timeout=measuring["timeout"], keep=True, json=as_json
+    )
+    bench.measure(spec, BENCHMARK, _params(measuring), options, condition.trial)
 
 
 @contextmanager

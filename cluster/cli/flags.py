@@ -147,7 +147,7 @@ Threshold = Annotated[
     float,
     typer.Option("--threshold", metavar="PERCENT", help="A smaller difference does not matter."),
 ]
-SheetFormat = Annotated[str, typer.Option("--format", help="terminal or markdown.")]
+TableFormat = Annotated[str, typer.Option("--format", help="terminal or markdown.")]
 ClusterName = Annotated[
     str, typer.Argument(metavar="NAME", help="Name of the cluster.", autocompletion=_clusters)
 ]
@@ -183,7 +183,7 @@ def parameters(flags: Declared) -> list[Parameter]:
     ]
 
 
-def declared(command: Callable[..., None], flags: Sequence[Parameter]) -> Callable[..., None]:
+def with_flags(command: Callable[..., None], flags: Sequence[Parameter]) -> Callable[..., None]:
     """Let a function that takes any keyword be a command with these flags.
 
     Args:
@@ -199,7 +199,7 @@ def declared(command: Callable[..., None], flags: Sequence[Parameter]) -> Callab
     return command
 
 
-def chosen(provider: str | None, *, run_local: bool, default: str) -> str:
+def choose_provider(provider: str | None, *, run_local: bool, default: str) -> str:
     """Choose the provider.
 
     Args:

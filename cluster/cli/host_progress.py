@@ -16,7 +16,7 @@ BETWEEN_LINES = 2.0  # seconds, at least, between two lines where there is no te
 QUIET = 1.0  # seconds of which nothing is said: most waits are over by then
 
 
-class Waiting:
+class HostProgress:
     """Shows how far each host is: one line that changes on a terminal, a few lines elsewhere.
 
     Args:

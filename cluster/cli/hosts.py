@@ -13,8 +13,8 @@ import typer
 from rich.console import Console
 
 from cluster.cli import flags
-from cluster.cli.bench import How, once
-from cluster.cli.host_progress import Waiting
+from cluster.cli.bench import BenchOptions, run_once
+from cluster.cli.host_progress import HostProgress
 from cluster.cli.show import print_json, show_plan, table
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import Completed, Machine
@@ -61,7 +61,7 @@ def up(*, plan: bool = False, install: bool = False, json: bool = False, **machi
         return
     if planned[1].costs:
         sys.stderr.write("".join(f"{line}\n" for line in planned[1].lines))
-    with Waiting(Console(stderr=True, highlight=False)) as waiting:
+    with HostProgress(Console(stderr=True, highlight=False)) as waiting:
         cluster = launch_spec(spec, waiting, planned)
         if install:
             cluster.install(tell=waiting)
@@ -99,8 +99,8 @@ PLAN: flags.Declared = {
     **flags.MACHINES,
     "json": (flags.Json, False),
 }
-commands.command("up")(flags.declared(up, flags.parameters(UP)))
-commands.command("plan")(flags.declared(plan_, flags.parameters(PLAN)))
+commands.command("up")(flags.with_flags(up, flags.parameters(UP)))
+commands.command("plan")(flags.with_flags(plan_, flags.parameters(PLAN)))
 
 
 @commands.command()
@@ -120,7 +120,7 @@ def start_(name: flags.ClusterName, json: flags.Json = False) -> None:
     Example: cluster start mine
     """
     cluster = attach(name)
-    with Waiting(Console(stderr=True, highlight=False)) as waiting:
+    with HostProgress(Console(stderr=True, highlight=False)) as waiting:
         cluster.start(waiting)
     _show(cluster, as_json=json)
 
@@ -198,8 +198,8 @@ def run(
     Example: cluster run mine -- uname -a
     """
     if mpi or profile is not None:
-        how = How(runs=root, timeout=timeout or TIMEOUT, json=json, profile=profile)
-        once(attach(name), "program", {"command": shlex.join(words)}, how)
+        options = BenchOptions(runs=root, timeout=timeout or TIMEOUT, json=json, profile=profile)
+        run_once(attach(name), "program", {"command": shlex.join(words)}, options)
         return
     turn = threading.Lock()
 

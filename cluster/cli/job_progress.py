@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from cluster.cli.host_progress import Waiting
+from cluster.cli.host_progress import HostProgress
 from cluster.orchestration.cluster import Cluster, Listener
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ BETWEEN_LINES = 0.2  # seconds, at least, between two lines of the ranks that ar
 BETWEEN_REPORTS = 2.0  # seconds, at least, between two plain lines of progress
 
 
-class Live(Listener):
+class JobProgress(Listener):
     """Shows a bar on a terminal and plain lines elsewhere.
 
     The ranks may print thousands of lines a second; the first of each fifth of a second is shown,
@@ -49,7 +49,7 @@ class Live(Listener):
                 console=self.console,
                 transient=True,
             )
-        self._waiting: Waiting | None = None
+        self._waiting: HostProgress | None = None
         self._last: list[str] = []
         self._shown_at = 0.0
         self._reported_at = time.monotonic()
@@ -74,7 +74,7 @@ class Live(Listener):
     def preparing(self, host: str, step: str) -> None:
         """Show how far the hosts are."""
         if self._waiting is None:
-            self._waiting = Waiting(self.console).__enter__()
+            self._waiting = HostProgress(self.console).__enter__()
         self._waiting(host, step)
 
     def _end_waiting(self) -> None:

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from cluster.cli import flags
-from cluster.cli.job_progress import Live
+from cluster.cli.job_progress import JobProgress
 from cluster.cli.show import (
     print_json,
-    shortened,
-    show_newest,
+    relative_path,
+    show_newest_run,
 )
 from cluster.core.errors import JobError, ShellError, SpecError
 from cluster.core.model.value import Value
@@ -30,7 +30,7 @@ class StatusAnswer(Value, frozen=True, kw_only=True):
 
 
 def _short(run: str | None) -> str:
-    return str(shortened(Path(run))) if run else "-"
+    return str(relative_path(Path(run))) if run else "-"
 
 
 def _state(cluster: Cluster) -> tuple[str, int | None, str | None]:
@@ -101,7 +101,7 @@ def wait(name: flags.ClusterName) -> None:
     """
     cluster = attach(name)
     try:
-        with Live(stderr=False) as live:
+        with JobProgress(stderr=False) as live:
             code = cluster.wait(live)
     except KeyboardInterrupt:
         sys.stderr.write(f"The job goes on. To stop it: cluster down {name}\n")
@@ -119,6 +119,6 @@ def fetch(name: flags.ClusterName, json: flags.Json = False) -> None:
     try:
         cluster.fetch()
     except JobError:
-        show_newest(cluster, as_json=json)
+        show_newest_run(cluster, as_json=json)
         raise
-    show_newest(cluster, as_json=json)
+    show_newest_run(cluster, as_json=json)

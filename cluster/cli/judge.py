@@ -13,7 +13,7 @@ from cluster.analysis import hardware
 from cluster.analysis.evidence import Finding
 from cluster.analysis.verdict import Verdict, overall, verdicts
 from cluster.cli import flags
-from cluster.cli.show import finding_lines, findings, notes_of, print_json, shortened
+from cluster.cli.show import finding_lines, findings, notes_of, print_json, relative_path
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.hardware import Hardware
@@ -160,7 +160,7 @@ def _lines(run: Run, found: Sequence[Verdict], word: str) -> Iterator[str]:
     yield WORDS[word] if found or word == "failed" else NOTHING
     for result in run.results:
         yield from (f"  FAILED: {result.title}: {failure}" for failure in result.failures)
-        yield from about(result)
+        yield from detail_lines(result)
     told = sorted((v for v in found if v.median), key=lambda verdict: ORDER.index(verdict.word))
     several = len({verdict.benchmark for verdict in found}) > 1
     for verdict in told[:MOST]:
@@ -169,7 +169,7 @@ def _lines(run: Run, found: Sequence[Verdict], word: str) -> Iterator[str]:
         yield f"And {len(told) - MOST} more that are no worse: --json has all."
 
 
-def about(result: Parsed) -> Iterator[str]:
+def detail_lines(result: Parsed) -> Iterator[str]:
     """Say in a line what a result holds that is no measurement.
 
     Args:
@@ -228,4 +228,4 @@ def _rest(run: Run, summaries: tuple[Summary, ...]) -> Iterator[str]:
     if run.record.hardware is not None:
         where = run.record.hardware
         yield f"Hardware: {where.name}{f', {where.gpus} x {where.gpu}' if where.gpus else ''}"
-    yield f"Run folder: {shortened(run.folder)}; all values: cluster show {run.folder.name}"
+    yield f"Run folder: {relative_path(run.folder)}; all values: cluster show {run.folder.name}"

@@ -45,7 +45,7 @@ def readings(
         raise first
 
 
-def say_left_out(left_out: Sequence[str]) -> None:
+def print_left_out(left_out: Sequence[str]) -> None:
     """Name what was left out on standard error.
 
     Args:

@@ -12,9 +12,9 @@ import typer
 from cluster.analysis.compare import Launch, compare, sides
 from cluster.analysis.link_bounds import doubts, told
 from cluster.analysis.scaling import measured
-from cluster.analysis.scaling import scaling as scaled
+from cluster.analysis.scaling import scaling as scale
 from cluster.cli import flags
-from cluster.cli.report import as_shown, place_for_fonts, read_all, write
+from cluster.cli.report import read_all, report_run, set_font_cache, write
 from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Measurement, Summary
 from cluster.core.model.value import Value
@@ -25,18 +25,18 @@ from cluster.runs import store
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cluster.reports.page import Shown
+    from cluster.reports.page import ReportRun
     from cluster.reports.plots import Picture
     from cluster.runs.run import Run
 
-    Draw = Callable[[Sequence[Run], "Drawing"], Picture]
+    Draw = Callable[[Sequence[Run], "PlotOptions"], Picture]
 
 Kind = Literal["sweep", "comparison", "scaling", "distribution"]
 MOST_SERIES = 8  # of a distribution
 KINDS: tuple[Format, ...] = ("svg", "png")
 
 
-class Drawing(Value, frozen=True, kw_only=True):
+class PlotOptions(Value, frozen=True, kw_only=True):
     """How to draw: the flags of the same names, and the form of the file."""
 
     form: Format
@@ -74,10 +74,10 @@ def plot(
 
     Example: cluster plot p2p --metric bandwidth -o bandwidth.png
     """
-    drawing = Drawing(form=_format(out), metric=metric, by=by, bound=bound)
-    place_for_fonts()
+    options = PlotOptions(form=_format(out), metric=metric, by=by, bound=bound)
+    set_font_cache()
     found = read_all(store.root(root), named)
-    write(out, DRAW[kind](found, drawing).image)
+    write(out, DRAW[kind](found, options).image)
 
 
 def _rate(value: str | float) -> float:  # a default comes here too, as it is
@@ -91,20 +91,20 @@ def _format(out: Path) -> Format:
     raise SpecError(f"{out} is neither .svg nor .png.", remedy="Such as: -o plot.png")
 
 
-def _sweep(found: Sequence[Run], drawing: Drawing) -> Picture:
+def _sweep(found: Sequence[Run], options: PlotOptions) -> Picture:
     from cluster.reports import page, plots  # noqa: PLC0415 - they import matplotlib
 
-    shown = [_bounded(as_shown(run, Path.cwd()), drawing.bound) for run in found]
+    shown = [_bounded(report_run(run, Path.cwd()), options.bound) for run in found]
     curves = page.curves(shown)
-    chosen = curves[_chosen(drawing.metric, list(curves))]
+    chosen = curves[_chosen(options.metric, list(curves))]
     for curve in chosen:
         best = max(curve.summaries, key=lambda summary: summary.share or 0.0)
         for doubt in doubts([best]):
             sys.stderr.write(f"Note: {curve.name}: {doubt}\n")
-    return plots.sweep(chosen, drawing.form, told=drawing.bound)
+    return plots.sweep(chosen, options.form, given_bound=options.bound)
 
 
-def _bounded(shown: Shown, rate: float | None) -> Shown:
+def _bounded(shown: ReportRun, rate: float | None) -> ReportRun:
     """Hold a run against the network that somebody named, if anybody did."""
     if rate is None:
         return shown
@@ -123,44 +123,44 @@ def _chosen(metric: str | None, known: Sequence[str]) -> str:
     return metric or known[0]
 
 
-def _comparison(found: Sequence[Run], drawing: Drawing) -> Picture:
+def _comparison(found: Sequence[Run], options: PlotOptions) -> Picture:
     from cluster.reports import plots  # noqa: PLC0415
 
     launches = [
         Launch(
             record=run.record,
-            summaries=tuple(s for s in run.summary() if drawing.metric in (None, s.metric)),
+            summaries=tuple(s for s in run.summary() if options.metric in (None, s.metric)),
         )
         for run in found
     ]
-    base, other, *_ = sides(launches, drawing.by)
-    return plots.comparison(compare(base, other), drawing.form)
+    base, other, *_ = sides(launches, options.by)
+    return plots.comparison(compare(base, other), options.form)
 
 
-def _scaling(found: Sequence[Run], drawing: Drawing) -> Picture:
+def _scaling(found: Sequence[Run], options: PlotOptions) -> Picture:
     from cluster.reports import plots  # noqa: PLC0415
 
     series = measured(Launch(record=run.record, summaries=run.summary()) for run in found)
-    chosen = [one for one in series if one.name.startswith(drawing.metric or "")]
+    chosen = [one for one in series if one.name.startswith(options.metric or "")]
     if not chosen:
         raise SpecError(
             "Nothing was measured on different numbers of ranks.",
             remedy="Name runs with different --hosts or --ranks-per-host.",
         )
-    return plots.scaling([scaled(one) for one in chosen], drawing.form)
+    return plots.scaling([scale(one) for one in chosen], options.form)
 
 
-def _distribution(found: Sequence[Run], drawing: Drawing) -> Picture:
+def _distribution(found: Sequence[Run], options: PlotOptions) -> Picture:
     from cluster.reports import page, plots  # noqa: PLC0415
 
-    names = page.labels([as_shown(run, Path.cwd()) for run in found])
+    names = page.labels([report_run(run, Path.cwd()) for run in found])
     taken = [
         (name, summaries, m)
         for name, run, summaries in zip(names, found, [run.summary() for run in found], strict=True)
         for m in run.measurements
         if m.values
     ]
-    chosen = _chosen(drawing.metric, list(dict.fromkeys(m.metric for _, _, m in taken)))
+    chosen = _chosen(options.metric, list(dict.fromkeys(m.metric for _, _, m in taken)))
     series: dict[str, list[float]] = {}
     bounds: dict[str, float] = {}
     for name, summaries, m in taken:
@@ -174,7 +174,7 @@ def _distribution(found: Sequence[Run], drawing: Drawing) -> Picture:
     shown: dict[str, Sequence[float]] = dict(list(series.items())[:MOST_SERIES])
     some = f" (the first {len(shown)} of {len(series)} series)" if len(series) > len(shown) else ""
     title = f"Raw values of {chosen}{some}"
-    return plots.distribution(title, unit, shown, bounds, drawing.form)
+    return plots.distribution(title, unit, shown, bounds, options.form)
 
 
 def _bound(of: Measurement, summaries: Sequence[Summary]) -> float | None:

@@ -13,8 +13,8 @@ import typer
 
 from cluster.analysis.profiles import JobProfile
 from cluster.cli import flags
-from cluster.cli.compare import show_sheets
-from cluster.cli.log_files import readings, say_left_out
+from cluster.cli.compare import show_tables
+from cluster.cli.log_files import print_left_out, readings
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
@@ -46,7 +46,7 @@ def profile(
             metavar="FILE|DIR|RUN...", help="Profiles, a folder of them, or a run; - is stdin."
         ),
     ],
-    report: flags.SheetFormat = "terminal",
+    report: flags.TableFormat = "terminal",
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
@@ -55,7 +55,7 @@ def profile(
     Example: cluster profile mpi_profile.*
     """
     from cluster.analysis.profiles import jobs  # noqa: PLC0415
-    from cluster.reports.log_tables import profiled  # noqa: PLC0415
+    from cluster.reports.log_tables import profile_tables  # noqa: PLC0415
 
     unread: list[str] = []
     files = [file for name in named for file in _files(name, root)]
@@ -65,8 +65,8 @@ def profile(
     if json:
         print_json(answer)
         return
-    say_left_out(unread)
-    show_sheets([sheet for job in found for sheet in profiled(job)], report)
+    print_left_out(unread)
+    show_tables([table for job in found for table in profile_tables(job)], report)
 
 
 def _files(name: str, root: str | None) -> Sequence[str]:

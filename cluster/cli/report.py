@@ -12,10 +12,10 @@ import typer
 
 from cluster.analysis.compare import Launch, Side, compare, sides
 from cluster.cli import flags
-from cluster.cli.show import findings, shortened
+from cluster.cli.show import findings, relative_path
 from cluster.core import paths
 from cluster.core.errors import ClusterError, SpecError
-from cluster.reports.logbook import gaps
+from cluster.reports.logbook import missing_series
 from cluster.runs import store
 from cluster.runs.run import RAW
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.analysis.compare import Comparison
-    from cluster.reports.html_page import Link
-    from cluster.reports.page import Shown
+    from cluster.reports.html_page import PageLink
+    from cluster.reports.page import ReportRun
     from cluster.runs.run import Run
 
 
@@ -43,13 +43,13 @@ def report_(
 
     Example: cluster report p2p -o report.html
     """
-    place_for_fonts()
-    from cluster.reports.html_page import page  # noqa: PLC0415
-    from cluster.reports.page import report  # noqa: PLC0415 - it imports matplotlib
+    set_font_cache()
+    from cluster.reports.html_page import render_page  # noqa: PLC0415
+    from cluster.reports.page import report_page  # noqa: PLC0415 - it imports matplotlib
 
     found = read_all(store.root(root), named)
-    shown = [as_shown(run, out.absolute().parent) for run in found]
-    write(out, page(report(shown, _comparisons(shown, by))).encode())
+    shown = [report_run(run, out.absolute().parent) for run in found]
+    write(out, render_page(report_page(shown, _comparisons(shown, by))).encode())
 
 
 def read_all(where: Path, named: Sequence[str]) -> list[Run]:
@@ -80,7 +80,7 @@ def read_all(where: Path, named: Sequence[str]) -> list[Run]:
     return found
 
 
-def as_shown(run: Run, beside: Path) -> Shown:
+def report_run(run: Run, beside: Path) -> ReportRun:
     """Give a run as a report shows it.
 
     Args:
@@ -91,30 +91,30 @@ def as_shown(run: Run, beside: Path) -> Shown:
         Its record, summaries, warnings and files.
 
     """
-    from cluster.reports.page import Shown  # noqa: PLC0415 - it imports NumPy
+    from cluster.reports.page import ReportRun  # noqa: PLC0415 - it imports NumPy
 
     summaries = run.summary()
-    return Shown(
+    return ReportRun(
         name="/".join(run.folder.parts[-2:]),
         record=run.record,
         summaries=summaries,
         findings=findings(run, summaries),
-        warnings=(*run.warnings, *gaps(run.record, run.missing)),
+        warnings=(*run.warnings, *missing_series(run.record, run.missing)),
         links=tuple(_links(run.folder, beside)),
     )
 
 
-def _links(folder: Path, beside: Path) -> Iterator[Link]:
-    from cluster.reports.html_page import Link  # noqa: PLC0415
+def _links(folder: Path, beside: Path) -> Iterator[PageLink]:
+    from cluster.reports.html_page import PageLink  # noqa: PLC0415
 
     names = (store.RECORD, store.MEASUREMENTS, RAW)
     for name in names:
         if (folder / name).exists():
             target = quote(os.path.relpath(folder / name, beside))
-            yield Link(text=name, target=f"{target}/" if name == RAW else target)
+            yield PageLink(text=name, target=f"{target}/" if name == RAW else target)
 
 
-def _comparisons(shown: Sequence[Shown], by: str | None) -> list[Comparison]:
+def _comparisons(shown: Sequence[ReportRun], by: str | None) -> list[Comparison]:
     """Compare by a factor, or by condition if there are any, or two runs with one another."""
     launches = [Launch(record=run.record, summaries=run.summaries) for run in shown]
     if by is not None:
@@ -144,9 +144,9 @@ def write(out: Path, content: bytes) -> None:
         out.write_bytes(content)
     except OSError as error:
         raise SpecError(f"{out} cannot be written: {error.strerror}.") from error
-    sys.stdout.write(f"Written: {shortened(out.absolute())}\n")
+    sys.stdout.write(f"Written: {relative_path(out.absolute())}\n")
 
 
-def place_for_fonts() -> None:
+def set_font_cache() -> None:
     """Let matplotlib keep its list of fonts where our other caches are."""
     os.environ.setdefault("MPLCONFIGDIR", str(paths.cache() / "matplotlib"))

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cluster.cli import flags
-from cluster.cli.show import print_json, shortened, table
+from cluster.cli.show import print_json, relative_path, table
 from cluster.core.errors import ClusterError
 from cluster.core.model.records import Expected
 from cluster.core.model.value import Value
-from cluster.reports.formats.markdown import sheet_markdown
-from cluster.reports.logbook import Entry, gaps, logbook
+from cluster.reports.formats.markdown import table_markdown
+from cluster.reports.logbook import Entry, logbook, missing_series
 from cluster.runs import object_store, store
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def runs_(
     """
     with _places(from_, root, values=markdown) as places:
         if markdown:
-            sys.stdout.write(sheet_markdown(logbook(list(_each(_entry, places)))))
+            sys.stdout.write(table_markdown(logbook(list(_each(_entry, places)))))
             return
         rows = list(_each(_row, places))
     if json:
@@ -119,8 +119,8 @@ def _row(place: Place) -> RunRow:
 def _entry(place: Place) -> Entry:
     folder, kept = place
     run = store.read(folder)
-    where = str(shortened(folder)) if kept == str(folder) else kept
-    lacking = tuple(gaps(run.record, run.missing))
+    where = str(relative_path(folder)) if kept == str(folder) else kept
+    lacking = tuple(missing_series(run.record, run.missing))
     return Entry(place=where, record=run.record, summaries=run.summary(), gaps=lacking)
 
 

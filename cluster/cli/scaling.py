@@ -9,13 +9,13 @@ import typer
 
 from cluster.analysis.published_tables import series
 from cluster.analysis.scaling import Series, Work, measured
-from cluster.analysis.scaling import scaling as scaled_
+from cluster.analysis.scaling import scaling as scale
 from cluster.cli import flags
-from cluster.cli.compare import launch, show_sheets
+from cluster.cli.compare import launch, show_tables
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
 from cluster.core.units import parse_rate, parse_size
-from cluster.reports.tables import scaled
+from cluster.reports.tables import scaling_table
 from cluster.runs import store
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def scaling(
         str | None, typer.Option("--link", metavar="RATE", help="Of a host's network: 10gbit.")
     ] = None,
     ranks_per_host: flags.RanksPerHost = 1,
-    report: flags.SheetFormat = "terminal",
+    report: flags.TableFormat = "terminal",
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
@@ -59,11 +59,11 @@ def scaling(
             remedy="Name runs with different --hosts or --ranks-per-host: cluster scaling A B C",
         )
     work = _work(batch, exchange, link, ranks_per_host)
-    results = [scaled_(one, work) for one in found]
+    results = [scale(one, work) for one in found]
     if json:
         print_json(results)
     else:
-        show_sheets([scaled(result) for result in results], report)
+        show_tables([scaling_table(result) for result in results], report)
 
 
 def _page(path: Path) -> Sequence[Series]:

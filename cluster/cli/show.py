@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from rich import box
-from rich.table import Table
+from rich.table import Table as Grid
 
 from cluster.agent.gpus import BUILT
 from cluster.analysis.evidence import Finding
@@ -25,7 +25,7 @@ from cluster.orchestration.profiling import FILES as PROFILES
 from cluster.orchestration.profiling import PRELOAD
 from cluster.reports.formats import Report
 from cluster.reports.formats.terminal import plain_text
-from cluster.reports.logbook import against, gaps
+from cluster.reports.logbook import expectation_lines, missing_series
 from cluster.runs.run import RAW
 from cluster.runs.store import read
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from cluster.runs.run import Run
 
 
-class Answer(Value, frozen=True, kw_only=True):
+class RunAnswer(Value, frozen=True, kw_only=True):
     """What `--json` prints."""
 
     run: str
@@ -48,7 +48,7 @@ class Answer(Value, frozen=True, kw_only=True):
     missing: tuple[Planned, ...] = ()
 
 
-def show_newest(cluster: Cluster, *, as_json: bool) -> None:
+def show_newest_run(cluster: Cluster, *, as_json: bool) -> None:
     """Show what there is of the newest run, also of one that failed.
 
     Args:
@@ -73,7 +73,7 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
     """
     if as_json:
         summaries = run.summary()
-        answer = Answer(
+        answer = RunAnswer(
             run=str(run.folder),
             status=run.status,
             reason=run.record.reason,
@@ -87,7 +87,7 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
     if run.status in ("planned", "running"):
         name = run.record.spec.name
         sys.stdout.write(f"It runs. Then: cluster wait {name}; cluster fetch {name}\n")
-        sys.stdout.write(f"Run folder: {shortened(run.folder)}\n")
+        sys.stdout.write(f"Run folder: {relative_path(run.folder)}\n")
         return
     summaries = run.summary()
     rendered = plugins.load(Report, report).render(summaries, notes=notes_of(run, summaries))
@@ -100,7 +100,7 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
         sys.stdout.write("".join(f"{line}\n" for line in _gpu_lines(run.record.environment)))
         sys.stdout.write("".join(f"{line}\n" for line in finding_lines(findings(run, summaries))))
         reason = f": {run.record.reason}" if run.record.reason else ""
-        sys.stdout.write(f"Run folder: {shortened(run.folder)} ({run.status}{reason})\n")
+        sys.stdout.write(f"Run folder: {relative_path(run.folder)} ({run.status}{reason})\n")
         _show_profiles(run)
 
 
@@ -160,8 +160,8 @@ def notes_of(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
 
     """
     record = run.record
-    expected = against(summaries, record.expected)
-    lacking = gaps(record, run.missing)
+    expected = expectation_lines(summaries, record.expected)
+    lacking = missing_series(record, run.missing)
     return (*record.notes, *run.warnings, *lacking, *doubts(summaries), *expected)
 
 
@@ -182,7 +182,7 @@ def _gpus(facts: Facts) -> str:
     return ", ".join(filter(None, (models, *words)))
 
 
-def shortened(path: Path) -> Path:
+def relative_path(path: Path) -> Path:
     """Give a path as a person would type it from here.
 
     Args:
@@ -256,7 +256,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) 
     if not rows:
         sys.stdout.write(empty + "\n")
         return
-    shown = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
+    shown = Grid(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
     for row in rows:
         shown.add_row(*row)
     sys.stdout.write(plain_text(shown))

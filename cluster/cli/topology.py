@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
 from cluster.analysis.topology import Joined
 from cluster.analysis.transports import Transports
 from cluster.cli import flags
-from cluster.cli.log_files import readings, say_left_out
+from cluster.cli.log_files import print_left_out, readings
 from cluster.cli.show import print_json
 from cluster.core.errors import ClusterError, ParseError, ShellError, SpecError
 from cluster.core.model.logs import PeerAccess, Topology
 from cluster.core.model.value import Value
 from cluster.logs import reader
 from cluster.orchestration.cluster import attach
-from cluster.reports.formats.terminal import WIDE, sheet_text
+from cluster.reports.formats.terminal import WIDE, table_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -90,7 +90,7 @@ def topology(
     left_out: list[str] = []
     read = readings(logs or (), left_out)
     results = [result for _, reading_ in read for result in reading_.results]
-    say_left_out(left_out)
+    print_left_out(left_out)
     hosts = list(_asked(live)) if live else []
     shown = _joined(results, hosts)
     if json:
@@ -180,23 +180,23 @@ def _alike(hosts: Sequence[HostTopology]) -> list[list[HostTopology]]:
 
 
 def _text(alike: Sequence[HostTopology]) -> str:
-    from cluster.reports.log_tables import connected  # noqa: PLC0415
+    from cluster.reports.log_tables import topology_tables  # noqa: PLC0415
 
     one = alike[0]
     title = ", ".join(host.host for host in alike) + "\n" if one.host else ""
     parts = [_matrix(one.topology)] if one.topology else []
-    parts += [sheet_text(sheet) for sheet in connected(one.joined, one.transports)]
+    parts += [table_text(table) for table in topology_tables(one.joined, one.transports)]
     return title + "\n".join(parts)
 
 
 def _matrix(found: Topology) -> str:
     """Draw the matrix; each class has its colour, where there are colours."""
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("", *(device.name for device in found.devices), "CPUs", "NUMA"):
-        table.add_column(name, no_wrap=True)
+        grid.add_column(name, no_wrap=True)
     for device in found.devices:
         cells = [Text(path, style=_style(path)) for path in device.paths]
-        table.add_row(device.model or device.name, *cells, device.cpus, device.numa)
+        grid.add_row(device.model or device.name, *cells, device.cpus, device.numa)
     out = io.StringIO()
     coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     console = Console(
@@ -206,7 +206,7 @@ def _matrix(found: Topology) -> str:
         color_system="standard" if coloured else None,
         highlight=False,
     )
-    console.print(table)
+    console.print(grid)
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().strip("\n").splitlines())
 
 

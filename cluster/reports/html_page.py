@@ -10,7 +10,7 @@ import msgspec
 
 from cluster.core.model.value import Value
 from cluster.reports.plots import Picture
-from cluster.reports.tables import Sheet
+from cluster.reports.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,7 @@ for (const svg of document.querySelectorAll('figure svg')) {
 LONG = 80  # characters, from which a cell may break
 
 
-class Link(Value, frozen=True, kw_only=True):
+class PageLink(Value, frozen=True, kw_only=True):
     """A file that a page points to.
 
     Args:
@@ -92,13 +92,13 @@ class Link(Value, frozen=True, kw_only=True):
     target: str
 
 
-class Section(Value, frozen=True, kw_only=True):
+class PageSection(Value, frozen=True, kw_only=True):
     """A part of a page.
 
     Args:
         title: of it.
         pictures: side by side, where there is room.
-        sheets: below them.
+        tables: below them.
         notes: below those.
         links: at the end.
         folded: shown once its title is touched.
@@ -107,9 +107,9 @@ class Section(Value, frozen=True, kw_only=True):
 
     title: str
     pictures: tuple[Picture, ...] = ()
-    sheets: tuple[Sheet, ...] = ()
+    tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
-    links: tuple[Link, ...] = ()
+    links: tuple[PageLink, ...] = ()
     folded: bool = False
 
 
@@ -127,10 +127,10 @@ class Page(Value, frozen=True, kw_only=True):
     title: str
     verdicts: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-    sections: tuple[Section, ...] = ()
+    sections: tuple[PageSection, ...] = ()
 
 
-def page(shown: Page) -> str:
+def render_page(shown: Page) -> str:
     """Write a page.
 
     Args:
@@ -161,7 +161,7 @@ def page(shown: Page) -> str:
     )
 
 
-def _section(section: Section) -> Iterator[str]:
+def _section(section: PageSection) -> Iterator[str]:
     tags = ("<details>\n<summary>", "</summary>", "</details>")
     if not section.folded:
         tags = ("<section>\n<h2>", "</h2>", "</section>")
@@ -172,8 +172,8 @@ def _section(section: Section) -> Iterator[str]:
             image = PROLOGUE.sub(b"", picture.image, count=1).decode()
             yield f'<figure aria-label="{escape(picture.title)}">{image}</figure>'
         yield "</div>"
-    for sheet in section.sheets:
-        yield from _sheet(sheet)
+    for table in section.tables:
+        yield from _table(table)
     yield from (f'<p class="note">{escape(note)}</p>' for note in section.notes)
     if section.links:
         links = (f'<a href="{escape(x.target)}">{escape(x.text)}</a>' for x in section.links)
@@ -181,19 +181,19 @@ def _section(section: Section) -> Iterator[str]:
     yield tags[2]
 
 
-def _sheet(sheet: Sheet) -> Iterator[str]:
-    yield f"<h3>{escape(sheet.title)}</h3>"
-    if sheet.rows:
-        classes = ["l" if column in sheet.left else "" for column in sheet.columns]
+def _table(table: Table) -> Iterator[str]:
+    yield f"<h3>{escape(table.title)}</h3>"
+    if table.rows:
+        classes = ["l" if column in table.left else "" for column in table.columns]
         yield '<div class="wide"><table>\n<thead><tr>'
-        for column, name in zip(sheet.columns, classes, strict=True):
+        for column, name in zip(table.columns, classes, strict=True):
             yield f'<th class="{name}">{escape(column)}</th>'
         yield "</tr></thead>\n<tbody>"
-        for row in sheet.rows:
+        for row in table.rows:
             cells = (_cell(text, name) for text, name in zip(row, classes, strict=True))
             yield f"<tr>{''.join(cells)}</tr>"
         yield "</tbody></table></div>"
-    yield from (f'<p class="note">{escape(note)}</p>' for note in sheet.notes)
+    yield from (f'<p class="note">{escape(note)}</p>' for note in table.notes)
 
 
 def _cell(text: str, name: str) -> str:

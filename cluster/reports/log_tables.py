@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.core.units import format_bytes, format_value
-from cluster.reports.tables import Sheet, bar
+from cluster.reports.tables import Table, bar
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ MOST_RANKS = 32  # that a table shows
 MOST_PAIRS = 12  # that are named at once
 
 
-def profiled(job: JobProfile) -> tuple[Sheet, ...]:
+def profile_tables(job: JobProfile) -> tuple[Table, ...]:
     """Show the MPI profile of a job: what it means, then routines, sizes and ranks.
 
     Args:
@@ -32,11 +32,11 @@ def profiled(job: JobProfile) -> tuple[Sheet, ...]:
     return (_meaning(job), *(table for table in tables if table.rows))
 
 
-def _meaning(job: JobProfile) -> Sheet:
+def _meaning(job: JobProfile) -> Table:
     of_job = ", ".join(filter(None, [f"job {job.job}", job.context]))
     wrong = [check for check in job.checks if not check.agrees]
     missing = job.size - len(job.ranks)
-    return Sheet(
+    return Table(
         title=f"{of_job}: {len(job.ranks)} of {job.size or '?'} rank(s) wrote a profile",
         columns=("finding", "arithmetic"),
         rows=tuple((finding.says, finding.how) for finding in job.findings),
@@ -49,8 +49,8 @@ def _meaning(job: JobProfile) -> Sheet:
     )
 
 
-def _routines(job: JobProfile) -> Sheet:
-    return Sheet(
+def _routines(job: JobProfile) -> Table:
+    return Table(
         title="Routines, of all ranks whose files are here",
         columns=("routine", "calls", "bytes a call", "bytes", "time", "of MPI", "view", "most"),
         rows=tuple(
@@ -70,10 +70,10 @@ def _routines(job: JobProfile) -> Sheet:
     )
 
 
-def _sizes(job: JobProfile) -> Sheet:
+def _sizes(job: JobProfile) -> Table:
     calls = {total.name: total.calls for total in job.routines}
     times = {total.name: total.time for total in job.routines}
-    return Sheet(
+    return Table(
         title="Messages by size",
         columns=(
             "routine",
@@ -108,14 +108,14 @@ def _size(row: Bin, calls: int, time: float) -> tuple[str, ...]:
     )
 
 
-def _ranks(job: JobProfile) -> Sheet:
+def _ranks(job: JobProfile) -> Table:
     """Show each rank, or of many those with the most and the least time in MPI."""
     shown = sorted(job.tasks, key=lambda task: -task.communication)
     hidden = len(shown) - MOST_RANKS
     if hidden > 0:
         shown = [*shown[: MOST_RANKS // 2], *shown[-MOST_RANKS // 2 :]]
     shares = [task.communication / task.elapsed if task.elapsed else 0.0 for task in shown]
-    return Sheet(
+    return Table(
         title="Ranks, by their time in MPI",
         columns=("rank", "host", "in MPI", "elapsed", "share", "view", "memory"),
         rows=tuple(
@@ -135,7 +135,7 @@ def _ranks(job: JobProfile) -> Sheet:
     )
 
 
-def connected(joined: Joined, carried: Transports) -> Iterator[Sheet]:
+def topology_tables(joined: Joined, carried: Transports) -> Iterator[Table]:
     """Show how GPUs are joined, and what NCCL makes of it.
 
     Args:
@@ -150,10 +150,10 @@ def connected(joined: Joined, carried: Transports) -> Iterator[Sheet]:
     yield from (table for table in tables if table.rows)
     rows = tuple((says,) for says in (*joined.findings, *carried.findings))
     if rows:
-        yield Sheet(title="What follows", columns=("finding",), rows=rows, left=("finding",))
+        yield Table(title="What follows", columns=("finding",), rows=rows, left=("finding",))
 
 
-def _best(joined: Joined) -> Sheet:
+def _best(joined: Joined) -> Table:
     """Say which GPUs to take, and which not."""
     ends = (("best for two ranks", joined.best), ("worst for two ranks", joined.worst))
     if len(joined.best) == len(joined.pairs):
@@ -163,7 +163,7 @@ def _best(joined: Joined) -> Sheet:
         for group in joined.groups
     ]
     rows = [(what, f"{_names(pairs)}: {_paths(pairs)}") for what, pairs in ends if pairs]
-    return Sheet(
+    return Table(
         title="Which GPUs belong together",
         columns=("what", "GPUs"),
         rows=(*rows, *together),
@@ -197,7 +197,7 @@ def _name(gpus: tuple[int, int]) -> str:
     return "-".join(f"GPU{gpu}" for gpu in gpus)
 
 
-def _pairs(joined: Joined, carried: Transports) -> Sheet:
+def _pairs(joined: Joined, carried: Transports) -> Table:
     """Show what was measured of each pair, and what NCCL chose for it."""
     by: dict[tuple[int, int], list[Carrier]] = {}
     for experiment in carried.experiments:
@@ -206,7 +206,7 @@ def _pairs(joined: Joined, carried: Transports) -> Sheet:
                 by.setdefault((min(carrier.gpus), max(carrier.gpus)), []).append(carrier)
     wrong = {one.gpus for one in joined.misfits}
     told = [p for p in joined.pairs if p.copies.rate is not None or p.gpus in by or p.access]
-    return Sheet(
+    return Table(
         title="Pairs",
         columns=("pair", "path", "peers", "rate", "without P2P", "latency", "NCCL", "fits"),
         rows=tuple(
@@ -230,8 +230,8 @@ def _value(value: float | None, unit: str) -> str:
     return "-" if value is None else format_value(value, unit)
 
 
-def _near(joined: Joined) -> Sheet:
-    return Sheet(
+def _near(joined: Joined) -> Table:
+    return Table(
         title="Nearest NICs",
         columns=("GPU", "path", "NICs"),
         rows=tuple((f"GPU{near.gpu}", near.path, ", ".join(near.nics)) for near in joined.nearest),
@@ -239,8 +239,8 @@ def _near(joined: Joined) -> Sheet:
     )
 
 
-def _carried(carried: Transports) -> Sheet:
-    return Sheet(
+def _carried(carried: Transports) -> Table:
+    return Table(
         title="What NCCL chose",
         columns=("line", "between", "by", "throughput"),
         rows=tuple(

@@ -17,7 +17,7 @@ from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
-from cluster.reports.tables import Sheet
+from cluster.reports.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -58,7 +58,7 @@ class Entry(Value, frozen=True, kw_only=True):
     gaps: tuple[str, ...] = ()
 
 
-def logbook(entries: Sequence[Entry]) -> Sheet:
+def logbook(entries: Sequence[Entry]) -> Table:
     """Show runs as the record of experiments.
 
     Args:
@@ -68,7 +68,7 @@ def logbook(entries: Sequence[Entry]) -> Sheet:
         A row per run, filled in from facts.
 
     """
-    return Sheet(
+    return Table(
         title=f"{len(entries)} experiment(s)",
         columns=COLUMNS,
         rows=tuple(_row(entry) for entry in entries),
@@ -86,8 +86,8 @@ def _row(entry: Entry) -> tuple[str, ...]:
         _cluster(record),
         _servers(record),
         _nodes(record.environment),
-        "" if record.expected is None else words(record.expected),
-        "; ".join(result(best) for best in bests(entry.summaries)),
+        "" if record.expected is None else format_expected(record.expected),
+        "; ".join(format_result(best) for best in best_per_metric(entry.summaries)),
         "; ".join(_came_out(entry)),
     )
 
@@ -135,7 +135,7 @@ def _nodes(environment: Iterable[Facts]) -> str:
     return "; ".join(f"{count} x {kind}" for kind, count in kinds.items()) or "not known"
 
 
-def words(expected: Expected) -> str:
+def format_expected(expected: Expected) -> str:
     """Say what was expected.
 
     Args:
@@ -150,7 +150,7 @@ def words(expected: Expected) -> str:
     return f"{expected.value:g} {expected.unit}".strip()
 
 
-def bests(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
+def best_per_metric(summaries: Iterable[Summary]) -> tuple[Summary, ...]:
     """Find the best point of each metric: the highest rate, or the shortest time.
 
     Args:
@@ -172,7 +172,7 @@ def _better(one: Summary, best: Summary) -> bool:
     return one.median > best.median if one.better == "higher" else one.median < best.median
 
 
-def result(summary: Summary) -> str:
+def format_result(summary: Summary) -> str:
     """Say what came out at one point.
 
     Args:
@@ -186,7 +186,9 @@ def result(summary: Summary) -> str:
     return f"{point}: {format_value(summary.median, summary.unit)}"
 
 
-def attained(summaries: Iterable[Summary], expected: Expected) -> tuple[Summary, float] | None:
+def share_of_expected(
+    summaries: Iterable[Summary], expected: Expected
+) -> tuple[Summary, float] | None:
     """Hold what came out against what was expected.
 
     Args:
@@ -198,14 +200,14 @@ def attained(summaries: Iterable[Summary], expected: Expected) -> tuple[Summary,
         expected it is (more than 1 is better); nothing if there is no such metric.
 
     """
-    for best in bests(summaries):
+    for best in best_per_metric(summaries):
         if expected.unit in ("", best.unit) and best.median > 0:
             part = best.median / expected.value
             return best, part if best.better == "higher" else 1 / part
     return None
 
 
-def gaps(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
+def missing_series(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
     """Say which planned series have no value, and why.
 
     Args:
@@ -232,13 +234,13 @@ def _came_out(entry: Entry) -> Iterator[str]:
     record = entry.record
     if record.status != "done":
         yield f"{record.status}: {record.reason}" if record.reason else record.status
-    yield from (line.rstrip(".") for line in against(entry.summaries, record.expected))
-    bounded = [s for s in bests(entry.summaries) if s.share is not None]
+    yield from (line.rstrip(".") for line in expectation_lines(entry.summaries, record.expected))
+    bounded = [s for s in best_per_metric(entry.summaries) if s.share is not None]
     yield from (f"{s.metric} reaches {s.share:.1%} of its bound" for s in bounded)
     yield from (note.rstrip(".") for note in (*record.notes, *entry.gaps))
 
 
-def against(summaries: Sequence[Summary], expected: Expected | None) -> Iterator[str]:
+def expectation_lines(summaries: Sequence[Summary], expected: Expected | None) -> Iterator[str]:
     """Say how a run did, if anything was expected of it.
 
     Args:
@@ -251,9 +253,9 @@ def against(summaries: Sequence[Summary], expected: Expected | None) -> Iterator
     """
     if expected is None:
         return
-    found = attained(summaries, expected)
+    found = share_of_expected(summaries, expected)
     if found is None:
-        yield f"Expected {words(expected)}, and nothing was measured in that unit."
+        yield f"Expected {format_expected(expected)}, and nothing was measured in that unit."
         return
     best, part = found
-    yield f"Expected {words(expected)}: {result(best)} is {part:.1%} of that."
+    yield f"Expected {format_expected(expected)}: {format_result(best)} is {part:.1%} of that."

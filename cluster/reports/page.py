@@ -20,8 +20,8 @@ from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports import plots
 from cluster.reports.formats import columns, rows
-from cluster.reports.html_page import LEFT, Link, Page, Section
-from cluster.reports.tables import Sheet, compared, fitted
+from cluster.reports.html_page import LEFT, Page, PageLink, PageSection
+from cluster.reports.tables import Table, comparison_tables, fits_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ FEW = 4  # runs, whose results stand open, and on top
 MOST_FITS = 3  # conditions: with more, lines would hide the points
 
 
-class Shown(Value, frozen=True, kw_only=True):
+class ReportRun(Value, frozen=True, kw_only=True):
     """A run, as a report shows it.
 
     Args:
@@ -50,11 +50,11 @@ class Shown(Value, frozen=True, kw_only=True):
     record: Record
     summaries: tuple[Summary, ...]
     warnings: tuple[str, ...] = ()
-    links: tuple[Link, ...] = ()
+    links: tuple[PageLink, ...] = ()
     findings: tuple[Finding, ...] = ()
 
 
-def report(shown: Sequence[Shown], comparisons: Sequence[Comparison] = ()) -> Page:
+def report_page(shown: Sequence[ReportRun], comparisons: Sequence[Comparison] = ()) -> Page:
     """Lay out a report.
 
     Args:
@@ -80,7 +80,7 @@ def report(shown: Sequence[Shown], comparisons: Sequence[Comparison] = ()) -> Pa
     )
 
 
-def _verdicts(shown: Sequence[Shown]) -> Iterator[str]:
+def _verdicts(shown: Sequence[ReportRun]) -> Iterator[str]:
     """Say what each of a few runs found; of many, how many there are of each kind."""
     if len(shown) > FEW:
         counts = Counter(run.record.status for run in shown)
@@ -88,10 +88,10 @@ def _verdicts(shown: Sequence[Shown]) -> Iterator[str]:
         return
     for run in shown:
         several = f"{run.name}: " if len(shown) > 1 else ""
-        yield from (several + line for line in gist(run))
+        yield from (several + line for line in headlines(run))
 
 
-def gist(run: Shown) -> Iterator[str]:
+def headlines(run: ReportRun) -> Iterator[str]:
     """Say what a run found, in a line per metric: the shortest time, or the highest rate.
 
     Args:
@@ -118,40 +118,40 @@ def gist(run: Shown) -> Iterator[str]:
         yield f"{metric} {point}: {median}{interval}; {share}"
 
 
-def _wrong(run: Shown) -> Iterator[str]:
+def _wrong(run: ReportRun) -> Iterator[str]:
     if run.record.status != "done":
         reason = f": {run.record.reason}" if run.record.reason else ""
         yield f"{run.name} is {run.record.status}{reason}"
     yield from (f"{run.name}: {doubt}" for doubt in doubts(run.summaries))
 
 
-def _comparison(number: int, comparison: Comparison) -> Section:
-    return Section(
+def _comparison(number: int, comparison: Comparison) -> PageSection:
+    return PageSection(
         title=f"{comparison.other} against {comparison.base}",
         pictures=(plots.comparison(comparison, prefix=f"c{number}"),),
-        sheets=compared(comparison),
+        tables=comparison_tables(comparison),
     )
 
 
-def _sweeps(shown: Sequence[Shown]) -> Iterator[Section]:
+def _sweeps(shown: Sequence[ReportRun]) -> Iterator[PageSection]:
     drawn = tuple(_drawn(shown))
     own = fits(shown[0].summaries) if len(shown) == 1 else ()
     if drawn:
-        yield Section(
+        yield PageSection(
             title="Over message size",
             pictures=drawn,
-            sheets=(fitted(own),) if own else (),
+            tables=(fits_table(own),) if own else (),
             notes=("Touch a point, or point at it, to read its values.",),
         )
 
 
-def _drawn(shown: Sequence[Shown]) -> Iterator[Picture]:
+def _drawn(shown: Sequence[ReportRun]) -> Iterator[Picture]:
     found = curves(shown)
     for number, group in enumerate(found.values()):
         yield plots.sweep(group, prefix=f"s{number}")
 
 
-def curves(shown: Sequence[Shown]) -> dict[str, list[Curve]]:
+def curves(shown: Sequence[ReportRun]) -> dict[str, list[Curve]]:
     """Find what can be drawn over message sizes.
 
     Args:
@@ -179,7 +179,7 @@ def curves(shown: Sequence[Shown]) -> dict[str, list[Curve]]:
     return found
 
 
-def labels(shown: Sequence[Shown]) -> list[str]:
+def labels(shown: Sequence[ReportRun]) -> list[str]:
     """Name each run as shortly as tells it from all that it is not to be drawn together with.
 
     Args:
@@ -197,17 +197,17 @@ def labels(shown: Sequence[Shown]) -> list[str]:
     ]
 
 
-def _label(run: Shown, *, alone: bool, several: bool) -> str:
+def _label(run: ReportRun, *, alone: bool, several: bool) -> str:
     name, condition = run.record.spec.name, run.record.condition
     if condition:
         return f"{name}, {condition}" if several else condition
     return name if alone else run.name
 
 
-def _results(run: Shown, *, folded: bool) -> Section:
+def _results(run: ReportRun, *, folded: bool) -> PageSection:
     record = run.record
     at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(record.at))
-    sheet = Sheet(
+    table = Table(
         title=f"{record.benchmark}, {at}",
         columns=columns(run.summaries),
         rows=tuple(rows(run.summaries)),
@@ -216,19 +216,19 @@ def _results(run: Shown, *, folded: bool) -> Section:
     )
     command = f"Started by: {shlex.join(record.argv)}" if record.argv else ""
     ranks = f"Ranks by: {shlex.join(record.command)}" if record.command else ""
-    return Section(
+    return PageSection(
         title=run.name,
-        sheets=(sheet, *_troubles(run.findings)),
+        tables=(table, *_troubles(run.findings)),
         notes=tuple(filter(None, (command, ranks))),
         links=run.links,
         folded=folded,
     )
 
 
-def _troubles(findings: Sequence[Finding]) -> Iterator[Sheet]:
+def _troubles(findings: Sequence[Finding]) -> Iterator[Table]:
     if findings:
         words = ("trouble", "confidence", "evidence", "remedy", "the run that would confirm it")
-        yield Sheet(
+        yield Table(
             title="What to look at",
             columns=words,
             rows=tuple((f.name, f.confidence, f.evidence, f.remedy, f.confirm) for f in findings),
@@ -236,22 +236,22 @@ def _troubles(findings: Sequence[Finding]) -> Iterator[Sheet]:
         )
 
 
-def _environment(shown: Sequence[Shown]) -> Section:
+def _environment(shown: Sequence[ReportRun]) -> PageSection:
     known = [dict(factors(run.record)) for run in shown]
     names = dict.fromkeys(name for run in known for name in run)
     values = {name: sorted({run.get(name, "-") for run in known}) for name in names}
     definitions = {d.id: d for run in shown for d in run.record.definitions.values()}
     words = ("definition", "what", "clock", "warm-up", "aggregation")
-    return Section(
+    return PageSection(
         title="Environment and definitions",
-        sheets=(
-            Sheet(
+        tables=(
+            Table(
                 title="What was run, and on what",
                 columns=("factor", "value"),
                 rows=tuple((name, " | ".join(found)) for name, found in values.items()),
                 left=("factor", "value"),
             ),
-            Sheet(
+            Table(
                 title="What the metrics are",
                 columns=words,
                 rows=tuple(

@@ -95,7 +95,10 @@ class Picture(Value, frozen=True, kw_only=True):
 
 
 def sweep(
-    curves: Sequence[Curve], kind: Format = "svg", prefix: str = "p", told: float | None = None
+    curves: Sequence[Curve],
+    kind: Format = "svg",
+    prefix: str = "p",
+    given_bound: float | None = None,
 ) -> Picture:
     """Draw a metric over sizes, of one condition or several, on logarithmic axes.
 
@@ -103,7 +106,7 @@ def sweep(
         curves: of one metric.
         kind: of file.
         prefix: of ids, which differ within a page.
-        told: the network that somebody named, by which the points are bounded; bytes per second.
+        given_bound: the bandwidth that the user gave as the bound, in bytes per second.
 
     Returns:
         The picture: medians with their intervals, fits over their ranges, and the bound.
@@ -119,7 +122,7 @@ def sweep(
         tips[_named(line, f"{prefix}-{number}")] = tuple(_tip(curve, s) for s in points)
         if curve.fit is not None:
             _draw_fit(axes, curve.fit, first.unit, line.get_color())
-    _draw_bounds(axes, [s for curve in curves for s in curve.summaries], told)
+    _draw_bounds(axes, [s for curve in curves for s in curve.summaries], given_bound)
     _scale_sizes(axes, [int(s.params["size"]) for curve in curves for s in curve.summaries])
     axes.set_yscale("log")
     axes.set_xlabel("message size; bars: " + _bar_words(curves))
@@ -200,10 +203,10 @@ def _draw_fit(axes: Axes, fit: Fit, unit: str, colour: str) -> None:
         axes.axvline(math.sqrt(before.last * after.first), color=colour, lw=0.8, ls=":", alpha=0.7)
 
 
-def _draw_bounds(axes: Axes, summaries: Sequence[Summary], told: float | None) -> None:
+def _draw_bounds(axes: Axes, summaries: Sequence[Summary], given_bound: float | None) -> None:
     """Draw each bound over the sizes, and say so if none is known."""
     known = sorted({(float(s.params["size"]), s.bound) for s in summaries if s.bound is not None})
-    label = "bound" if told is None else f"bound: {format_rate(told)}, as told"
+    label = "bound" if given_bound is None else f"bound: {format_rate(given_bound)}, as told"
     if known:
         sizes, bounds = zip(*known, strict=True)
         axes.plot(sizes, bounds, ":", color="black", lw=1.2, label=label)

@@ -24,7 +24,7 @@ LINE = (
     "the size at which half of beta is reached. A line holds for its sizes only; that of a rate is "
     "of the time per message."
 )
-FORETOLD = "Predicted: the fastest known algorithm, without arithmetic, on links of its own."
+PREDICTED = "Predicted: the fastest known algorithm, without arithmetic, on links of its own."
 FAR = (
     "None: the operation takes messages more than four times beyond those that were measured, of "
     "which a fit says nothing."
@@ -32,7 +32,7 @@ FAR = (
 WIDEST = 1.0  # of the strip to each side, in powers of two
 
 
-class Sheet(Value, frozen=True, kw_only=True):
+class Table(Value, frozen=True, kw_only=True):
     """A table with its title, and what to know of it.
 
     Args:
@@ -51,7 +51,7 @@ class Sheet(Value, frozen=True, kw_only=True):
     left: tuple[str, ...] = ()
 
 
-def compared(comparison: Comparison) -> tuple[Sheet, Sheet]:
+def comparison_tables(comparison: Comparison) -> tuple[Table, Table]:
     """Show a comparison: what differs first, then what came of it.
 
     Args:
@@ -64,9 +64,9 @@ def compared(comparison: Comparison) -> tuple[Sheet, Sheet]:
     return _differing(comparison), _cells(comparison)
 
 
-def _differing(comparison: Comparison) -> Sheet:
+def _differing(comparison: Comparison) -> Table:
     nothing = "What differs: nothing that was recorded"
-    return Sheet(
+    return Table(
         title="What differs" if comparison.factors else nothing,
         columns=("factor", comparison.base, comparison.other),
         rows=tuple((factor.name, factor.base, factor.other) for factor in comparison.factors),
@@ -74,18 +74,18 @@ def _differing(comparison: Comparison) -> Sheet:
     )
 
 
-def _cells(comparison: Comparison) -> Sheet:
+def _cells(comparison: Comparison) -> Table:
     span = _span(comparison.cells)
-    strip = f"{2**-span:.2f} .. {2**span:.2f}"
-    found = ("metric", "parameters", "verdict", "ratio", "95% CI of ratio", strip)
+    header = f"{2**-span:.2f} .. {2**span:.2f}"
+    found = ("metric", "parameters", "verdict", "ratio", "95% CI of ratio", header)
     bounded = any(share is not None for cell in comparison.cells for share in cell.shares)
     bounds = (f"{comparison.base}, of bound", f"{comparison.other}, of bound")
-    return Sheet(
+    return Table(
         title=headline(comparison),
         columns=(*found, comparison.base, comparison.other, *(bounds if bounded else ()), "why"),
         rows=tuple(_cell(cell, span, bounded=bounded) for cell in comparison.cells),
         notes=(*_explained(comparison), *comparison.notes),
-        left=("metric", "parameters", "verdict", strip, "why"),
+        left=("metric", "parameters", "verdict", header, "why"),
     )
 
 
@@ -110,7 +110,7 @@ def _cell(cell: Cell, span: float, *, bounded: bool) -> tuple[str, ...]:
         cell.verdict,
         "-" if cell.ratio is None else f"{cell.ratio:.4f}",
         interval,
-        strip(cell.ratio, cell.interval, span),
+        interval_strip(cell.ratio, cell.interval, span),
         *medians,
         *(shares if bounded else ()),
         cell.reason,
@@ -123,7 +123,7 @@ def _span(cells: Sequence[Cell]) -> float:
     return min(WIDEST, max([0.05, *ends]))
 
 
-def strip(ratio: float | None, interval: tuple[float, float] | None, span: float) -> str:
+def interval_strip(ratio: float | None, interval: tuple[float, float] | None, span: float) -> str:
     """Draw an interval around its ratio, on a line whose middle is 1.
 
     Args:
@@ -150,7 +150,7 @@ def _place(value: float, span: float) -> int:
     return round((min(1.0, max(-1.0, part)) + 1) / 2 * (STRIP - 1))
 
 
-def fitted(fits: Sequence[Fit]) -> Sheet:
+def fits_table(fits: Sequence[Fit]) -> Table:
     """Show fits: a row per piece.
 
     Args:
@@ -161,7 +161,7 @@ def fitted(fits: Sequence[Fit]) -> Sheet:
 
     """
     intervals = ("alpha", "95% CI", "beta", "95% CI of beta", "n_1/2", "worst error")
-    return Sheet(
+    return Table(
         title="t = alpha + size / beta",
         columns=("metric", "of", "launches", "sizes", "points", *intervals),
         rows=tuple(_piece(fit, piece) for fit in fits for piece in fit.pieces),
@@ -192,9 +192,9 @@ def _interval(ends: tuple[float, float] | None, unit: str) -> str:
     return " .. ".join(format_value(end, unit) for end in ends)
 
 
-def foretold(
+def predictions_table(
     predictions: Sequence[Prediction], beyond: Sequence[Asked] = (), notes: Sequence[str] = ()
-) -> Sheet:
+) -> Table:
     """Show collective operations beside what point-to-point messages promise.
 
     Args:
@@ -206,7 +206,7 @@ def foretold(
         A table.
 
     """
-    return Sheet(
+    return Table(
         title="Collective operations, by the messages they are made of",
         columns=(
             "collective",
@@ -230,7 +230,7 @@ def foretold(
             for p in predictions
         )
         + tuple(_unpredicted(one) for one in beyond),
-        notes=(FORETOLD, *([FAR] if beyond else []), *notes),
+        notes=(PREDICTED, *([FAR] if beyond else []), *notes),
         left=("collective", "algorithm"),
     )
 
@@ -240,7 +240,7 @@ def _unpredicted(one: Asked) -> tuple[str, ...]:
     return (one.collective, str(one.ranks), size, "none", "-", seconds, "-")
 
 
-def scaled(scaling: Scaling) -> Sheet:
+def scaling_table(scaling: Scaling) -> Table:
     """Show efficiencies, with their base.
 
     Args:
@@ -254,7 +254,7 @@ def scaled(scaling: Scaling) -> Sheet:
     printed = any(row.printed is not None for row in scaling.rows)
     columns = ("ranks", "rate", "speedup", "efficiency", "95% CI", "view")
     base = f"{scaling.base} rank(s) at {format_value(scaling.base_rate, scaling.unit)}"
-    return Sheet(
+    return Table(
         title=f"{scaling.name}: efficiency over {base}",
         columns=(
             *columns,

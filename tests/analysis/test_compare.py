@@ -13,7 +13,7 @@ from cluster.analysis.summarize import summarize
 from cluster.core.errors import SpecError
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
-from cluster.reports.tables import compared
+from cluster.reports.tables import comparison_tables
 from tests.analysis.test_summarize import definition, measurement
 
 if TYPE_CHECKING:
@@ -222,12 +222,12 @@ def test_a_cell_says_what_share_of_its_bound_each_side_reaches() -> None:
 
     comparison = compare(bounded("a", 0.5, 0.6, 0.9), bounded("b", 0.5, None))
     [cell] = comparison.cells
-    _, table = compared(comparison)
+    _, table = comparison_tables(comparison)
 
     assert cell.shares == (0.6, None)
     assert table.columns[-3:] == ("a, of bound", "b, of bound", "why")
     assert table.rows[0][-3:-1] == ("60.0%", "none")
-    assert "a, of bound" not in compared(compare(side("a"), side("b")))[1].columns
+    assert "a, of bound" not in comparison_tables(compare(side("a"), side("b")))[1].columns
 
 
 def test_what_one_run_has_of_two_tools_is_compared_with_the_same_tool() -> None:

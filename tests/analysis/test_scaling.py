@@ -19,7 +19,7 @@ from cluster.analysis.scaling import (
 )
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
-from cluster.reports.tables import scaled
+from cluster.reports.tables import scaling_table
 from tests.analysis.test_compare import RECORD, summary
 from tests.analysis.test_summarize import definition
 from tests.conftest import ROOT, answer, command
@@ -85,7 +85,7 @@ def test_worse_than_without_overlap_and_better_than_possible_are_said() -> None:
     def notes(rate: float, work: Work) -> str:
         known = (Throughput(ranks=1, rate=226.0), Throughput(ranks=4, rate=rate))
         return " ".join(
-            scaled(scaling(Series(name="w", unit="x/s", throughputs=known), work)).notes
+            scaling_table(scaling(Series(name="w", unit="x/s", throughputs=known), work)).notes
         )
 
     assert "worse than they would if nothing overlapped" in notes(704.0, RESNET)

@@ -12,7 +12,7 @@ from cluster.analysis.transports import Transports, transports
 from cluster.core.errors import ParseError
 from cluster.core.model.logs import Device, Parsed, PeerAccess, Topology
 from cluster.logs.reader import read
-from cluster.reports.log_tables import connected
+from cluster.reports.log_tables import topology_tables
 
 LOGS = Path(__file__).parents[1] / "logs"
 DGX = (LOGS / "topology.dgx1v.txt").read_text()
@@ -94,10 +94,10 @@ def test_a_dgx1_comes_apart_into_what_belongs_together() -> None:
 def test_where_all_pairs_are_alike_it_is_said() -> None:
     text = "\tGPU0\tGPU1\nGPU0\t X \tNV18\nGPU1\tNV18\t X \n"
     made, carried = seen(text)
-    first = next(connected(made, carried))
+    first = next(topology_tables(made, carried))
 
     assert first.rows == (("all pairs are alike", "GPU0-GPU1: NV18"), ("joined by NV18", "0,1"))
-    shown = [sheet.title for sheet in connected(*seen("NCCL version 2.20.5+cuda12.4\n"))]
+    shown = [sheet.title for sheet in topology_tables(*seen("NCCL version 2.20.5+cuda12.4\n"))]
     assert shown == ["What NCCL chose"]
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from cluster.cli import spelled_out
+from cluster.cli import canonical_arguments
 from tests.conftest import ROOT, command, launcher, run, runs_folder, sessions
 
 LINE = re.compile(r"Process ([01]) transferred (\d+) MB in (\d+\.\d) ms \((\d+\.\d) MB/sec\)")
@@ -87,7 +87,7 @@ def test_older_spellings_take_effect() -> None:
     ],
 )
 def test_spellings(argv: list[str], spelled: list[str]) -> None:
-    assert spelled_out(argv) == spelled
+    assert canonical_arguments(argv) == spelled
 
 
 @pytest.mark.parametrize(

@@ -78,12 +78,17 @@ def test_profiles_that_were_imported_are_found_by_their_run(home: Path) -> None:
 
 
 def test_flags_behind_two_dashes_are_somebody_elses() -> None:
-    from cluster.cli import spelled_out  # noqa: PLC0415
+    from cluster.cli import canonical_arguments  # noqa: PLC0415
 
     theirs = ["--", "prog", "--profile", "--iters=3", "--placement"]
-    assert spelled_out(["run", "a", "--profile", *theirs]) == ["run", "a", "--profile=own", *theirs]
-    assert spelled_out(["--profile", "/x.so"]) == ["--profile", "/x.so"]
-    assert spelled_out(["--profile", "p2p"]) == ["--profile=own", "p2p"]
-    assert spelled_out(["--profile=/x.so"]) == ["--profile=/x.so"]
-    assert spelled_out(["--placement", "0"]) == ["--placement", "0"]
+    assert canonical_arguments(["run", "a", "--profile", *theirs]) == [
+        "run",
+        "a",
+        "--profile=own",
+        *theirs,
+    ]
+    assert canonical_arguments(["--profile", "/x.so"]) == ["--profile", "/x.so"]
+    assert canonical_arguments(["--profile", "p2p"]) == ["--profile=own", "p2p"]
+    assert canonical_arguments(["--profile=/x.so"]) == ["--profile=/x.so"]
+    assert canonical_arguments(["--placement", "0"]) == ["--placement", "0"]
     assert sys.argv

@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from cluster.analysis.compare import compare
-from cluster.reports.formats.markdown import sheet_markdown
-from cluster.reports.formats.terminal import sheet_text
-from cluster.reports.tables import compared, strip
+from cluster.reports.formats.markdown import table_markdown
+from cluster.reports.formats.terminal import table_text
+from cluster.reports.tables import comparison_tables, interval_strip
 from tests.analysis.test_compare import STEADY, side, summary, times
 
 
 def test_what_differs_comes_first_then_the_verdicts() -> None:
     base = times("before", *STEADY)
     other = side("after", *([summary(2 * s), summary(1.0, size=64)] for s in STEADY), software="2")
-    differs, cells = compared(compare(base, other))
+    differs, cells = comparison_tables(compare(base, other))
 
     assert differs.title == "What differs"
     assert differs.rows == (("cluster", "1", "2"),)
@@ -26,8 +26,8 @@ def test_what_differs_comes_first_then_the_verdicts() -> None:
 
 
 def test_the_tables_as_text_and_as_markdown() -> None:
-    _, cells = compared(compare(times("a", *STEADY), times("b", *STEADY)))
-    text, markdown = sheet_text(cells), sheet_markdown(cells)
+    _, cells = comparison_tables(compare(times("a", *STEADY), times("b", *STEADY)))
+    text, markdown = table_text(cells), table_markdown(cells)
 
     assert text.startswith("b against a: equivalent\n")
     assert "equivalent" in text.splitlines()[4]
@@ -37,9 +37,9 @@ def test_the_tables_as_text_and_as_markdown() -> None:
 
 
 def test_nothing_that_differs_is_said_without_a_table() -> None:
-    differs, _ = compared(compare(times("a", *STEADY), times("b", *STEADY)))
+    differs, _ = comparison_tables(compare(times("a", *STEADY), times("b", *STEADY)))
 
-    assert sheet_text(differs) == "What differs: nothing that was recorded\n"
+    assert table_text(differs) == "What differs: nothing that was recorded\n"
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_nothing_that_differs_is_said_without_a_table() -> None:
 def test_a_strip_shows_where_an_interval_lies(
     ratio: float | None, interval: tuple[float, float] | None, drawn: str
 ) -> None:
-    assert strip(ratio, interval, 1.0) == drawn
+    assert interval_strip(ratio, interval, 1.0) == drawn

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.reports.formats import Report, columns, rows
-from cluster.reports.html_page import LEFT, Page, Section, page
-from cluster.reports.tables import Sheet
+from cluster.reports.html_page import LEFT, Page, PageSection, render_page
+from cluster.reports.tables import Table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ class Html(Report):
 
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
         """Show a row per summary."""
-        sheet = Sheet(
+        table = Table(
             title="Medians",
             columns=columns(summaries),
             rows=tuple(rows(summaries)),
@@ -27,5 +27,5 @@ class Html(Report):
             left=LEFT,
         )
         verdict = f"{len(summaries)} series" if summaries else "No values were taken."
-        section = Section(title="Results", sheets=(sheet,))
-        return page(Page(title="cluster", verdicts=(verdict,), sections=(section,)))
+        section = PageSection(title="Results", tables=(table,))
+        return render_page(Page(title="cluster", verdicts=(verdict,), sections=(section,)))

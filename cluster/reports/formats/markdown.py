@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from cluster.core.model.measurements import Summary
-    from cluster.reports.tables import Sheet
+    from cluster.reports.tables import Table
 
 
 class Markdown(Report):
@@ -21,18 +21,18 @@ class Markdown(Report):
         return "\n".join([*_table(columns(summaries), rows(summaries)), *_paragraphs(notes)]) + "\n"
 
 
-def sheet_markdown(sheet: Sheet) -> str:
+def table_markdown(table: Table) -> str:
     """Show any table, with its title above and its notes below.
 
     Args:
-        sheet: to show.
+        table: to show.
 
     Returns:
         Its lines.
 
     """
-    table = ["", *_table(sheet.columns, sheet.rows)] if sheet.rows else []
-    return "\n".join([f"**{_escaped(sheet.title)}**", *table, *_paragraphs(sheet.notes)]) + "\n"
+    lines = ["", *_table(table.columns, table.rows)] if table.rows else []
+    return "\n".join([f"**{_escaped(table.title)}**", *lines, *_paragraphs(table.notes)]) + "\n"
 
 
 def _table(head: Sequence[str], rows_: Sequence[Sequence[str]]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as Grid
 
 from cluster.core.units import format_point
 from cluster.reports.formats import Report, columns, rows
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.measurements import Summary
     from cluster.core.model.value import Scalar
-    from cluster.reports.tables import Sheet
+    from cluster.reports.tables import Table
 
 LEFT = ("metric", "parameters", "converged", "remarks")
 BARS = "▁▂▃▄▅▆▇█"
@@ -31,38 +31,38 @@ class Terminal(Report):
 
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
         """Show a row per summary."""
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
         for column in columns(summaries):
-            table.add_column(column, justify="left" if column in LEFT else "right", no_wrap=True)
+            grid.add_column(column, justify="left" if column in LEFT else "right", no_wrap=True)
         for cells in rows(summaries):
-            table.add_row(*cells)
-        shown = plain_text(table) if summaries else "No values were taken.\n"
-        sketched = "".join(f"{line}\n" for line in sketches(summaries))
+            grid.add_row(*cells)
+        shown = plain_text(grid) if summaries else "No values were taken.\n"
+        sketched = "".join(f"{line}\n" for line in sparklines(summaries))
         return shown + sketched + "".join(f"Note: {note}\n" for note in notes)
 
 
-def sheet_text(sheet: Sheet) -> str:
+def table_text(table: Table) -> str:
     """Show any table, with its title above and its notes below.
 
     Args:
-        sheet: to show.
+        table: to show.
 
     Returns:
         Its lines.
 
     """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in sheet.columns:
-        justify: Literal["left", "right"] = "left" if column in sheet.left else "right"
-        table.add_column(column, justify=justify, no_wrap=True)
-    for cells in sheet.rows:
-        table.add_row(*cells)
-    shown = plain_text(table) if sheet.rows else ""
-    notes = "".join(f"Note: {note}\n" for note in sheet.notes)
-    return f"{sheet.title}\n{shown}{notes}"
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in table.columns:
+        justify: Literal["left", "right"] = "left" if column in table.left else "right"
+        grid.add_column(column, justify=justify, no_wrap=True)
+    for cells in table.rows:
+        grid.add_row(*cells)
+    shown = plain_text(grid) if table.rows else ""
+    notes = "".join(f"Note: {note}\n" for note in table.notes)
+    return f"{table.title}\n{shown}{notes}"
 
 
-def sketches(summaries: Sequence[Summary]) -> Iterator[str]:
+def sparklines(summaries: Sequence[Summary]) -> Iterator[str]:
     """Draw each metric over its sizes in one line of bars, on a logarithmic scale.
 
     Args:
@@ -81,7 +81,7 @@ def sketches(summaries: Sequence[Summary]) -> Iterator[str]:
         for rest, sweep in sweeps.items():
             if len(sweep) >= ENOUGH_TO_SKETCH and all("size" in s.params for s in sweep):
                 what = ", ".join([metric, *(f"{key} {value}" for key, value in rest)])
-                yield f"{what}, {_ends(sweep)} (log): {bars([s.median for s in sweep])}"
+                yield f"{what}, {_ends(sweep)} (log): {sparkline([s.median for s in sweep])}"
 
 
 def _ends(sweep: Sequence[Summary]) -> str:
@@ -89,7 +89,7 @@ def _ends(sweep: Sequence[Summary]) -> str:
     return f"{first} .. {last}"
 
 
-def bars(values: Sequence[float]) -> str:
+def sparkline(values: Sequence[float]) -> str:
     """Draw positive values as bars of one line, on a logarithmic scale.
 
     Args:
@@ -104,11 +104,11 @@ def bars(values: Sequence[float]) -> str:
     return "".join(BARS[round((v - low) / span * (len(BARS) - 1)) if span else 0] for v in logs)
 
 
-def plain_text(table: Table) -> str:
+def plain_text(grid: Grid) -> str:
     """Give a table as text, as wide as it needs to be, whatever the terminal is.
 
     Args:
-        table: of rich.
+        grid: of rich.
 
     Returns:
         Its lines, without spaces at their ends.
@@ -124,5 +124,5 @@ def plain_text(table: Table) -> str:
         markup=False,
         emoji=False,
     )
-    console.print(table)
+    console.print(grid)
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().strip("\n").splitlines())
