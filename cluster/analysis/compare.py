@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from cluster.analysis.factors import Factor, differing, factors
+from cluster.analysis.factors import Factor, differing_factors, factors
 from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record
@@ -64,7 +64,7 @@ class Side(Value, frozen=True, kw_only=True):
     launches: tuple[Launch, ...]
 
 
-class Cell(Value, frozen=True, kw_only=True):
+class ComparisonCell(Value, frozen=True, kw_only=True):
     """A metric at a point, in two groups of launches.
 
     Args:
@@ -114,11 +114,11 @@ class Comparison(Value, frozen=True, kw_only=True):
     other: str
     threshold: float
     factors: tuple[Factor, ...]
-    cells: tuple[Cell, ...]
+    cells: tuple[ComparisonCell, ...]
     notes: tuple[str, ...] = ()
 
 
-def sides(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
+def group_by(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
     """Group launches by a factor.
 
     Args:
@@ -152,7 +152,7 @@ def sides(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
     )
 
 
-def alike(launches: Iterable[Launch]) -> tuple[Side, ...]:
+def group_alike(launches: Iterable[Launch]) -> tuple[Side, ...]:
     """Group launches that nothing recorded tells apart: each repeats the others.
 
     Args:
@@ -203,7 +203,7 @@ def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison
         base=base.name,
         other=other.name,
         threshold=threshold,
-        factors=differing(*([x.record for x in side.launches] for side in (base, other))),
+        factors=differing_factors(*([x.record for x in side.launches] for side in (base, other))),
         cells=tuple(cells),
         notes=tuple(_notes(base, other)),
     )
@@ -232,13 +232,13 @@ def _taken(key: Key, tables: Sequence[Sequence[dict[Key, Summary]]]) -> Pair:
     return first, second
 
 
-def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> Cell:
+def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> ComparisonCell:
     """Judge one cell, as if there were no other."""
-    from cluster.analysis.two_sample import ratio, ratio_interval  # noqa: PLC0415 - it imports NumPy
+    from cluster.analysis.two_sample import median_ratio, ratio_interval  # noqa: PLC0415 - it imports NumPy
 
     some = (pair[0] or pair[1])[0]
     medians = [[s.median for s in group] for group in pair]
-    cell = Cell(
+    cell = ComparisonCell(
         metric=some.metric,
         params=some.params,
         unit=some.unit,
@@ -251,7 +251,7 @@ def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> Cell:
     )
     if cell.reason:
         return cell
-    estimate = ratio(medians[0], medians[1])
+    estimate = median_ratio(medians[0], medians[1])
     if cell.launches == (1, 1):
         interval = _within(pair[0][0], pair[1][0])
     else:
@@ -315,9 +315,11 @@ def _verdict(
     return ("faster" if (estimate > 1) == (better == "higher") else "slower"), ""
 
 
-def _among_all(cells: Sequence[Cell], pairs: Sequence[Pair], base: Side, other: Side) -> list[Cell]:
+def _among_all(
+    cells: Sequence[ComparisonCell], pairs: Sequence[Pair], base: Side, other: Side
+) -> list[ComparisonCell]:
     """Take back verdicts that are no surprise among so many cells."""
-    from cluster.analysis.two_sample import chances  # noqa: PLC0415 - it imports NumPy
+    from cluster.analysis.two_sample import permutation_p_values  # noqa: PLC0415 - it imports NumPy
 
     whole = (len(base.launches), len(other.launches))
     family = [i for i, cell in enumerate(cells) if cell.ratio and cell.launches == whole]
@@ -325,7 +327,7 @@ def _among_all(cells: Sequence[Cell], pairs: Sequence[Pair], base: Side, other: 
     if not any(cell.verdict in ("faster", "slower") for cell in cells):
         return judged
     first, second = ([[s.median for s in pairs[i][group]] for i in family] for group in (0, 1))
-    likely = dict(zip(family, chances(first, second), strict=True)) if family else {}
+    likely = dict(zip(family, permutation_p_values(first, second), strict=True)) if family else {}
     for i, cell in enumerate(cells):
         if cell.verdict in ("faster", "slower") and likely.get(i, 1.0) > RARE:
             reason = NO_SURPRISE.format(len(family)) if i in likely else LACKING

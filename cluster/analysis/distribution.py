@@ -126,7 +126,7 @@ def drift(series: Values) -> tuple[float | None, bool]:
     return change, before[1] < after[0] or after[1] < before[0]
 
 
-def settled(series: Sequence[float] | Values) -> bool:
+def has_converged(series: Sequence[float] | Values) -> bool:
     """Tell whether a series says enough: the rule by which an adaptive run stops.
 
     A median of what drifts is known to any precision, and is that of no moment (measuring goes on,

@@ -38,7 +38,7 @@ class Factor(Value, frozen=True, kw_only=True):
     other: str
 
 
-def differing(base: Sequence[Record], other: Sequence[Record]) -> tuple[Factor, ...]:
+def differing_factors(base: Sequence[Record], other: Sequence[Record]) -> tuple[Factor, ...]:
     """Find what differs between two groups of runs.
 
     Args:

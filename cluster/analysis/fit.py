@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from cluster.analysis.compare import alike
-from cluster.analysis.summarize import together
+from cluster.analysis.compare import group_alike
+from cluster.analysis.summarize import pool_launches
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Scalar, Value
 
@@ -143,13 +143,13 @@ def sweeps(summaries: Iterable[Summary]) -> tuple[tuple[Summary, ...], ...]:
     for summary in summaries:
         size = summary.params.get("size")
         if isinstance(size, int) and size > 0 and 0 < summary.median < math.inf:
-            key = (summary.metric, summary.definition, *sorted(rest(summary).items()))
+            key = (summary.metric, summary.definition, *sorted(params_but_size(summary).items()))
             found.setdefault(key, {})[size] = summary
     several = (sweep for sweep in found.values() if len(sweep) > 1)
     return tuple(tuple(sweep[size] for size in sorted(sweep)) for sweep in several)
 
 
-def rest(summary: Summary) -> dict[str, Scalar]:
+def params_but_size(summary: Summary) -> dict[str, Scalar]:
     """Give the point of a summary, but for its size.
 
     Args:
@@ -176,7 +176,7 @@ def fits(summaries: Iterable[Summary]) -> tuple[Fit, ...]:
     return tuple(one for one in found if one is not None)
 
 
-def repeated(launches: Iterable[Launch]) -> tuple[Fit, ...]:
+def fit_launches(launches: Iterable[Launch]) -> tuple[Fit, ...]:
     """Fit every sweep of several runs: one fit of all that repeat one another.
 
     Runs that differ in anything that was recorded are put apart, and never averaged.
@@ -190,8 +190,8 @@ def repeated(launches: Iterable[Launch]) -> tuple[Fit, ...]:
     """
     return tuple(
         msgspec.structs.replace(one, of=side.name, launches=len(side.launches))
-        for side in alike(launches)
-        for one in fits(together([launch.summaries for launch in side.launches]))
+        for side in group_alike(launches)
+        for one in fits(pool_launches([launch.summaries for launch in side.launches]))
     )
 
 
@@ -208,7 +208,12 @@ def fit(sweep: Sequence[Summary]) -> Fit | None:
     if len(sweep) < FEWEST_POINTS:
         return None
     points = tuple(_point(summary) for summary in sweep)
-    return Fit(metric=sweep[0].metric, params=rest(sweep[0]), points=points, pieces=pieces(points))
+    return Fit(
+        metric=sweep[0].metric,
+        params=params_but_size(sweep[0]),
+        points=points,
+        pieces=pieces(points),
+    )
 
 
 def _point(summary: Summary) -> Point:

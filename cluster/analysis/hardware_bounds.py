@@ -55,7 +55,9 @@ class Bound(Value, frozen=True, kw_only=True):
     limit: str
 
 
-def judged(summary: Summary, definition: Definition, hardware: Hardware | None) -> Summary:
+def with_hardware_bound(
+    summary: Summary, definition: Definition, hardware: Hardware | None
+) -> Summary:
     """Add to a summary its bound on some hardware, and the share of it that the median reaches.
 
     Args:
@@ -245,11 +247,11 @@ def _across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound
             senders * hardware.bus.rate,
             f"{senders} x PCIe of a GPU ({hardware.bus.source})",
         )
-    share = over_network(operation, ranks, hosts)
+    share = network_share(operation, ranks, hosts)
     return Bound(rate=rate * share, limit=f"one way, {hosts} hosts: {_times(share)}{limit}")
 
 
-def over_network(operation: str, ranks: int, hosts: int) -> float:
+def network_share(operation: str, ranks: int, hosts: int) -> float:
     """Give bus bandwidth over the rate at which a host has to send.
 
     Args:

@@ -87,7 +87,7 @@ def bound(definition: Definition, links: Iterable[Link | None], flows: int = 1) 
     return min(rates) * (2 if definition.flow == "both ways" else 1)
 
 
-def memory(measurements: Iterable[Measurement]) -> float:
+def copy_rate(measurements: Iterable[Measurement]) -> float:
     """Find how fast a host's memory was copied, where that was measured beside the messages.
 
     Args:
@@ -101,7 +101,7 @@ def memory(measurements: Iterable[Measurement]) -> float:
     return max((m.bytes / min(m.values) for m in copies), default=0.0)
 
 
-def judged(summary: Summary, definition: Definition, size: int, route: Route) -> Summary:
+def with_link_bound(summary: Summary, definition: Definition, size: int, route: Route) -> Summary:
     """Add to a summary its bound, and the share of it that the median reaches.
 
     Args:
@@ -138,7 +138,9 @@ def judged(summary: Summary, definition: Definition, size: int, route: Route) ->
     return msgspec.structs.replace(summary, bound=best, share=part, limit=limit)
 
 
-def told(summary: Summary, definition: Definition, rate: float, hosts: int, ranks: int) -> Summary:
+def with_given_bound(
+    summary: Summary, definition: Definition, rate: float, hosts: int, ranks: int
+) -> Summary:
     """Hold a summary against a network that somebody named, in place of what was found.
 
     Args:
@@ -210,7 +212,7 @@ def _crossing(definition: Definition, route: Route) -> float:
     return factor(definition.factor, hosts) * each
 
 
-def doubts(summaries: Iterable[Summary]) -> Iterator[str]:
+def implausible_values(summaries: Iterable[Summary]) -> Iterator[str]:
     """Tell which values are better than possible: by more than 2 %, or in no time at all.
 
     Args:

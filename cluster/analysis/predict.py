@@ -92,7 +92,7 @@ ALGORITHMS: dict[str, dict[str, Rounds]] = {
 }
 
 
-def predicted(fit: Fit, collective: str, ranks: int, size: float) -> tuple[str, float] | None:
+def predict(fit: Fit, collective: str, ranks: int, size: float) -> tuple[str, float] | None:
     """Predict the time of a collective operation.
 
     Args:
@@ -125,7 +125,7 @@ def _times(fit: Fit, sizes: Iterable[float]) -> list[float] | None:
     return known if len(known) == len(times) else None
 
 
-class Asked(Value, frozen=True, kw_only=True):
+class MeasuredCollective(Value, frozen=True, kw_only=True):
     """A collective operation that was measured.
 
     Args:
@@ -142,7 +142,9 @@ class Asked(Value, frozen=True, kw_only=True):
     seconds: float
 
 
-def asked(summaries: Iterable[Summary], ranks: int) -> tuple[Asked, ...]:
+def measured_collectives(
+    summaries: Iterable[Summary], ranks: int
+) -> tuple[MeasuredCollective, ...]:
     """Find the collective operations that were measured, and that we know how to predict.
 
     Args:
@@ -154,10 +156,10 @@ def asked(summaries: Iterable[Summary], ranks: int) -> tuple[Asked, ...]:
         The operations.
 
     """
-    return tuple(one for s in summaries if (one := _asked(s, ranks)) is not None)
+    return tuple(one for s in summaries if (one := _measured_collective(s, ranks)) is not None)
 
 
-def _asked(summary: Summary, ranks: int) -> Asked | None:
+def _measured_collective(summary: Summary, ranks: int) -> MeasuredCollective | None:
     collective = summary.metric.removesuffix("_time")
     size = summary.params.get("size", 0 if collective == BARRIER else None)
     n = summary.params.get("ranks", ranks)
@@ -166,10 +168,10 @@ def _asked(summary: Summary, ranks: int) -> Asked | None:
     if n < 2 or summary.median <= 0:  # noqa: PLR2004 - alone, nothing is exchanged
         return None
     seconds = size / summary.median if summary.unit == "B/s" else summary.median
-    return Asked(collective=collective, ranks=n, size=size, seconds=seconds)
+    return MeasuredCollective(collective=collective, ranks=n, size=size, seconds=seconds)
 
 
-def predictions(fit: Fit, operations: Iterable[Asked]) -> tuple[Prediction, ...]:
+def predictions(fit: Fit, operations: Iterable[MeasuredCollective]) -> tuple[Prediction, ...]:
     """Set measured collective operations beside what they should take.
 
     Args:
@@ -190,11 +192,13 @@ def predictions(fit: Fit, operations: Iterable[Asked]) -> tuple[Prediction, ...]
             measured=one.seconds,
         )
         for one in operations
-        if (best := predicted(fit, one.collective, one.ranks, one.size)) is not None
+        if (best := predict(fit, one.collective, one.ranks, one.size)) is not None
     )
 
 
-def beyond(fit: Fit, operations: Iterable[Asked]) -> tuple[Asked, ...]:
+def without_prediction(
+    fit: Fit, operations: Iterable[MeasuredCollective]
+) -> tuple[MeasuredCollective, ...]:
     """Find the operations whose messages are of sizes that the fit says nothing of.
 
     Args:
@@ -206,5 +210,5 @@ def beyond(fit: Fit, operations: Iterable[Asked]) -> tuple[Asked, ...]:
 
     """
     return tuple(
-        one for one in operations if predicted(fit, one.collective, one.ranks, one.size) is None
+        one for one in operations if predict(fit, one.collective, one.ranks, one.size) is None
     )

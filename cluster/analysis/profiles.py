@@ -88,7 +88,7 @@ class Bin(Value, frozen=True, kw_only=True):
     time: float
 
 
-class Check(Value, frozen=True, kw_only=True):
+class SumCheck(Value, frozen=True, kw_only=True):
     """A sum that a profile must agree with itself about.
 
     Args:
@@ -103,7 +103,7 @@ class Check(Value, frozen=True, kw_only=True):
     how: str
 
 
-class Finding(Value, frozen=True, kw_only=True):
+class ProfileFinding(Value, frozen=True, kw_only=True):
     """What a profile means.
 
     Args:
@@ -151,11 +151,11 @@ class JobProfile(Value, frozen=True, kw_only=True):
     routines: tuple[Total, ...]
     bins: tuple[Bin, ...]
     tasks: tuple[TaskTimes, ...]
-    checks: tuple[Check, ...]
-    findings: tuple[Finding, ...]
+    checks: tuple[SumCheck, ...]
+    findings: tuple[ProfileFinding, ...]
 
 
-def jobs(sources: Iterable[Source]) -> tuple[JobProfile, ...]:
+def job_profiles(sources: Iterable[Source]) -> tuple[JobProfile, ...]:
     """Put the profiles of ranks together.
 
     Args:
@@ -272,7 +272,7 @@ def _times(tasks: Sequence[TaskTimes]) -> tuple[list[float], list[float]]:
     return [task.communication for task in tasks], [task.elapsed for task in tasks]
 
 
-def _checks(profile: Profile) -> Iterator[Check]:
+def _checks(profile: Profile) -> Iterator[SumCheck]:
     """Check a profile by its own sums, as far as it has them."""
     whose = f"rank {profile.rank}"
     bins: dict[str, list[Routine]] = defaultdict(list)
@@ -282,7 +282,7 @@ def _checks(profile: Profile) -> Iterator[Check]:
         if routine.name in bins:
             yield from _bin_checks(whose, routine, bins[routine.name])
     if not profile.complete:
-        yield Check(what=f"{whose}: its totals", agrees=False, how="they are missing")
+        yield SumCheck(what=f"{whose}: its totals", agrees=False, how="they are missing")
         return
     files = [routine for routine in profile.routines if on_files(routine.name)]
     others = [routine for routine in profile.routines if not on_files(routine.name)]
@@ -290,7 +290,7 @@ def _checks(profile: Profile) -> Iterator[Check]:
     if files:
         yield _sum_check(f"{whose}: times of its operations on files", files, profile.files)
     inside = profile.communication + profile.files
-    yield Check(
+    yield SumCheck(
         what=f"{whose}: time in MPI within the elapsed time",
         agrees=inside <= profile.elapsed + MILLI,
         how=f"{inside:.3f} s of {profile.elapsed:.3f} s",
@@ -298,53 +298,53 @@ def _checks(profile: Profile) -> Iterator[Check]:
     yield from _task_checks(whose, profile)
 
 
-def _task_checks(whose: str, profile: Profile) -> Iterator[Check]:
+def _task_checks(whose: str, profile: Profile) -> Iterator[SumCheck]:
     for task in profile.tasks:
         if task.rank == profile.rank:
-            yield Check(
+            yield SumCheck(
                 what=f"{whose}: its line in the table of all ranks",
                 agrees=abs(task.communication - profile.communication) <= CENTI,
                 how=f"{task.communication:.2f} s, and {profile.communication:.3f} s in its total",
             )
     if profile.tasks:
-        yield Check(
+        yield SumCheck(
             what=f"{whose}: lines in the table of all ranks",
             agrees=len(profile.tasks) == profile.size,
             how=f"{len(profile.tasks)}, for {profile.size} ranks",
         )
 
 
-def _sum_check(what: str, rows: Sequence[Routine], told: float) -> Check:
+def _sum_check(what: str, rows: Sequence[Routine], told: float) -> SumCheck:
     total = sum(row.time for row in rows)
-    return Check(
+    return SumCheck(
         what=what,
         agrees=abs(total - told) <= MILLI * (len(rows) + 1),
         how=f"{total:.3f} s, and {told:.3f} s in its total",
     )
 
 
-def _bin_checks(whose: str, routine: Routine, rows: Sequence[Routine]) -> Iterator[Check]:
+def _bin_checks(whose: str, routine: Routine, rows: Sequence[Routine]) -> Iterator[SumCheck]:
     calls = sum(row.calls for row in rows)
-    yield Check(
+    yield SumCheck(
         what=f"{whose}: {routine.name}, calls by size",
         agrees=calls == routine.calls,
         how=f"{calls}, and {routine.calls} in its row",
     )
     mean = sum(row.calls * row.bytes for row in rows) / calls if calls else 0.0
-    yield Check(
+    yield SumCheck(
         what=f"{whose}: {routine.name}, bytes by size",
         agrees=abs(mean - routine.bytes) <= TENTH,
         how=f"{mean:.1f} B a call, and {routine.bytes:.1f} B in its row",
     )
     time = sum(row.time for row in rows)
-    yield Check(
+    yield SumCheck(
         what=f"{whose}: {routine.name}, time by size",
         agrees=abs(time - routine.time) <= MILLI * (len(rows) + 1),
         how=f"{time:.3f} s, and {routine.time:.3f} s in its row",
     )
 
 
-def _findings(job: JobProfile) -> Iterator[Finding]:
+def _findings(job: JobProfile) -> Iterator[ProfileFinding]:
     if job.elapsed:
         yield _share(job)
     for rule in (_no_payload, _payload, _waiting, _imbalance):
@@ -354,24 +354,26 @@ def _findings(job: JobProfile) -> Iterator[Finding]:
     yield from _negotiations(job)
 
 
-def _share(job: JobProfile) -> Finding:
+def _share(job: JobProfile) -> ProfileFinding:
     how = f"{job.communication:.3f} s of {job.elapsed:.3f} s, of {len(job.tasks)} rank(s) together"
-    return Finding(name="share", says=f"{job.share:.0%} of the time is spent in MPI", how=how)
+    return ProfileFinding(
+        name="share", says=f"{job.share:.0%} of the time is spent in MPI", how=how
+    )
 
 
-def _files(profiles: Sequence[Profile]) -> Iterator[Finding]:
+def _files(profiles: Sequence[Profile]) -> Iterator[ProfileFinding]:
     """Say how much of the time goes to files: the network may have no part in it."""
     whole = [profile for profile in profiles if profile.complete]
     time, elapsed = sum(p.files for p in whole), sum(p.elapsed for p in whole)
     if time > MILLI and elapsed:
-        yield Finding(
+        yield ProfileFinding(
             name="files",
             says=f"{time / elapsed:.0%} of the time is spent in files, by MPI-IO, beside that",
             how=f"{time:.3f} s of {elapsed:.3f} s, of {len(whole)} rank(s) together",
         )
 
 
-def _no_payload(job: JobProfile) -> Finding | None:
+def _no_payload(job: JobProfile) -> ProfileFinding | None:
     """Notice ranks that spend time in MPI, and give it nothing to carry."""
     routines = [routine for routine in job.routines if not on_files(routine.name)]
     time, held = sum(r.time for r in routines), sum(r.bytes for r in routines)
@@ -381,7 +383,7 @@ def _no_payload(job: JobProfile) -> Finding | None:
     largest = max(sizes, default=0.0)
     if not held or largest > LARGE or time <= MILLI or held / time > TRICKLE:
         return None
-    return Finding(
+    return ProfileFinding(
         name="no payload",
         says="no payload through MPI: NCCL carries it, if these ranks train on GPUs, or another "
         "library that MPI does not see",
@@ -390,7 +392,7 @@ def _no_payload(job: JobProfile) -> Finding | None:
     )
 
 
-def _payload(job: JobProfile) -> Finding | None:
+def _payload(job: JobProfile) -> ProfileFinding | None:
     """Name the messages that carry most of the bytes."""
     carried = [row for row in job.bins if not on_files(row.routine)]
     sent = [row for row in carried if row.routine not in RECEIVES]
@@ -399,7 +401,7 @@ def _payload(job: JobProfile) -> Finding | None:
     if row is None or row.bytes < MOST_CALLS * total or row.size <= LARGE or row.time <= MILLI:
         return None
     rate = format_value(row.bytes / row.time, "B/s")
-    return Finding(
+    return ProfileFinding(
         name="payload",
         says=f"{_word(row.routine)} of {format_bytes(row.size)} carries {row.bytes / total:.0%} of "
         f"the bytes, at {rate} per rank",
@@ -408,14 +410,14 @@ def _payload(job: JobProfile) -> Finding | None:
     )
 
 
-def _waiting(job: JobProfile) -> Finding | None:
+def _waiting(job: JobProfile) -> ProfileFinding | None:
     waits = [routine for routine in job.routines if routine.name in WAITS]
     share = sum(routine.share for routine in waits)
     if share < MUCH:
         return None
     names = ", ".join(_word(routine.name) for routine in waits if routine.share >= MUCH / 5)
     time = sum(routine.time for routine in waits)
-    return Finding(
+    return ProfileFinding(
         name="waiting",
         says=f"{names}: {share:.0%} of the time in MPI: transfers that no computation hides, or "
         "waiting for other ranks",
@@ -423,7 +425,7 @@ def _waiting(job: JobProfile) -> Finding | None:
     )
 
 
-def _imbalance(job: JobProfile) -> Finding | None:
+def _imbalance(job: JobProfile) -> ProfileFinding | None:
     """Compare ranks: who computes longest waits least."""
     if len(job.tasks) < 2:  # noqa: PLR2004 - there must be another rank
         return None
@@ -434,7 +436,7 @@ def _imbalance(job: JobProfile) -> Finding | None:
     if not elapsed or apart < UNEVEN * elapsed:
         return None
     middle = median(task.communication for task in job.tasks)
-    return Finding(
+    return ProfileFinding(
         name="imbalance",
         says=f"uneven: rank {most.rank} spends {apart / elapsed:.0%} of the time more in MPI than "
         f"rank {least.rank}, for which the others may be waiting",
@@ -443,7 +445,7 @@ def _imbalance(job: JobProfile) -> Finding | None:
     )
 
 
-def _negotiations(job: JobProfile) -> Iterator[Finding]:
+def _negotiations(job: JobProfile) -> Iterator[ProfileFinding]:
     """Find messages too small to be data, in routines that take much of the time."""
     for routine in job.routines:
         rows = [row for row in job.bins if row.routine == routine.name]
@@ -452,7 +454,7 @@ def _negotiations(job: JobProfile) -> Iterator[Finding]:
             continue
         calls, time = row.calls / routine.calls, row.time / routine.time
         if routine.share >= MUCH and calls >= MOST_CALLS and time >= MUCH:
-            yield Finding(
+            yield ProfileFinding(
                 name="negotiation",
                 says=f"{round(row.size)}-byte {_word(routine.name)}, {calls:.0%} of calls, "
                 f"{time:.0%} of the time: negotiation or waiting, not transfer",

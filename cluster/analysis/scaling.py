@@ -212,7 +212,7 @@ def exchange_seconds(work: Work, ranks: int) -> float:
     return 2 * (hosts - 1) / hosts * work.exchanged / work.rate
 
 
-def measured(launches: Iterable[Launch]) -> tuple[Series, ...]:
+def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:
     """Find work that was measured on different numbers of ranks.
 
     Args:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from cluster.analysis.distribution import quantile, settled, shape
-from cluster.analysis.link_bounds import Route, judged, share
+from cluster.analysis.distribution import has_converged, quantile, shape
+from cluster.analysis.link_bounds import Route, share, with_link_bound
 from cluster.analysis.median import median_interval, middle
 from cluster.core.errors import ParseError
 from cluster.core.model.measurements import Definition, Measurement, Shape, Summary
@@ -106,16 +106,16 @@ def _summary(definition: Definition, measurements: list[Measurement], route: Rou
         p5=p5,
         p95=p95,
         p99=p99,
-        converged=settled(series),
+        converged=has_converged(series),
         complete=all(m.complete for m in measurements),
         shape=shape(series, ordered, tail=_ratio(p99, median) if slow else _ratio(median, p1)),
     )
     if first.unit == "s" and definition.unit == "B/s":
         summary = _as_rate(summary, first.bytes, p1_time=p1)
-    return judged(summary, definition, first.bytes, route)
+    return with_link_bound(summary, definition, first.bytes, route)
 
 
-def pooled(launches: Sequence[Summary]) -> Summary:
+def pool_medians(launches: Sequence[Summary]) -> Summary:
     """Sum up what several launches of one condition say: a series of their medians.
 
     Args:
@@ -141,7 +141,7 @@ def pooled(launches: Sequence[Summary]) -> Summary:
         p5=p5,
         p95=p95,
         p99=p99,
-        converged=settled(series),
+        converged=has_converged(series),
         complete=all(summary.complete for summary in launches),
         bound=bound,
         share=None if bound is None else share(median, bound, first.unit),
@@ -149,7 +149,7 @@ def pooled(launches: Sequence[Summary]) -> Summary:
     )
 
 
-def together(launches: Sequence[Sequence[Summary]]) -> tuple[Summary, ...]:
+def pool_launches(launches: Sequence[Sequence[Summary]]) -> tuple[Summary, ...]:
     """Sum up what several launches of one condition say, point by point.
 
     Args:
@@ -165,7 +165,7 @@ def together(launches: Sequence[Sequence[Summary]]) -> tuple[Summary, ...]:
     for summary in (one for launch in launches for one in launch):
         key = (summary.metric, summary.definition, *sorted(summary.params.items()))
         found.setdefault(key, []).append(summary)
-    return tuple(pooled(group) for group in found.values())
+    return tuple(pool_medians(group) for group in found.values())
 
 
 def _ratio(above: float, below: float) -> float:

@@ -55,7 +55,7 @@ class Copies(Value, frozen=True, kw_only=True):
     ways: int = 1
 
 
-class Pair(Value, frozen=True, kw_only=True):
+class GpuPair(Value, frozen=True, kw_only=True):
     """Two GPUs of a host.
 
     Args:
@@ -79,7 +79,7 @@ class Pair(Value, frozen=True, kw_only=True):
         return "-".join(f"GPU{gpu}" for gpu in self.gpus)
 
 
-class Group(Value, frozen=True, kw_only=True):
+class GpuGroup(Value, frozen=True, kw_only=True):
     """GPUs of which each reaches each other at least by one class.
 
     Args:
@@ -107,7 +107,7 @@ class Nearest(Value, frozen=True, kw_only=True):
     path: str
 
 
-class Misfit(Value, frozen=True, kw_only=True):
+class UnusualPair(Value, frozen=True, kw_only=True):
     """A pair whose rate does not fit its links.
 
     Args:
@@ -126,7 +126,7 @@ class Misfit(Value, frozen=True, kw_only=True):
     why: str
 
 
-class Joined(Value, frozen=True, kw_only=True):
+class GpuTopology(Value, frozen=True, kw_only=True):
     """How the GPUs of a host are joined.
 
     Args:
@@ -141,16 +141,16 @@ class Joined(Value, frozen=True, kw_only=True):
 
     """
 
-    pairs: tuple[Pair, ...]
-    groups: tuple[Group, ...]
-    best: tuple[Pair, ...]
-    worst: tuple[Pair, ...]
+    pairs: tuple[GpuPair, ...]
+    groups: tuple[GpuGroup, ...]
+    best: tuple[GpuPair, ...]
+    worst: tuple[GpuPair, ...]
     nearest: tuple[Nearest, ...]
-    misfits: tuple[Misfit, ...]
+    misfits: tuple[UnusualPair, ...]
     findings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def pair(self, a: int, b: int) -> Pair | None:
+    def pair(self, a: int, b: int) -> GpuPair | None:
         """Find a pair.
 
         Args:
@@ -196,12 +196,12 @@ def nvlinks(path: str) -> int:
     return int(match[1]) if match else 0
 
 
-def joined(
+def gpu_topology(
     topology: Topology | None,
     measurements: Sequence[Measurement] = (),
     access: PeerAccess | None = None,
     models: Iterable[str] = (),
-) -> Joined:
+) -> GpuTopology:
     """Say how GPUs are joined, by all that is known of them.
 
     Args:
@@ -221,7 +221,7 @@ def joined(
     may_infer = topology is None and all(BOARD in model for model in models)
     inferred = _inferred(copies) if may_infer else {}
     pairs = tuple(
-        Pair(
+        GpuPair(
             gpus=gpus,
             path=paths.get(gpus) or inferred.get(gpus, UNKNOWN),
             inferred=gpus in inferred,
@@ -231,7 +231,7 @@ def joined(
         for gpus in names
     )
     known = [pair for pair in pairs if pair.path != UNKNOWN or pair.copies.rate is not None]
-    return Joined(
+    return GpuTopology(
         pairs=pairs,
         groups=tuple(_groups(pairs)),
         best=tuple(_end(known, max)) if known else (),
@@ -319,7 +319,7 @@ def _inferred(copies: Mapping[tuple[int, int], Copies]) -> dict[tuple[int, int],
     return found
 
 
-def _end(pairs: Sequence[Pair], end: Callable[[Iterable[float]], float]) -> Iterator[Pair]:
+def _end(pairs: Sequence[GpuPair], end: Callable[[Iterable[float]], float]) -> Iterator[GpuPair]:
     """Give the pairs of the fastest or slowest class, as far as rates do not tell them apart."""
     classes = [speed(pair.path) for pair in pairs]
     wanted = max(classes) if end is max else min(classes)
@@ -331,7 +331,7 @@ def _end(pairs: Sequence[Pair], end: Callable[[Iterable[float]], float]) -> Iter
             yield pair
 
 
-def _gains(pairs: Sequence[Pair]) -> Iterator[str]:
+def _gains(pairs: Sequence[GpuPair]) -> Iterator[str]:
     """Say of each class what peer-to-peer brings."""
     for path in sorted({pair.path for pair in pairs}, key=speed, reverse=True):
         same = [pair.copies for pair in pairs if pair.path == path]
@@ -347,7 +347,7 @@ def _gains(pairs: Sequence[Pair]) -> Iterator[str]:
             yield f"peer-to-peer brings {brings}{latency} to {len(rates)} pair(s) {kind}"
 
 
-def _groups(pairs: Sequence[Pair]) -> Iterator[Group]:
+def _groups(pairs: Sequence[GpuPair]) -> Iterator[GpuGroup]:
     """Join groups while every pair across them has the class; a slower one joins what is left."""
     paths = {pair.gpus: pair.path for pair in pairs}
     gpus = sorted({gpu for pair in pairs for gpu in pair.gpus})
@@ -356,7 +356,7 @@ def _groups(pairs: Sequence[Pair]) -> Iterator[Group]:
         before = sets
         sets = _merged(sets, paths, speed(path))
         if sets != before:
-            yield Group(path=path, sets=tuple(one for one in sets if len(one) > 1))
+            yield GpuGroup(path=path, sets=tuple(one for one in sets if len(one) > 1))
 
 
 def _merged(
@@ -391,7 +391,7 @@ def _kind(path: str) -> str:
     return "NVLink" if nvlinks(path) else path
 
 
-def _misfits(pairs: Sequence[Pair]) -> Iterator[Misfit]:
+def _misfits(pairs: Sequence[GpuPair]) -> Iterator[UnusualPair]:
     """Compare each pair with the others of its kind, and NVLinks with what is no NVLink."""
     rates: dict[str, list[float]] = defaultdict(list)
     for pair in pairs:
@@ -411,10 +411,10 @@ def _misfits(pairs: Sequence[Pair]) -> Iterator[Misfit]:
         why = _why(pair, rate, expected, others, slow)
         if why:
             norm = expected if others else None
-            yield Misfit(gpus=pair.gpus, path=pair.path, rate=rate, expected=norm, why=why)
+            yield UnusualPair(gpus=pair.gpus, path=pair.path, rate=rate, expected=norm, why=why)
 
 
-def _why(pair: Pair, rate: float, expected: float, others: int, slow: float) -> str:
+def _why(pair: GpuPair, rate: float, expected: float, others: int, slow: float) -> str:
     """Say why a rate does not fit; nothing if it does."""
     shown, links = format_value(rate, "B/s"), nvlinks(pair.path)
     if links and rate <= slow * FASTER:
@@ -429,7 +429,7 @@ def _why(pair: Pair, rate: float, expected: float, others: int, slow: float) -> 
     return ""
 
 
-def _notes(topology: Topology | None, pairs: Sequence[Pair]) -> Iterator[str]:
+def _notes(topology: Topology | None, pairs: Sequence[GpuPair]) -> Iterator[str]:
     if topology:
         for a, b in combinations([d.name for d in topology.devices if d.is_gpu], 2):
             there, back = topology.path(a, b), topology.path(b, a)

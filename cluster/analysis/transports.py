@@ -21,7 +21,7 @@ from cluster.core.model.value import Scalar, Value
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cluster.analysis.topology import Joined
+    from cluster.analysis.topology import GpuTopology
     from cluster.core.model.logs import NcclEdge, Parsed
     from cluster.core.model.measurements import Measurement
 
@@ -68,7 +68,7 @@ class Carrier(Value, frozen=True, kw_only=True):
         )
 
 
-class Experiment(Value, frozen=True, kw_only=True):
+class NcclExperiment(Value, frozen=True, kw_only=True):
     """A log of NCCL, and the throughput that came of it.
 
     Args:
@@ -110,7 +110,7 @@ class Experiment(Value, frozen=True, kw_only=True):
         return all(via.startswith(DIRECT) for carrier in self.carriers for via in carrier.via)
 
 
-class Figure(Value, frozen=True, kw_only=True):
+class PublishedFigure(Value, frozen=True, kw_only=True):
     """A figure of a published table.
 
     Args:
@@ -139,12 +139,12 @@ class Transports(Value, frozen=True, kw_only=True):
 
     """
 
-    experiments: tuple[Experiment, ...]
-    figures: tuple[Figure, ...]
+    experiments: tuple[NcclExperiment, ...]
+    figures: tuple[PublishedFigure, ...]
     findings: tuple[str, ...]
 
 
-def transports(results: Sequence[Parsed], joined: Joined) -> Transports:
+def transports(results: Sequence[Parsed], joined: GpuTopology) -> Transports:
     """Find experiments, and compare them.
 
     Args:
@@ -167,16 +167,16 @@ def transports(results: Sequence[Parsed], joined: Joined) -> Transports:
     )
 
 
-def _experiments(results: Sequence[Parsed]) -> Iterator[Experiment]:
+def _experiments(results: Sequence[Parsed]) -> Iterator[NcclExperiment]:
     """Give each log of NCCL the throughput that was printed after it."""
-    open_: Experiment | None = None
+    open_: NcclExperiment | None = None
     for result in results:
         if isinstance(result.detail, NcclLog):
             if open_:
                 yield open_
             carriers = tuple(_carriers(result.detail))
             seen = max((carrier.channels for carrier in carriers), default=0)
-            open_ = Experiment(
+            open_ = NcclExperiment(
                 line=result.first,
                 carriers=carriers,
                 channels=max(result.detail.channels, seen),
@@ -189,7 +189,7 @@ def _experiments(results: Sequence[Parsed]) -> Iterator[Experiment]:
         yield open_
 
 
-def _rated(experiment: Experiment, measurements: Sequence[Measurement]) -> Experiment:
+def _rated(experiment: NcclExperiment, measurements: Sequence[Measurement]) -> NcclExperiment:
     rate = median(measurements[0].values)
     return structs.replace(experiment, rate=rate, unit=measurements[0].unit)
 
@@ -235,7 +235,7 @@ def _names_gpus(log: NcclLog) -> bool:
     return bool(versions and log.ranks) and numbers and min(versions) >= (2, 18, 3)
 
 
-def _figures(results: Iterable[Parsed]) -> Iterator[Figure]:
+def _figures(results: Iterable[Parsed]) -> Iterator[PublishedFigure]:
     """Read published tables; a remark that not all figures of a column have sets some apart."""
     columns: dict[str, list[Measurement]] = defaultdict(list)
     for result in results:
@@ -246,7 +246,7 @@ def _figures(results: Iterable[Parsed]) -> Iterator[Figure]:
         remarks = {str(m.params.get(REMARK, "")) for m in rows}
         for m in rows:
             own = str(m.params.get(REMARK, ""))
-            yield Figure(
+            yield PublishedFigure(
                 column=column,
                 params={k: v for k, v in m.params.items() if k not in ("column", REMARK)},
                 rate=m.values[0],
@@ -255,7 +255,7 @@ def _figures(results: Iterable[Parsed]) -> Iterator[Figure]:
             )
 
 
-def _incomparable(figure: Figure) -> str:
+def _incomparable(figure: PublishedFigure) -> str:
     row = ", ".join(str(value) for value in figure.params.values())
     rate = f"{figure.rate:.0f} {figure.unit}"
     return (
@@ -264,7 +264,7 @@ def _incomparable(figure: Figure) -> str:
     )
 
 
-def _unused(experiment: Experiment, joined: Joined) -> Iterator[str]:
+def _unused(experiment: NcclExperiment, joined: GpuTopology) -> Iterator[str]:
     """Name pairs with NVLinks that NCCL did not use."""
     for carrier in experiment.carriers:
         pair = joined.pair(*carrier.gpus) if carrier.same_host else None
@@ -275,7 +275,7 @@ def _unused(experiment: Experiment, joined: Joined) -> Iterator[str]:
             yield f"{pair.name} has {pair.path}, but NCCL used {', '.join(other)}{why}"
 
 
-def _costs(experiments: Sequence[Experiment]) -> Iterator[str]:
+def _costs(experiments: Sequence[NcclExperiment]) -> Iterator[str]:
     """Compare experiments on the same GPUs, with peer-to-peer and without."""
     rated = [one for one in experiments if one.rate is not None and one.carriers]
     for _, group in groupby(sorted(rated, key=_place), key=_place):
@@ -289,11 +289,11 @@ def _costs(experiments: Sequence[Experiment]) -> Iterator[str]:
             yield _cost(base, other)
 
 
-def _place(experiment: Experiment) -> tuple[tuple[str, str], ...]:
+def _place(experiment: NcclExperiment) -> tuple[tuple[str, str], ...]:
     return tuple(carrier.places for carrier in experiment.carriers)
 
 
-def _cost(base: Experiment, other: Experiment) -> str:
+def _cost(base: NcclExperiment, other: NcclExperiment) -> str:
     less = 1 - (other.rate or 0.0) / (base.rate or 1.0)
     verb = f"costs {less:.1%}" if less > 0 else f"brings {-less:.1%}"
     return (
@@ -302,11 +302,11 @@ def _cost(base: Experiment, other: Experiment) -> str:
     )
 
 
-def _shown(experiment: Experiment) -> str:
+def _shown(experiment: NcclExperiment) -> str:
     return f"{experiment.rate:.0f} {experiment.unit}" if experiment.rate is not None else "-"
 
 
-def _extremes(experiments: Sequence[Experiment]) -> Iterator[str]:
+def _extremes(experiments: Sequence[NcclExperiment]) -> Iterator[str]:
     """Compare pairs of GPUs of one machine, each as NCCL chose by itself."""
     rated = [
         one

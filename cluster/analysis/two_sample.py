@@ -28,7 +28,7 @@ GRAIN = 0.001  # of a median: no two launches are compared more finely
 
 
 @cache
-def pairs_chances(n: int, m: int) -> Values:
+def mann_whitney_distribution(n: int, m: int) -> Values:
     """Give the distribution of Mann and Whitney's U if two groups do not differ.
 
     Args:
@@ -43,14 +43,14 @@ def pairs_chances(n: int, m: int) -> Values:
     table = [[np.ones(1)] * (m + 1) for _ in range(n + 1)]
     for i in range(1, n + 1):
         for j in range(1, m + 1):
-            chances = np.zeros(i * j + 1)
-            chances[j:] += table[i - 1][j] * (i / (i + j))  # the largest value is in the first
-            chances[: i * (j - 1) + 1] += table[i][j - 1] * (j / (i + j))
-            table[i][j] = chances
+            shares = np.zeros(i * j + 1)
+            shares[j:] += table[i - 1][j] * (i / (i + j))  # the largest value is in the first
+            shares[: i * (j - 1) + 1] += table[i][j - 1] * (j / (i + j))
+            table[i][j] = shares
     return table[n][m]
 
 
-def ratio(base: Sequence[float], other: Sequence[float]) -> float:
+def median_ratio(base: Sequence[float], other: Sequence[float]) -> float:
     """Estimate by what factor one group's values are above another's.
 
     Args:
@@ -79,7 +79,7 @@ def ratio_interval(
         Its ends; none if there are too few values for the level (less than 4 and 4 for 95 %).
 
     """
-    below = np.cumsum(pairs_chances(len(base), len(other)))
+    below = np.cumsum(mann_whitney_distribution(len(base), len(other)))
     left_out = int(np.searchsorted(below, (1 - level) / 2, side="right"))
     if not left_out:
         return None
@@ -92,7 +92,9 @@ def _logs(base: Sequence[float], other: Sequence[float]) -> Values:
     return np.sort(np.subtract.outer(np.log(other), np.log(base)).ravel())
 
 
-def chances(base: Sequence[Sequence[float]], other: Sequence[Sequence[float]]) -> list[float]:
+def permutation_p_values(
+    base: Sequence[Sequence[float]], other: Sequence[Sequence[float]]
+) -> list[float]:
     """Tell for each of several cells how likely one of them all would be as far apart by chance.
 
     The launches are parted into two groups in all other ways (5000 of them, if there are more), and

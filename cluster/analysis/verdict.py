@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
-from cluster.analysis.hardware_bounds import missing, over_network
+from cluster.analysis.hardware_bounds import missing, network_share
 from cluster.analysis.link_bounds import BELIEVABLE
 from cluster.core.model.value import Scalar, Value
 from cluster.core.units import format_size
@@ -202,7 +202,7 @@ def _usual_across(params: Mapping[str, Scalar], hardware: Hardware) -> Usual | N
         return ACROSS
     if hardware.nics > 1 and ranks // hosts < (hardware.gpus or hardware.nics):
         return None
-    ring = RING_ACROSS / over_network(str(params.get("operation", "")), ranks, hosts)
+    ring = RING_ACROSS / network_share(str(params.get("operation", "")), ranks, hosts)
     return Usual(share=ring, source=TREES) if ring < ACROSS.share else ACROSS
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster.analysis.compare import THRESHOLD, Launch, Side, compare, sides
+from cluster.analysis.compare import THRESHOLD, Launch, Side, compare, group_by
 from cluster.cli import flags
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
@@ -54,7 +54,7 @@ def compare_(
         groups: Sequence[Side] = _two(where, named)
     else:
         folders = dict.fromkeys(f for name in named for f in store.all_of(where, name))
-        groups = sides([launch(store.read(folder)) for folder in folders], by)
+        groups = group_by([launch(store.read(folder)) for folder in folders], by)
     show_comparisons(
         [compare(groups[0], other, threshold / 100) for other in groups[1:]],
         report=report,

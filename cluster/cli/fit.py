@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from cluster.analysis.factors import differing
+from cluster.analysis.factors import differing_factors
 from cluster.analysis.fit import Fit
-from cluster.analysis.predict import Asked, Prediction
+from cluster.analysis.predict import MeasuredCollective, Prediction
 from cluster.cli import flags
 from cluster.cli.compare import launch, show_tables
 from cluster.cli.show import print_json
@@ -34,7 +34,7 @@ class FitAnswer(Value, frozen=True, kw_only=True):
 
     fits: tuple[Fit, ...]
     predictions: tuple[Prediction, ...] = ()
-    unpredicted: tuple[Asked, ...] = ()
+    unpredicted: tuple[MeasuredCollective, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -64,12 +64,12 @@ def fit(
 
     Example: cluster fit p2p --metric latency
     """
-    from cluster.analysis.fit import repeated  # noqa: PLC0415 - it imports NumPy
+    from cluster.analysis.fit import fit_launches  # noqa: PLC0415 - it imports NumPy
 
     where, names = store.root(root), named or ["latest"]
     folders = dict.fromkeys(folder for name in names for folder in store.all_of(where, name))
     launches = [launch(store.read(folder)) for folder in folders]
-    found = repeated(launches)
+    found = fit_launches(launches)
     shown = tuple(one for one in found if metric in (None, one.metric))
     if not shown:
         raise SpecError(
@@ -116,10 +116,10 @@ def _operations(where: Path, which: str) -> Launch:
 
 def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Launch) -> FitAnswer:
     """Add what the operations of a run should take."""
-    from cluster.analysis.predict import asked, beyond, predictions  # noqa: PLC0415 - NumPy
+    from cluster.analysis.predict import measured_collectives, predictions, without_prediction  # noqa: PLC0415 - NumPy
 
     spec = other.record.spec
-    operations = asked(other.summaries, spec.hosts * spec.ranks_per_host)
+    operations = measured_collectives(other.summaries, spec.hosts * spec.ranks_per_host)
     if not operations:
         raise SpecError(
             f"{other.record.id} holds no collective operation.",
@@ -128,7 +128,7 @@ def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Lau
     return msgspec.structs.replace(
         answer,
         predictions=predictions(messages, operations),
-        unpredicted=beyond(messages, operations),
+        unpredicted=without_prediction(messages, operations),
         notes=tuple(_differences(base, other)),
     )
 
@@ -136,7 +136,7 @@ def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Lau
 def _differences(base: Launch, other: Launch) -> Iterator[str]:
     """Say what makes messages of one run no measure of another run's operations."""
     yield from (f"Of the operations: {note}" for note in other.record.notes)
-    for factor in differing([base.record], [other.record]):
+    for factor in differing_factors([base.record], [other.record]):
         own = factor.name in PLACES or factor.name.startswith(SETTINGS)
         if own or (factor.name == "transport" and factor.other != "mpi"):
             yield (

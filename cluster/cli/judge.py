@@ -25,7 +25,7 @@ from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.logs.parsers import Parser
 from cluster.runs import store
-from cluster.runs.import_logs import NAME, Place, import_logs
+from cluster.runs.import_logs import NAME, LogLocation, import_logs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -98,7 +98,7 @@ def judge(
 
     Example: cluster judge all_reduce.log --hardware p4d.24xlarge --hosts 2
     """
-    place = Place(
+    place = LogLocation(
         hardware=None if hardware_ is None else find_hardware(hardware_),
         hosts=0 if hosts is None else check_count("hosts", hosts),
     )

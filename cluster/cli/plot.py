@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 import typer
 
-from cluster.analysis.compare import Launch, compare, sides
-from cluster.analysis.link_bounds import doubts, told
-from cluster.analysis.scaling import measured
+from cluster.analysis.compare import Launch, compare, group_by
+from cluster.analysis.link_bounds import implausible_values, with_given_bound
+from cluster.analysis.scaling import measured_series
 from cluster.analysis.scaling import scaling as scale
 from cluster.cli import flags
 from cluster.cli.report import read_all, report_run, set_font_cache, write
@@ -99,7 +99,7 @@ def _sweep(found: Sequence[Run], options: PlotOptions) -> Picture:
     chosen = curves[_chosen(options.metric, list(curves))]
     for curve in chosen:
         best = max(curve.summaries, key=lambda summary: summary.share or 0.0)
-        for doubt in doubts([best]):
+        for doubt in implausible_values([best]):
             sys.stderr.write(f"Note: {curve.name}: {doubt}\n")
     return plots.sweep(chosen, options.form, given_bound=options.bound)
 
@@ -111,7 +111,7 @@ def _bounded(shown: ReportRun, rate: float | None) -> ReportRun:
     spec, known = shown.record.spec, shown.record.definitions
     ranks = spec.hosts * spec.ranks_per_host
     summaries = tuple(
-        told(s, known[s.definition], rate, spec.hosts, ranks) for s in shown.summaries
+        with_given_bound(s, known[s.definition], rate, spec.hosts, ranks) for s in shown.summaries
     )
     return msgspec.structs.replace(shown, summaries=summaries)
 
@@ -133,14 +133,14 @@ def _comparison(found: Sequence[Run], options: PlotOptions) -> Picture:
         )
         for run in found
     ]
-    base, other, *_ = sides(launches, options.by)
+    base, other, *_ = group_by(launches, options.by)
     return plots.comparison(compare(base, other), options.form)
 
 
 def _scaling(found: Sequence[Run], options: PlotOptions) -> Picture:
     from cluster.reports import plots  # noqa: PLC0415
 
-    series = measured(Launch(record=run.record, summaries=run.summary()) for run in found)
+    series = measured_series(Launch(record=run.record, summaries=run.summary()) for run in found)
     chosen = [one for one in series if one.name.startswith(options.metric or "")]
     if not chosen:
         raise SpecError(

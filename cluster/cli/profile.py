@@ -54,13 +54,13 @@ def profile(
 
     Example: cluster profile mpi_profile.*
     """
-    from cluster.analysis.profiles import jobs  # noqa: PLC0415
+    from cluster.analysis.profiles import job_profiles  # noqa: PLC0415
     from cluster.reports.log_tables import profile_tables  # noqa: PLC0415
 
     unread: list[str] = []
     files = [file for name in named for file in _files(name, root)]
     logs = readings(files, unread, format_=FORMAT)
-    found = jobs(source for file, reading in logs for source in _profiles(file, reading))
+    found = job_profiles(source for file, reading in logs for source in _profiles(file, reading))
     answer = ProfileAnswer(jobs=found, unread=tuple(unread))
     if json:
         print_json(answer)

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import typer
 
-from cluster.analysis.compare import Launch, Side, compare, sides
+from cluster.analysis.compare import Launch, Side, compare, group_by
 from cluster.cli import flags
 from cluster.cli.show import findings, relative_path
 from cluster.core import paths
@@ -118,9 +118,9 @@ def _comparisons(shown: Sequence[ReportRun], by: str | None) -> list[Comparison]
     """Compare by a factor, or by condition if there are any, or two runs with one another."""
     launches = [Launch(record=run.record, summaries=run.summaries) for run in shown]
     if by is not None:
-        groups = sides(launches, by)
+        groups = group_by(launches, by)
     elif len({run.record.condition for run in shown} - {""}) > 1:
-        groups = sides(launches, "condition")
+        groups = group_by(launches, "condition")
     elif len(shown) == 2:  # noqa: PLR2004 - one against the other
         pairs = zip(shown, launches, strict=True)
         groups = tuple(Side(name=run.name, launches=(launch,)) for run, launch in pairs)

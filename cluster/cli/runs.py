@@ -85,7 +85,7 @@ def _places(url: str | None, root: str | None, *, values: bool) -> Iterator[list
         yield [(folder, str(folder)) for folder in store.folders(where)]
         return
     with TemporaryDirectory(prefix="cluster-") as place:
-        kept = object_store.mirror(url, Path(place), values=values)
+        kept = object_store.download_runs(url, Path(place), values=values)
         yield list(zip(store.folders(Path(place)), kept, strict=True))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cluster.analysis.published_tables import series
-from cluster.analysis.scaling import Series, Work, measured
+from cluster.analysis.scaling import Series, Work, measured_series
 from cluster.analysis.scaling import scaling as scale
 from cluster.cli import flags
 from cluster.cli.compare import launch, show_tables
@@ -52,7 +52,7 @@ def scaling(
     found = [one for page in pages for one in _page(page)]
     others = [name for name in named if Path(name) not in pages]
     folders = [folder for name in others for folder in store.all_of(store.root(root), name)]
-    found += measured([launch(store.read(folder)) for folder in folders])
+    found += measured_series([launch(store.read(folder)) for folder in folders])
     if not found:
         raise SpecError(
             "Nothing was measured on different numbers of ranks.",

@@ -13,7 +13,7 @@ from rich.table import Table as Grid
 
 from cluster.agent.gpus import BUILT
 from cluster.analysis.evidence import Finding
-from cluster.analysis.link_bounds import doubts
+from cluster.analysis.link_bounds import implausible_values
 from cluster.core import plugins
 from cluster.core.model.billing import Plan
 from cluster.core.model.hosts import Facts
@@ -162,7 +162,7 @@ def notes_of(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
     record = run.record
     expected = expectation_lines(summaries, record.expected)
     lacking = missing_series(record, run.missing)
-    return (*record.notes, *run.warnings, *lacking, *doubts(summaries), *expected)
+    return (*record.notes, *run.warnings, *lacking, *implausible_values(summaries), *expected)
 
 
 def _gpu_lines(environment: Sequence[Facts]) -> list[str]:

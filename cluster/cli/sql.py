@@ -12,7 +12,7 @@ import typer
 from cluster.cli import flags
 from cluster.cli.show import print_json, table
 from cluster.runs import store
-from cluster.runs.sql import Found, query
+from cluster.runs.sql import QueryResult, query
 
 
 def sql(
@@ -38,7 +38,7 @@ def sql(
         table(found.columns, rows, empty="Nothing was found.")
 
 
-def _objects(found: Found) -> list[dict[str, object]]:
+def _objects(found: QueryResult) -> list[dict[str, object]]:
     kinds = dict(zip(found.columns, found.types, strict=True))
     return [
         {name: _value(value, kinds[name]) for name, value in zip(found.columns, row, strict=True)}

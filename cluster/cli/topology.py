@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from cluster.analysis.topology import Joined
+from cluster.analysis.topology import GpuTopology
 from cluster.analysis.transports import Transports
 from cluster.cli import flags
 from cluster.cli.log_files import print_left_out, readings
@@ -61,7 +61,7 @@ class HostTopology(Value, frozen=True, kw_only=True):
 
     host: str
     topology: Topology | None
-    joined: Joined
+    joined: GpuTopology
     transports: Transports
 
 
@@ -140,7 +140,7 @@ def _answer(host: str, end: Completed | ClusterError) -> Topology:
 
 def _joined(results: Sequence[Parsed], hosts: Sequence[tuple[str, Topology]]) -> list[HostTopology]:
     """Join each matrix with all that was measured and logged."""
-    from cluster.analysis.topology import joined  # noqa: PLC0415
+    from cluster.analysis.topology import gpu_topology  # noqa: PLC0415
     from cluster.analysis.transports import transports  # noqa: PLC0415
 
     measured = [m for result in results for m in result.measurements]
@@ -153,7 +153,7 @@ def _joined(results: Sequence[Parsed], hosts: Sequence[tuple[str, Topology]]) ->
     ]
     shown = []
     for host, matrix in matrices or [("", None)]:
-        found = joined(matrix, measured, access, models)
+        found = gpu_topology(matrix, measured, access, models)
         carried = transports(results, found)
         shown.append(HostTopology(host=host, topology=matrix, joined=found, transports=carried))
     if not any(one.joined.pairs or one.transports.experiments for one in shown):

@@ -13,7 +13,7 @@ from cluster.core.errors import ParseError
 from cluster.core.model.logs import Parsed, Reading, Unread
 from cluster.logs.parsers import Parser
 from cluster.logs.parsers import number as parsed_number
-from cluster.logs.text import LONGEST, Document, Lines, pieces
+from cluster.logs.text import LONGEST, JsonDocument, Lines, split_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -42,8 +42,8 @@ def read(chunks: Iterable[bytes], format_: str = "") -> Reading:
 
     """
     reader = _Reader(format_)
-    for piece in pieces(chunks):
-        if isinstance(piece, Document):
+    for piece in split_log(chunks):
+        if isinstance(piece, JsonDocument):
             reader.document(piece)
         else:
             reader.lines(piece)
@@ -79,7 +79,7 @@ class _Reader:
         if end.strip():
             self._cut(end, number)
 
-    def document(self, piece: Document) -> None:
+    def document(self, piece: JsonDocument) -> None:
         """Read a JSON document; one that nobody knows may be lines after all."""
         if self._take_document(piece) or (
             self._wake(piece.text[:HEAD]) and self._take_document(piece)
@@ -88,7 +88,7 @@ class _Reader:
         else:
             self.lines(Lines(first=piece.first, text=piece.text))
 
-    def _take_document(self, piece: Document) -> bool:
+    def _take_document(self, piece: JsonDocument) -> bool:
         return any(parser.take_document(piece.text, piece.first) for parser in self._active)
 
     def reading(self) -> Reading:

@@ -59,7 +59,7 @@ _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 
 
-def redacted(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def redact(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Take keys, tokens and passwords out of a log.
 
     Args:
@@ -95,7 +95,7 @@ def secret_lines(text: bytes) -> tuple[int, ...]:
 
     """
     before = b"".join(as_utf8([text])).split(b"\n")
-    after = b"".join(redacted([text])).split(b"\n")
+    after = b"".join(redact([text])).split(b"\n")
     pairs = zip(before, after, strict=True)
     return tuple(number for number, (old, new) in enumerate(pairs, 1) if old != new)
 

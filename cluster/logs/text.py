@@ -89,7 +89,7 @@ class Lines(Value, frozen=True, kw_only=True):
         return not self.text.endswith("\n")
 
 
-class Document(Value, frozen=True, kw_only=True):
+class JsonDocument(Value, frozen=True, kw_only=True):
     """A JSON object that stands on lines of its own.
 
     Args:
@@ -104,7 +104,7 @@ class Document(Value, frozen=True, kw_only=True):
     complete: bool = True
 
 
-def pieces(chunks: Iterable[bytes]) -> Iterator[Lines | Document]:
+def split_log(chunks: Iterable[bytes]) -> Iterator[Lines | JsonDocument]:
     """Split a log into clean lines and JSON documents.
 
     Args:
@@ -115,12 +115,12 @@ def pieces(chunks: Iterable[bytes]) -> Iterator[Lines | Document]:
 
     """
     splitter = _Splitter()
-    for text in _portions(decoded(chunks)):
+    for text in _portions(decode_text(chunks)):
         yield from splitter.feed(_clean(text))
     yield from splitter.end()
 
 
-def decoded(chunks: Iterable[bytes]) -> Iterator[str]:
+def decode_text(chunks: Iterable[bytes]) -> Iterator[str]:
     """Decode UTF-8, or UTF-16 as Windows writes it; what is neither is replaced.
 
     Args:
@@ -256,7 +256,7 @@ class _Splitter:
         self._indent = 0  # of its braces
         self._depth = 0  # braces open, in a document without indentation; 0 in one with it
 
-    def feed(self, text: str) -> Iterator[Lines | Document]:
+    def feed(self, text: str) -> Iterator[Lines | JsonDocument]:
         """Split the next portion."""
         at = 0
         while at < len(text):
@@ -273,7 +273,7 @@ class _Splitter:
                 yield self._lines(text[at:start])
             at = self._open(text, start)
 
-    def end(self) -> Iterator[Document]:
+    def end(self) -> Iterator[JsonDocument]:
         """Give what is still open."""
         if self._parts:
             yield self._document(complete=_is_balanced("".join(self._parts)))
@@ -322,9 +322,9 @@ class _Splitter:
         self._line += text.count("\n")
         return lines
 
-    def _document(self, *, complete: bool) -> Document:
+    def _document(self, *, complete: bool) -> JsonDocument:
         text = "".join(self._parts)
-        document = Document(first=self._line, text=text, complete=complete)
+        document = JsonDocument(first=self._line, text=text, complete=complete)
         self._line += text.count("\n")
         self._parts = []
         return document

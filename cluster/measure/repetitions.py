@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.analysis.distribution import settled
+from cluster.analysis.distribution import has_converged
 from cluster.analysis.median import ENOUGH_VALUES
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
@@ -130,5 +130,5 @@ def samples(
 
 def _agreed(comm: Comm, values: list[float]) -> bool:
     """Tell whether every rank that takes values has enough of them; the same on all."""
-    enough = not values or settled(values)
+    enough = not values or has_converged(values)
     return bool(comm.allreduce(int(enough)) == comm.Get_size())

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cluster.analysis.profiles import Bin, JobProfile
-    from cluster.analysis.topology import Joined, Pair
+    from cluster.analysis.topology import GpuPair, GpuTopology
     from cluster.analysis.transports import Carrier, Transports
 
 MOST_RANKS = 32  # that a table shows
@@ -135,7 +135,7 @@ def _ranks(job: JobProfile) -> Table:
     )
 
 
-def topology_tables(joined: Joined, carried: Transports) -> Iterator[Table]:
+def topology_tables(joined: GpuTopology, carried: Transports) -> Iterator[Table]:
     """Show how GPUs are joined, and what NCCL makes of it.
 
     Args:
@@ -153,7 +153,7 @@ def topology_tables(joined: Joined, carried: Transports) -> Iterator[Table]:
         yield Table(title="What follows", columns=("finding",), rows=rows, left=("finding",))
 
 
-def _best(joined: Joined) -> Table:
+def _best(joined: GpuTopology) -> Table:
     """Say which GPUs to take, and which not."""
     ends = (("best for two ranks", joined.best), ("worst for two ranks", joined.worst))
     if len(joined.best) == len(joined.pairs):
@@ -175,18 +175,18 @@ def _best(joined: Joined) -> Table:
     )
 
 
-def _names(pairs: tuple[Pair, ...]) -> str:
+def _names(pairs: tuple[GpuPair, ...]) -> str:
     more = len(pairs) - MOST_PAIRS
     names = [pair.name for pair in pairs[:MOST_PAIRS]]
     return ", ".join([*names, *([f"and {more} more"] if more > 0 else [])])
 
 
-def _paths(pairs: tuple[Pair, ...]) -> str:
+def _paths(pairs: tuple[GpuPair, ...]) -> str:
     rates = [_rate(pair) for pair in pairs[:1] if pair.copies.rate is not None]
     return ", ".join([*dict.fromkeys(pair.path for pair in pairs), *rates])
 
 
-def _rate(pair: Pair) -> str:
+def _rate(pair: GpuPair) -> str:
     copies = pair.copies
     if copies.rate is None:
         return "-"
@@ -197,7 +197,7 @@ def _name(gpus: tuple[int, int]) -> str:
     return "-".join(f"GPU{gpu}" for gpu in gpus)
 
 
-def _pairs(joined: Joined, carried: Transports) -> Table:
+def _pairs(joined: GpuTopology, carried: Transports) -> Table:
     """Show what was measured of each pair, and what NCCL chose for it."""
     by: dict[tuple[int, int], list[Carrier]] = {}
     for experiment in carried.experiments:
@@ -230,7 +230,7 @@ def _value(value: float | None, unit: str) -> str:
     return "-" if value is None else format_value(value, unit)
 
 
-def _near(joined: Joined) -> Table:
+def _near(joined: GpuTopology) -> Table:
     return Table(
         title="Nearest NICs",
         columns=("GPU", "path", "NICs"),

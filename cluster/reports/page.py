@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from cluster.analysis.compare import headline
 from cluster.analysis.evidence import Finding
 from cluster.analysis.factors import factors
-from cluster.analysis.fit import fit, fits, rest, sweeps
-from cluster.analysis.link_bounds import doubts
-from cluster.analysis.summarize import together
+from cluster.analysis.fit import fit, fits, params_but_size, sweeps
+from cluster.analysis.link_bounds import implausible_values
+from cluster.analysis.summarize import pool_launches
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record
 from cluster.core.model.value import Value
@@ -122,7 +122,7 @@ def _wrong(run: ReportRun) -> Iterator[str]:
     if run.record.status != "done":
         reason = f": {run.record.reason}" if run.record.reason else ""
         yield f"{run.name} is {run.record.status}{reason}"
-    yield from (f"{run.name}: {doubt}" for doubt in doubts(run.summaries))
+    yield from (f"{run.name}: {doubt}" for doubt in implausible_values(run.summaries))
 
 
 def _comparison(number: int, comparison: Comparison) -> PageSection:
@@ -167,11 +167,11 @@ def curves(shown: Sequence[ReportRun]) -> dict[str, list[Curve]]:
     for name, run in zip(names, shown, strict=True):
         for sweep in sweeps(run.summaries):
             first = sweep[0]
-            words = ", ".join(filter(None, [name, format_point(rest(first))]))
+            words = ", ".join(filter(None, [name, format_point(params_but_size(first))]))
             launches.setdefault((first.metric, words, first.definition), []).append(sweep)
     found: dict[str, list[Curve]] = {}
     for (metric, name, _), taken in launches.items():
-        whole = tuple(sorted(together(taken), key=lambda s: int(s.params["size"])))
+        whole = tuple(sorted(pool_launches(taken), key=lambda s: int(s.params["size"])))
         curve = plots.Curve(
             name=name, summaries=whole, launches=len(taken), fit=fit(whole) if few else None
         )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from cluster.analysis.compare import Cell, Comparison
+    from cluster.analysis.compare import Comparison, ComparisonCell
     from cluster.analysis.scaling import Scaling
 
 Format = Literal["svg", "png"]
@@ -269,7 +269,7 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
     return _picture(figure, title, kind, {_named(line, f"{prefix}-0"): tuple(words)})
 
 
-def _draw_limits(axes: Axes, cells: Sequence[Cell]) -> None:
+def _draw_limits(axes: Axes, cells: Sequence[ComparisonCell]) -> None:
     """Mark by what ratio the second group would be at its bound, if the picture reaches so far."""
     known = [
         (row, share if cell.better == "lower" else 1 / share)
@@ -286,7 +286,7 @@ def _draw_limits(axes: Axes, cells: Sequence[Cell]) -> None:
         axes.plot([], [], " ", label="no bound is known")
 
 
-def _share_words(cell: Cell) -> str:
+def _share_words(cell: ComparisonCell) -> str:
     shares = [f"{share:.1%}" for share in cell.shares if share is not None]
     return f", {' and '.join(shares)} of the bound" if shares else ""
 

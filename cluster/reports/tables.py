@@ -13,9 +13,9 @@ from cluster.core.units import format_point, format_size, format_value
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.analysis.compare import Cell, Comparison
+    from cluster.analysis.compare import Comparison, ComparisonCell
     from cluster.analysis.fit import Fit, Piece
-    from cluster.analysis.predict import Asked, Prediction
+    from cluster.analysis.predict import MeasuredCollective, Prediction
     from cluster.analysis.scaling import Efficiency, Scaling
 
 STRIP = 21  # characters, one of them for "as fast as before"
@@ -98,7 +98,7 @@ def _explained(comparison: Comparison) -> tuple[str, ...]:
     )
 
 
-def _cell(cell: Cell, span: float, *, bounded: bool) -> tuple[str, ...]:
+def _cell(cell: ComparisonCell, span: float, *, bounded: bool) -> tuple[str, ...]:
     shares = tuple("none" if share is None else f"{share:.1%}" for share in cell.shares)
     medians = ("-" if m is None else format_value(m, cell.unit) for m in (cell.base, cell.other))
     interval = "none"
@@ -117,7 +117,7 @@ def _cell(cell: Cell, span: float, *, bounded: bool) -> tuple[str, ...]:
     )
 
 
-def _span(cells: Sequence[Cell]) -> float:
+def _span(cells: Sequence[ComparisonCell]) -> float:
     """Give how far a strip goes to each side, in powers of two: as far as most cells need."""
     ends = [abs(math.log2(end)) for cell in cells for end in cell.interval or () if end > 0]
     return min(WIDEST, max([0.05, *ends]))
@@ -193,7 +193,9 @@ def _interval(ends: tuple[float, float] | None, unit: str) -> str:
 
 
 def predictions_table(
-    predictions: Sequence[Prediction], beyond: Sequence[Asked] = (), notes: Sequence[str] = ()
+    predictions: Sequence[Prediction],
+    beyond: Sequence[MeasuredCollective] = (),
+    notes: Sequence[str] = (),
 ) -> Table:
     """Show collective operations beside what point-to-point messages promise.
 
@@ -235,7 +237,7 @@ def predictions_table(
     )
 
 
-def _unpredicted(one: Asked) -> tuple[str, ...]:
+def _unpredicted(one: MeasuredCollective) -> tuple[str, ...]:
     size, seconds = format_size(one.size), format_value(one.seconds, "s")
     return (one.collective, str(one.ranks), size, "none", "-", seconds, "-")
 

@@ -20,7 +20,7 @@ from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.core.version import __version__, revision
 from cluster.logs.reader import read
-from cluster.logs.redaction import redacted
+from cluster.logs.redaction import redact
 from cluster.runs import run, store
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Imported(Value, frozen=True, kw_only=True):
         return tuple(result for reading in self.readings for result in reading.results)
 
 
-class Place(Value, frozen=True, kw_only=True):
+class LogLocation(Value, frozen=True, kw_only=True):
     """Where logs were written, as far as they do not say so themselves.
 
     Args:
@@ -69,7 +69,7 @@ class Place(Value, frozen=True, kw_only=True):
     hosts: int = 0
 
 
-UNKNOWN = Place()
+UNKNOWN = LogLocation()
 
 
 def import_logs(
@@ -80,7 +80,7 @@ def import_logs(
     format_: str = "",
     condition: Condition = PLAIN,
     stdin: BinaryIO | None = None,
-    place: Place = UNKNOWN,
+    place: LogLocation = UNKNOWN,
 ) -> Imported:
     """Make a run folder of logs.
 
@@ -112,7 +112,7 @@ def import_logs(
     imported = Imported(folder=folder, readings=readings)
     results = imported.results
     store.append(folder, _distinct([_placed(result, place.hosts) for result in results]))
-    store.keep(folder, results)
+    store.write_results(folder, results)
     store.write(folder, _record(imported, spec, at, condition, place))
     return imported
 
@@ -160,7 +160,7 @@ def _read(file: str, raw: Path, format_: str, stdin: BinaryIO | None) -> Reading
     stem = "stdin" if file == STDIN else Path(file).name
     place = next(p for p in _places(raw, stem) if not p.exists())
     with place.open("xb") as out:
-        return _named(file, _kept(redacted(_chunks(file, stdin)), out), format_)
+        return _named(file, _kept(redact(_chunks(file, stdin)), out), format_)
 
 
 def _named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
@@ -216,12 +216,12 @@ def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
 
 
 def _record(
-    imported: Imported, spec: ClusterSpec, at: float, condition: Condition, place: Place
+    imported: Imported, spec: ClusterSpec, at: float, condition: Condition, place: LogLocation
 ) -> Record:
     results = imported.results
     models = [model for result in results for model in result.devices]
     logs = [result.detail for result in results if isinstance(result.detail, NcclLog)]
-    known = hardware.completed(place.hardware, models)
+    known = hardware.with_logged_gpus(place.hardware, models)
     doubt = hardware.contradiction(place.hardware, models)
     failures = [f"{result.title}: {text}" for result in results for text in result.failures]
     formats = dict.fromkeys(result.format for result in results)
@@ -241,7 +241,7 @@ def _record(
         condition=condition.name,
         description=condition.description,
         expected=condition.expected,
-        hardware=hardware.joined(known, models, fabric=any(log.fabric for log in logs)),
+        hardware=hardware.with_fabric(known, models, fabric=any(log.fabric for log in logs)),
     )
 
 

@@ -155,7 +155,7 @@ def _is_there(store: Store, path: str, content: bytes, whole: str) -> bool:
     return there is not None
 
 
-def mirror(url: str, into: Path, *, values: bool = False) -> tuple[str, ...]:
+def download_runs(url: str, into: Path, *, values: bool = False) -> tuple[str, ...]:
     """Copy what tells of the runs in a store to a folder here.
 
     Args:

@@ -56,7 +56,7 @@ class Run(Value, frozen=True, kw_only=True):
             One summary per metric, point and series.
 
         """
-        from cluster.analysis.hardware_bounds import judged  # noqa: PLC0415 - only for summaries
+        from cluster.analysis.hardware_bounds import with_hardware_bound  # noqa: PLC0415 - only for summaries
         from cluster.analysis.rates import with_rates  # noqa: PLC0415
         from cluster.analysis.summarize import summarize  # noqa: PLC0415 - it imports NumPy
 
@@ -66,7 +66,9 @@ class Run(Value, frozen=True, kw_only=True):
             known.values(),
             _route(self.record, self.measurements, self.folder),
         )
-        return tuple(judged(s, known[s.definition], self.record.hardware) for s in found)
+        return tuple(
+            with_hardware_bound(s, known[s.definition], self.record.hardware) for s in found
+        )
 
     def evidence(self, summaries: tuple[Summary, ...]) -> Evidence:
         """Give what the rules of a diagnosis look at.
@@ -108,7 +110,7 @@ class Run(Value, frozen=True, kw_only=True):
         )
 
 
-class Taking(msgspec.Struct, frozen=True, kw_only=True):
+class PairParams(msgspec.Struct, frozen=True, kw_only=True):
     """What the parameters of any benchmark may say of who takes part.
 
     Args:
@@ -132,9 +134,9 @@ def _processes(folder: Path) -> tuple[Process, ...]:
 
 def _route(record: Record, measurements: Iterable[Measurement], folder: Path) -> Route:
     """Find what the bytes of a run passed: memory, if the ranks that took part had one host."""
-    from cluster.analysis.link_bounds import Route, memory  # noqa: PLC0415 - only for summaries
+    from cluster.analysis.link_bounds import Route, copy_rate  # noqa: PLC0415 - only for summaries
 
-    pair = _taking(record).pair
+    pair = _pair_params(record).pair
     machines = record.machines
     layout = Layout(
         addresses=tuple(machine.address for machine in machines),
@@ -142,7 +144,7 @@ def _route(record: Record, measurements: Iterable[Measurement], folder: Path) ->
     )
     hosts = {place for rank, place in enumerate(layout.places) if pair is None or rank in pair}
     if len(hosts) == 1:
-        return Route(memory=memory(measurements), gpus=_between_gpus(record, folder))
+        return Route(memory=copy_rate(measurements), gpus=_between_gpus(record, folder))
     links = {m.address: m.link or _known_link(record, m) for m in machines if m.address in hosts}
     return Route(
         links=tuple(links.values()),
@@ -192,8 +194,8 @@ def _known_link(record: Record, machine: Machine) -> Link | None:
     return None
 
 
-def _taking(record: Record) -> Taking:
+def _pair_params(record: Record) -> PairParams:
     try:
-        return msgspec.json.decode(record.params, type=Taking)
+        return msgspec.json.decode(record.params, type=PairParams)
     except msgspec.ValidationError:  # a benchmark that means something else by these words
-        return Taking()
+        return PairParams()

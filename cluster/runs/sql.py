@@ -94,7 +94,7 @@ OFFLINE: dict[str, str | bool | int | float | list[str]] = {
 }
 
 
-class Found(Value, frozen=True, kw_only=True):
+class QueryResult(Value, frozen=True, kw_only=True):
     """What a query found.
 
     Args:
@@ -111,7 +111,7 @@ class Found(Value, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = ()
 
 
-def query(sql: str, where: Path) -> Found:
+def query(sql: str, where: Path) -> QueryResult:
     """Ask all runs.
 
     Args:
@@ -132,7 +132,9 @@ def query(sql: str, where: Path) -> Found:
     left_out += _offer_measurements(con, folders, counted="measurements" in used)
     left_out += _offer_summaries(con, folders if "summaries" in used else ())
     columns, types, rows = _answer(con, sql)
-    return Found(columns=columns, types=types, rows=rows, left_out=tuple(dict.fromkeys(left_out)))
+    return QueryResult(
+        columns=columns, types=types, rows=rows, left_out=tuple(dict.fromkeys(left_out))
+    )
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
@@ -230,13 +232,13 @@ def _offer_measurements(
             yield f"{lost} line(s) of {file} are no measurements."
 
 
-class Line(msgspec.Struct):
+class MeasurementRow(msgspec.Struct):
     """What every line of measurements has, of whatever version."""
 
     metric: str
 
 
-_lines = msgspec.json.Decoder(Line)  # ten times as fast as asking the database once more
+_lines = msgspec.json.Decoder(MeasurementRow)  # ten times as fast as asking the database once more
 
 
 def _is_measurement(line: bytes) -> bool:

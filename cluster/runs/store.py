@@ -154,7 +154,7 @@ def write_raw(folder: Path, name: str, text: str) -> None:
         raise _unwritable(path, error) from error
 
 
-def keep(folder: Path, results: Iterable[Parsed]) -> None:
+def write_results(folder: Path, results: Iterable[Parsed]) -> None:
     """Keep what imported logs say, but for the measurements, which have a file of their own.
 
     Args:

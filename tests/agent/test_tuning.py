@@ -9,7 +9,7 @@ import pytest
 
 from cluster.agent import facts as agent_facts
 from cluster.agent.tuning import storage, tuned
-from cluster.analysis.factors import differing
+from cluster.analysis.factors import differing_factors
 from cluster.core.model.hosts import Tuning
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
@@ -124,7 +124,7 @@ def test_a_setting_and_the_sources_are_factors() -> None:
             revision=sources,
         )
 
-    found = differing([record("cubic", "a")], [record("bbr", "b")])
+    found = differing_factors([record("cubic", "a")], [record("bbr", "b")])
 
     assert [(factor.name, factor.base, factor.other) for factor in found] == [
         ("host.tuning.sysctls.net.ipv4.tcp_congestion_control", "cubic", "bbr"),

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from cluster.analysis.compare import Comparison, Launch, Side, compare, headline, sides
+from cluster.analysis.compare import Comparison, Launch, Side, compare, group_by, headline
 from cluster.analysis.summarize import summarize
 from cluster.core.errors import SpecError
 from cluster.core.model.records import Record
@@ -289,11 +289,11 @@ def test_runs_are_grouped_by_a_factor() -> None:
         return Launch(record=msgspec.structs.replace(RECORD, spec=spec), summaries=())
 
     launches = [launch(placement=False), launch(placement=True), launch(placement=False)]
-    groups = sides(launches, "placement")
+    groups = group_by(launches, "placement")
 
     assert [(g.name, len(g.launches)) for g in groups] == [("placement=0", 2), ("placement=1", 1)]
     with pytest.raises(SpecError, match="same placement: 0"):
-        sides(launches[:1], "placement")
+        group_by(launches[:1], "placement")
     with pytest.raises(SpecError, match=r"No run has a 'colour'") as error:
-        sides(launches, "colour")
+        group_by(launches, "colour")
     assert "placement" in str(error.value)

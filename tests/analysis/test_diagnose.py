@@ -20,7 +20,7 @@ from cluster.analysis.pitfalls import gpus, hosts, network, trust
 from cluster.core.model.hosts import Connection, Facts, Interface, Process
 from cluster.core.model.measurements import Definition, Shape, Summary
 from cluster.runs import store
-from cluster.runs.import_logs import Place, import_logs
+from cluster.runs.import_logs import LogLocation, import_logs
 from tests.conftest import PATIENCE
 from tests.logs.parsers.test_parsers import LOGS
 
@@ -57,7 +57,7 @@ def look(tmp_path: Path) -> Look:
     """Give what a log says, on some hardware."""
 
     def evidence(text: str, hardware: str = "", hosts: int = 0) -> Evidence:
-        place = Place(hardware=find(hardware) if hardware else None, hosts=hosts)
+        place = LogLocation(hardware=find(hardware) if hardware else None, hosts=hosts)
         done = import_logs(["-"], tmp_path, stdin=io.BytesIO(text.encode()), place=place)
         run = store.read(done.folder)
         return run.evidence(run.summary())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cluster.analysis.factors import Factor, differing, factors
+from cluster.analysis.factors import Factor, differing_factors, factors
 from cluster.core.model.hosts import Facts, Interface, Link, Machine
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
@@ -70,14 +70,14 @@ def test_who_and_when_are_no_factors() -> None:
         phases={"run": 3.0},
     )
 
-    assert differing([RECORD], [other]) == ()
+    assert differing_factors([RECORD], [other]) == ()
 
 
 def test_what_differs_is_named_with_both_values() -> None:
     host = msgspec.structs.replace(FACTS, kernel="6.2")
     other = changed(environment=(FACTS, host), variables={"OMPI_MCA_btl": "tcp"})
 
-    assert differing([RECORD], [other]) == (
+    assert differing_factors([RECORD], [other]) == (
         Factor(name="mca:btl", base="self", other="tcp"),
         Factor(name="env:OMP_NUM_THREADS", base="1", other="-"),
         Factor(name="host.kernel", base="6.1", other="6.1 | 6.2"),
@@ -87,8 +87,10 @@ def test_what_differs_is_named_with_both_values() -> None:
 def test_runs_of_one_group_may_differ_too() -> None:
     both = [RECORD, changed(software="2.0")]
 
-    assert differing([RECORD], both) == (Factor(name="cluster", base="1.0", other="1.0 | 2.0"),)
-    assert differing(both, both) == ()
+    assert differing_factors([RECORD], both) == (
+        Factor(name="cluster", base="1.0", other="1.0 | 2.0"),
+    )
+    assert differing_factors(both, both) == ()
 
 
 def test_a_link_is_a_factor() -> None:
@@ -99,6 +101,6 @@ def test_a_link_is_a_factor() -> None:
         )
         return changed(machines=(machine,))
 
-    assert differing([on(1e9)], [on(2e9)]) == (
+    assert differing_factors([on(1e9)], [on(2e9)]) == (
         Factor(name="link.rate", base="1000000000.0", other="2000000000.0"),
     )

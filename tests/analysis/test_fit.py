@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 
 from cluster.analysis.compare import Launch
-from cluster.analysis.fit import Fit, Point, fits, pieces, repeated
-from cluster.analysis.predict import ALGORITHMS, Asked, asked, beyond, predicted, predictions
+from cluster.analysis.fit import Fit, Point, fit_launches, fits, pieces
+from cluster.analysis.predict import (
+    ALGORITHMS,
+    MeasuredCollective,
+    measured_collectives,
+    predict,
+    predictions,
+    without_prediction,
+)
 from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Definition, Summary
 from cluster.core.model.records import Record
@@ -142,7 +149,7 @@ def test_what_is_no_sweep_is_not_fitted() -> None:
 def test_a_collective_is_the_sum_of_its_messages(
     collective: str, ranks: int, size: int, algorithm: str, seconds: float
 ) -> None:
-    best = predicted(exact(), collective, ranks, size)
+    best = predict(exact(), collective, ranks, size)
 
     assert best is not None
     assert best[0] == algorithm
@@ -153,16 +160,16 @@ def test_no_prediction_is_below_what_the_links_allow() -> None:
     """2 (n - 1) / n of the bytes for an allreduce, and a message per doubling."""
     for ranks in (2, 4, 8, 16):
         for size in SIZES:
-            best = predicted(exact(), "allreduce", ranks, size)
+            best = predict(exact(), "allreduce", ranks, size)
             assert best is not None
             assert best[1] >= 2 * (ranks - 1) / ranks * size / BETA
             assert best[1] >= math.log2(ranks) * ALPHA
 
 
 def test_what_cannot_be_predicted_is_not() -> None:
-    assert predicted(exact(), "gossip", 4, 64) is None
-    assert predicted(exact(), "allreduce", 1, 64) is None
-    assert predicted(exact(), "bcast", 2, 2**30) is None
+    assert predict(exact(), "gossip", 4, 64) is None
+    assert predict(exact(), "allreduce", 1, 64) is None
+    assert predict(exact(), "bcast", 2, 2**30) is None
     assert set(ALGORITHMS) >= {"allreduce", "allgather", "reduce_scatter", "alltoall", "barrier"}
 
 
@@ -182,21 +189,21 @@ def test_measured_over_predicted() -> None:
             converged=False,
         )
 
-    operations = asked([one(size=1024), one(size=1024, ranks=4)], 2)
+    operations = measured_collectives([one(size=1024), one(size=1024, ranks=4)], 2)
     [by_record, by_param] = predictions(exact(), operations)
 
     assert by_record.ratio == pytest.approx(2.0)
     assert by_param.ranks == 4
     assert by_param.ratio == pytest.approx(1.0)
-    assert beyond(exact(), operations) == ()
+    assert without_prediction(exact(), operations) == ()
 
 
 def test_what_has_no_prediction_is_not_passed_over() -> None:
     """Nothing is said beyond four times the sizes, and that is said."""
-    one = Asked(collective="bcast", ranks=2, size=2**30, seconds=1.0)
+    one = MeasuredCollective(collective="bcast", ranks=2, size=2**30, seconds=1.0)
 
     assert predictions(exact(), [one]) == ()
-    assert beyond(exact(), [one]) == (one,)
+    assert without_prediction(exact(), [one]) == (one,)
 
 
 def run(at: float, scale: float, condition: str = "", **definitions: Definition) -> Launch:
@@ -216,7 +223,7 @@ def run(at: float, scale: float, condition: str = "", **definitions: Definition)
 
 def test_launches_that_repeat_one_another_are_one_fit_of_their_medians() -> None:
     """Each launch counts once, whatever one of them was disturbed by."""
-    [found] = repeated([run(1, 1.0), run(2, 1.01), run(3, 9.0)])
+    [found] = fit_launches([run(1, 1.0), run(2, 1.01), run(3, 9.0)])
     [piece] = found.pieces
 
     assert (found.launches, found.of) == (3, "r1")
@@ -227,7 +234,9 @@ def test_launches_that_repeat_one_another_are_one_fit_of_their_medians() -> None
 def test_launches_that_differ_are_put_apart() -> None:
     """A condition, or a definition, is not averaged over."""
     other = definition(metric="other")
-    found = repeated([run(1, 1.0, "A"), run(2, 2.0, "B"), run(3, 1.0, "A"), run(4, 4.0, o=other)])
+    found = fit_launches(
+        [run(1, 1.0, "A"), run(2, 2.0, "B"), run(3, 1.0, "A"), run(4, 4.0, o=other)]
+    )
 
     assert [(one.of, one.launches) for one in found] == [("A", 2), ("B", 1), ("r4", 1)]
     assert [one.pieces[0].alpha for one in found] == pytest.approx([ALPHA, 2 * ALPHA, 4 * ALPHA])

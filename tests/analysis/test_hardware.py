@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.analysis import hardware
-from cluster.analysis.hardware import completed, contradiction, names, of_devices
+from cluster.analysis.hardware import contradiction, names, of_devices, with_logged_gpus
 from cluster.cli.judge import find_hardware
 from cluster.core.errors import SpecError
 from cluster.core.model.hardware import Figure
@@ -135,12 +135,12 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
 
 def test_a_log_completes_what_was_said_and_may_contradict_it() -> None:
     n1 = find_hardware("n1-standard-8")
-    both = completed(n1, ["Tesla K80"])
+    both = with_logged_gpus(n1, ["Tesla K80"])
 
     assert both is not None
     assert (both.name, both.gpu, both.nic) == ("n1-standard-8", "Tesla K80", n1.nic)
-    assert completed(None, ["Tesla K80"]) == hardware.of_devices(["Tesla K80"])
-    assert completed(n1, ["what?"]) == n1
+    assert with_logged_gpus(None, ["Tesla K80"]) == hardware.of_devices(["Tesla K80"])
+    assert with_logged_gpus(n1, ["what?"]) == n1
     assert contradiction(find_hardware("h100"), ["NVIDIA A100-SXM4-40GB"])
     assert not contradiction(find_hardware("a100"), ["NVIDIA A100-SXM4-40GB"])
     assert not contradiction(n1, ["NVIDIA A100-SXM4-40GB"])

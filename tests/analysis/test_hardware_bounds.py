@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from cluster.analysis.hardware import find
-from cluster.analysis.hardware_bounds import Bound, bound, judged, missing
+from cluster.analysis.hardware_bounds import Bound, bound, missing, with_hardware_bound
 from cluster.analysis.verdict import usual, verdicts
 from cluster.core.model.measurements import Definition, Summary
 from cluster.logs.parsers import bandwidth_test, iperf3, mpi_test, nccl_tests, osu, p2p_matrix
@@ -147,9 +147,9 @@ def summary(definition: Definition, median: float, **params: Scalar) -> Summary:
 
 
 def test_a_summary_gets_its_share_as_a_rate_and_as_a_time() -> None:
-    by_rate = judged(summary(osu.BANDWIDTH, 40e9, hosts=2), osu.BANDWIDTH, P4D)
+    by_rate = with_hardware_bound(summary(osu.BANDWIDTH, 40e9, hosts=2), osu.BANDWIDTH, P4D)
     time = summary(mpi_test.TIME, 4e-3, hosts=2, rank=1, size=100_000_000)
-    by_time = judged(time, mpi_test.TIME, P4D)
+    by_time = with_hardware_bound(time, mpi_test.TIME, P4D)
 
     assert (by_rate.bound, by_rate.share) == (50e9, 0.8)
     assert by_rate.limit.startswith("one way: ")
@@ -159,7 +159,7 @@ def test_a_summary_gets_its_share_as_a_rate_and_as_a_time() -> None:
 def test_a_bound_that_is_there_stays() -> None:
     had = msgspec.structs.replace(summary(osu.BANDWIDTH, 1e9, hosts=2), bound=2e9, share=0.5)
 
-    assert judged(had, osu.BANDWIDTH, P4D) == had
+    assert with_hardware_bound(had, osu.BANDWIDTH, P4D) == had
 
 
 def test_a_bound_says_direction_and_source() -> None:
@@ -194,7 +194,9 @@ def test_few_gpus_cannot_fill_the_network_of_their_host() -> None:
 )
 def test_a_ring_between_hosts_is_no_fault(hosts: int, busbw_: float, word: str) -> None:
     params: dict[str, Scalar] = {"operation": "all_reduce", "ranks": 8 * hosts, "hosts": hosts}
-    made = judged(summary(nccl_tests.BUSBW, busbw_, size=1 << 33, **params), nccl_tests.BUSBW, P5)
+    made = with_hardware_bound(
+        summary(nccl_tests.BUSBW, busbw_, size=1 << 33, **params), nccl_tests.BUSBW, P5
+    )
     (verdict,) = verdicts([made], {nccl_tests.BUSBW.id: nccl_tests.BUSBW}, P5)
 
     assert verdict.word == word

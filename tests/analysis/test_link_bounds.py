@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 import pytest
 
-from cluster.analysis.link_bounds import Route, bound, doubts, goodput, judged, memory, told
+from cluster.analysis.link_bounds import (
+    Route,
+    bound,
+    copy_rate,
+    goodput,
+    implausible_values,
+    with_given_bound,
+    with_link_bound,
+)
 from cluster.analysis.summarize import summarize
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Link
@@ -117,7 +125,7 @@ def test_without_a_link_or_a_flow_there_is_no_bound(flow: Flow, links: list[Link
 
 
 def test_a_rate_is_a_share_of_the_highest() -> None:
-    found = judged(summary(100e6), definition(), 0, Route(links=(LINK, LINK)))
+    found = with_link_bound(summary(100e6), definition(), 0, Route(links=(LINK, LINK)))
 
     assert found.bound == goodput(LINK)
     assert found.share == pytest.approx(100e6 / goodput(LINK))
@@ -125,7 +133,9 @@ def test_a_rate_is_a_share_of_the_highest() -> None:
 
 def test_the_shortest_time_is_a_share_of_a_time() -> None:
     """One second for 100 MB at 1 Gbit/s: it could have been 0.8497 s."""
-    found = judged(summary(1.0, "s"), definition(unit="s"), 100_000_000, Route(links=(LINK, LINK)))
+    found = with_link_bound(
+        summary(1.0, "s"), definition(unit="s"), 100_000_000, Route(links=(LINK, LINK))
+    )
 
     assert found.bound == found.share == pytest.approx(0.8497, abs=1e-4)
 
@@ -133,15 +143,15 @@ def test_the_shortest_time_is_a_share_of_a_time() -> None:
 def test_a_time_without_bytes_has_no_bound_and_none_at_all_is_too_fast() -> None:
     route = Route(links=(LINK, LINK))
 
-    assert judged(summary(1.0, "s"), definition(unit="s"), 0, route).bound is None
-    assert judged(summary(0.0, "s"), definition(unit="s"), 8, route).share == math.inf
+    assert with_link_bound(summary(1.0, "s"), definition(unit="s"), 0, route).bound is None
+    assert with_link_bound(summary(0.0, "s"), definition(unit="s"), 8, route).share == math.inf
 
 
 def test_nothing_bounds_the_time_until_a_buffer_is_free() -> None:
     """The last megabytes are in the kernel's buffers then: 31 times the line's rate for 1 MB."""
     route = Route(links=(LINK, LINK), sender=0)
     sent, received = (
-        judged(summary(0.01, "s", rank=rank), definition(unit="s"), 1_000_000, route)
+        with_link_bound(summary(0.01, "s", rank=rank), definition(unit="s"), 1_000_000, route)
         for rank in (0, 1)
     )
 
@@ -152,7 +162,9 @@ def test_nothing_bounds_the_time_until_a_buffer_is_free() -> None:
 def test_what_is_faster_than_possible_is_doubted() -> None:
     shares = (None, 0.5, 1.0, 1.02, 1.021, 8.0)
     found = list(
-        doubts(msgspec.structs.replace(summary(1.0, size=65536, rank=1), share=s) for s in shares)
+        implausible_values(
+            msgspec.structs.replace(summary(1.0, size=65536, rank=1), share=s) for s in shares
+        )
     )
 
     assert len(found) == 2
@@ -175,23 +187,23 @@ def test_a_copy_in_memory_bounds_what_ranks_of_one_host_exchange() -> None:
         )
         for metric in ("memory_copy", "latency")
     ]
-    route = Route(memory=memory(copies))
+    route = Route(memory=copy_rate(copies))
 
     assert route.memory == 8.0
-    assert judged(summary(2.0), definition(), 8, route).share == 0.25
-    assert judged(summary(4.0), definition("both ways"), 8, route).share == 0.25
-    assert judged(summary(1.0), definition(""), 8, route).bound is None
-    assert judged(summary(1.0), definition("between hosts"), 8, route).bound is None
-    assert judged(summary(1.0), definition(), 8, Route(memory=memory([]))).bound is None
-    assert "a copy in memory" in judged(summary(2.0), definition(), 8, route).limit
+    assert with_link_bound(summary(2.0), definition(), 8, route).share == 0.25
+    assert with_link_bound(summary(4.0), definition("both ways"), 8, route).share == 0.25
+    assert with_link_bound(summary(1.0), definition(""), 8, route).bound is None
+    assert with_link_bound(summary(1.0), definition("between hosts"), 8, route).bound is None
+    assert with_link_bound(summary(1.0), definition(), 8, Route(memory=copy_rate([]))).bound is None
+    assert "a copy in memory" in with_link_bound(summary(2.0), definition(), 8, route).limit
 
 
 def test_a_bound_says_what_sets_it() -> None:
     fast = Link(rate=10 * GBIT, source="elsewhere")
-    found = judged(summary(1.0), definition("both ways"), 0, Route(links=(fast, LINK)))
+    found = with_link_bound(summary(1.0), definition("both ways"), 0, Route(links=(fast, LINK)))
 
     assert found.limit == "both ways: TCP over 1gbit, MTU 1500 (test)"
-    assert judged(summary(1.0), definition(), 0, Route()).limit == ""
+    assert with_link_bound(summary(1.0), definition(), 0, Route()).limit == ""
 
 
 @pytest.mark.parametrize(
@@ -222,7 +234,7 @@ def test_values_that_took_no_time_are_doubted(
         values=values,
         bytes=8,
     )
-    found = list(doubts(summarize([taken], [of])))
+    found = list(implausible_values(summarize([taken], [of])))
 
     assert bool(found) is doubted
     assert all("took no time, or less: do not believe it" in note for note in found)
@@ -241,15 +253,15 @@ def test_values_that_took_no_time_are_doubted(
 )
 def test_a_network_that_somebody_named(of: Definition, hosts: int, rate: float | None) -> None:
     """Both directions, and what a collective of 8 ranks must pass from host to host."""
-    one = told(summary(1e8, size=1000), of, 1e9, hosts, 8)
+    one = with_given_bound(summary(1e8, size=1000), of, 1e9, hosts, 8)
 
     assert one.bound == (None if rate is None else pytest.approx(rate))
     assert one.share == (None if rate is None else pytest.approx(1e8 / rate))
 
 
 def test_a_network_that_somebody_named_bounds_times_and_nothing_without_a_size() -> None:
-    one = told(summary(1e-5, "s", size=1000), definition(unit="s"), 1e9, 2, 2)
+    one = with_given_bound(summary(1e-5, "s", size=1000), definition(unit="s"), 1e9, 2, 2)
 
     assert one.bound == pytest.approx(1e-6)
     assert one.share == pytest.approx(0.1)
-    assert told(summary(1e-5, "s"), definition(unit="s"), 1e9, 2, 2).bound is None
+    assert with_given_bound(summary(1e-5, "s"), definition(unit="s"), 1e9, 2, 2).bound is None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.analysis.profiles import JobProfile, Source, jobs
+from cluster.analysis.profiles import JobProfile, Source, job_profiles
 from cluster.core.errors import ParseError
 from cluster.core.model.logs import Profile, Routine, TaskTimes
 from cluster.logs.reader import read
@@ -47,7 +47,7 @@ def rank(
 
 
 def job(*profiles: Profile) -> JobProfile:
-    (made,) = jobs([Source(job="7", profile=profile) for profile in profiles])
+    (made,) = job_profiles([Source(job="7", profile=profile) for profile in profiles])
     return made
 
 
@@ -84,7 +84,7 @@ def test_jobs_are_told_apart_by_their_files_sizes_and_ranks() -> None:
     larger = rank(0, ("MPI_Barrier", 1, 0.0, 0.1), size=8)
     named = [("a", one), ("a", other), ("b", one), ("b", larger), ("b", one)]
 
-    made = jobs([Source(job=name, profile=profile) for name, profile in named])
+    made = job_profiles([Source(job=name, profile=profile) for name, profile in named])
     assert [(j.job, j.size, j.ranks) for j in made] == [
         ("a", 2, (0, 3)),
         ("b", 2, (0,)),
@@ -224,7 +224,9 @@ def test_damaged_profiles_are_put_together_all_the_same(name: str) -> None:
             details = [result.detail for result in read([text], "mpitrace").results]
         except ParseError:
             continue
-        for made in jobs(Source(job="x", profile=d) for d in details if isinstance(d, Profile)):
+        for made in job_profiles(
+            Source(job="x", profile=d) for d in details if isinstance(d, Profile)
+        ):
             read_ += 1
             assert made.share >= 0
             assert all(total.calls >= 0 for total in made.routines)

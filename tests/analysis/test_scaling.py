@@ -14,7 +14,7 @@ from cluster.analysis.scaling import (
     Throughput,
     Work,
     exchange_seconds,
-    measured,
+    measured_series,
     scaling,
 )
 from cluster.core.errors import SpecError
@@ -103,13 +103,13 @@ def test_runs_of_different_sizes_are_one_series() -> None:
             + tuple(summary(m) for m in medians[1:]),
         )
 
-    both = measured([launch(1, 1e-6, 8.0), launch(2, 0.6e-6, 5.0), launch(2, 0.7e-6, 5.0)])
+    both = measured_series([launch(1, 1e-6, 8.0), launch(2, 0.6e-6, 5.0), launch(2, 0.7e-6, 5.0)])
     rates = {one.name: [t.rate for t in one.throughputs] for one in both}
 
     assert rates["bandwidth, 8 B"] == pytest.approx([1e9, (1 / 0.6 + 1 / 0.7) / 2 * 1e9])
     assert rates["latency, 8 B"] == pytest.approx([1 / 8, 1 / 5])
     assert [one.unit for one in both] == ["B/s", "1/s"]
-    assert measured([launch(2, 1.0, 1.0)]) == ()
+    assert measured_series([launch(2, 1.0, 1.0)]) == ()
 
 
 def test_the_bus_bandwidth_of_a_collective_scales_and_its_time_does_not() -> None:
@@ -135,7 +135,7 @@ def test_the_bus_bandwidth_of_a_collective_scales_and_its_time_does_not() -> Non
             record=msgspec.structs.replace(RECORD, definitions=known), summaries=(taken, rate)
         )
 
-    [found] = measured([launch(2, bus), launch(4, bus), launch(8, other)])
+    [found] = measured_series([launch(2, bus), launch(4, bus), launch(8, other)])
 
     assert [t.ranks for t in found.throughputs] == [2, 4]
     assert [t.rate for t in found.throughputs] == pytest.approx([2e9, 4e9])

@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from cluster.analysis.distribution import settled
+from cluster.analysis.distribution import has_converged
 from cluster.analysis.median import is_precise
-from cluster.analysis.summarize import pooled, summarize
+from cluster.analysis.summarize import pool_medians, summarize
 from cluster.core.errors import ParseError
 from cluster.core.model.measurements import Aggregation, Definition, Measurement, Shape, Summary
 
@@ -239,7 +239,7 @@ def test_what_drifts_has_not_converged() -> None:
     mixed = tuple(value for pair in zip(values[:20], values[20:], strict=True) for value in pair)
 
     assert is_precise(values)
-    assert not settled(values)
+    assert not has_converged(values)
     assert not only(measurement(of, values), of=of).converged
     assert only(measurement(of, mixed), of=of).converged
 
@@ -324,15 +324,15 @@ def test_launches_are_summed_up_by_their_medians() -> None:
     launches = [summarize([measurement(of, (time,) * 9)], [of])[0] for time in (4.0, 1.0, 2.0)]
     bounded = [msgspec.structs.replace(one, bound=200.0, share=0.1) for one in launches]
     middle = launches[2]
-    whole, share = pooled(launches), pooled(bounded).share
+    whole, share = pool_medians(launches), pool_medians(bounded).share
 
     assert (whole.n, whole.median, whole.ci) == (3, middle.median, None)
     assert whole.shape is not None
     assert (whole.shape.minimum, whole.shape.maximum) == (launches[0].median, launches[1].median)
     assert whole.share is None
     assert share == middle.median / 200
-    assert pooled(launches * 2).ci is not None
-    assert pooled([*bounded, launches[0]]).bound is None
+    assert pool_medians(launches * 2).ci is not None
+    assert pool_medians([*bounded, launches[0]]).bound is None
 
 
 def test_a_definition_that_is_missing() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.analysis.topology import Joined, joined, speed
+from cluster.analysis.topology import GpuTopology, gpu_topology, speed
 from cluster.analysis.transports import Transports, transports
 from cluster.core.errors import ParseError
 from cluster.core.model.logs import Device, Parsed, PeerAccess, Topology
@@ -32,13 +32,13 @@ def results(*texts: str) -> list[Parsed]:
     return [result for text in texts for result in read([text.encode()]).results]
 
 
-def seen(*texts: str) -> tuple[Joined, Transports]:
+def seen(*texts: str) -> tuple[GpuTopology, Transports]:
     found = results(*texts)
     matrices = [r.detail for r in found if isinstance(r.detail, Topology)]
     access = [r.detail for r in found if isinstance(r.detail, PeerAccess)]
     measured = [m for result in found for m in result.measurements]
     first = matrices[0] if matrices else None
-    made = joined(first, measured, access[0] if access else None)
+    made = gpu_topology(first, measured, access[0] if access else None)
     return made, transports(found, made)
 
 
@@ -172,7 +172,7 @@ def test_cards_on_pcie_have_no_nvlinks_however_fast_they_are() -> None:
     """25 GB/s with peer-to-peer is an NVLink, or PCIe 4.0."""
     log = matrix({}) + matrix(dict.fromkeys([(0, 3), (0, 4)], 14.0), p2p="Disabled")
     copies = [m for r in read([log.encode()]).results for m in r.measurements]
-    made = joined(None, copies, None, ["NVIDIA GeForce RTX 4090"])
+    made = gpu_topology(None, copies, None, ["NVIDIA GeForce RTX 4090"])
 
     assert {pair.path for pair in made.pairs} == {"?"}
     assert all("NVLink" not in finding for finding in made.findings)
@@ -295,7 +295,7 @@ def test_a_large_matrix_costs_little() -> None:
         for name in gpus
     )
 
-    assert len(joined(Topology(devices=devices)).pairs) == 72 * 71 / 2
+    assert len(gpu_topology(Topology(devices=devices)).pairs) == 72 * 71 / 2
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from cluster.analysis.two_sample import chances, pairs_chances, ratio, ratio_interval
+from cluster.analysis.two_sample import (
+    mann_whitney_distribution,
+    median_ratio,
+    permutation_p_values,
+    ratio_interval,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +44,7 @@ def counted(n: int, m: int) -> list[float]:
 
 @pytest.mark.parametrize(("n", "m"), [(1, 1), (2, 3), (4, 4), (5, 5), (3, 7), (6, 2)])
 def test_the_distribution_is_that_of_all_ways_to_part_the_launches(n: int, m: int) -> None:
-    assert pairs_chances(n, m).tolist() == pytest.approx(counted(n, m), abs=1e-12)
+    assert mann_whitney_distribution(n, m).tolist() == pytest.approx(counted(n, m), abs=1e-12)
 
 
 def test_known_ends_of_the_interval() -> None:
@@ -51,7 +56,7 @@ def test_known_ends_of_the_interval() -> None:
 
     assert interval is not None
     assert interval == pytest.approx((ratios[2], ratios[-3]))
-    assert ratio(base, other) == pytest.approx(ratios[12])
+    assert median_ratio(base, other) == pytest.approx(ratios[12])
 
 
 @pytest.mark.parametrize(("n", "m", "known"), [(1, 1, False), (3, 3, False), (4, 4, True)])
@@ -81,7 +86,7 @@ def test_many_cells_find_no_more_false_differences_than_one(cells: int) -> None:
     for _ in range(trials):
         logs = 0.05 * rng.standard_t(3, (cells, 10))
         values = np.exp(logs).tolist()
-        found += min(chances([v[:5] for v in values], [v[5:] for v in values])) <= 0.05
+        found += min(permutation_p_values([v[:5] for v in values], [v[5:] for v in values])) <= 0.05
 
     assert found <= 0.08 * trials  # 5 % is expected; more than 8 % would be rare
 
@@ -92,7 +97,7 @@ def test_one_cell_of_many_that_differs_is_found_and_no_other() -> None:
     for _ in range(50):
         values = np.exp(0.01 * rng.standard_normal((30, 10)))
         values[7, 5:] *= 1.05
-        likely = chances(values[:, :5].tolist(), values[:, 5:].tolist())
+        likely = permutation_p_values(values[:, :5].tolist(), values[:, 5:].tolist())
         found += np.array(likely) <= 0.05
 
     assert found[7] >= 45
@@ -102,7 +107,7 @@ def test_one_cell_of_many_that_differs_is_found_and_no_other() -> None:
 def test_the_same_launches_are_no_difference_at_all() -> None:
     values = [[1.0, 1.1, 1.2, 1.3, 1.4], [2.0, 2.0, 2.0, 2.0, 2.0]]
 
-    assert chances(values, values) == [1.0, 1.0]
+    assert permutation_p_values(values, values) == [1.0, 1.0]
 
 
 @pytest.mark.timeout(30)
@@ -110,5 +115,7 @@ def test_many_launches_are_no_trouble() -> None:
     rng = np.random.default_rng(1)
     values = rng.lognormal(sigma=0.01, size=(50, 100))
 
-    assert min(chances(values[:, :50].tolist(), (1.05 * values[:, 50:]).tolist())) < 0.001
+    assert (
+        min(permutation_p_values(values[:, :50].tolist(), (1.05 * values[:, 50:]).tolist())) < 0.001
+    )
     assert ratio_interval(values[0, :50].tolist(), values[0, 50:].tolist()) is not None

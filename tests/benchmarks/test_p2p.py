@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cluster
-from cluster.analysis.distribution import settled
+from cluster.analysis.distribution import has_converged
 from cluster.benchmarks.p2p import (
     BANDWIDTH,
     BIDIRECTIONAL,
@@ -123,10 +123,10 @@ def test_until_precise_stops_early_or_says_so() -> None:
     [summary], [measurement] = easy.summary(), easy.measurements
     values = measurement.values
     assert summary.n == len(values)
-    assert summary.converged == settled(values)
+    assert summary.converged == has_converged(values)
     # A loaded machine may never come to rest: then all are taken, and it is said.
     assert len(values) == 20_000 or summary.converged
-    assert not any(settled(values[:n]) for n in looks() if n < len(values))
+    assert not any(has_converged(values[:n]) for n in looks() if n < len(values))
     [summary] = capped.summary()
     assert summary.n in (20, 21)
 

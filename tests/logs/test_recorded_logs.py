@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.analysis.profiles import Source, jobs
-from cluster.analysis.topology import joined
+from cluster.analysis.profiles import Source, job_profiles
+from cluster.analysis.topology import gpu_topology
 from cluster.analysis.transports import transports
 from cluster.core.model.logs import NcclLog, PeerAccess, Profile, Topology
 from cluster.logs.reader import read
@@ -185,7 +185,7 @@ def test_the_profiles_of_document_003_mean_what_it_says() -> None:
         for result in reading("origin/003_b3d311bde8b9b682.txt").results
         if isinstance(result.detail, Profile)
     ]
-    cpu, gpu = jobs(found)
+    cpu, gpu = job_profiles(found)
     says = {finding.name: finding.says for finding in cpu.findings}
     gpu_says = {finding.name: finding.says for finding in gpu.findings}
 
@@ -208,7 +208,7 @@ def test_the_recorded_profiles_agree_with_themselves() -> None:
         for result in results(f"recorded/mpitrace/{name}", "mpitrace")
         if isinstance(result.detail, Profile)
     ]
-    theta, gpu = jobs(found)
+    theta, gpu = job_profiles(found)
 
     assert theta.ranks == (0, 28)
     assert all(check.agrees for made in (theta, gpu) for check in made.checks)
@@ -218,7 +218,7 @@ def test_the_recorded_profiles_agree_with_themselves() -> None:
 
 def test_the_conclusions_of_document_004_come_out_of_its_figures() -> None:
     found = reading("origin/004_fec670535f695af9.txt").results
-    made = joined(None, [m for result in found for m in result.measurements])
+    made = gpu_topology(None, [m for result in found for m in result.measurements])
     carried = transports(found, made)
 
     assert next((pair.name, pair.path) for pair in made.best) == ("GPU0-GPU3", "NV2")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.logs.redaction import redacted
+from cluster.logs.redaction import redact
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjE\nAAAABG5vbmU\n"
 END = "-----END OPENSSH PRIVATE KEY-----\n"
@@ -13,7 +13,7 @@ END = "-----END OPENSSH PRIVATE KEY-----\n"
 def clean(text: str, portion: int = 1 << 20) -> str:
     data = text.encode()
     parts = [data[at : at + portion] for at in range(0, len(data), portion)]
-    return b"".join(redacted(parts)).decode()
+    return b"".join(redact(parts)).decode()
 
 
 @pytest.mark.parametrize(
@@ -98,4 +98,4 @@ def test_the_value_of_a_variable_may_stand_below_its_name() -> None:
 def test_any_bytes_stay_as_they_are() -> None:
     data = bytes(range(256)) * 3
 
-    assert b"".join(redacted([data])) == data
+    assert b"".join(redact([data])) == data

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cluster
-from cluster.analysis.profiles import JobProfile, Source, jobs
+from cluster.analysis.profiles import JobProfile, Source, job_profiles
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import Profile
 from cluster.logs.reader import read
@@ -101,7 +101,7 @@ def profiles(folder: Path) -> dict[int, Profile]:
 
 
 def job(found: dict[int, Profile]) -> JobProfile:
-    (made,) = jobs([Source(job="x", profile=profile) for profile in found.values()])
+    (made,) = job_profiles([Source(job="x", profile=profile) for profile in found.values()])
     return made
 
 

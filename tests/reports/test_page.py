@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 import pytest
 
-from cluster.analysis.compare import Cell, Comparison
+from cluster.analysis.compare import Comparison, ComparisonCell
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.reports import plots
@@ -198,9 +198,9 @@ def test_a_distribution_names_conditions_and_says_what_it_leaves_out(home: Path)
     assert "Raw values of latency (the first 8 of 16 series)" in drawn
 
 
-def cell(better: Literal["lower", "higher"], *shares: float | None) -> Cell:
+def cell(better: Literal["lower", "higher"], *shares: float | None) -> ComparisonCell:
     first, second = shares
-    return Cell(
+    return ComparisonCell(
         metric=f"{better} is better",
         params={"size": 8},
         unit="s",
@@ -223,7 +223,9 @@ def cell(better: Literal["lower", "higher"], *shares: float | None) -> Cell:
         ((cell("lower", None, None),), "no bound is known"),
     ],
 )
-def test_a_picture_of_a_comparison_marks_the_bounds(cells: tuple[Cell, ...], says: str) -> None:
+def test_a_picture_of_a_comparison_marks_the_bounds(
+    cells: tuple[ComparisonCell, ...], says: str
+) -> None:
     compared = Comparison(base="a", other="b", threshold=0.03, factors=(), cells=cells, notes=())
     picture = plots.comparison(compared)
 

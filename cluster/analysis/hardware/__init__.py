@@ -34,7 +34,7 @@ _GENERATIONS = {"gen1": 2.5, "gen2": 5.0, "gen3": 8.0, "gen4": 16.0, "gen5": 32.
 _SLOT = re.compile(r"(gen[1-6])\s*x(\d{1,2})")
 
 
-class Rate(Value, frozen=True, kw_only=True):
+class ListedRate(Value, frozen=True, kw_only=True):
     """A figure as a file has it.
 
     Args:
@@ -61,16 +61,16 @@ class Rate(Value, frozen=True, kw_only=True):
         )
 
 
-class Gpu(Value, frozen=True, kw_only=True):
+class HardwareGpu(Value, frozen=True, kw_only=True):
     """A model of GPU; see the head of `gpus.toml`."""
 
     names: tuple[str, ...]
     architecture: str = ""
     nvlinks: int = 0
-    nvlink: Rate | None = None
+    nvlink: ListedRate | None = None
     slot: str = ""
-    bus: Rate | None = None
-    memory: Rate | None = None
+    bus: ListedRate | None = None
+    memory: ListedRate | None = None
     switched: bool = False
     reduces: bool = False
 
@@ -79,10 +79,10 @@ class Maker(Value, frozen=True, kw_only=True):
     """What all hosts of a maker have in common."""
 
     mtu: int
-    flow: Rate | None = None
+    flow: ListedRate | None = None
 
 
-class Host(Value, frozen=True, kw_only=True):
+class HardwareHost(Value, frozen=True, kw_only=True):
     """A type of host; see the head of `hosts.toml`."""
 
     maker: str
@@ -94,11 +94,11 @@ class Host(Value, frozen=True, kw_only=True):
     rdma: bool = False
 
 
-class Hosts(Value, frozen=True, kw_only=True):
+class HardwareHosts(Value, frozen=True, kw_only=True):
     """All of `hosts.toml`."""
 
     makers: dict[str, Maker]
-    hosts: dict[str, Host]
+    hosts: dict[str, HardwareHost]
 
 
 class Described(Value, frozen=True, kw_only=True):
@@ -197,7 +197,7 @@ def of_devices(models: Iterable[str]) -> Hardware | None:
     return _with_gpu(Hardware(name=_gpus()[key].names[0]), key)
 
 
-def completed(hardware: Hardware | None, models: Sequence[str]) -> Hardware | None:
+def with_logged_gpus(hardware: Hardware | None, models: Sequence[str]) -> Hardware | None:
     """Add to what a user said of hardware what a log says of its GPUs.
 
     Args:
@@ -216,7 +216,9 @@ def completed(hardware: Hardware | None, models: Sequence[str]) -> Hardware | No
     return _with_gpu(hardware, key)
 
 
-def joined(hardware: Hardware | None, models: Iterable[str], *, fabric: bool) -> Hardware | None:
+def with_fabric(
+    hardware: Hardware | None, models: Iterable[str], *, fabric: bool
+) -> Hardware | None:
     """Add to hardware that NVLink joins its hosts, too.
 
     Args:
@@ -280,7 +282,7 @@ def _remedy() -> str:
     )
 
 
-def _as_host(name: str, host: Host) -> Hardware:
+def _as_host(name: str, host: HardwareHost) -> Hardware:
     maker = _hosts().makers[host.maker]
     each = parse_rate(host.nic)
     several = f"{host.nics} x " if host.nics > 1 else ""
@@ -407,13 +409,13 @@ def _decoded(words: dict[str, object], where: str) -> Described:
 
 
 @cache
-def _gpus() -> dict[str, Gpu]:
-    return msgspec.toml.decode(_text(GPUS), type=dict[str, Gpu])
+def _gpus() -> dict[str, HardwareGpu]:
+    return msgspec.toml.decode(_text(GPUS), type=dict[str, HardwareGpu])
 
 
 @cache
-def _hosts() -> Hosts:
-    return msgspec.toml.decode(_text(HOSTS), type=Hosts)
+def _hosts() -> HardwareHosts:
+    return msgspec.toml.decode(_text(HOSTS), type=HardwareHosts)
 
 
 def _text(name: str) -> str:

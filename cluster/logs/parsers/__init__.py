@@ -100,7 +100,7 @@ class Parser(Plugin):
         """
 
 
-class Sheet:
+class ResultBuilder:
     """Collects what one run of a tool says.
 
     Args:
@@ -221,6 +221,9 @@ class Sheet:
                 values=tuple(self._values[key]),
                 bytes=size,
             )
+
+
+Sheet = ResultBuilder  # its name before, which plug-ins of users may import
 
 
 def number(text: str) -> float | None:

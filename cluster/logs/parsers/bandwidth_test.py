@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, MIB, Parser, Sheet, count, number
+from cluster.logs.parsers import GB, MIB, Parser, ResultBuilder, count, number
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -83,7 +83,7 @@ class BandwidthTest(Parser):
 
     def __init__(self) -> None:
         """Begin outside any test."""
-        self._sheets: list[Sheet] = []
+        self._sheets: list[ResultBuilder] = []
         self._ended = False
         self._title: re.Match[str] | None = None
         self._memory = ""
@@ -92,7 +92,7 @@ class BandwidthTest(Parser):
     def take(self, line: str, number: int) -> bool:
         """Read a title, a row, or the verdict."""
         if _START.match(line):
-            self._sheets.append(Sheet("bandwidth_test", number, "bandwidthTest"))
+            self._sheets.append(ResultBuilder("bandwidth_test", number, "bandwidthTest"))
             self._title, self._unit, self._ended = None, "", False
             return True
         return (
@@ -151,9 +151,9 @@ class BandwidthTest(Parser):
             return bool(self._sheets) and _KNOWN.match(line) is not None
         return True
 
-    def _open(self, at: int) -> Sheet:
+    def _open(self, at: int) -> ResultBuilder:
         if not self._sheets:
-            self._sheets.append(Sheet("bandwidth_test", at, "bandwidthTest"))
+            self._sheets.append(ResultBuilder("bandwidth_test", at, "bandwidthTest"))
         return self._sheets[-1]
 
     def results(self) -> tuple[Parsed, ...]:

@@ -13,7 +13,7 @@ from statistics import median
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import Parser, Sheet, number
+from cluster.logs.parsers import Parser, ResultBuilder, number
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -71,7 +71,7 @@ class Horovod(Parser):
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._sheets: list[Sheet] = []
+        self._sheets: list[ResultBuilder] = []
         self._about: dict[str, str] = {}
         self._ended = True
         self._one = 0.0  # the mean of one GPU
@@ -100,7 +100,7 @@ class Horovod(Parser):
             return self._rest(line)
         return True
 
-    def _clear_up(self, sheet: Sheet, total: float) -> None:
+    def _clear_up(self, sheet: ResultBuilder, total: float) -> None:
         """Tell rates of all from rates of one by what the last lines say."""
         unclear, self._unclear = self._unclear, []
         if not unclear:
@@ -121,10 +121,12 @@ class Horovod(Parser):
             self._about[about[1]] = about[2][:200]
         return bool(about or _KNOWN.match(line))
 
-    def _open(self, first: int) -> Sheet:
+    def _open(self, first: int) -> ResultBuilder:
         if self._ended:
             model = self._about.get("Model", "")
-            self._sheets.append(Sheet("horovod", first, f"Horovod synthetic {model}".strip()))
+            self._sheets.append(
+                ResultBuilder("horovod", first, f"Horovod synthetic {model}".strip())
+            )
             for name, value in self._about.items():
                 self._sheets[-1].note(f"{name.lower()}: {value}")
             self._ended, self._one, self._unclear = False, 0.0, []

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MB, MIB, Parser, Sheet, count, numbers
+from cluster.logs.parsers import MB, MIB, Parser, ResultBuilder, count, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -207,7 +207,7 @@ class Imb(Parser):
 
     def __init__(self) -> None:
         """Begin outside any benchmark."""
-        self._sheets: list[Sheet] = []
+        self._sheets: list[ResultBuilder] = []
         self._name = ""
         self._params: dict[str, Scalar] = {}
         self._columns: list[str] = []
@@ -221,7 +221,7 @@ class Imb(Parser):
             return self._row(line.split()) or self._unmeasured(line) or self._failed(line)
         start, name = _START.match(line), _NAME.match(line)
         if start:
-            self._sheets.append(Sheet("imb", number, line.strip("# \t")))
+            self._sheets.append(ResultBuilder("imb", number, line.strip("# \t")))
             self._is_any = True
             self._usual = MIB if start[1] and int(start[1]) < DECIMAL else MB
         elif name:
@@ -323,7 +323,12 @@ class Imb(Parser):
         return None if ways else self._usual
 
     def _add(
-        self, sheet: Sheet, column: str, value: float, point: dict[str, Scalar], scale: float
+        self,
+        sheet: ResultBuilder,
+        column: str,
+        value: float,
+        point: dict[str, Scalar],
+        scale: float,
     ) -> None:
         size = int(point.get("size", 0))
         name, _, unit = column.partition("[")
@@ -355,9 +360,9 @@ class Imb(Parser):
             return PAIRS_BOTH_WAYS if many else BOTH_WAYS
         return TOTAL
 
-    def _open(self, number: int) -> Sheet:
+    def _open(self, number: int) -> ResultBuilder:
         if not self._sheets:
-            self._sheets.append(Sheet("imb", number, "Intel MPI Benchmarks"))
+            self._sheets.append(ResultBuilder("imb", number, "Intel MPI Benchmarks"))
         return self._sheets[-1]
 
     def results(self) -> tuple[Parsed, ...]:

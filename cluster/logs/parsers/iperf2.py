@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GIB, KIB, MIB, Parser, Sheet, count, number
+from cluster.logs.parsers import GIB, KIB, MIB, Parser, ResultBuilder, count, number
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -110,8 +110,8 @@ class Iperf2(Parser):
 
     def __init__(self) -> None:
         """Begin outside any test."""
-        self._tests: list[_Test] = []
-        self._owners: dict[str, _Test] = {}  # of streams
+        self._tests: list[_Iperf2Test] = []
+        self._owners: dict[str, _Iperf2Test] = {}  # of streams
         self._port = ""  # that the last server listens on
 
     def take(self, line: str, number: int) -> bool:
@@ -171,21 +171,21 @@ class Iperf2(Parser):
         roles = [test.role for test in self._tests[-2:]]
         return roles == ["server", "client"] and self._tests[-1].is_beside
 
-    def _dual(self, port: str) -> _Test:
+    def _dual(self, port: str) -> _Iperf2Test:
         """Find the side that a stream is of: a server's has its port here."""
         server, client = self._tests[-2:]
         return server if port == self._port else client
 
-    def _new(self, number: int, like: _Test | None = None) -> _Test:
+    def _new(self, number: int, like: _Iperf2Test | None = None) -> _Iperf2Test:
         newest = self._tests[-1] if self._tests else None
         # A server that has said no more than that it listens is the other side of this client.
         beside = newest is not None and newest.role == "server"
-        self._tests.append(_Test(number, is_beside=like is None and beside))
+        self._tests.append(_Iperf2Test(number, is_beside=like is None and beside))
         if like is not None:
             self._tests[-1].role, self._tests[-1].protocol = like.role, like.protocol
         return self._tests[-1]
 
-    def _open(self, number: int) -> _Test:
+    def _open(self, number: int) -> _Iperf2Test:
         return self._tests[-1] if self._tests else self._new(number)
 
     def results(self) -> tuple[Parsed, ...]:
@@ -225,14 +225,14 @@ class _Flow:
         return kept
 
 
-class _Test:
+class _Iperf2Test:
     """What one client or server reported."""
 
     def __init__(self, first: int, *, is_beside: bool) -> None:
         self.role = self.protocol = ""
         self.is_headed = False
         self.is_beside = is_beside
-        self._sheet = Sheet("iperf2", first)
+        self._sheet = ResultBuilder("iperf2", first)
         self._flows: dict[str, _Flow] = {}  # of streams and of their sum
         self._remote: dict[str, _Flow] = {}  # that a server reported to this client (UDP)
         self._asked = ""  # the stream whose next row is a server's

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GIB, KIB, MIB, Parser, Sheet, number
+from cluster.logs.parsers import GIB, KIB, MIB, Parser, ResultBuilder, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -200,7 +200,7 @@ class Iperf3(Parser):
         self._document(document, self._stream_at)
 
     def _document(self, document: _Document, number: int) -> bool:
-        sheet = Sheet("iperf3", number, document.title)
+        sheet = ResultBuilder("iperf3", number, document.title)
         document.fill(sheet)
         self._parsed.append(sheet.parsed())
         return True
@@ -215,7 +215,7 @@ class Iperf3(Parser):
         """Say of a document without an end that it is one: its totals are lost."""
         if '"test_start"' not in text and '"intervals"' not in text:
             return False
-        sheet = Sheet("iperf3", number, "iperf3")
+        sheet = ResultBuilder("iperf3", number, "iperf3")
         sheet.fail("the JSON document is broken or cut off: there are no totals")
         self._parsed.append(sheet.parsed())
         return True
@@ -244,7 +244,7 @@ class _Text:
     """One test in the text form."""
 
     def __init__(self, first: int) -> None:
-        self._sheet = Sheet("iperf3", first, "iperf3")
+        self._sheet = ResultBuilder("iperf3", first, "iperf3")
         # (role, way) -> the totals of streams, and of [SUM]
         self._totals: dict[tuple[str, str], dict[str, float]] = {}
         self._streams: dict[str, None] = {}
@@ -429,7 +429,7 @@ class _Document(msgspec.Struct):
         is_client = self.start is not None and self.start.connecting_to is not None
         return is_client != bool(self._test.reverse)
 
-    def fill(self, sheet: Sheet) -> None:
+    def fill(self, sheet: ResultBuilder) -> None:
         """Give a sheet all of it."""
         if self.error.startswith(STOPPED) and not (self.start and self.start.test_start):
             sheet.note("the server was stopped")
@@ -449,7 +449,7 @@ class _Document(msgspec.Struct):
         if sheet.empty and not self.error:
             sheet.fail("nothing was transferred")
 
-    def _say(self, sheet: Sheet) -> None:
+    def _say(self, sheet: ResultBuilder) -> None:
         """Say what it was run with, which explains some figures."""
         start, end = self.start or _Start(), self.end or _End()
         sheet.set("version", start.version.removeprefix("iperf").strip())
@@ -460,7 +460,7 @@ class _Document(msgspec.Struct):
             busy = end.cpu_utilization_percent
             sheet.set("cpu", f"{max(busy.host_total, busy.remote_total):.0f}")
 
-    def _totals(self, sheet: Sheet, params: dict[str, Scalar]) -> None:
+    def _totals(self, sheet: ResultBuilder, params: dict[str, Scalar]) -> None:
         end = self.end or _End()
         sent, received = end.sum_sent, end.sum_received
         if (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.logs.parsers import Parser, Sheet
+from cluster.logs.parsers import Parser, ResultBuilder
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -45,7 +45,7 @@ _HARMLESS = re.compile(r"\s*Exception ignored in")  # while Python ends
 MOST = 20  # lines that are kept
 
 
-class Job(Parser):
+class JobFailures(Parser):
     """The last words of mpirun, srun and PBS for a job that failed."""
 
     marks: ClassVar[tuple[str, ...]] = (
@@ -63,7 +63,7 @@ class Job(Parser):
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._sheet: Sheet | None = None
+        self._sheet: ResultBuilder | None = None
         self._count = 0
         self._traceback = 0  # the line on which one began, if it is open
         self._is_frame = False  # the last line named a file of it
@@ -99,7 +99,7 @@ class Job(Parser):
 
     def _fail(self, line: str, number: int) -> None:
         if self._sheet is None:
-            self._sheet = Sheet("job", number, "the job")
+            self._sheet = ResultBuilder("job", number, "the job")
         if self._count < MOST:
             self._sheet.fail(line.strip())
         self._count += 1

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MIB, Parser, Sheet, number
+from cluster.logs.parsers import MIB, Parser, ResultBuilder, number
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -88,7 +88,7 @@ class MlBench(Parser):
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._sheets: list[Sheet] = []
+        self._sheets: list[ResultBuilder] = []
 
     def take(self, line: str, number: int) -> bool:
         """Read what the program printed on its way."""
@@ -98,7 +98,7 @@ class MlBench(Parser):
         rate = _rate(match)
         if rate is None:
             return False
-        sheet = Sheet("mlbench", number, "p2p.py")
+        sheet = ResultBuilder("mlbench", number, "p2p.py")
         size = round(float(match[1]) * MIB)
         sheet.add(MEAN, rate, {"size": size}, size=size)
         self._sheets.append(sheet)
@@ -107,12 +107,12 @@ class MlBench(Parser):
     def take_document(self, text: str, number: int) -> bool:
         """Read a JSON line."""
         try:
-            found = msgspec.json.decode(text, type=_Json)
+            found = msgspec.json.decode(text, type=_MlBenchJson)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
         if not found.values:
             return False
-        sheet = Sheet("mlbench", number, "p2p.py" if found.throughput else "collective")
+        sheet = ResultBuilder("mlbench", number, "p2p.py" if found.throughput else "collective")
         found.fill(sheet)
         self._sheets.append(sheet)
         return True
@@ -129,7 +129,7 @@ def _rate(match: re.Match[str]) -> float | None:
     return rate * MIB
 
 
-class _Json(msgspec.Struct):
+class _MlBenchJson(msgspec.Struct):
     """A line."""
 
     length: int
@@ -141,7 +141,7 @@ class _Json(msgspec.Struct):
     def values(self) -> list[float]:
         return self.throughput or self.elapsed
 
-    def fill(self, sheet: Sheet) -> None:
+    def fill(self, sheet: ResultBuilder) -> None:
         """Give a sheet all values."""
         size = self.length * FLOAT
         first, then = (FIRST, ONE_WAY) if self.throughput else (FIRST_COLLECTIVE, COLLECTIVE)

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MB, Parser, Sheet, number
+from cluster.logs.parsers import MB, Parser, ResultBuilder, number
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -50,7 +50,7 @@ class MpiTest(Parser):
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._sheet: Sheet | None = None
+        self._sheet: ResultBuilder | None = None
 
     def take(self, line: str, number: int) -> bool:
         """Read a transfer, if its time and its rate agree."""
@@ -62,7 +62,7 @@ class MpiTest(Parser):
             return False
         size, milliseconds = found
         if self._sheet is None:
-            self._sheet = Sheet("mpi_test", number, "launch_mpi_test.py")
+            self._sheet = ResultBuilder("mpi_test", number, "launch_mpi_test.py")
         point = {"size": size}
         self._sheet.add(TIME, milliseconds / MILLI, point, rank=int(match[1]), size=size)
         return True

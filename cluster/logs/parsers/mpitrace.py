@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import Profile, Routine, Section, TaskTimes, on_files
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GIB, KIB, MIB, Parser, Sheet, count, number, numbers
+from cluster.logs.parsers import GIB, KIB, MIB, Parser, ResultBuilder, count, number, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -233,12 +233,14 @@ class _Profile:
         parts = [part for part in self._parts if part.routines or part.totals]
         for part in parts or self._parts[:1]:
             title = f"rank {self._rank} of {self._size}"
-            sheet = Sheet("mpitrace", self._first, title + (f", {part.name}" if part.name else ""))
+            sheet = ResultBuilder(
+                "mpitrace", self._first, title + (f", {part.name}" if part.name else "")
+            )
             profile = self._profile(part)
             self._fill(sheet, profile)
             yield sheet.parsed(profile)
 
-    def _fill(self, sheet: Sheet, profile: Profile) -> None:
+    def _fill(self, sheet: ResultBuilder, profile: Profile) -> None:
         rank = max(self._rank, 0)
         where = {"context": profile.context} if profile.context else {}
         for routine in profile.routines:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 from msgspec import structs
 
 from cluster.core.model.logs import NcclEdge, NcclLog, NcclRank, NcclTree, Setting
-from cluster.logs.parsers import Parser, Sheet
+from cluster.logs.parsers import Parser, ResultBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -314,7 +314,7 @@ class NcclDebug(Parser):
         if log == NcclLog():
             return ()
         version = " ".join(self._versions)
-        sheet = Sheet("nccl_log", self._first, f"{self._library} {version}".strip())
+        sheet = ResultBuilder("nccl_log", self._first, f"{self._library} {version}".strip())
         self._judge(sheet)
         if log.fabric:
             sheet.note("NVLink joins its hosts (MNNVL): their network is no bound of it")
@@ -326,7 +326,7 @@ class NcclDebug(Parser):
             sheet.note(f"{self._torn} line(s) were torn by lines of other ranks")
         return (sheet.parsed(log),)
 
-    def _judge(self, sheet: Sheet) -> None:
+    def _judge(self, sheet: ResultBuilder) -> None:
         """Say which warnings are failures: those that nothing shows to be got over."""
         for warning, waiting in self._warnings.items():
             if _SERIOUS.search(warning) is None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, Parser, Sheet, count, number, numbers
+from cluster.logs.parsers import GB, Parser, ResultBuilder, count, number, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -393,7 +393,7 @@ class _Test:
             self.fail(f"{size} B, {place} of place: {many:.0f} values were wrong")
 
     def parsed(self) -> Parsed:
-        sheet = Sheet("nccl_tests", self._first, self.name or "nccl-tests")
+        sheet = ResultBuilder("nccl_tests", self._first, self.name or "nccl-tests")
         for failure in self._failures:
             sheet.fail(failure)
         for params, (time, algbw, busbw) in self._rows:
@@ -404,7 +404,7 @@ class _Test:
         self._say(sheet)
         return sheet.parsed()
 
-    def _say(self, sheet: Sheet) -> None:
+    def _say(self, sheet: ResultBuilder) -> None:
         ranks = sheet.ranks = self.count
         sheet.hosts = self.hosts
         for model in self.models:
@@ -420,7 +420,7 @@ class _Test:
                 sheet.note(text)
         self._end(sheet)
 
-    def _end(self, sheet: Sheet) -> None:
+    def _end(self, sheet: ResultBuilder) -> None:
         """Say what is missing."""
         if sheet.empty and self.refused:
             sheet.fail(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, Parser, Sheet, count, number
+from cluster.logs.parsers import GB, Parser, ResultBuilder, count, number
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -105,7 +105,7 @@ class NvBandwidth(Parser):
 
     def __init__(self) -> None:
         """Begin outside any test."""
-        self._sheets: list[Sheet] = []
+        self._sheets: list[ResultBuilder] = []
         self._test = ""
         self._part = ""  # of a bidirectional test: one direction, the other, or both together
         self._unit = ""
@@ -115,7 +115,7 @@ class NvBandwidth(Parser):
     def take(self, line: str, number: int) -> bool:
         """Read what names a test, its matrix, or an error."""
         if "nvbandwidth Version" in line:
-            self._sheets.append(Sheet("nvbandwidth", number, line.strip()))
+            self._sheets.append(ResultBuilder("nvbandwidth", number, line.strip()))
             return True
         running, unit = _RUNNING.match(line), _UNIT.match(line)
         if running:
@@ -146,7 +146,7 @@ class NvBandwidth(Parser):
                 self._add(self._sheets[-1], (int(row), int(column)), value)
         return True
 
-    def _add(self, sheet: Sheet, cell: tuple[int, int], value: float) -> None:
+    def _add(self, sheet: ResultBuilder, cell: tuple[int, int], value: float) -> None:
         test = self._test.removesuffix(self._part) + self._part
         params: dict[str, Scalar] = {"test": test, "row": cell[0], "column": cell[1]}
         if self._unit == "ns":
@@ -174,24 +174,24 @@ class NvBandwidth(Parser):
             return _KNOWN.match(line) is not None
         return True
 
-    def _leave(self, sheet: Sheet) -> None:
+    def _leave(self, sheet: ResultBuilder) -> None:
         """Notice that a test was begun, and nothing came of it."""
         if self._begun:
             sheet.fail(f"{self._begun} has no matrix: it failed, or the log is cut off")
         self._begun = ""
 
-    def _open(self, at: int) -> Sheet:
+    def _open(self, at: int) -> ResultBuilder:
         if not self._sheets:
-            self._sheets.append(Sheet("nvbandwidth", at, "nvbandwidth"))
+            self._sheets.append(ResultBuilder("nvbandwidth", at, "nvbandwidth"))
         return self._sheets[-1]
 
     def take_document(self, text: str, number: int) -> bool:
         """Read what `-j` wrote."""
         try:
-            found = msgspec.json.decode(text, type=_Json).nvbandwidth
+            found = msgspec.json.decode(text, type=_NvBandwidthJson).nvbandwidth
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
-        sheet = Sheet("nvbandwidth", number, f"nvbandwidth {found.version}".strip())
+        sheet = ResultBuilder("nvbandwidth", number, f"nvbandwidth {found.version}".strip())
         if found.error:
             sheet.fail(found.error.strip())
         for device in map(_MODEL.fullmatch, found.devices):
@@ -203,7 +203,7 @@ class NvBandwidth(Parser):
         self._test = self._unit = ""  # lines that follow are of no test of it
         return True
 
-    def _case(self, sheet: Sheet, case: _Case) -> None:
+    def _case(self, sheet: ResultBuilder, case: _Case) -> None:
         unit = _UNIT.match(case.bandwidth_description)
         self._test = case.name
         self._part = f"_{unit[1].lower()}" if unit and unit[1] else ""
@@ -261,7 +261,7 @@ class _Run(msgspec.Struct):
     error: str = ""
 
 
-class _Json(msgspec.Struct):
+class _NvBandwidthJson(msgspec.Struct):
     """All of it."""
 
     nvbandwidth: _Run

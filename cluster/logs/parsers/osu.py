@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, MB, Parser, Sheet, count, numbers
+from cluster.logs.parsers import GB, MB, Parser, ResultBuilder, count, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -241,7 +241,7 @@ class _Table:
     """One test: its title, its columns, its rows."""
 
     def __init__(self, title: str, first: int) -> None:
-        self.sheet = Sheet("osu", first, title)
+        self.sheet = ResultBuilder("osu", first, title)
         memory = _MEMORY.search(title)
         named = _NAME.match(title.replace(f"-{memory[1]}", "", 1) if memory else title)
         self._test = named[1] if named else title

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import PeerAccess
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, Parser, Sheet, count, numbers
+from cluster.logs.parsers import GB, Parser, ResultBuilder, count, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -95,7 +95,7 @@ class P2PMatrix(Parser):
 
     def __init__(self) -> None:
         """Begin outside any matrix."""
-        self._sheet: Sheet | None = None
+        self._sheet: ResultBuilder | None = None
         self._title: re.Match[str] | None = None
         self._by = ""  # GPU or CPU, whose clock a latency is by
         self._columns: list[str] = []
@@ -138,7 +138,9 @@ class P2PMatrix(Parser):
                 self._add(self._sheet, self._title, (row, int(column)), value)
         return True
 
-    def _add(self, sheet: Sheet, title: re.Match[str], pair: tuple[int, int], value: float) -> None:
+    def _add(
+        self, sheet: ResultBuilder, title: re.Match[str], pair: tuple[int, int], value: float
+    ) -> None:
         params: dict[str, Scalar] = {"row": pair[0], "column": pair[1]}
         params["p2p"] = "on" if title[2] == "Enabled" else "off"
         if title[4]:
@@ -152,9 +154,9 @@ class P2PMatrix(Parser):
         definition = BOTH_WAYS if title[1] == "Bidirectional" else ONE_WAY
         sheet.add(definition if is_link else LOCAL, value * GB, params)
 
-    def _open(self, number: int) -> Sheet:
+    def _open(self, number: int) -> ResultBuilder:
         if self._sheet is None:
-            self._sheet = Sheet("p2p_matrix", number, _TEST)
+            self._sheet = ResultBuilder("p2p_matrix", number, _TEST)
         return self._sheet
 
     def results(self) -> tuple[Parsed, ...]:

@@ -11,7 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import Symptom, Symptoms
-from cluster.logs.parsers import Parser, Sheet
+from cluster.logs.parsers import Parser, ResultBuilder
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -91,5 +91,5 @@ class SymptomLines(Parser):
         """Give one result."""
         if not self._found:
             return ()
-        sheet = Sheet("symptoms", self._first, "symptoms")
+        sheet = ResultBuilder("symptoms", self._first, "symptoms")
         return (sheet.parsed(Symptoms(found=tuple(self._found))),)

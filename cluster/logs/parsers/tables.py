@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import Parser, Sheet, count, number
+from cluster.logs.parsers import Parser, ResultBuilder, count, number
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -81,7 +81,7 @@ class Tables(Parser):
 
     def __init__(self) -> None:
         """Begin outside any table."""
-        self._sheets: list[Sheet] = []
+        self._sheets: list[ResultBuilder] = []
         self._heading = ""
         self._columns: list[str] = []
         self._is_new = False  # the header was the last line
@@ -103,7 +103,7 @@ class Tables(Parser):
         if any(map(_COLUMN.match, names)):
             self._columns, self._is_new = names, True
             self._is_closed = line.rstrip().endswith("|")
-            self._sheets.append(Sheet("tables", number_, self._heading or "table"))
+            self._sheets.append(ResultBuilder("tables", number_, self._heading or "table"))
             return True
         if _RULE.match(line.strip()):
             if not self._is_new:  # the line before was the header of another table
@@ -124,7 +124,7 @@ class Tables(Parser):
         found = [self._cell(sheet, name, cell, params) for name, cell in named.items()]
         return any(found)
 
-    def _cell(self, sheet: Sheet, name: str, cell: str, params: dict[str, Scalar]) -> bool:
+    def _cell(self, sheet: ResultBuilder, name: str, cell: str, params: dict[str, Scalar]) -> bool:
         sentence, percent, rate = _SENTENCE.search(cell), _PERCENT.match(cell), _RATE.match(cell)
         bare = _BARE.match(cell)
         if sentence:
@@ -178,7 +178,9 @@ def _params(named: dict[str, str], *, commented: bool) -> dict[str, Scalar]:
     return params
 
 
-def _add(sheet: Sheet, definition: Definition, text: str, params: dict[str, Scalar]) -> bool:
+def _add(
+    sheet: ResultBuilder, definition: Definition, text: str, params: dict[str, Scalar]
+) -> bool:
     value = number(text)
     if value is None:
         return False

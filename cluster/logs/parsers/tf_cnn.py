@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import Parser, Sheet, number
+from cluster.logs.parsers import Parser, ResultBuilder, number
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -59,7 +59,7 @@ class TfCnn(Parser):
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._sheet: Sheet | None = None
+        self._sheet: ResultBuilder | None = None
         self._first = 0
         self._about: dict[str, str] = {}
         self._steps: dict[str, int] = {}
@@ -83,9 +83,9 @@ class TfCnn(Parser):
             return bool(about or _KNOWN.match(line))
         return True
 
-    def _open(self, first: int) -> Sheet:
+    def _open(self, first: int) -> ResultBuilder:
         if self._sheet is None:
-            self._sheet = Sheet("tf_cnn", first)
+            self._sheet = ResultBuilder("tf_cnn", first)
         return self._sheet
 
     def results(self) -> tuple[Parsed, ...]:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import Parser, Sheet, number
+from cluster.logs.parsers import Parser, ResultBuilder, number
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -111,7 +111,7 @@ _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _KNOWN = re.compile(r"\s*Epoch(?: time :|\s+\d+/\d+\s*$)")
 
 
-class Throughput(Parser):
+class TrainingThroughput(Parser):
     """Anything per second that a training program prints; its scope is not known."""
 
     marks: ClassVar[tuple[str, ...]] = (
@@ -124,7 +124,7 @@ class Throughput(Parser):
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._sheet: Sheet | None = None
+        self._sheet: ResultBuilder | None = None
 
     def take(self, line: str, number_: int) -> bool:
         """Read a line that says how much per second."""
@@ -158,7 +158,7 @@ class Throughput(Parser):
             return False
         value *= TERA if definition is FLOPS else 1.0
         if self._sheet is None:
-            self._sheet = Sheet("throughput", at, "training throughput")
+            self._sheet = ResultBuilder("throughput", at, "training throughput")
         self._sheet.add(definition, value, {"name": name} if name else None)
         return True
 

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import Device, PeerAccess, Topology
-from cluster.logs.parsers import Parser, Sheet
+from cluster.logs.parsers import Parser, ResultBuilder
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Detail, Parsed
@@ -107,7 +107,7 @@ class _Matrix:
 
     def parsed(self) -> Parsed:
         missing = [name for name in self._names if name not in self.rows]
-        sheet = Sheet("topology", self._first, f"{len(self._names)} devices")
+        sheet = ResultBuilder("topology", self._first, f"{len(self._names)} devices")
         if missing:
             sheet.note(f"the rows of {', '.join(missing)} are missing")
         return sheet.parsed(self._detail())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.analysis.profiles import Source, jobs
+from cluster.analysis.profiles import Source, job_profiles
 from cluster.core.model.logs import Profile
 from cluster.logs.reader import read
 
@@ -46,7 +46,7 @@ def test_operations_on_files_are_no_communication() -> None:
     text = (LOGS / "mpitrace.files.txt").read_bytes()
     (result,) = read([text]).results
     (profile,) = profiles("files")
-    (made,) = jobs([Source(job="x", profile=profile)])
+    (made,) = job_profiles([Source(job="x", profile=profile)])
 
     assert (profile.communication, profile.files) == (1.75, 1.0)
     assert result.notes == ()
@@ -57,7 +57,7 @@ def test_operations_on_files_are_no_communication() -> None:
     wrong = text.replace(b"MPI-IO time = 1.000", b"MPI-IO time = 3.000")
     (lying,) = (r.detail for r in read([wrong]).results)
     assert isinstance(lying, Profile)
-    (made,) = jobs([Source(job="x", profile=lying)])
+    (made,) = job_profiles([Source(job="x", profile=lying)])
     assert {check.what for check in made.checks if not check.agrees} == {
         "rank 0: times of its operations on files",
         "rank 0: time in MPI within the elapsed time",
