@@ -9,6 +9,7 @@ from cluster.cli.comparisons import ComparedCondition, ComparisonLauncher
 
 LAUNCHER = ComparisonLauncher(
     name="cpu-gpu-p2p",  # the founding experiment's
+    provider="gcp",
     hosts=2,
     accelerator="t4:1",
     conditions=(

@@ -12,6 +12,7 @@ from cluster.cli.comparisons import ComparedCondition, ComparisonLauncher
 SWITCH = "OMPI_MCA_btl_smcuda_use_cuda_ipc"
 LAUNCHER = ComparisonLauncher(
     name="cuda-ipc",  # the founding experiment's
+    provider="gcp",
     hosts=1,
     ranks_per_host=2,
     accelerator="t4:2",

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from cluster.cli import bench, start
+from cluster.cli import start
+from cluster.cli.bench_commands import launcher
 
 MB = 1_000_000  # bytes, as in the founding program
 
@@ -33,4 +34,8 @@ def launch_allreduce(
 
 
 if __name__ == "__main__":
-    start(bench.launcher("collectives", launch_allreduce, name="allreduce"))
+    start(
+        launcher(
+            "collectives", launch_allreduce, name="allreduce", provider="aws", instance="t2.large"
+        )
+    )

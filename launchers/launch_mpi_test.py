@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from cluster.cli import bench, start
+from cluster.cli import start
+from cluster.cli.bench_commands import launcher
 
 MB = 1_000_000  # bytes, as in the founding program
 
@@ -30,4 +31,4 @@ def launch_mpi_test(
 
 
 if __name__ == "__main__":
-    start(bench.launcher("p2p", launch_mpi_test, name="mpi_test"))
+    start(launcher("p2p", launch_mpi_test, name="mpi_test", provider="aws", instance="t2.large"))

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from cluster.cli import clusters, doctor, flags, gc, hosts, import_, jobs, lab, runs
-from cluster.cli.bench import BenchGroup
+from cluster.cli.bench_commands import BenchGroup
 from cluster.cli.compare import compare_
 from cluster.cli.fit import fit
 from cluster.cli.judge import judge

@@ -1,20 +1,12 @@
-"""`cluster bench`: launch, measure, show, and take down what costs money.
-
-There is one sub-command per file in `benchmarks/`, with a flag per field of its parameters.
-"""
+"""Launch a cluster, measure, show the results, and take down what costs money."""
 
 from __future__ import annotations
 
-import inspect
-import re
 import sys
 from itertools import count
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-import typer
-from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command
 
 from cluster.analysis.compare import ENOUGH_LAUNCHES, Comparison
 from cluster.cli import flags
@@ -29,13 +21,11 @@ from cluster.cli.show import (
     show_plan,
     show_run,
 )
-from cluster.core import plugins
 from cluster.core.errors import JobError, SpecError
 from cluster.core.model.billing import Plan
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
-from cluster.core.units import Sizes, format_size, parse_expected
-from cluster.measure.benchmark import Benchmark
+from cluster.core.units import parse_expected
 from cluster.orchestration.ab_test import (
     PLAIN,
     Trial,
@@ -53,37 +43,10 @@ from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from cluster.providers import Provider
     from cluster.runs.run import Run
-
-
-ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
-INSTANCE = "t2.large"  # of the founding programs
-ALL, HELP_ALL = "help_all", "--help-all"
-RUN_FLAGS: flags.Declared = {
-    "keep": (flags.Keep, None),
-    "detach": (flags.Detach, False),
-    "timeout": (flags.Timeout, TIMEOUT),
-    "plan": (flags.PlanOnly, False),
-    "runs": (flags.Runs, None),
-    "json": (flags.Json, False),
-}
-FOLDED = {
-    *flags.MACHINES,
-    *RUN_FLAGS,
-    "launches",
-    "mca",
-    "env",
-    "profile",
-    "describe",
-    "expect",
-} - {
-    "placement",
-    "option",
-    "json",
-}
 
 
 class BenchOptions(Value, frozen=True, kw_only=True):
@@ -344,192 +307,3 @@ def _stays(cluster: Cluster, options: BenchOptions) -> bool:
     if options.keep is not None:
         return options.keep
     return not cluster.costs or (options.detach and cluster.has_job)
-
-
-class BenchGroup(TyperGroup):
-    """The sub-commands of `cluster bench`, read from the folder when they are asked for."""
-
-    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - typer's own type
-        """List the benchmarks without importing them."""
-        return list(plugins.names(Benchmark))
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002
-        """Make the command of one benchmark."""
-        benchmark: Benchmark[Any] = plugins.load(Benchmark, cmd_name)
-        app = typer.Typer(
-            add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
-        )
-        app.command(cmd_name, help=_help(benchmark), cls=BenchCommand)(_command(benchmark))
-        command = get_command(app)
-        command.name = cmd_name
-        return command
-
-
-class BenchCommand(TyperCommand):
-    """A benchmark's command, whose --help has its own flags and the usual ones, on one screen."""
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
-        """Write them, and name the others; with --help-all, write all."""
-        flags_ = [param for param in self.get_params(ctx) if param.get_help_record(ctx)]
-        folded = [] if ctx.params.get(ALL) else [p for p in flags_ if p.name in FOLDED]
-        with formatter.section("Options"):
-            formatter.write_dl([p.get_help_record(ctx) for p in flags_ if p not in folded])
-        if folded:
-            names = " ".join(param.opts[0] for param in folded)
-            with formatter.section(f"More (explained by {HELP_ALL})"):
-                formatter.write_text(names)
-
-
-def _show_all(ctx: typer.Context, value: bool) -> None:  # noqa: FBT001 - typer calls it
-    if value:
-        ctx.params[ALL] = True
-        typer.echo(ctx.get_help())
-        raise typer.Exit
-
-
-def _help(benchmark: Benchmark[Any]) -> str:
-    module = inspect.getdoc(inspect.getmodule(type(benchmark))) or ""
-    what = module.partition("\n")[0]
-    metrics = ", ".join(definition.metric for definition in benchmark.metrics)
-    return f"{what}\n\nMetrics: {metrics}.\n\nExample: cluster bench {benchmark.name} --run-local"
-
-
-def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
-    """Make a function with the shared flags and a flag per parameter of the benchmark."""
-
-    def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
-        del values[ALL]
-        params = {key: values.pop(key) for key in benchmark.Params.__struct_fields__}
-        options = BenchOptions(**{key: values.pop(key) for key in BenchOptions.__struct_fields__})
-        provider = _provider(values, "local")
-        given = {key: value for key, value in params.items() if value is not None}
-        measure(flags.spec(provider=provider, **values), benchmark.name, given, options)
-
-    shared: flags.Declared = {
-        "name": (flags.Name, benchmark.name),
-        "provider": (flags.Provider, None),
-        "run_local": (flags.RunLocal, False),
-        "hosts": (flags.Hosts, None),
-        "ranks_per_host": (flags.RanksPerHost, 1),
-        **flags.MACHINES,
-        **RUN_FLAGS,
-        "ab": (flags.Ab, None),
-        "launches": (flags.Launches, ENOUGH_LAUNCHES),
-        "mca": (flags.Mca, None),
-        "env": (flags.Env, None),
-        "profile": (flags.Profile, None),
-        "describe": (flags.Describe, ""),
-        "expect": (flags.Expect, ""),
-        ALL: (
-            Annotated[
-                bool,
-                typer.Option(
-                    HELP_ALL, help="Show every flag and exit.", is_eager=True, callback=_show_all
-                ),
-            ],
-            False,
-        ),
-    }
-    return flags.with_flags(command, [*_flags(benchmark.Params), *flags.parameters(shared)])
-
-
-def launcher(
-    benchmark: str, params: Callable[..., Mapping[str, object]], *, name: str
-) -> Callable[..., None]:
-    """Make a founding program: one benchmark, with few flags of its own.
-
-    Args:
-        benchmark: its name.
-        params: gives the benchmark's parameters; its own become flags, its docstring the help.
-        name: of the cluster, unless somebody names it.
-
-    Returns:
-        What `cluster.cli.start` runs.
-
-    """
-    own = inspect.signature(params).parameters
-
-    def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
-        given = params(**{key: values.pop(key) for key in own})
-        options = BenchOptions(**{key: values.pop(key) for key in RUN_FLAGS})
-        provider = _provider(values, "aws")
-        if provider == "aws":
-            values["instance"] = values["instance"] or INSTANCE
-        measure(flags.spec(provider=provider, **values), benchmark, given, options)
-
-    first: flags.Declared = {
-        "name": (flags.Name, name),
-        "run_local": (flags.RunLocal, False),
-        "provider": (flags.Provider, None),
-        "hosts": (flags.Hosts, None),
-    }
-    last = flags.parameters({**flags.MACHINES, **RUN_FLAGS})
-    made = flags.with_flags(command, [*flags.parameters(first), *own.values(), *last])
-    made.__name__, made.__doc__ = params.__name__, params.__doc__
-    return made
-
-
-def _provider(values: dict[str, Any], default: str) -> str:
-    """Take the two flags that say the provider."""
-    run_local = values.pop("run_local")
-    return flags.choose_provider(values.pop("provider"), run_local=run_local, default=default)
-
-
-def _flags(params: type[Value]) -> Iterator[inspect.Parameter]:
-    parents = reversed(params.__mro__)
-    docs = (inspect.cleandoc(parent.__doc__ or "") for parent in parents if parent is not object)
-    help_ = {name: text for doc in docs for name, text in ARGUMENT.findall(doc)}
-    fields = msgspec.structs.fields(params)
-    for field in sorted(fields, key=lambda field: field.name not in params.__annotations__):
-        kind, default, shown = _flag_type(field.type, field.default)
-        option = typer.Option(
-            f"--{field.name.replace('_', '-')}",
-            help=" ".join(help_.get(field.name, "").split()),
-            metavar=_metavar(field.type),
-            show_default=shown,
-            autocompletion=_choices(field.type),
-        )
-        yield inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=default,
-            annotation=Annotated[kind, option],
-        )
-
-
-def _choices(kind: Any) -> Callable[[], list[str]]:  # noqa: ANN401 - an annotation
-    """Give what completes a flag: the words that it takes, if there are only so many."""
-    return lambda: list(get_args(kind)) if get_origin(kind) is Literal else []
-
-
-def _metavar(kind: Any) -> str | None:  # noqa: ANN401 - an annotation
-    """Say in a word what a flag takes."""
-    if kind is bool:
-        return None
-    if get_origin(kind) is Literal:
-        return "WORD"
-    return "N" if kind in (int, int | None) else "LIST"
-
-
-def _flag_type(kind: Any, default: Any) -> tuple[Any, object, str | bool]:  # noqa: ANN401
-    """Choose what typer checks; everything else is text, and is checked by the benchmark."""
-    if kind is bool or kind is int:
-        return kind, default, True
-    if kind == (int | None):
-        return kind, None, False
-    if get_origin(kind) is Literal:
-        return str, default, True
-    if default is None:
-        return str | None, None, False
-    shown = f"{_typed(default[0])}:{_typed(default[-1])}" if kind is Sizes else _joined(default)
-    return str | None, None, shown
-
-
-def _typed(size: int) -> str:
-    return format_size(size).removesuffix(" B").replace(" ", "")
-
-
-def _joined(default: object) -> str:
-    if isinstance(default, tuple):
-        return ",".join(str(part) for part in default)
-    return str(default)

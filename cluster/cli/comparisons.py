@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 BENCHMARK, METRIC = "p2p", "oneway_bandwidth"  # what the receiver sees, as in the founding program
-PROVIDER = "gcp"
 FLOAT32 = 4  # bytes
 TIMEOUT = 3600.0  # seconds: a hundred of the largest vector take minutes
 LENGTHS = tuple(10**exponent for exponent in range(1, 10))  # of a vector
@@ -87,14 +86,16 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
 
     Args:
         name: of its cluster.
-        hosts: machines.
-        ranks_per_host: of each.
-        accelerator: of each on Google's cloud, unless an --instance is named.
+        provider: where the hosts come from, unless --provider says otherwise.
+        hosts: how many there are.
+        ranks_per_host: MPI processes on each.
+        accelerator: of each host of that provider, unless an --instance is named.
         conditions: that are compared.
 
     """
 
     name: str
+    provider: str
     hosts: int
     ranks_per_host: int = 1
     accelerator: str
@@ -117,15 +118,15 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
     @property
     def _machines(self) -> flags.Declared:
         first: flags.Declared = {
-            "provider": (flags.Provider, PROVIDER),
+            "provider": (flags.Provider, self.provider),
             "hosts": (HowMany, self.hosts),
         }
         return {**self._name, **first, **flags.MACHINES}
 
     def _with_defaults(self, values: dict[str, Any]) -> dict[str, Any]:
         """Give the flags of the machines, with what is usual."""
-        google = values["provider"] == PROVIDER and not values["instance"]
-        usual = self.accelerator if google else None
+        is_default = values["provider"] == self.provider and not values["instance"]
+        usual = self.accelerator if is_default else None
         own = {"accelerator": values["accelerator"] or usual, "ranks_per_host": self.ranks_per_host}
         return {**values, **own}
 
@@ -133,7 +134,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
         def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
             up(**self._with_defaults(values))
 
-        what = f"Make {self.hosts} node(s), with {self.accelerator} on Google's cloud."
+        what = f"Make {self.hosts} node(s); on {self.provider} with {self.accelerator} each."
         declared: flags.Declared = {**self._machines, "plan": (flags.PlanOnly, False)}
         return _verb("create-cluster", what, command, declared)
 

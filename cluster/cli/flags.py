@@ -15,6 +15,8 @@ from cluster.core.units import parse_seconds
 from cluster.orchestration.launch import default_hosts
 from cluster.providers import Provider as ProviderPlugin
 
+DEFAULT_PROVIDER = "local"  # of every command; launchers name their own
+
 
 def _providers() -> list[str]:
     return list(plugins.names(ProviderPlugin))

@@ -71,14 +71,14 @@ def up(*, plan: bool = False, install: bool = False, json: bool = False, **machi
 def plan_(*, json: bool, **machines: Any) -> None:  # noqa: ANN401 - each flag has its own type
     """Show what would be made, and its price.
 
-    Example: cluster plan --instance c5.18xlarge --placement
+    Example: cluster plan --provider aws --instance c5.18xlarge --placement
     """
     show_plan(plan_spec(flags.spec(**machines))[1], as_json=json)
 
 
 UP: flags.Declared = {
     "name": (flags.ClusterName, Parameter.empty),
-    "provider": (flags.Provider, "local"),
+    "provider": (flags.Provider, flags.DEFAULT_PROVIDER),
     "hosts": (flags.Hosts, None),
     "ranks_per_host": (flags.RanksPerHost, 1),
     **flags.MACHINES,
@@ -94,7 +94,7 @@ PLAN: flags.Declared = {
         Annotated[str, typer.Argument(metavar="[NAME]", help="Name of the cluster.")],
         "mpi_test",
     ),
-    "provider": (flags.Provider, "aws"),
+    "provider": (flags.Provider, flags.DEFAULT_PROVIDER),
     "hosts": (flags.Hosts, None),
     **flags.MACHINES,
     "json": (flags.Json, False),

@@ -1,4 +1,8 @@
-"""`cluster lab`: what befalls the hosts of a laboratory."""
+"""`cluster lab`: slow, cut off or kill hosts of a lab, to see how jobs take it.
+
+The one command of one provider; a second such command would make it a part of the provider
+interface.
+"""
 
 from __future__ import annotations
 

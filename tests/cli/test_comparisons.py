@@ -26,16 +26,18 @@ BRIEF = ("--max-bytes", "0.4kB", "--iterations", "9")
 # Two conditions that need no GPU.
 PATHS = """
 from cluster.cli import start
-from cluster.cli.comparisons import ComparedCondition, Experiment
-EXPERIMENT = Experiment(
-    name="paths", hosts=1, ranks_per_host=2, accelerator="t4:2",
+from cluster.cli.comparisons import ComparedCondition, ComparisonLauncher
+LAUNCHER = ComparisonLauncher(
+    name="paths", provider="gcp", hosts=1, ranks_per_host=2, accelerator="t4:2",
     conditions=(
-        Condition(verb="memory", what="By shared memory.", variables={"OMPI_MCA_btl": "self,sm"}),
-        Condition(verb="tcp", what="By TCP.", params={"kernel": "python"},
+        ComparedCondition(
+            verb="memory", what="By shared memory.", variables={"OMPI_MCA_btl": "self,sm"}
+        ),
+        ComparedCondition(verb="tcp", what="By TCP.", params={"kernel": "python"},
                   variables={"OMPI_MCA_btl": "self,tcp"}),
     ),
 )
-start(*EXPERIMENT.verbs())
+start(*LAUNCHER.verbs())
 """
 
 
@@ -207,7 +209,7 @@ def test_nothing_to_draw_is_said() -> None:
 def test_the_conditions_are_those_of_the_founding_experiments() -> None:
     """An MCA variable of Open MPI's own path between GPUs, and UCX's switch beside it."""
     ipc, cpu_gpu = (
-        runpy.run_path(str(ROOT / "launchers" / f"compare_{what}.py"))["EXPERIMENT"]
+        runpy.run_path(str(ROOT / "launchers" / f"compare_{what}.py"))["LAUNCHER"]
         for what in ("cuda_ipc", "cpu_gpu")
     )
     switch = "OMPI_MCA_btl_smcuda_use_cuda_ipc"

@@ -1,0 +1,181 @@
+"""`cluster bench`: one sub-command per file in `benchmarks/`, and the founding launchers."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from cluster.analysis.compare import ENOUGH_LAUNCHES
+from cluster.cli import flags
+from cluster.cli.bench import BenchOptions, measure
+from cluster.cli.param_flags import param_flags
+from cluster.core import plugins
+from cluster.measure.benchmark import Benchmark
+from cluster.orchestration.cluster import TIMEOUT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+ALL, HELP_ALL = "help_all", "--help-all"
+RUN_FLAGS: flags.Declared = {
+    "keep": (flags.Keep, None),
+    "detach": (flags.Detach, False),
+    "timeout": (flags.Timeout, TIMEOUT),
+    "plan": (flags.PlanOnly, False),
+    "runs": (flags.Runs, None),
+    "json": (flags.Json, False),
+}
+FOLDED = {
+    *flags.MACHINES,
+    *RUN_FLAGS,
+    "launches",
+    "mca",
+    "env",
+    "profile",
+    "describe",
+    "expect",
+} - {
+    "placement",
+    "option",
+    "json",
+}
+
+
+class BenchGroup(TyperGroup):
+    """The sub-commands of `cluster bench`, read from the folder when they are asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - typer's own type
+        """List the benchmarks without importing them."""
+        return list(plugins.names(Benchmark))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002
+        """Make the command of one benchmark."""
+        benchmark: Benchmark[Any] = plugins.load(Benchmark, cmd_name)
+        app = typer.Typer(
+            add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
+        )
+        app.command(cmd_name, help=_help(benchmark), cls=BenchCommand)(_command(benchmark))
+        command = get_command(app)
+        command.name = cmd_name
+        return command
+
+
+class BenchCommand(TyperCommand):
+    """A benchmark's command, whose --help has its own flags and the usual ones, on one screen."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
+        """Write them, and name the others; with --help-all, write all."""
+        flags_ = [param for param in self.get_params(ctx) if param.get_help_record(ctx)]
+        folded = [] if ctx.params.get(ALL) else [p for p in flags_ if p.name in FOLDED]
+        with formatter.section("Options"):
+            formatter.write_dl([p.get_help_record(ctx) for p in flags_ if p not in folded])
+        if folded:
+            names = " ".join(param.opts[0] for param in folded)
+            with formatter.section(f"More (explained by {HELP_ALL})"):
+                formatter.write_text(names)
+
+
+def _show_all(ctx: typer.Context, value: bool) -> None:  # noqa: FBT001 - typer calls it
+    if value:
+        ctx.params[ALL] = True
+        typer.echo(ctx.get_help())
+        raise typer.Exit
+
+
+def _help(benchmark: Benchmark[Any]) -> str:
+    module = inspect.getdoc(inspect.getmodule(type(benchmark))) or ""
+    what = module.partition("\n")[0]
+    metrics = ", ".join(definition.metric for definition in benchmark.metrics)
+    return f"{what}\n\nMetrics: {metrics}.\n\nExample: cluster bench {benchmark.name} --run-local"
+
+
+def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
+    """Make a function with the shared flags and a flag per parameter of the benchmark."""
+
+    def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
+        del values[ALL]
+        params = {key: values.pop(key) for key in benchmark.Params.__struct_fields__}
+        options = BenchOptions(**{key: values.pop(key) for key in BenchOptions.__struct_fields__})
+        provider = _provider(values, flags.DEFAULT_PROVIDER)
+        given = {key: value for key, value in params.items() if value is not None}
+        measure(flags.spec(provider=provider, **values), benchmark.name, given, options)
+
+    shared: flags.Declared = {
+        "name": (flags.Name, benchmark.name),
+        "provider": (flags.Provider, None),
+        "run_local": (flags.RunLocal, False),
+        "hosts": (flags.Hosts, None),
+        "ranks_per_host": (flags.RanksPerHost, 1),
+        **flags.MACHINES,
+        **RUN_FLAGS,
+        "ab": (flags.Ab, None),
+        "launches": (flags.Launches, ENOUGH_LAUNCHES),
+        "mca": (flags.Mca, None),
+        "env": (flags.Env, None),
+        "profile": (flags.Profile, None),
+        "describe": (flags.Describe, ""),
+        "expect": (flags.Expect, ""),
+        ALL: (
+            Annotated[
+                bool,
+                typer.Option(
+                    HELP_ALL, help="Show every flag and exit.", is_eager=True, callback=_show_all
+                ),
+            ],
+            False,
+        ),
+    }
+    return flags.with_flags(command, [*param_flags(benchmark.Params), *flags.parameters(shared)])
+
+
+def launcher(
+    benchmark: str,
+    params: Callable[..., Mapping[str, object]],
+    *,
+    name: str,
+    provider: str,
+    instance: str | None = None,
+) -> Callable[..., None]:
+    """Make a founding program: one benchmark, with few flags of its own.
+
+    Args:
+        benchmark: its name.
+        params: gives the benchmark's parameters; its own become flags, its docstring the help.
+        name: of the cluster, unless --name is given.
+        provider: of the machines, unless --provider or --run-local is given.
+        instance: the type of that provider's machines, unless --instance is given.
+
+    Returns:
+        What `cluster.cli.start` runs.
+
+    """
+    own = inspect.signature(params).parameters
+
+    def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
+        given = params(**{key: values.pop(key) for key in own})
+        options = BenchOptions(**{key: values.pop(key) for key in RUN_FLAGS})
+        chosen = _provider(values, provider)
+        if chosen == provider:
+            values["instance"] = values["instance"] or instance
+        measure(flags.spec(provider=chosen, **values), benchmark, given, options)
+
+    first: flags.Declared = {
+        "name": (flags.Name, name),
+        "run_local": (flags.RunLocal, False),
+        "provider": (flags.Provider, None),
+        "hosts": (flags.Hosts, None),
+    }
+    last = flags.parameters({**flags.MACHINES, **RUN_FLAGS})
+    made = flags.with_flags(command, [*flags.parameters(first), *own.values(), *last])
+    made.__name__, made.__doc__ = params.__name__, params.__doc__
+    return made
+
+
+def _provider(values: dict[str, Any], default: str) -> str:
+    """Take the two flags that say the provider."""
+    run_local = values.pop("run_local")
+    return flags.choose_provider(values.pop("provider"), run_local=run_local, default=default)

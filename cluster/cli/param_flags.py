@@ -1,0 +1,88 @@
+"""Flags of a benchmark, derived from its parameters: one per field."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+
+import msgspec
+import typer
+
+from cluster.core.units import Sizes, format_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from cluster.core.model.value import Value
+
+ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
+
+
+def param_flags(params: type[Value]) -> Iterator[inspect.Parameter]:
+    """Give a flag for each field: its type, default and help come from the class.
+
+    Args:
+        params: of a benchmark; its docstring describes each field under `Args:`.
+
+    Yields:
+        Keyword-only parameters for typer, the benchmark's own fields first.
+
+    """
+    parents = reversed(params.__mro__)
+    docs = (inspect.cleandoc(parent.__doc__ or "") for parent in parents if parent is not object)
+    help_ = {name: text for doc in docs for name, text in ARGUMENT.findall(doc)}
+    fields = msgspec.structs.fields(params)
+    for field in sorted(fields, key=lambda field: field.name not in params.__annotations__):
+        kind, default, shown = _flag_type(field.type, field.default)
+        option = typer.Option(
+            f"--{field.name.replace('_', '-')}",
+            help=" ".join(help_.get(field.name, "").split()),
+            metavar=_metavar(field.type),
+            show_default=shown,
+            autocompletion=_choices(field.type),
+        )
+        yield inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=Annotated[kind, option],
+        )
+
+
+def _choices(kind: Any) -> Callable[[], list[str]]:  # noqa: ANN401 - an annotation
+    """Give what completes a flag: the words that it takes, if there are only so many."""
+    return lambda: list(get_args(kind)) if get_origin(kind) is Literal else []
+
+
+def _metavar(kind: Any) -> str | None:  # noqa: ANN401 - an annotation
+    """Say in a word what a flag takes."""
+    if kind is bool:
+        return None
+    if get_origin(kind) is Literal:
+        return "WORD"
+    return "N" if kind in (int, int | None) else "LIST"
+
+
+def _flag_type(kind: Any, default: Any) -> tuple[Any, object, str | bool]:  # noqa: ANN401
+    """Choose what typer checks; everything else is text, and is checked by the benchmark."""
+    if kind is bool or kind is int:
+        return kind, default, True
+    if kind == (int | None):
+        return kind, None, False
+    if get_origin(kind) is Literal:
+        return str, default, True
+    if default is None:
+        return str | None, None, False
+    shown = f"{_typed(default[0])}:{_typed(default[-1])}" if kind is Sizes else _joined(default)
+    return str | None, None, shown
+
+
+def _typed(size: int) -> str:
+    return format_size(size).removesuffix(" B").replace(" ", "")
+
+
+def _joined(default: object) -> str:
+    if isinstance(default, tuple):
+        return ",".join(str(part) for part in default)
+    return str(default)
