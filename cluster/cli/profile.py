@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster.analysis.profiles import JobProfile
+from cluster.analysis.profiles.values import JobProfile
 from cluster.cli import flags
 from cluster.cli.compare import show_tables
 from cluster.cli.log_files import print_left_out, readings
@@ -25,7 +25,7 @@ from cluster.runs.import_logs import STDIN
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.analysis.profiles import Source
+    from cluster.analysis.profiles.values import Source
     from cluster.core.model.logs import Reading
 
 FORMAT = "mpitrace"
@@ -88,7 +88,7 @@ def _files(name: str, root: str | None) -> Sequence[str]:
 
 
 def _profiles(file: str, reading: Reading) -> Iterator[Source]:
-    from cluster.analysis.profiles import Source  # noqa: PLC0415
+    from cluster.analysis.profiles.values import Source  # noqa: PLC0415
     from cluster.core.model.logs import Profile  # noqa: PLC0415
 
     for result in reading.results:

@@ -10,7 +10,7 @@ from cluster.reports.tables import Table, bar
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cluster.analysis.profiles import Bin, JobProfile
+    from cluster.analysis.profiles.values import Bin, JobProfile
     from cluster.analysis.topology import GpuPair, GpuTopology
     from cluster.analysis.transports import Carrier, Transports
 

@@ -11,7 +11,9 @@ from cluster.analysis.hardware import find
 from cluster.analysis.hardware_bounds import Bound, bound, missing, with_hardware_bound
 from cluster.analysis.verdict import usual, verdicts
 from cluster.core.model.measurements import Definition, Summary
-from cluster.logs.parsers import bandwidth_test, iperf3, mpi_test, nccl_tests, osu, p2p_matrix
+from cluster.logs.parsers import bandwidth_test, mpi_test, osu, p2p_matrix
+from cluster.logs.parsers.iperf3.metrics import RECEIVED, SENT
+from cluster.logs.parsers.nccl_tests.metrics import BUSBW
 
 if TYPE_CHECKING:
     from cluster.core.model.hardware import Hardware
@@ -28,7 +30,7 @@ def rate(definition: Definition, hardware: Hardware, **params: Scalar) -> float:
 
 
 def busbw(hardware: Hardware, operation: str, ranks: int, hosts: int) -> float:
-    return rate(nccl_tests.BUSBW, hardware, operation=operation, ranks=ranks, hosts=hosts)
+    return rate(BUSBW, hardware, operation=operation, ranks=ranks, hosts=hosts)
 
 
 def test_a_ring_within_a_host_is_bound_by_the_links_of_a_gpu_in_one_direction() -> None:
@@ -74,20 +76,20 @@ def test_one_rank_on_each_host_needs_not_say_which_collective_it_is() -> None:
     one = find("p2.8xlarge")
 
     assert busbw(one, "", 2, 2) == busbw(one, "all_reduce", 2, 2)
-    assert bound(nccl_tests.BUSBW, {"ranks": 16, "hosts": 2}, P4D) is None
-    assert "which collective" in missing(nccl_tests.BUSBW, {"ranks": 16, "hosts": 2}, P4D)
+    assert bound(BUSBW, {"ranks": 16, "hosts": 2}, P4D) is None
+    assert "which collective" in missing(BUSBW, {"ranks": 16, "hosts": 2}, P4D)
 
 
 def test_tcp_has_the_cap_of_its_connections_and_pays_for_headers() -> None:
     goodput = (9001 - 52) / (9001 + 38)
 
-    assert rate(iperf3.RECEIVED, P4D, streams=1) == pytest.approx(10 * GBIT * goodput)
-    assert rate(iperf3.RECEIVED, P4D, streams=8) == pytest.approx(80 * GBIT * goodput)
-    assert rate(iperf3.RECEIVED, P4D, streams=64) == pytest.approx(400 * GBIT * goodput)
+    assert rate(RECEIVED, P4D, streams=1) == pytest.approx(10 * GBIT * goodput)
+    assert rate(RECEIVED, P4D, streams=8) == pytest.approx(80 * GBIT * goodput)
+    assert rate(RECEIVED, P4D, streams=64) == pytest.approx(400 * GBIT * goodput)
     small = find("nic=1gbit")
-    assert rate(iperf3.RECEIVED, small, streams=1) == pytest.approx(GBIT * 1448 / 1538)
-    assert rate(iperf3.RECEIVED, small, protocol="UDP") == pytest.approx(GBIT * 1472 / 1538)
-    assert bound(iperf3.SENT, {"protocol": "UDP"}, small) is None  # what is lost was sent, too
+    assert rate(RECEIVED, small, streams=1) == pytest.approx(GBIT * 1448 / 1538)
+    assert rate(RECEIVED, small, protocol="UDP") == pytest.approx(GBIT * 1472 / 1538)
+    assert bound(SENT, {"protocol": "UDP"}, small) is None  # what is lost was sent, too
 
 
 def test_messages_between_hosts_have_all_its_interfaces_and_both_directions() -> None:
@@ -116,7 +118,7 @@ def test_copies() -> None:
 
 def test_no_bound_is_guessed() -> None:
     nothing = find("mtu=1500")
-    every = (iperf3.RECEIVED, osu.BANDWIDTH, nccl_tests.BUSBW, p2p_matrix.ONE_WAY)
+    every = (RECEIVED, osu.BANDWIDTH, BUSBW, p2p_matrix.ONE_WAY)
 
     for definition in (*every, bandwidth_test.HOST_TO_DEVICE, bandwidth_test.DEVICE_TO_DEVICE):
         for params in ({"hosts": 1, "ranks": 2}, {"hosts": 2, "ranks": 2}, {}):
@@ -126,7 +128,7 @@ def test_no_bound_is_guessed() -> None:
     assert not missing(osu.LATENCY, {"hosts": 2}, P4D)
     assert "--hosts" in missing(osu.BANDWIDTH, {}, P4D)
     assert "--hardware" in missing(osu.BANDWIDTH, {}, None)
-    assert "nic=" in missing(iperf3.RECEIVED, {}, K80)
+    assert "nic=" in missing(RECEIVED, {}, K80)
 
 
 def summary(definition: Definition, median: float, **params: Scalar) -> Summary:
@@ -163,7 +165,7 @@ def test_a_bound_that_is_there_stays() -> None:
 
 
 def test_a_bound_says_direction_and_source() -> None:
-    found = bound(nccl_tests.BUSBW, {"operation": "all_reduce", "ranks": 16, "hosts": 2}, P4D)
+    found = bound(BUSBW, {"operation": "all_reduce", "ranks": 16, "hosts": 2}, P4D)
 
     assert isinstance(found, Bound)
     assert found.limit == (
@@ -194,10 +196,8 @@ def test_few_gpus_cannot_fill_the_network_of_their_host() -> None:
 )
 def test_a_ring_between_hosts_is_no_fault(hosts: int, busbw_: float, word: str) -> None:
     params: dict[str, Scalar] = {"operation": "all_reduce", "ranks": 8 * hosts, "hosts": hosts}
-    made = with_hardware_bound(
-        summary(nccl_tests.BUSBW, busbw_, size=1 << 33, **params), nccl_tests.BUSBW, P5
-    )
-    (verdict,) = verdicts([made], {nccl_tests.BUSBW.id: nccl_tests.BUSBW}, P5)
+    made = with_hardware_bound(summary(BUSBW, busbw_, size=1 << 33, **params), BUSBW, P5)
+    (verdict,) = verdicts([made], {BUSBW.id: BUSBW}, P5)
 
     assert verdict.word == word
 
@@ -205,4 +205,4 @@ def test_a_ring_between_hosts_is_no_fault(hosts: int, busbw_: float, word: str) 
 def test_nobody_knows_what_is_usual_for_some_of_a_hosts_gpus() -> None:
     params: dict[str, Scalar] = {"operation": "all_reduce", "ranks": 2, "hosts": 2}
 
-    assert usual(nccl_tests.BUSBW, params, P4D) is None
+    assert usual(BUSBW, params, P4D) is None

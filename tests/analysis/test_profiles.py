@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.analysis.profiles import JobProfile, Source, job_profiles
+from cluster.analysis.profiles import job_profiles
+from cluster.analysis.profiles.values import JobProfile, Source
 from cluster.core.errors import ParseError
 from cluster.core.model.logs import Profile, Routine, TaskTimes
 from cluster.logs.reader import read

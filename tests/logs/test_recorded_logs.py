@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.analysis.profiles import Source, job_profiles
+from cluster.analysis.profiles import job_profiles
+from cluster.analysis.profiles.values import Source
 from cluster.analysis.topology import gpu_topology
 from cluster.analysis.transports import transports
 from cluster.core.model.logs import NcclLog, PeerAccess, Profile, Topology

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cluster
-from cluster.analysis.profiles import JobProfile, Source, job_profiles
+from cluster.analysis.profiles import job_profiles
+from cluster.analysis.profiles.values import JobProfile, Source
 from cluster.core.errors import SpecError
 from cluster.core.model.logs import Profile
 from cluster.logs.reader import read

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.analysis.profiles import Source, job_profiles
+from cluster.analysis.profiles import job_profiles
+from cluster.analysis.profiles.values import Source
 from cluster.core.model.logs import Profile
 from cluster.logs.reader import read
 

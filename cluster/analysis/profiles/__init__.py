@@ -1,0 +1,137 @@
+"""From MPI profiles of single ranks to that of a job: totals, imbalance, checks, and what it means.
+
+A time in MPI is that of a transfer and of all waiting for other ranks; a profile cannot tell them
+apart, but sizes can: what takes longer than larger messages do is no transfer.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from cluster.analysis.profiles.checks import sum_checks
+from cluster.analysis.profiles.findings import file_findings, findings
+from cluster.analysis.profiles.values import Bin, JobProfile, Source, Total
+from cluster.core.model.logs import Profile, Routine, TaskTimes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+def job_profiles(sources: Iterable[Source]) -> tuple[JobProfile, ...]:
+    """Put the profiles of ranks together.
+
+    Args:
+        sources: in any order. A rank that comes again begins another job.
+
+    Returns:
+        A profile per job, and per context within it, in the order they came.
+
+    """
+    groups: dict[tuple[str, int, str, int], list[Profile]] = {}
+    seen: dict[tuple[str, int, str, int], int] = defaultdict(int)
+    for source in sources:
+        profile = source.profile
+        rank = (source.job, profile.size, profile.context, profile.rank)
+        turn = seen[rank]
+        seen[rank] += 1
+        groups.setdefault((source.job, profile.size, profile.context, turn), []).append(profile)
+    return tuple(
+        _job(job, sorted(profiles, key=lambda p: p.rank))
+        for (job, _, _, _), profiles in groups.items()
+    )
+
+
+def _job(job: str, profiles: Sequence[Profile]) -> JobProfile:
+    routines, bins = _totals(profiles), _bins(profiles)
+    tasks = _tasks(profiles)
+    communication, elapsed = (sum(times) for times in _times(tasks))
+    made = JobProfile(
+        job=job,
+        context=profiles[0].context,
+        size=profiles[0].size,
+        ranks=tuple(profile.rank for profile in profiles),
+        calls=sum(routine.calls for routine in routines),
+        bytes=sum(routine.bytes for routine in routines),
+        communication=communication,
+        elapsed=elapsed,
+        share=communication / elapsed if elapsed else 0.0,
+        routines=routines,
+        bins=bins,
+        tasks=tasks,
+        checks=tuple(check for profile in profiles for check in sum_checks(profile)),
+        findings=(),
+    )
+    found = (*findings(made), *file_findings(profiles))
+    return structs.replace(made, findings=found)
+
+
+def _totals(profiles: Sequence[Profile]) -> tuple[Total, ...]:
+    rows: dict[str, list[tuple[int, Routine]]] = defaultdict(list)
+    for profile in profiles:
+        for routine in profile.routines:
+            rows[routine.name].append((profile.rank, routine))
+    whole = sum(routine.time for profile in profiles for routine in profile.routines)
+    return tuple(
+        sorted((_total(name, found, whole) for name, found in rows.items()), key=lambda t: -t.time)
+    )
+
+
+def _total(name: str, found: Sequence[tuple[int, Routine]], whole: float) -> Total:
+    rank, most = max(found, key=lambda one: one[1].time)
+    time = sum(routine.time for _, routine in found)
+    return Total(
+        name=name,
+        calls=sum(routine.calls for _, routine in found),
+        bytes=sum(routine.calls * routine.bytes for _, routine in found),
+        time=time,
+        share=time / whole if whole else 0.0,
+        most=most.time,
+        most_rank=rank,
+    )
+
+
+def _bins(profiles: Sequence[Profile]) -> tuple[Bin, ...]:
+    """Add up messages by the power of two that they fit into, as the profiles themselves do."""
+    rows: dict[tuple[str, int], list[Routine]] = defaultdict(list)
+    for profile in profiles:
+        for row in profile.distributions:
+            rows[row.name, _power(row.bytes)].append(row)
+    found = []
+    for (name, _), same in rows.items():
+        calls = sum(row.calls for row in same)
+        total = sum(row.calls * row.bytes for row in same)
+        time = sum(row.time for row in same)
+        size = total / calls if calls else 0.0
+        found.append(Bin(routine=name, size=size, calls=calls, bytes=total, time=time))
+    return tuple(sorted(found, key=lambda row: (row.routine, row.size)))
+
+
+def _power(size: float) -> int:
+    """Give the power of two that a size fits into."""
+    return max(0, (max(0, round(size) - 1)).bit_length())
+
+
+def _tasks(profiles: Sequence[Profile]) -> tuple[TaskTimes, ...]:
+    """Take the table of all ranks where a file has it, and each file's own totals."""
+    known = {
+        p.rank: TaskTimes(
+            rank=p.rank,
+            communication=p.communication,
+            elapsed=p.elapsed,
+            user=p.user,
+            system=p.system,
+            memory=p.memory,
+        )
+        for p in profiles
+        if p.complete
+    }
+    for profile in profiles:
+        known |= {task.rank: task for task in profile.tasks}
+    return tuple(task for _, task in sorted(known.items()))
+
+
+def _times(tasks: Sequence[TaskTimes]) -> tuple[list[float], list[float]]:
+    return [task.communication for task in tasks], [task.elapsed for task in tasks]

@@ -1,0 +1,169 @@
+"""iperf3: JSON (`-J`), several documents in one file too, and text.
+
+GBytes are 2**30 bytes and Gbits 1e9 bits. The figure is the receiver's, of all streams together;
+the sender's counts what its kernel took.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from cluster.logs.parsers import Parser, ResultBuilder
+from cluster.logs.parsers.iperf3.json_report import (
+    End,
+    Interval,
+    JsonEvent,
+    JsonReport,
+    Start,
+    decode_report,
+)
+from cluster.logs.parsers.iperf3.metrics import (
+    INTERVAL,
+    JITTER,
+    LOST,
+    RECEIVED,
+    RETRANSMITS,
+    SENT,
+)
+from cluster.logs.parsers.iperf3.text_report import LINE, ROLE, TextReport
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Definition
+
+EVENT = 64  # characters at the beginning of a line of `--json-stream`, which name its event
+# What no line of iperf 2 has: a log that was pasted without its head is known by it.
+_OURS = re.compile(
+    r"\s*\[ *(?:SUM|\d+)\]"
+    r"(?:\[[TR]X-[CS]\]|\s+\d+\.\d\d-\d+\.\d\d\s{2,}sec | +local .* connected to )"
+    r"|\s*\[ *ID\](?:\[Role\])? Interval .*\b(?:Bitrate|Retr)\b"
+)
+_HEAD = re.compile(r"\s*(?:Connecting to host|Accepted connection from|Reverse mode,|iperf 3\.)")
+_KNOWN = re.compile(
+    r"\s*(?:- -|Server output:|\[SUM\] .*datagrams received out-of-order|"
+    r"\[ *\d+\] Sent \d+ datagrams|-{10,}|\[ *ID\]|"
+    r"\[ *\d+\](?:\[[TR]X-[CS]\])? +local .* connected to |"
+    r"Server listening on \d|iperf Done|Test Complete|"
+    r"CPU Utilization|Control connection MSS|Time:|Cookie:|TCP MSS|Starting Test|snd_tcp|rcv_tcp|"
+    r"Linux \S+ \d|Cookie)"
+)
+_ERROR = re.compile(
+    r"\s*(?:iperf3: )?"
+    r"((?:error - |interrupt - ).*|unable to .*|the (?:client|server) has terminated)"
+)
+
+
+class Iperf3(Parser):
+    """iperf3: the receiver's figure, in bits per second; its GBytes are 2**30 bytes."""
+
+    marks: ClassVar[tuple[str, ...]] = (
+        *("iperf3", "iperf 3.", "Connecting to host", "Accepted connection from", "sum_received"),
+        *("test_start", '"intervals"', '"event"', "receiver", "connected to", "Bitrate"),
+    )
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        *(RECEIVED, SENT, INTERVAL, RETRANSMITS, LOST, JITTER),
+    )
+
+    def __init__(self) -> None:
+        """Begin outside any test."""
+        self._parsed: list[Parsed] = []
+        self._text: TextReport | None = None
+        self._stream: JsonReport | None = None  # of `--json-stream`, as far as it is there
+        self._stream_at = 0
+
+    def take(self, line: str, number: int) -> bool:
+        """Read a line of the text form."""
+        if _HEAD.match(line):
+            if self._text is None or self._text.is_begun:
+                self._close()
+                self._text = TextReport(number)
+            self._text.say(line)
+            return True
+        error = _ERROR.match(line)
+        if error:
+            self._open(number).fail(error[1])
+            return True
+        match = LINE.match(line)
+        if _OURS.match(line):
+            self._open(number)
+        if match is None:
+            known = self._text is not None and _KNOWN.match(line) is not None
+            if known and self._text is not None:
+                self._text.say(line)
+            return known
+        if self._text is None and not ROLE.search(line):
+            return False  # a line of iperf2 has no role
+        return self._open(number).row(match)
+
+    def take_document(self, text: str, number: int) -> bool:
+        """Read a document of `-J`."""
+        try:
+            if '"event"' in text[:EVENT]:
+                return self._event(msgspec.json.decode(text, type=JsonEvent), number)
+            document = decode_report(text)
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            return self._torn(text, number)
+        if document.is_any:
+            return self._document(document, number)
+        return document.title.startswith("iperf ") and self._torn(text, number)
+
+    def _event(self, event: JsonEvent, number: int) -> bool:
+        """Read a line of `--json-stream`, which has a document for each part of a document."""
+        data = event.data
+        if event.event == "start":
+            start = msgspec.json.decode(data, type=Start)
+            if not start.version.startswith("iperf"):
+                return False  # of another program
+            self._end_stream()
+            self._stream, self._stream_at = JsonReport(start=start, intervals=[]), number
+        elif self._stream is None:
+            return False
+        elif event.event == "interval" and self._stream.intervals is not None:
+            self._stream.intervals.append(msgspec.json.decode(data, type=Interval))
+        elif event.event == "end":
+            self._stream.end = msgspec.json.decode(data, type=End)
+        elif event.event == "error":
+            self._stream.error = msgspec.json.decode(data, type=str)
+        return True
+
+    def _end_stream(self) -> None:
+        document, self._stream = self._stream, None
+        if document is None:
+            return
+        if not document.is_any:
+            document.error = "its end is missing: it was stopped, or the log is cut off"
+        self._document(document, self._stream_at)
+
+    def _document(self, document: JsonReport, number: int) -> bool:
+        sheet = ResultBuilder("iperf3", number, document.title)
+        document.fill(sheet)
+        self._parsed.append(sheet.parsed())
+        return True
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per test."""
+        self._close()
+        self._end_stream()
+        return tuple(self._parsed)
+
+    def _torn(self, text: str, number: int) -> bool:
+        """Say of a document without an end that it is one: its totals are lost."""
+        if '"test_start"' not in text and '"intervals"' not in text:
+            return False
+        sheet = ResultBuilder("iperf3", number, "iperf3")
+        sheet.fail("the JSON document is broken or cut off: there are no totals")
+        self._parsed.append(sheet.parsed())
+        return True
+
+    def _open(self, number: int) -> TextReport:
+        if self._text is None:
+            self._text = TextReport(number)
+        return self._text
+
+    def _close(self) -> None:
+        if self._text is not None:
+            self._parsed.append(self._text.parsed())
+            self._text = None

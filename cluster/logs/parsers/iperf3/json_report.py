@@ -1,0 +1,200 @@
+"""The JSON of iperf3: of `-J`, and of `--json-stream`."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.logs.parsers.iperf3.metrics import (
+    INTERVAL,
+    JITTER,
+    LOST,
+    ONLY_SENT,
+    RECEIVED,
+    RETRANSMITS,
+    SENT,
+    STOPPED,
+)
+
+if TYPE_CHECKING:
+    from cluster.core.model.measurements import Definition
+    from cluster.core.model.value import Scalar
+    from cluster.logs.parsers import ResultBuilder
+
+_NAN = re.compile(r"(?<=[:\s])-?(?:nan|inf)\b", re.IGNORECASE)  # as cJSON wrote 0/0
+
+
+class _Sum(msgspec.Struct):
+    """A sum over streams."""
+
+    seconds: float | None = 0.0
+    bytes: float | None = 0.0
+    bits_per_second: float | None = 0.0
+    omitted: bool = False
+    jitter_ms: float | None = None
+    lost_percent: float | None = None
+    retransmits: int | None = None
+
+    @property
+    def rate(self) -> float:
+        """Bytes per second."""
+        if self.bytes is not None and self.seconds:
+            return self.bytes / self.seconds
+        return (self.bits_per_second or 0.0) / 8
+
+
+class Interval(msgspec.Struct):
+    """One interval."""
+
+    sum: _Sum | None = None
+
+
+class _Udp(msgspec.Struct):
+    """What the end says of a stream of UDP."""
+
+    udp: _Sum | None = None
+
+
+class _Cpu(msgspec.Struct):
+    """How busy the processors were with it, in percent of one."""
+
+    host_total: float = 0.0
+    remote_total: float = 0.0
+
+
+class End(msgspec.Struct):
+    """The end."""
+
+    streams: list[_Udp] = []
+    sum: _Sum | None = None
+    sum_sent: _Sum | None = None
+    sum_received: _Sum | None = None
+    sum_sent_bidir_reverse: _Sum | None = None
+    sum_received_bidir_reverse: _Sum | None = None
+    sender_tcp_congestion: str = ""
+    cpu_utilization_percent: _Cpu | None = None
+
+
+class TestStart(msgspec.Struct):
+    """What was asked."""
+
+    protocol: str = "TCP"
+    num_streams: int = 1
+    omit: float = 0
+    reverse: int = 0
+    bidir: int = 0
+
+
+class Start(msgspec.Struct):
+    """The start."""
+
+    version: str = ""
+    connecting_to: dict[str, Any] | None = None
+    tcp_mss: int = 0
+    tcp_mss_default: int = 0
+    test_start: TestStart | None = None
+
+
+class JsonEvent(msgspec.Struct):
+    """A line of `--json-stream`."""
+
+    event: str = ""
+    data: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class JsonReport(msgspec.Struct):
+    """What we read of a document."""
+
+    start: Start | None = None
+    intervals: list[Interval] | None = None
+    end: End | None = None
+    error: str = ""
+    title_: str | None = msgspec.field(default=None, name="title")
+
+    @property
+    def is_any(self) -> bool:
+        """Whether it is a report of iperf3 that ended."""
+        return self.start is not None and (self.end is not None or bool(self.error))
+
+    @property
+    def title(self) -> str:
+        """What ran, such as `iperf 3.9`."""
+        return (self.start.version if self.start else "") or "iperf3"
+
+    @property
+    def _test(self) -> TestStart:
+        return (self.start and self.start.test_start) or TestStart()
+
+    @property
+    def _sends(self) -> bool:
+        """Whether the side that wrote it sent."""
+        is_client = self.start is not None and self.start.connecting_to is not None
+        return is_client != bool(self._test.reverse)
+
+    def fill(self, sheet: ResultBuilder) -> None:
+        """Give a sheet all of it."""
+        if self.error.startswith(STOPPED) and not (self.start and self.start.test_start):
+            sheet.note("the server was stopped")
+        elif self.error:
+            sheet.fail(self.error)
+        self._say(sheet)
+        test = self._test
+        params: dict[str, Scalar] = {"protocol": test.protocol, "streams": test.num_streams}
+        if test.reverse:
+            params["reverse"] = 1
+        self._totals(sheet, params)
+        if sheet.empty and self.intervals and not self.error:
+            sheet.fail("its end is empty: there are no totals")
+        for interval in self.intervals or ():
+            if interval.sum is not None and interval.sum.seconds and not interval.sum.omitted:
+                sheet.add(INTERVAL, interval.sum.rate, params)
+        if sheet.empty and not self.error:
+            sheet.fail("nothing was transferred")
+
+    def _say(self, sheet: ResultBuilder) -> None:
+        """Say what it was run with, which explains some figures."""
+        start, end = self.start or Start(), self.end or End()
+        sheet.set("version", start.version.removeprefix("iperf").strip())
+        sheet.set("congestion", end.sender_tcp_congestion)
+        mss = start.tcp_mss or start.tcp_mss_default
+        sheet.set("mss", str(mss) if mss else "")
+        if end.cpu_utilization_percent is not None:
+            busy = end.cpu_utilization_percent
+            sheet.set("cpu", f"{max(busy.host_total, busy.remote_total):.0f}")
+
+    def _totals(self, sheet: ResultBuilder, params: dict[str, Scalar]) -> None:
+        end = self.end or End()
+        sent, received = end.sum_sent, end.sum_received
+        if (
+            sent is None and received is None
+        ):  # of UDP, old versions have one sum, of their own side
+            sent, received = (end.sum, None) if self._sends else (None, end.sum)
+        ways: tuple[tuple[Definition, _Sum | None, dict[str, Scalar]], ...] = (
+            (RECEIVED, received, {}),
+            (SENT, sent, {}),
+            (RECEIVED, end.sum_received_bidir_reverse, {"way": "back"}),
+            (SENT, end.sum_sent_bidir_reverse, {"way": "back"}),
+        )
+        for definition, total, way in ways:
+            if total is not None and total.rate > 0:
+                sheet.add(definition, total.rate, {**params, **way})
+        if sent is not None and sent.retransmits is not None:
+            sheet.add(RETRANSMITS, sent.retransmits, params)
+        udp = end.sum if self._test.protocol == "UDP" else None
+        if udp is not None and udp.jitter_ms is not None:
+            sheet.add(JITTER, udp.jitter_ms / 1e3, params)
+        if udp is not None and udp.lost_percent is not None:
+            sheet.add(LOST, udp.lost_percent, params)
+        if received is None and sent is not None:
+            sheet.note(ONLY_SENT)
+
+
+def decode_report(text: str) -> JsonReport:
+    """Read a document, also one of a list, and with figures that are no numbers."""
+    text = text.rstrip().removesuffix(",")
+    try:
+        return msgspec.json.decode(text, type=JsonReport)
+    except msgspec.DecodeError:
+        return msgspec.json.decode(_NAN.sub("null", text), type=JsonReport)

@@ -1,0 +1,135 @@
+"""The text form of iperf3."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from cluster.logs.parsers import GIB, KIB, MIB, ResultBuilder, number
+from cluster.logs.parsers.iperf3.metrics import (
+    JITTER,
+    LOST,
+    ONLY_SENT,
+    RECEIVED,
+    RETRANSMITS,
+    SENT,
+    STOPPED,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.value import Scalar
+
+BITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+BYTES = {"": 1.0, "K": KIB, "M": MIB, "G": GIB, "T": 2.0**40}
+_PREFIX = r"([KMGT]?)"
+LINE = re.compile(
+    r"\s*\[\s*(SUM|\d+)\](?:\[(TX|RX)-[CS]\])?\s+([\d.]+)\s*-\s*([\d.]+)\s+sec\s+"
+    rf"([\d.]+)\s+{_PREFIX}Bytes\s+([\d.]+)\s+{_PREFIX}(bits|Bytes)/sec(.*)"
+)
+_UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
+_RETRANSMITS = re.compile(r"\s+(\d{1,15})\s+sender\s*$")
+ROLE = re.compile(r"\b(sender|receiver)\s*$")
+# Above the totals of UDP in versions before 3.2, and above each interval.
+_OLD_UDP = re.compile(r"\s*\[ *ID\] Interval .*\bBandwidth\b.*\bJitter\b")
+_SUMMARY = re.compile(r"\s*- - ")  # stands before the totals
+_SAID = (
+    ("version", re.compile(r"iperf (3\.[\w.+-]+)")),
+    ("mss", re.compile(r"(?:Control connection |TCP )MSS:? (\d+)")),
+    ("congestion", re.compile(r"snd_tcp_congestion (\w+)")),
+)
+
+
+class TextReport:
+    """One test in the text form.
+
+    Args:
+        first: the number of its first line in the log.
+
+    """
+
+    def __init__(self, first: int) -> None:
+        """Begin without figures."""
+        self._sheet = ResultBuilder("iperf3", first, "iperf3")
+        # (role, way) -> the totals of streams, and of [SUM]
+        self._totals: dict[tuple[str, str], dict[str, float]] = {}
+        self._streams: dict[str, None] = {}
+        self._again: dict[str, int] = {}  # segments that were sent again
+        self._udp: dict[str, dict[str, tuple[float, float]]] = {}  # way -> jitter and % lost
+        self._params: dict[str, Scalar] = {}
+        self._is_summary = self._is_old_udp = False
+        self.is_begun = False
+
+    def fail(self, text: str) -> None:
+        """Keep what went wrong; that the server was stopped in the end is no failure."""
+        if text.startswith(STOPPED) and (self._totals or not self.is_begun):
+            self._sheet.note("the server was stopped after the test")
+            return
+        self.is_begun = True
+        self._sheet.fail(text)
+
+    def say(self, line: str) -> None:
+        """Read what it says of itself."""
+        if line.lstrip().startswith("Reverse mode"):
+            self._params["reverse"] = 1
+        self._is_summary |= _SUMMARY.match(line) is not None
+        self._is_old_udp |= self._is_summary and _OLD_UDP.match(line) is not None
+        for name, pattern in _SAID:
+            found = pattern.search(line)
+            self._sheet.set(name, found[1] if found else "")
+
+    def row(self, match: re.Match[str]) -> bool:
+        """Read a line of `LINE`."""
+        stream, way, begin, end = match[1], match[2] or "", number(match[3]), number(match[4])
+        amount = number(match[7])
+        if begin is None or end is None or amount is None:
+            return False
+        self.is_begun = True
+        if stream != "SUM":
+            self._streams[stream] = None
+        scale = BITS[match[8]] / 8 if match[9] == "bits" else BYTES[match[8]]
+        role, udp = ROLE.search(match[10]), _UDP.match(match[10])
+        if udp is not None:
+            self._params["protocol"] = "UDP"
+        # The totals of UDP have no role before 3.2; they are the sender's.
+        side = role[1] if role else "sender" if udp and self._is_old_udp else ""
+        if side and amount:  # no bytes: this side does not know what the other one counted
+            self._totals.setdefault((side, way), {})[stream] = amount * scale
+        again = _RETRANSMITS.match(match[10])
+        if again:
+            self._again[way + stream] = int(again[1])
+        if udp and (side == "receiver" or (side and not role)):
+            lost = 100 * int(udp[2]) / max(1, int(udp[3]))
+            self._udp.setdefault(way, {})[stream] = (float(udp[1]) / 1e3, lost)
+        return True
+
+    def parsed(self) -> Parsed:
+        """Give what was read."""
+        sheet = self._sheet
+        by_role = sorted(self._totals.items(), key=lambda item: item[0][0] != "receiver")
+        for (role, way), totals in by_role:
+            name, params = self._total(way, totals)
+            if role == "sender" and way + name in self._again:
+                sheet.add(RETRANSMITS, self._again[way + name], params)
+            if name in totals:
+                sheet.add(RECEIVED if role == "receiver" else SENT, totals[name], params)
+        for way, datagrams in self._udp.items():
+            name, params = self._total(way, datagrams)
+            if name in datagrams:
+                sheet.add(JITTER, datagrams[name][0], params)
+                sheet.add(LOST, datagrams[name][1], params)
+        if sheet.empty and self.is_begun:
+            sheet.fail("there are no totals: it was stopped, or the log is cut off")
+        if self._totals and "receiver" not in {role for role, _ in self._totals}:
+            sheet.note(ONLY_SENT)
+        return sheet.parsed()
+
+    def _total(self, way: str, found: Mapping[str, object]) -> tuple[str, dict[str, Scalar]]:
+        """Name what is of all streams together: their sum, or the only one."""
+        streams = [name for name in self._streams if not way or name in found]
+        params = {**self._params, "streams": max(1, len(streams))}
+        if way:
+            params["way"] = way
+        return "SUM" if len(streams) > 1 else next(iter(found)), params

@@ -1,0 +1,108 @@
+"""What `nccl-tests -J` writes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.logs.parsers import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cluster.logs.parsers.nccl_tests.perf_test import PerfTest
+
+MOST_RANKS = 1024  # of a process: more is no sane figure
+
+
+class _Half(msgspec.Struct):
+    """Half a row of the JSON of `-J`; what is no number is the word `nan`."""
+
+    alg_bw: float | str
+    bus_bw: float | str
+    time: float | str | None = None
+    cpu_time: float | str | None = None
+    nwrong: float | str | None = None
+
+    @property
+    def figures(self) -> list[float] | None:
+        """Time, algorithm and bus bandwidth; none if one of them is no number."""
+        time = self.time if self.time is not None else self.cpu_time or 0.0
+        return numbers(map(str, (time, self.alg_bw, self.bus_bw)))
+
+
+class _Row(msgspec.Struct):
+    """A row of it."""
+
+    size: int
+    type: str = ""
+    redop: str = ""
+    out_of_place: _Half | None = None
+    in_place: _Half | None = None
+
+
+class _Process(msgspec.Struct):
+    """A process of it, by its first rank."""
+
+    rank: int
+    hostname: str = ""
+    device: int = 0
+    device_info: str = ""
+
+
+class _Config(msgspec.Struct):
+    """The head of it."""
+
+    nthreads: int = 1
+    ngpus: int = 1
+    validation: int = 1
+    devices: list[_Process] = []
+
+
+class _Outcome(msgspec.Struct):
+    """A verdict of it."""
+
+    count: int = 0
+    bandwidth: float | str = 0.0
+    okay: str = ""
+
+
+class JsonReport(msgspec.Struct):
+    """What we read of the file."""
+
+    results: list[_Row]
+    args: list[str] = []
+    config: _Config = msgspec.field(default_factory=_Config)
+    out_of_bounds: _Outcome = msgspec.field(default_factory=_Outcome)
+    average_bus_bandwidth: _Outcome = msgspec.field(default_factory=_Outcome)
+    errors: list[str] = []
+
+    def fill(self, test: PerfTest) -> None:
+        """Give a test all of it."""
+        test.headed = test.ended = True
+        test.name = (self.args or [""])[0].rpartition("/")[2]
+        test.checked = bool(self.config.validation)
+        self._place(test)
+        for error in self._failures():
+            test.fail(error)
+        for row in self.results:
+            for place, half in (("out", row.out_of_place), ("in", row.in_place)):
+                if half is not None and (figures := half.figures):
+                    test.add(row.size, (row.type, row.redop, place), figures, str(half.nwrong))
+
+    def _place(self, test: PerfTest) -> None:
+        """Name all ranks: the file has the first of each process only."""
+        each = self.config.nthreads * self.config.ngpus
+        for process in self.config.devices:
+            for at in range(min(each, MOST_RANKS)):
+                test.ranks[process.rank + at] = process.hostname, process.device + at
+            if process.device_info:
+                test.models[process.device_info] = None
+
+    def _failures(self) -> Iterable[str]:
+        yield from (error for error in self.errors if error.strip())
+        if self.out_of_bounds.okay == "false":
+            yield f"Out of bounds values : {self.out_of_bounds.count} FAILED"
+        if self.average_bus_bandwidth.okay == "false":
+            yield f"Avg bus bandwidth : {self.average_bus_bandwidth.bandwidth} FAILED"

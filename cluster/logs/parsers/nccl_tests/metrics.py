@@ -1,0 +1,96 @@
+"""What nccl-tests measures: its metrics, and the bus bandwidth factor of each collective."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from cluster.core.model.measurements import Definition
+
+_nccl = partial(
+    Definition,
+    benchmark="nccl_tests",
+    clock="std::chrono of each process, around all iterations and the synchronisation of streams",
+    synchronisation="a barrier of all processes before the iterations of a size",
+    warm_up="the warmup iters of the log's first line (5 unless said otherwise)",
+    aggregation="mean of ranks",
+)
+TIME = _nccl(
+    metric="time",
+    unit="s",
+    better="lower",
+    what="one collective call, mean over iterations and ranks; printed in us",
+)
+ALGBW = _nccl(
+    metric="algbw",
+    unit="B/s",
+    better="higher",
+    what="algorithm bandwidth: the size over the time; printed in GB/s of 1e9 bytes, to 0.01",
+)
+BUSBW = _nccl(
+    metric="busbw",
+    unit="B/s",
+    better="higher",
+    what=(
+        "bus bandwidth: algorithm bandwidth times 2(n-1)/n (all_reduce), (n-1)/n (all_gather, "
+        "reduce_scatter, alltoall, gather, scatter) or 1 (broadcast, reduce, sendrecv) of n ranks: "
+        "what the slowest link carries per direction; printed in GB/s of 1e9 bytes, to 0.01"
+    ),
+    flow="one way",
+    medium="collective",
+)
+
+ALL_REDUCE = "all_reduce"
+_OPERATIONS = {
+    **{name.replace("_", ""): name for name in (ALL_REDUCE, "all_gather", "reduce_scatter")},
+    **{name: name for name in ("broadcast", "reduce", "alltoall", "gather", "scatter")},
+    "sendrecv": "sendrecv",
+}
+SHARED, WHOLE = "all_gather, reduce_scatter or alltoall", "broadcast, reduce or sendrecv"
+_FACTORS = (
+    (ALL_REDUCE, lambda n: 2 * (n - 1) / n),
+    (SHARED, lambda n: (n - 1) / n),
+    (WHOLE, lambda _: 1.0),
+)
+_FAMILIES = {
+    ALL_REDUCE: ALL_REDUCE,
+    **dict.fromkeys(("all_gather", "reduce_scatter", "alltoall", "gather", "scatter"), SHARED),
+    **dict.fromkeys(("broadcast", "reduce", "sendrecv"), WHOLE),
+}
+SLACK = 0.02  # by which a printed rate may differ from what the other columns say
+RESOLUTION = 0.01  # GB/s, to which rates are printed
+
+
+def operation(program: str, family: str) -> str:
+    """Tell the collective from the program's name, unless its own factor contradicts it.
+
+    Args:
+        program: such as `all_reduce_perf` or `AllReduce`.
+        family: of collectives with one factor, as `family_of` says it; empty if nobody knows.
+
+    Returns:
+        Such as `all_reduce`; empty if it cannot be told.
+
+    """
+    named = program.removesuffix("_mpi").removesuffix("_perf").lower()
+    found = _OPERATIONS.get(named.replace("_", ""), "")
+    if not family or _FAMILIES.get(found) == family:
+        return found
+    return ALL_REDUCE if family == ALL_REDUCE else ""
+
+
+def family_of(algbw: float, busbw: float, ranks: int) -> str:
+    """Tell the collective from the factor between its two bandwidths.
+
+    Args:
+        algbw: algorithm bandwidth in GB/s, as printed.
+        busbw: bus bandwidth in GB/s, as printed.
+        ranks: that took part.
+
+    Returns:
+        The collectives with this factor, in words; empty if no factor fits, or if several do.
+
+    """
+    if ranks < 3 or algbw < 100 * RESOLUTION:  # noqa: PLR2004 - of two, factors are the same
+        return ""
+    fits = (f for f, factor in _FACTORS if abs(busbw / algbw - factor(ranks)) < SLACK)
+    return next(fits, "")

@@ -1,0 +1,260 @@
+"""One test of nccl-tests: its rows, and what its head and foot say."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from cluster.logs.parsers import GB, ResultBuilder, count, number, numbers
+from cluster.logs.parsers.nccl_tests.metrics import (
+    ALGBW,
+    BUSBW,
+    RESOLUTION,
+    SLACK,
+    TIME,
+    family_of,
+    operation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cluster.core.model.logs import Parsed
+    from cluster.core.model.value import Scalar
+
+MICRO, MILLI = 1e6, 1e3  # of them are one
+ABSENT = "N/A"  # a cell without a value
+HALF = 4  # columns of each half of a row, counted from the right: time algbw busbw error
+LEAST = 3  # columns before them: size, count, type
+COARSE = 0.05  # by which times of 10 s and more are rounded: they are printed as 1.7e+07
+
+ALONE = (
+    "its processes did not find each other: each ran a test of its own, as nccl-tests does that "
+    "was built without MPI=1"
+)
+PARTIAL = (
+    "its algorithm bandwidth was printed as (n-1)/n of size over time: it is size over time here, "
+    "as in all other tests"
+)
+RANK = re.compile(
+    r"#?\s*Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?(?:Pid\s+\d+\s+)?on\s+(\S+)\s+device\s+(\d+)"
+    r"(?:\s+\[\w+(?::\w+)*(?:\.\d)?\]\s+(\S.*))?"
+)
+_FOOT = re.compile(r"#?\s*(Out of bounds values|Bitwise mismatches|Avg bus bandwidth)\s*:\s*(.*)")
+FAILED = re.compile(
+    r".*: Test (?:NCCL|CUDA|HIP|MPI) failure|.*: Test failure |# error: \S|"
+    r"(?:NCCL|Cuda|CUDA|HIP) failure (?!\S*p2pBandwidth)\S+:\d+|Invalid number of GPUs"
+)
+_TIMES = ("time", "cputime")
+_OLDEST = "res"  # a column of NCCL's own tests and of nccl-tests until 2019: times are in ms
+
+
+class PerfTest:
+    """One test: its rows, and what its head and foot say.
+
+    Args:
+        first: the number of its first line in the log.
+
+    """
+
+    def __init__(self, first: int) -> None:
+        """Begin without rows."""
+        self._first = first
+        self.name = ""
+        self.checked = True
+        self.headed = False
+        self.ended = False
+        self.ranks: dict[int, tuple[str, int]] = {}  # the host of each, and its device there
+        self.models: dict[str, None] = {}
+        self._rows: list[tuple[dict[str, Scalar], list[float]]] = []
+        self._width = HALF
+        self._counts = True  # the last column of a half counts wrong values
+        self._scale = MICRO  # of its times
+        self._alone = False  # each process ran a test of its own
+        self._partial = False  # algorithm bandwidth was printed without the part of each rank
+        self.refused = 0  # rows that contradict themselves
+        self.hidden = ""  # the first line that would be a row, but for what stands around it
+        self.stopped = -1  # size of the row that was begun last, and never ended
+        self._failures: list[str] = []
+
+    @property
+    def hosts(self) -> int:
+        """How many hosts there are; containers may have one name, but a device is there once."""
+        if self._alone:
+            return 1
+        names = {host for host, _ in self.ranks.values()}
+        places = Counter(self.ranks.values())
+        return max(len(names), max(places.values(), default=0))
+
+    @property
+    def count(self) -> int:
+        """How many ranks there are; 0 if the log does not say."""
+        return len(self.ranks)
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether its rows have begun."""
+        return bool(self._rows or self.ended)
+
+    @property
+    def is_any(self) -> bool:
+        """Whether the log says anything of it."""
+        return bool(self.headed or self.is_begun or self._failures)
+
+    def header(self, text: str, *, counts: bool = True) -> None:
+        """Find how wide each half of a row is; options add columns to it.
+
+        Args:
+            text: the names of the columns.
+            counts: the fourth column of a half counts wrong values.
+
+        """
+        self.headed = True
+        self._counts = counts
+        words = text.lstrip("# ").split()
+        starts = [at for at, word in enumerate(words) if word in _TIMES]
+        ends = [*starts[1:2], *([len(words)] if words[-1:] == ["busbw"] else [])]
+        self._width = ends[0] - starts[0] if starts and ends else HALF
+        self._scale = MILLI if _OLDEST in words else MICRO
+
+    def take(self, text: str) -> bool:
+        """Read a line of its head or foot.
+
+        Args:
+            text: of the line, without spaces around it.
+
+        Returns:
+            Whether it is one.
+
+        """
+        rank, foot = RANK.match(text), _FOOT.match(text)
+        if rank:
+            self._alone |= int(rank[1]) in self.ranks
+            self.ranks[int(rank[1])] = rank[2], int(rank[3])
+            if rank[4]:
+                self.models[rank[4]] = None
+        elif foot:
+            self.ended = True
+            if "FAILED" in foot[2]:
+                self.fail(text.lstrip("# "))
+        elif FAILED.match(text):
+            self.fail(text.lstrip("# "))
+        else:
+            return False
+        return True
+
+    def fail(self, text: str) -> None:
+        """Keep what went wrong."""
+        self._failures.append(text)
+
+    def row(self, cells: list[str]) -> bool:
+        """Read a row from the right, for the columns in its middle come and go."""
+        width = self._width
+        places = ("out", "in") if len(cells) >= LEAST + 2 * width else ("out",)
+        head = len(cells) - len(places) * width
+        size, elements = count(cells[0]), count(cells[1]) if len(cells) > 1 else None
+        if head < LEAST or size is None or elements is None or number(cells[2]) is not None:
+            return False
+        halves = [cells[head + at * width :][: min(width, HALF)] for at in range(len(places))]
+        figures = [self._figures(size, half) for half in halves]
+        if not all(figures):
+            return False
+        redop = cells[3] if head > LEAST and number(cells[3]) is None else ""  # or the root
+        for place, half, found in zip(places, halves, figures, strict=True):
+            wrong = half[3] if self._counts and len(half) == HALF else ABSENT
+            self.add(size, (cells[2], redop, place), found or [], wrong)
+        return True
+
+    def _figures(self, size: int, half: list[str]) -> list[float] | None:
+        """Read time (in us), algorithm and bus bandwidth, if they agree with the size.
+
+        hypercube_perf, and until 2020 all_gather_perf and reduce_scatter_perf, count without the
+        part that each rank has already: both bandwidths are what is the bus bandwidth elsewhere.
+        """
+        found = numbers(half[:3])
+        if not found:
+            return None
+        time, algbw, busbw = found[0] * MICRO / self._scale, found[1], found[2]
+        part, slack = 1 - 1 / max(2, self.count), COARSE if "e" in half[0] else SLACK
+        if _agrees(size, [time, algbw, busbw], slack):
+            return [time, algbw, busbw]
+        if self.count > 1 and algbw == busbw and _agrees(size * part, [time, algbw, busbw], slack):
+            self._partial = True
+            return [time, algbw / part, busbw]
+        return None
+
+    def add(self, size: int, kind: tuple[str, str, str], values: list[float], wrong: str) -> None:
+        """Add half a row; its last column counts wrong values, or is an error such as 1e-06."""
+        type_, redop, place = kind
+        params: dict[str, Scalar] = {"size": size, "place": place, "type": type_}
+        if redop not in ("", "none", ABSENT):
+            params["redop"] = redop
+        self._rows.append((params, values))
+        many = number(wrong)
+        if many is not None and many >= 1:
+            self.fail(f"{size} B, {place} of place: {many:.0f} values were wrong")
+
+    def parsed(self) -> Parsed:
+        """Give what was read."""
+        sheet = ResultBuilder("nccl_tests", self._first, self.name or "nccl-tests")
+        for failure in self._failures:
+            sheet.fail(failure)
+        for params, (time, algbw, busbw) in self._rows:
+            size = int(params["size"])
+            sheet.add(TIME, time / MICRO, params, size=size)
+            sheet.add(ALGBW, algbw * GB, params, size=size)
+            sheet.add(BUSBW, busbw * GB, params, size=size)
+        self._say(sheet)
+        return sheet.parsed()
+
+    def _say(self, sheet: ResultBuilder) -> None:
+        ranks = sheet.ranks = self.count
+        sheet.hosts = self.hosts
+        for model in self.models:
+            sheet.on(model)
+        if ranks:
+            sheet.note(f"{ranks} rank(s) on {sheet.hosts} host(s)")
+        algbw, busbw = max(((v[1], v[2]) for _, v in self._rows), default=(0.0, 0.0))
+        family = family_of(algbw, busbw, ranks)
+        if family:
+            sheet.note(f"its bus bandwidth is that of {family} on {ranks} ranks")
+        sheet.operation = operation(self.name, family)
+        for applies, text in self._oddities():
+            if applies:
+                sheet.note(text)
+        self._end(sheet)
+
+    def _end(self, sheet: ResultBuilder) -> None:
+        """Say what is missing."""
+        if sheet.empty and self.refused:
+            sheet.fail(
+                f"none of its {self.refused} row(s) has size, count, type, time, algbw and busbw "
+                "that agree with one another in B, us and GB/s"
+            )
+        elif sheet.empty and self.hidden:
+            sheet.fail(
+                "its rows cannot be read, for something stands around their columns: take it away "
+                f"({self.hidden[:60]!r})"
+            )
+        elif sheet.empty:
+            sheet.fail("there is no row: it ended before its first size")
+        elif not self.ended:
+            sheet.note("its last lines are missing: it was stopped, or the log is cut off")
+
+    def _oddities(self) -> Iterable[tuple[bool, str]]:
+        """Give what may be odd about it, and whether it is."""
+        yield not self.checked, "its data were not checked (validation: 0)"
+        yield self._alone, ALONE
+        yield self.count == 1 and bool(self._rows), "of one rank alone: nothing passed between GPUs"
+        yield self._partial, PARTIAL
+        yield self.stopped >= 0, f"its row of {self.stopped} B was begun, and has no end"
+
+
+def _agrees(size: float, values: list[float], slack: float) -> bool:
+    """Check a row by its own arithmetic: torn or shifted columns do not pass."""
+    time, algbw, busbw = values
+    if min(values) < 0 or busbw > 2 * algbw + 2 * RESOLUTION:
+        return False
+    expected = size / time * MICRO / GB if time else 0.0
+    return abs(algbw - expected) <= RESOLUTION + slack * expected
