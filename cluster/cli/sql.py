@@ -21,12 +21,19 @@ def sql(
     ],
     root: flags.Runs = None,
     json: flags.Json = False,
+    external_access: Annotated[
+        bool,
+        typer.Option(
+            "--external-access",
+            help="The query may also read and write files and attach databases, as you may.",
+        ),
+    ] = False,
 ) -> None:
     """Ask all runs in SQL; docs/sql.md describes the views.
 
     Example: cluster sql "select run, size, median from summaries where metric = 'latency'"
     """
-    found = query(text, store.root(root))
+    found = query(text, store.root(root), external_access=external_access)
     for line in found.left_out:
         sys.stderr.write(f"Left out: {line}\n")
     if found.left_out:

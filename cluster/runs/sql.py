@@ -1,7 +1,9 @@
-"""SQL over all runs, by DuckDB: it reads the run folders themselves, and nothing is copied.
+"""SQL over all runs, by DuckDB, which holds three views of them while a query runs.
 
-`measurements` is read from the files while a query runs. `runs` is the records, and `summaries`
-what our own statistics say of the measurements; they are computed only for a query that names them.
+`measurements` is read from the files. `runs` is the records, and `summaries` what our own
+statistics say of the measurements, computed only for a query that names them. Before the query
+runs, the database is cut off from files, other databases, extensions and the network: a query that
+came with a colleague's message or from a web page can read the runs, and nothing else.
 """
 
 from __future__ import annotations
@@ -91,7 +93,10 @@ IN_FILES = {k: v for k, v in MEASUREMENTS.items() if k not in ("run", "size")}
 OFFLINE: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",  # else a query reads the variables of this program
 }
+# The order matters: a locked configuration cannot be closed any more.
+CLOSED = ("SET enable_external_access = false", "SET lock_configuration = true")
 
 
 class QueryResult(Value, frozen=True, kw_only=True):
@@ -111,26 +116,30 @@ class QueryResult(Value, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = ()
 
 
-def query(sql: str, where: Path) -> QueryResult:
+def query(sql: str, where: Path, *, external_access: bool = False) -> QueryResult:
     """Ask all runs.
 
     Args:
         sql: of DuckDB, over the views `runs`, `measurements` and `summaries`.
         where: all runs are.
+        external_access: the query may also read and write files, attach databases, load extensions
+            and change DuckDB's settings, with the rights of whoever runs it.
 
     Returns:
         What was found; run folders that are damaged or foreign are read as far as possible.
 
     Raises:
-        SpecError: the query is wrong, or DuckDB is not installed.
+        SpecError: the query is wrong, asks for more than the runs, or DuckDB is not installed.
 
     """
     con = _connection()
     folders = store.folders(where)
     left_out = [*_offer_runs(con, folders)]
     used = {view for view in VIEWS if re.search(rf"\b{view}\b", sql, re.IGNORECASE)}
-    left_out += _offer_measurements(con, folders, counted="measurements" in used)
+    left_out += _offer_measurements(con, folders if "measurements" in used else ())
     left_out += _offer_summaries(con, folders if "summaries" in used else ())
+    for setting in () if external_access else CLOSED:
+        con.execute(setting)
     columns, types, rows = _answer(con, sql)
     return QueryResult(
         columns=columns, types=types, rows=rows, left_out=tuple(dict.fromkeys(left_out))
@@ -156,6 +165,12 @@ def _answer(
         done = con.execute(sql)
         described = done.description or []
         rows = tuple(done.fetchall())
+    except duckdb.PermissionException as error:
+        raise SpecError(
+            f"The query may read the runs and nothing else: {error}",
+            means="It was stopped before it reached a file, another database or an extension.",
+            remedy="If you trust the query, repeat it with --external-access.",
+        ) from error
     except (duckdb.Error, RuntimeError) as error:
         views = "; ".join(f"{name} ({', '.join(columns)})" for name, columns in VIEWS.items())
         raise SpecError(
@@ -203,30 +218,31 @@ def _run_row(folder: Path, record: Record) -> dict[str, object]:
     }
 
 
-def _offer_measurements(
-    con: duckdb.DuckDBPyConnection, folders: Iterable[Path], *, counted: bool
-) -> Iterator[str]:
-    """Let the database read the files; a line that is no measurement is a row of nothing."""
+def _offer_measurements(con: duckdb.DuckDBPyConnection, folders: Iterable[Path]) -> Iterator[str]:
+    """Let the database read the files, all at once, because later it may read none.
+
+    A line that is no measurement is a row of nothing.
+    """
     files = [folder / store.MEASUREMENTS for folder in folders]
     files = [file for file in files if file.is_file()]
     names = [glob.escape(str(file)) for file in files]
     if not names:
         _offer(con, "measurements", [])
         return
-    con.read_json(
+    lines = con.read_json(
         names,  # type: ignore[arg-type] # a list will do
         columns=IN_FILES,
         format="newline_delimited",
         ignore_errors=True,
         filename=True,
-    ).create_view("lines")
+    )
     own = {
         "run": r"regexp_extract(filename, '([^/]+/[^/]+)/[^/]+$', 1)",
         "size": "try_cast(params ->> '$.size' AS BIGINT)",
     }
     chosen = ", ".join(f'{own.get(name, _quoted(name))} AS "{name}"' for name in MEASUREMENTS)
-    con.execute(f"CREATE VIEW measurements AS SELECT {chosen} FROM lines WHERE metric IS NOT NULL")  # noqa: S608 - our own words
-    for file in files if counted else ():
+    lines.filter("metric IS NOT NULL").project(chosen).create("measurements")
+    for file in files:
         lost = sum(not _is_measurement(line) for line in file.read_bytes().splitlines())
         if lost:
             yield f"{lost} line(s) of {file} are no measurements."

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.runs import store
+from cluster.core.errors import SpecError
+from cluster.runs import sql, store
 from cluster.runs.sql import VIEWS
 from tests.conftest import ROOT, answer, command, runs_folder
 from tests.reports.test_page import saved
@@ -124,6 +125,58 @@ def test_a_wrong_query_is_said_with_what_there_is(query: str, message: str) -> N
     assert message in done.stderr
     assert "There are: runs (run, name," in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from read_text('{file}')",
+        "select * from '{file}'",
+        "select * from read_csv('{file}')",
+        "select * from read_blob('{folder}/*')",
+        "select * from glob('{folder}/*')",
+        "copy (select 1) to '{folder}/written.csv'",
+        "copy (select 1) to '{run}/run.json'",
+        "export database '{folder}/written'",
+        "attach '{folder}/written.db' as other",
+        "install httpfs",
+        "load '{file}'",
+        "select * from read_text('{run}/run.json')",
+        "set enable_external_access = true",
+        "reset enable_external_access",
+        "set lock_configuration = false",
+        "set allowed_directories = ['/']",
+        "select * from measurements; copy (select 1) to '{folder}/written.csv'",
+    ],
+)
+def test_a_query_reads_the_runs_and_nothing_else(query: str, home: Path) -> None:
+    run = saved("one")
+    folder = home / "private"
+    folder.mkdir()
+    file = folder / "passwd.csv"
+    file.write_text("root:x:0:0\n")
+    before = (run / store.RECORD).read_bytes()
+
+    with pytest.raises(SpecError, match="The query") as refused:
+        sql.query(query.format(file=file, folder=folder, run=run), runs_folder())
+
+    assert "root:x" not in str(refused.value)
+    assert [*folder.iterdir()] == [file]
+    assert (run / store.RECORD).read_bytes() == before
+
+
+def test_a_refused_query_says_which_flag_opens_the_files(tmp_path: Path) -> None:
+    run = saved("one")
+    query = f"copy (select name from runs) to '{tmp_path}/names.csv'"  # noqa: S608 - our own words
+
+    done = command("sql", query, status=2)
+    assert "--external-access" in done.stderr
+    assert not (tmp_path / "names.csv").exists()
+
+    command("sql", "--external-access", query)
+    assert (tmp_path / "names.csv").read_text().split() == ["name", "one"]
+    (found,) = answer("sql", "--external-access", f"from '{tmp_path}/names.csv'")
+    assert found == {"name": "one"}
 
 
 @pytest.mark.parametrize("view", VIEWS)
