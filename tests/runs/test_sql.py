@@ -166,7 +166,7 @@ def test_a_query_reads_the_runs_and_nothing_else(query: str, home: Path) -> None
 
 
 def test_a_refused_query_says_which_flag_opens_the_files(tmp_path: Path) -> None:
-    run = saved("one")
+    saved("one")
     query = f"copy (select name from runs) to '{tmp_path}/names.csv'"  # noqa: S608 - our own words
 
     done = command("sql", query, status=2)
