@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cluster.agent.facts import facts
+from cluster.core.errors import ClusterError
+from cluster.remote.environment import wheels
+from tests import clean
 from tests.fakes.fixtures import (
     _aws_hosts_server,
     _aws_server,
@@ -36,7 +41,67 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parent.parent
 PLUGINS = Path(__file__).parent / "plugins"
 COMMAND = str(Path(sys.executable).with_name("cluster"))
-PATIENCE = 60.0  # seconds that a condition may take to come true
+CACHE = str(ROOT / ".cache")
+PATIENCE = 120.0  # seconds that a condition may take to come true
+
+
+NEEDS = {  # fixtures of hosts, clouds and servers
+    *("aws", "aws_hosts", "gcp", "gcp_hosts", "possible_hosts"),
+    *("link", "servers", "shell", "sshd", "tools"),
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add our own option."""
+    parser.addoption("--quick", action="store_true", help="only what needs no hosts and no clouds")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With --quick, keep what a person who changes something can wait for."""
+    if config.getoption("quick"):
+        kept = [item for item in items if _is_quick(item)]
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(kept)])
+        items[:] = kept
+
+
+def _is_quick(item: pytest.Item) -> bool:
+    marker = next(item.iter_markers("quick"), None)
+    if marker:
+        return marker.args != (False,)
+    return not NEEDS & set(getattr(item, "fixturenames", ()))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Mark every process of this run, and let a worker find the folder that it was promised."""
+    os.environ[clean.MARK] = clean.mark()
+    if hasattr(config, "workerinput"):
+        Path(config.option.basetemp).parent.mkdir(parents=True, exist_ok=True)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config, specs: list[Any]) -> None:
+    """Give each worker of pytest-xdist a machine of its own, which reaches no package index."""
+    with suppress(ClusterError):  # a test that needs them says what is wrong
+        _download_wheels()
+    words = ["sh", str(Path(__file__).with_name("worker.sh")), sys.executable]
+    specs[:] = [type(spec)(f"{spec}//python={shlex.join(words)}") for spec in specs]
+
+
+def _download_wheels() -> None:
+    """Have the wheels that hosts with this machine's Python need, unless they are here already."""
+    script = (
+        "import platform, sys, sysconfig\n"
+        "print(f'{sys.version_info[0]}.{sys.version_info[1]}')\n"
+        "print(sysconfig.get_config_var('SOABI').replace('cpython-', 'cp').partition('-')[0])\n"
+        "print(platform.machine(), platform.libc_ver()[1], sep='\\n')"
+    )
+    done = run("python3", "-c", script, env={"PATH": "/usr/local/bin:/usr/bin:/bin"}, status=None)
+    if done.returncode == 0:
+        python, abi, arch, glibc = done.stdout.split()
+        os.environ.setdefault("CLUSTER_CACHE", CACHE)
+        target = wheels.Target(python=python, abi=abi, arch=arch, glibc=glibc)
+        for prepared in ("", "/usr"):  # an MPI of the hosts' own
+            wheels.fetch(target, wheels.libraries(prepared))
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +113,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sockets = tempfile.mkdtemp(prefix="ct")  # short: the path of a socket has at most 107 bytes
     monkeypatch.setenv("CLUSTER_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("CLUSTER_RUNS", str(tmp_path / "runs"))
-    monkeypatch.setenv("CLUSTER_CACHE", str(ROOT / ".cache"))  # wheels are downloaded once
+    monkeypatch.setenv("CLUSTER_CACHE", CACHE)  # wheels are downloaded once
     monkeypatch.setenv("TMUX_TMPDIR", sockets)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TERM", "xterm-256color")

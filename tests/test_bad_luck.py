@@ -433,6 +433,7 @@ def test_a_message_that_lands_nowhere_fails_the_run(
     assert "arrived as" in command("bench", "altered", *words, status=1).stderr
 
 
+@pytest.mark.serial  # it measures speed
 def test_latency_is_half_of_the_round_trip(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The peer sleeps 20 ms before it answers: so the latency is 10 ms and a little."""
     after = (

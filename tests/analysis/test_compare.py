@@ -123,6 +123,7 @@ def test_two_launches_have_an_interval_and_a_warning() -> None:
     assert "say nothing of the next one" in comparison.notes[0]
 
 
+@pytest.mark.quick(False)  # a simulation of seconds
 @pytest.mark.parametrize("cells", [1, 8])
 def test_equal_conditions_are_hardly_ever_called_different(cells: int) -> None:
     """The whole comparison, whatever the number of its cells: 5 % of the time, if that."""
@@ -138,6 +139,7 @@ def test_equal_conditions_are_hardly_ever_called_different(cells: int) -> None:
     assert wrong(0.001) <= 0.08 * trials  # 5 % is expected; more than 8 % would be rare
 
 
+@pytest.mark.quick(False)  # a simulation of seconds
 def test_equal_conditions_on_a_noisy_machine_with_a_coarse_clock() -> None:
     """Launches that differ by 20 % by themselves: no threshold is of any help there.
 
@@ -162,6 +164,7 @@ def test_a_run_compared_with_itself_is_not_different() -> None:
         assert set(verdicts(compare(own, own))) <= {"equivalent", "inconclusive"}
 
 
+@pytest.mark.quick(False)  # a simulation of seconds
 def test_a_shift_of_5_percent_is_found_given_enough_launches() -> None:
     rng = np.random.default_rng(20180626)
     found = [

@@ -58,6 +58,7 @@ def test_an_exact_line_is_found_exactly() -> None:
     assert piece.worst < 1e-9
 
 
+@pytest.mark.quick(False)  # a simulation of seconds
 def test_one_line_is_hardly_ever_cut() -> None:
     rng = np.random.default_rng(20180626)
     found = [len(pieces(sweep(rng, noise))) for noise in (0.003, 0.01, 0.03) for _ in range(20)]
@@ -65,6 +66,7 @@ def test_one_line_is_hardly_ever_cut() -> None:
     assert found.count(1) >= 56
 
 
+@pytest.mark.quick(False)  # a simulation of seconds
 def test_a_protocol_switch_is_found_where_it_is() -> None:
     rng = np.random.default_rng(20180626)
     found = [pieces(sweep(rng, 0.01, later=3e-6)) for _ in range(20)]
@@ -75,6 +77,7 @@ def test_a_protocol_switch_is_found_where_it_is() -> None:
     assert right[0][1].alpha == pytest.approx(ALPHA + 3e-6, rel=0.1)
 
 
+@pytest.mark.quick(False)  # a simulation of seconds
 @pytest.mark.parametrize("noise", [0.01, 0.05])
 def test_the_intervals_cover_the_truth(noise: float) -> None:
     rng = np.random.default_rng(20180626)
@@ -156,6 +159,7 @@ def test_a_collective_is_the_sum_of_its_messages(
     assert best[1] == pytest.approx(seconds)
 
 
+@pytest.mark.quick(False)  # a simulation of seconds
 def test_no_prediction_is_below_what_the_links_allow() -> None:
     """2 (n - 1) / n of the bytes for an allreduce, and a message per doubling."""
     for ranks in (2, 4, 8, 16):

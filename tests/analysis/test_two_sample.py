@@ -78,6 +78,7 @@ def test_the_interval_covers_the_true_ratio(name: str, n: int, m: int) -> None:
     assert hits >= 0.94 * trials
 
 
+@pytest.mark.quick(False)  # a simulation of seconds
 @pytest.mark.parametrize("cells", [1, 5, 40])
 def test_many_cells_find_no_more_false_differences_than_one(cells: int) -> None:
     """Launches that do not differ; each cell has noise of its own, with heavy tails."""

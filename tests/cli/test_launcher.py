@@ -14,6 +14,7 @@ from tests.conftest import ROOT, command, launcher, run, runs_folder, sessions
 LINE = re.compile(r"Process ([01]) transferred (\d+) MB in (\d+\.\d) ms \((\d+\.\d) MB/sec\)")
 
 
+@pytest.mark.quick  # one local run, from start to end
 @pytest.mark.usefixtures("tools")
 def test_run_local_from_start_to_end() -> None:
     """One command makes the session, shows the block and the lines, and ends with a summary."""

@@ -63,6 +63,7 @@ def test_nothing_private_of_this_machine_is_seen() -> None:
     assert found == ["", ""]
 
 
+@pytest.mark.serial  # it measures speed
 def test_links_are_as_fast_and_as_long_as_was_said(own: None) -> None:
     del own
     c = cluster.launch(

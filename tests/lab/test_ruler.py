@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cluster.orchestration.cluster import Cluster
     from cluster.runs.run import Run
 
+pytestmark = pytest.mark.serial  # it measures speed
 WITHIN = 0.02
 AT_ONCE = {"OMPI_MCA_btl_tcp_eager_limit": str(2**25)}
 """Without it MPI lets one direction wait for the other: `pitfalls.network.directions_wait`."""

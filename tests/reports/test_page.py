@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.quick(False)  # pictures and a browser
+
+
 TIME = definition(metric="latency")
 RATE = definition(metric="bandwidth", unit="B/s")
 DEFINITIONS = {of.id: of for of in (TIME, RATE)}

@@ -22,6 +22,9 @@ from tests.logs.parsers.test_parsers import LOGS
 if TYPE_CHECKING:
     from cluster.core.model.logs import Reading
 
+pytestmark = pytest.mark.quick(False)  # many logs for every parser
+
+
 NAMES = plugins.names(Parser)
 SAMPLES = {path.stem: path.read_text() for path in sorted(LOGS.glob("*.txt"))}
 LINES = sorted({line for text in SAMPLES.values() for line in text.splitlines() if line.strip()})

@@ -1,0 +1,88 @@
+"""Ends what runs of the suite left behind that were killed: `scripts/test --clean`.
+
+Where namespaces are permitted, the processes of a worker end with it (`worker.sh`), and only its
+folder of temporary files is found here. Elsewhere they stay, and carry the mark of their run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+MARK = "CLUSTER_TESTS"  # the process that leads a run, in the environment of all of its processes
+FOLDERS = "cluster-tests-*"  # of temporary files, one for each worker
+RUN = "run"  # the file in such a folder that holds the mark
+WITHIN = 10.0  # seconds for killed processes to leave
+
+
+def mark() -> str:
+    """Give the mark of the run that this process belongs to: it leads one, if nobody else does."""
+    return os.environ.get(MARK) or f"{_namespace()}:{os.getpid()}:{_started(os.getpid())}"
+
+
+def processes() -> list[int]:
+    """List the processes of this user whose run ended without them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (path / "environ").read_bytes().decode(errors="replace").split("\0")
+            runs = [word.partition("=")[2] for word in words if word.startswith(f"{MARK}=")]
+            if path.stat().st_uid == os.geteuid() and runs and _has_ended(runs[0]):
+                found.append(int(path.name))
+    return found
+
+
+def folders() -> list[Path]:
+    """List the folders of workers whose run ended without removing them."""
+    found = []
+    for path in Path(tempfile.gettempdir()).glob(FOLDERS):
+        with suppress(OSError):
+            if path.stat().st_uid == os.geteuid() and _has_ended((path / RUN).read_text().strip()):
+                found.append(path)
+    return found
+
+
+def _has_ended(run: str) -> bool:
+    """Tell whether a run is over; one of another process namespace cannot be seen from here."""
+    namespace, _, leader = run.rpartition(":")[0].rpartition(":")
+    return namespace == _namespace() and _started(int(leader)) != run.rpartition(":")[2]
+
+
+def _namespace() -> str:
+    return str(Path("/proc/self/ns/pid").readlink())
+
+
+def _started(pid: int) -> str:
+    """Give when a process began, in ticks since the machine did; empty if it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] == "Z" else fields[19]
+
+
+def clean() -> tuple[int, int]:
+    """End the processes and remove the folders, and tell how many there were of each."""
+    ended: set[int] = set()
+    deadline = time.monotonic() + WITHIN
+    while (pids := processes()) and time.monotonic() < deadline:
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        ended.update(pids)
+        time.sleep(0.01)
+    left = folders()
+    for folder in left:
+        shutil.rmtree(folder)
+    return len(ended), len(left)
+
+
+if __name__ == "__main__":
+    ended, removed = clean()
+    sys.stdout.write(f"Earlier runs: {ended} processes ended, {removed} folders removed.\n")

@@ -1,0 +1,69 @@
+"""The suite itself: what a killed run leaves, and what `scripts/test --clean` does about it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import clean
+from tests.conftest import ROOT, run, until
+
+ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+
+
+def of_run(leader: int) -> list[str]:
+    """Give the command lines of the processes that carry the mark of a run, but for its leader."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if f":{leader}:" in (path / "environ").read_text(errors="replace"):
+                found.append((path / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue
+    return [line for line in found if line]
+
+
+@pytest.mark.usefixtures("possible_hosts")
+def test_a_run_that_is_killed_in_the_middle_of_a_lab_leaves_nothing(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "pytest", "-n", "1", "-p", "no:cacheprovider", "-q"]
+    words += ["tests/lab/test_hosts_of_the_lab.py", "-k", "test_the_verbs_take_effect"]
+    own = {k: v for k, v in os.environ.items() if k not in (clean.MARK, "PYTEST_XDIST_WORKER")}
+    with (
+        (tmp_path / "log").open("wb") as log,
+        subprocess.Popen(
+            words, cwd=ROOT, env=own, stdout=log, stderr=log, start_new_session=True
+        ) as process,
+    ):
+        until(lambda: any("/lab/init" in line for line in of_run(process.pid)), "a lab is there")
+        os.killpg(process.pid, signal.SIGKILL)
+
+    until(lambda: not of_run(process.pid), "all of its processes are gone")
+    assert [folder.exists() for folder in clean.folders()] == [True]
+    assert clean.clean() == (0, 1)
+    assert clean.folders() == []
+
+
+def test_what_namespaces_did_not_take_is_ended_by_its_mark() -> None:
+    """And what belongs to a run that goes on, or to nobody, is left alone."""
+    if run(*ALONE, "true", status=None).returncode != 0:
+        pytest.skip("it needs a process namespace of its own")
+    script = f"""
+      here=$(readlink /proc/self/ns/pid)
+      CLUSTER_TESTS=$here:999999:1 sleep 600 & dead=$!
+      CLUSTER_TESTS=$here:1:$(cut -d' ' -f22 /proc/1/stat) sleep 600 & alive=$!
+      CLUSTER_TESTS=elsewhere:999999:1 sleep 600 & elsewhere=$!
+      sleep 600 & nobody=$!
+      env -u CLUSTER_TESTS {shlex.quote(sys.executable)} -m tests.clean
+      for pid in $dead $alive $elsewhere $nobody; do
+        [ -d /proc/$pid ] && ! grep -q ' Z ' /proc/$pid/stat && echo there || echo gone
+      done
+    """
+    own = {k: v for k, v in os.environ.items() if k != clean.MARK}
+    done = run(*ALONE, "sh", "-c", script, cwd=ROOT, env=own)
+    assert done.stdout.split("\n")[1:-1] == ["gone", "there", "there", "there"]

@@ -1,0 +1,53 @@
+#!/bin/sh
+# Runs one worker of the suite as a machine of its own: its network, mounts, processes, IPC and
+# temporary files are its own, so two workers never meet in a port, an address range, a device, a
+# process list or a file. When it ends, or is killed at any moment, the kernel ends all of it.
+# Where namespaces are not permitted it just runs. Usage: worker.sh PYTHON [WORD...]
+# CLUSTER_TESTS_NETWORK=shared leaves it the network of this machine, and with it the package index.
+set -eu
+root=$(cd -- "$(dirname -- "$0")/.." && pwd)
+
+keep() { mkdir -p "$2" && mount --rbind "$1" "$2"; }
+
+as_a_machine() { # FOLDER PYTHON [WORD...]; the first process of new namespaces
+  own=$1
+  shift
+  mkdir -p /run/cgroup
+  mount --rbind /sys/fs/cgroup /run/cgroup
+  mount -t sysfs sysfs /sys # shows the devices of this network
+  mount --move /run/cgroup /sys/fs/cgroup
+  for folder in "$root" "$root/../shared"; do # they stay where they are
+    case $folder in /tmp/*) [ ! -d "$folder" ] || keep "$folder" "$own${folder#/tmp}" ;; esac
+  done
+  mount --rbind "$own" /tmp
+  mount -t tmpfs tmpfs /run
+  mount -t tmpfs tmpfs /dev/shm
+  ip link set dev lo up
+  if ! ip -o link show up | grep -qv ' lo:'; then # MPI does not take loopback for a network
+    ip link add dev host0 type veth peer name host1
+    ip address add 192.0.2.1/24 dev host0
+    ip link set dev host1 up
+    ip link set dev host0 up
+  fi
+  "$@" # not exec: this shell reaps the orphans of the tests
+  exit $?
+}
+
+if [ "${1-}" = --inside ]; then
+  shift
+  as_a_machine "$@"
+fi
+processes="unshare --pid --fork --kill-child --mount-proc"
+if [ "$(id -u)" != 0 ]; then
+  as_user="$processes --user --map-current-user"
+  if $as_user true 2> /dev/null; then exec $as_user "$@"; fi
+elif $processes --net --ipc true 2> /dev/null; then
+  [ "${CLUSTER_TESTS_NETWORK-}" = shared ] || processes="$processes --net"
+  own=$(mktemp -d /tmp/cluster-tests-XXXXXX)
+  chmod 1777 "$own"
+  echo "${CLUSTER_TESTS-}" > "$own/run"
+  trap 'rm -rf "$own"' EXIT
+  $processes --ipc sh "$0" --inside "$own" "$@"
+  exit $?
+fi
+exec "$@"
