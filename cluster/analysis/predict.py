@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from cluster.analysis.factors import differing_factors
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
@@ -18,8 +19,12 @@ if TYPE_CHECKING:
 
     from cluster.analysis.fit import Fit
     from cluster.core.model.measurements import Summary
+    from cluster.core.model.records import Record
 
     Rounds = Callable[[int, float], Iterator[float]]
+
+PLACES = ("provider", "instance", "zone", "placement", "ranks_per_host")
+SETTINGS = ("host.", "link.", "mca:", "env:")
 
 
 class Prediction(Value, frozen=True, kw_only=True):
@@ -212,3 +217,24 @@ def without_prediction(
     return tuple(
         one for one in operations if predict(fit, one.collective, one.ranks, one.size) is None
     )
+
+
+def differences(messages: Record, operations: Record) -> Iterator[str]:
+    """Say what makes the messages of one run no basis for predicting the operations of another.
+
+    Args:
+        messages: the run of single messages.
+        operations: the run of collective operations.
+
+    Yields:
+        A sentence for each difference in where and how they ran, and each note of the operations.
+
+    """
+    yield from (f"Of the operations: {note}" for note in operations.notes)
+    for factor in differing_factors([messages], [operations]):
+        own = factor.name in PLACES or factor.name.startswith(SETTINGS)
+        if own or (factor.name == "transport" and factor.other != "mpi"):
+            yield (
+                f"The messages are not those of the operations: {factor.name} is {factor.base}, "
+                f"and {factor.other} for the operations."
+            )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from cluster.analysis.factors import differing_factors
 from cluster.analysis.fit import Fit
 from cluster.analysis.predict import MeasuredCollective, Prediction
 from cluster.cli import flags
@@ -19,14 +18,12 @@ from cluster.reports.tables import fits_table, predictions_table
 from cluster.runs import store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from pathlib import Path
 
     from cluster.analysis.compare import Launch
 
 MESSAGES = "latency"  # of single messages: windows of many hide what one costs
-PLACES = ("provider", "instance", "zone", "placement", "ranks_per_host")
-SETTINGS = ("host.", "link.", "mca:", "env:")
 
 
 class FitAnswer(Value, frozen=True, kw_only=True):
@@ -116,7 +113,12 @@ def _operations(where: Path, which: str) -> Launch:
 
 def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Launch) -> FitAnswer:
     """Add what the operations of a run should take."""
-    from cluster.analysis.predict import measured_collectives, predictions, without_prediction  # noqa: PLC0415 - NumPy
+    from cluster.analysis.predict import (  # noqa: PLC0415 - NumPy
+        differences,
+        measured_collectives,
+        predictions,
+        without_prediction,
+    )
 
     spec = other.record.spec
     operations = measured_collectives(other.summaries, spec.hosts * spec.ranks_per_host)
@@ -129,17 +131,5 @@ def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Lau
         answer,
         predictions=predictions(messages, operations),
         unpredicted=without_prediction(messages, operations),
-        notes=tuple(_differences(base, other)),
+        notes=tuple(differences(base.record, other.record)),
     )
-
-
-def _differences(base: Launch, other: Launch) -> Iterator[str]:
-    """Say what makes messages of one run no measure of another run's operations."""
-    yield from (f"Of the operations: {note}" for note in other.record.notes)
-    for factor in differing_factors([base.record], [other.record]):
-        own = factor.name in PLACES or factor.name.startswith(SETTINGS)
-        if own or (factor.name == "transport" and factor.other != "mpi"):
-            yield (
-                f"The messages are not those of the operations: {factor.name} is {factor.base}, "
-                f"and {factor.other} for the operations."
-            )

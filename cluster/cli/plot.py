@@ -6,33 +6,29 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import msgspec
 import typer
 
 from cluster.analysis.compare import Launch, compare, group_by
-from cluster.analysis.link_bounds import implausible_values, with_given_bound
+from cluster.analysis.link_bounds import implausible_values
 from cluster.analysis.scaling import measured_series
 from cluster.analysis.scaling import scaling as scale
 from cluster.cli import flags
 from cluster.cli.report import read_all, report_run, set_font_cache, write
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Measurement, Summary
 from cluster.core.model.value import Value
-from cluster.core.units import format_point, parse_rate
+from cluster.core.units import parse_rate
 from cluster.reports.plots import Format
 from cluster.runs import store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cluster.reports.page import ReportRun
     from cluster.reports.plots import Picture
     from cluster.runs.run import Run
 
     Draw = Callable[[Sequence[Run], "PlotOptions"], Picture]
 
 Kind = Literal["sweep", "comparison", "scaling", "distribution"]
-MOST_SERIES = 8  # of a distribution
 KINDS: tuple[Format, ...] = ("svg", "png")
 
 
@@ -94,7 +90,9 @@ def _format(out: Path) -> Format:
 def _sweep(found: Sequence[Run], options: PlotOptions) -> Picture:
     from cluster.reports import page, plots  # noqa: PLC0415 - they import matplotlib
 
-    shown = [_bounded(report_run(run, Path.cwd()), options.bound) for run in found]
+    shown = [report_run(run, Path.cwd()) for run in found]
+    if options.bound is not None:
+        shown = [page.compare_with_network(run, options.bound) for run in shown]
     curves = page.curves(shown)
     chosen = curves[_chosen(options.metric, list(curves))]
     for curve in chosen:
@@ -102,18 +100,6 @@ def _sweep(found: Sequence[Run], options: PlotOptions) -> Picture:
         for doubt in implausible_values([best]):
             sys.stderr.write(f"Note: {curve.name}: {doubt}\n")
     return plots.sweep(chosen, options.form, given_bound=options.bound)
-
-
-def _bounded(shown: ReportRun, rate: float | None) -> ReportRun:
-    """Hold a run against the network that somebody named, if anybody did."""
-    if rate is None:
-        return shown
-    spec, known = shown.record.spec, shown.record.definitions
-    ranks = spec.hosts * spec.ranks_per_host
-    summaries = tuple(
-        with_given_bound(s, known[s.definition], rate, spec.hosts, ranks) for s in shown.summaries
-    )
-    return msgspec.structs.replace(shown, summaries=summaries)
 
 
 def _chosen(metric: str | None, known: Sequence[str]) -> str:
@@ -151,39 +137,16 @@ def _scaling(found: Sequence[Run], options: PlotOptions) -> Picture:
 
 
 def _distribution(found: Sequence[Run], options: PlotOptions) -> Picture:
-    from cluster.reports import page, plots  # noqa: PLC0415
+    from cluster.reports import page, plots, raw_series  # noqa: PLC0415
 
     names = page.labels([report_run(run, Path.cwd()) for run in found])
-    taken = [
-        (name, summaries, m)
-        for name, run, summaries in zip(names, found, [run.summary() for run in found], strict=True)
-        for m in run.measurements
-        if m.values
+    runs = [
+        raw_series.RunValues(name=name, measurements=run.measurements, summaries=run.summary())
+        for name, run in zip(names, found, strict=True)
     ]
-    chosen = _chosen(options.metric, list(dict.fromkeys(m.metric for _, _, m in taken)))
-    series: dict[str, list[float]] = {}
-    bounds: dict[str, float] = {}
-    for name, summaries, m in taken:
-        if m.metric == chosen:
-            words = [name if len(set(names)) > 1 else "", format_point(m.params), f"rank {m.rank}"]
-            label = ", ".join(filter(None, words))
-            series.setdefault(label, []).extend(m.values)
-            if (bound := _bound(m, summaries)) is not None:
-                bounds[label] = bound
-    unit = next(m.unit for _, _, m in taken if m.metric == chosen)
-    shown: dict[str, Sequence[float]] = dict(list(series.items())[:MOST_SERIES])
-    some = f" (the first {len(shown)} of {len(series)} series)" if len(series) > len(shown) else ""
-    title = f"Raw values of {chosen}{some}"
-    return plots.distribution(title, unit, shown, bounds, options.form)
-
-
-def _bound(of: Measurement, summaries: Sequence[Summary]) -> float | None:
-    """Give the bound of raw values in their own unit: times, where a summary may be a rate."""
-    point = {**of.params, "rank": of.rank}.items()
-    for s in summaries:
-        if s.metric == of.metric and s.bound and s.params.items() <= point:
-            return s.bound if s.unit == of.unit else of.bytes / s.bound
-    return None
+    chosen = _chosen(options.metric, raw_series.metrics(runs))
+    shown = raw_series.raw_series(runs, chosen)
+    return plots.distribution(shown.title, shown.unit, shown.values, shown.bounds, options.form)
 
 
 DRAW: dict[Kind, Draw] = {

@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 import typer
 
-from cluster.analysis.compare import Launch, Side, compare, group_by
 from cluster.cli import flags
 from cluster.cli.show import findings, relative_path
 from cluster.core import paths
@@ -22,7 +21,6 @@ from cluster.runs.run import RAW
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.analysis.compare import Comparison
     from cluster.reports.html_page import PageLink
     from cluster.reports.page import ReportRun
     from cluster.runs.run import Run
@@ -45,11 +43,11 @@ def report_(
     """
     set_font_cache()
     from cluster.reports.html_page import render_page  # noqa: PLC0415
-    from cluster.reports.page import report_page  # noqa: PLC0415 - it imports matplotlib
+    from cluster.reports.page import comparisons, report_page  # noqa: PLC0415 - it imports matplotlib
 
     found = read_all(store.root(root), named)
     shown = [report_run(run, out.absolute().parent) for run in found]
-    write(out, render_page(report_page(shown, _comparisons(shown, by))).encode())
+    write(out, render_page(report_page(shown, comparisons(shown, by))).encode())
 
 
 def read_all(where: Path, named: Sequence[str]) -> list[Run]:
@@ -112,21 +110,6 @@ def _links(folder: Path, beside: Path) -> Iterator[PageLink]:
         if (folder / name).exists():
             target = quote(os.path.relpath(folder / name, beside))
             yield PageLink(text=name, target=f"{target}/" if name == RAW else target)
-
-
-def _comparisons(shown: Sequence[ReportRun], by: str | None) -> list[Comparison]:
-    """Compare by a factor, or by condition if there are any, or two runs with one another."""
-    launches = [Launch(record=run.record, summaries=run.summaries) for run in shown]
-    if by is not None:
-        groups = group_by(launches, by)
-    elif len({run.record.condition for run in shown} - {""}) > 1:
-        groups = group_by(launches, "condition")
-    elif len(shown) == 2:  # noqa: PLR2004 - one against the other
-        pairs = zip(shown, launches, strict=True)
-        groups = tuple(Side(name=run.name, launches=(launch,)) for run, launch in pairs)
-    else:
-        return []
-    return [compare(groups[0], other) for other in groups[1:]]
 
 
 def write(out: Path, content: bytes) -> None:

@@ -16,14 +16,12 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
-from cluster.analysis.topology import GpuTopology
-from cluster.analysis.transports import Transports
+from cluster.analysis.host_topology import HostTopology, group_alike, host_topologies
 from cluster.cli import flags
 from cluster.cli.log_files import print_left_out, readings
 from cluster.cli.show import print_json
 from cluster.core.errors import ClusterError, ParseError, ShellError, SpecError
-from cluster.core.model.logs import PeerAccess, Topology
-from cluster.core.model.value import Value
+from cluster.core.model.logs import Topology
 from cluster.logs import reader
 from cluster.orchestration.cluster import attach
 from cluster.reports.formats.terminal import WIDE, table_text
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.core.model.hosts import Completed
-    from cluster.core.model.logs import Parsed
 
 LIVE = ("nvidia-smi", "topo", "-m")
 WITHIN = 60.0  # seconds for a host to answer
@@ -46,23 +43,6 @@ COLOURS = {
     "X": "dim",
 }
 NVLINK = "bold green"
-
-
-class HostTopology(Value, frozen=True, kw_only=True):
-    """How the devices of a host are joined.
-
-    Args:
-        host: its name; with --live only.
-        topology: the matrix; none if the logs hold none.
-        joined: what it comes down to.
-        transports: what NCCL chose.
-
-    """
-
-    host: str
-    topology: Topology | None
-    joined: GpuTopology
-    transports: Transports
 
 
 def topology(
@@ -92,11 +72,18 @@ def topology(
     results = [result for _, reading_ in read for result in reading_.results]
     print_left_out(left_out)
     hosts = list(_asked(live)) if live else []
-    shown = _joined(results, hosts)
+    shown = host_topologies(results, hosts)
+    if not shown:
+        raise ParseError(
+            "No log says how GPUs are joined; found: "
+            f"{', '.join(dict.fromkeys(result.format for result in results))}.",
+            remedy="Give what `nvidia-smi topo -m`, NCCL_DEBUG=INFO or p2pBandwidthLatencyTest "
+            "printed.",
+        )
     if json:
         print_json(shown)
         return
-    for alike in _alike(shown):
+    for alike in group_alike(shown):
         sys.stdout.write(_text(alike))
 
 
@@ -136,47 +123,6 @@ def _answer(host: str, end: Completed | ClusterError) -> Topology:
         if isinstance(result.detail, Topology):
             return result.detail
     raise ParseError(f"{host}: nvidia-smi printed no matrix.", line=end.stdout[:200])
-
-
-def _joined(results: Sequence[Parsed], hosts: Sequence[tuple[str, Topology]]) -> list[HostTopology]:
-    """Join each matrix with all that was measured and logged."""
-    from cluster.analysis.topology import gpu_topology  # noqa: PLC0415
-    from cluster.analysis.transports import transports  # noqa: PLC0415
-
-    measured = [m for result in results for m in result.measurements]
-    models = [model for result in results for model in result.devices]
-    details = [result.detail for result in results]
-    access = next((one for one in details if isinstance(one, PeerAccess)), None)
-    matrices: list[tuple[str, Topology | None]] = [
-        *hosts,
-        *(("", one) for one in details if isinstance(one, Topology)),
-    ]
-    shown = []
-    for host, matrix in matrices or [("", None)]:
-        found = gpu_topology(matrix, measured, access, models)
-        carried = transports(results, found)
-        shown.append(HostTopology(host=host, topology=matrix, joined=found, transports=carried))
-    if not any(one.joined.pairs or one.transports.experiments for one in shown):
-        raise ParseError(
-            "No log says how GPUs are joined; found: "
-            f"{', '.join(dict.fromkeys(result.format for result in results))}.",
-            remedy="Give what `nvidia-smi topo -m`, NCCL_DEBUG=INFO or p2pBandwidthLatencyTest "
-            "printed.",
-        )
-    return shown
-
-
-def _alike(hosts: Sequence[HostTopology]) -> list[list[HostTopology]]:
-    """Put hosts together that have the same devices, joined alike."""
-    groups: list[list[HostTopology]] = []
-    for host in hosts:
-        same = (group for group in groups if host.host and group[0].topology == host.topology)
-        found = next(same, None)
-        if found is None:
-            groups.append([host])
-        else:
-            found.append(host)
-    return groups
 
 
 def _text(alike: Sequence[HostTopology]) -> str:

@@ -8,11 +8,13 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cluster.analysis.compare import headline
+import msgspec
+
+from cluster.analysis.compare import Launch, Side, compare, group_by, headline
 from cluster.analysis.evidence import Finding
 from cluster.analysis.factors import factors
 from cluster.analysis.fit import fit, fits, params_but_size, sweeps
-from cluster.analysis.link_bounds import implausible_values
+from cluster.analysis.link_bounds import implausible_values, with_given_bound
 from cluster.analysis.summarize import pool_launches
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record
@@ -78,6 +80,49 @@ def report_page(shown: Sequence[ReportRun], comparisons: Sequence[Comparison] = 
             _environment(shown),
         ),
     )
+
+
+def comparisons(shown: Sequence[ReportRun], by: str | None = None) -> list[Comparison]:
+    """Compare runs by a factor, or by condition if there are any, or two runs with one another.
+
+    Args:
+        shown: the runs.
+        by: the factor.
+
+    Returns:
+        One comparison of each group with the first; none if there is nothing to compare.
+
+    """
+    launches = [Launch(record=run.record, summaries=run.summaries) for run in shown]
+    if by is not None:
+        groups = group_by(launches, by)
+    elif len({run.record.condition for run in shown} - {""}) > 1:
+        groups = group_by(launches, "condition")
+    elif len(shown) == 2:  # noqa: PLR2004 - one against the other
+        pairs = zip(shown, launches, strict=True)
+        groups = tuple(Side(name=run.name, launches=(launch,)) for run, launch in pairs)
+    else:
+        return []
+    return [compare(groups[0], other) for other in groups[1:]]
+
+
+def compare_with_network(run: ReportRun, rate: float) -> ReportRun:
+    """Compare a run with a network that the user described, instead of what was found.
+
+    Args:
+        run: to compare.
+        rate: of a host's network in each direction, in bytes per second.
+
+    Returns:
+        The run, with other bounds.
+
+    """
+    spec, known = run.record.spec, run.record.definitions
+    ranks = spec.hosts * spec.ranks_per_host
+    summaries = tuple(
+        with_given_bound(s, known[s.definition], rate, spec.hosts, ranks) for s in run.summaries
+    )
+    return msgspec.structs.replace(run, summaries=summaries)
 
 
 def _verdicts(shown: Sequence[ReportRun]) -> Iterator[str]:

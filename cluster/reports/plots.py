@@ -18,7 +18,7 @@ from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_rate, format_size, format_tick, format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -340,8 +340,8 @@ def scaling(scalings: Sequence[Scaling], kind: Format = "svg", prefix: str = "p"
 def distribution(
     title: str,
     unit: str,
-    series: dict[str, Sequence[float]],
-    bounds: dict[str, float],
+    series: Mapping[str, Sequence[float]],
+    bounds: Mapping[str, float],
     kind: Format = "svg",
 ) -> Picture:
     """Draw how values are distributed: which share of them is at most so much.

@@ -1,0 +1,98 @@
+"""Raw values of several runs as named series, as a plot of their distribution shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.core.model.measurements import Measurement, Summary
+from cluster.core.model.value import Value
+from cluster.core.units import format_point
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MOST_SERIES = 8  # of a plot
+
+
+class RunValues(Value, frozen=True, kw_only=True):
+    """The values of one run.
+
+    Args:
+        name: that tells it from the other runs.
+        measurements: its raw values.
+        summaries: of them, with their bounds.
+
+    """
+
+    name: str
+    measurements: tuple[Measurement, ...]
+    summaries: tuple[Summary, ...]
+
+
+class RawSeries(Value, frozen=True, kw_only=True):
+    """The raw values of one metric.
+
+    Args:
+        title: of a plot of them.
+        unit: of the values.
+        values: by the name of the series.
+        bounds: of the series that have one, in the unit of the values.
+
+    """
+
+    title: str
+    unit: str
+    values: dict[str, list[float]]
+    bounds: dict[str, float]
+
+
+def metrics(runs: Sequence[RunValues]) -> list[str]:
+    """Name the metrics of which there are values.
+
+    Args:
+        runs: any number.
+
+    Returns:
+        Their names, each once.
+
+    """
+    return list(dict.fromkeys(m.metric for run in runs for m in run.measurements if m.values))
+
+
+def raw_series(runs: Sequence[RunValues], metric: str) -> RawSeries:
+    """Bring the values of one metric together: a series per run, point and rank.
+
+    Args:
+        runs: that have values of it.
+        metric: one of `metrics(runs)`.
+
+    Returns:
+        The first eight series; the title says so if there are more.
+
+    """
+    several = len({run.name for run in runs}) > 1
+    unit = ""
+    values: dict[str, list[float]] = {}
+    bounds: dict[str, float] = {}
+    for run in runs:
+        for m in run.measurements:
+            if m.metric != metric or not m.values:
+                continue
+            unit = unit or m.unit
+            words = [run.name if several else "", format_point(m.params), f"rank {m.rank}"]
+            label = ", ".join(filter(None, words))
+            values.setdefault(label, []).extend(m.values)
+            if (bound := _bound(m, run.summaries)) is not None:
+                bounds[label] = bound
+    shown = dict(list(values.items())[:MOST_SERIES])
+    some = f" (the first {len(shown)} of {len(values)} series)" if len(values) > len(shown) else ""
+    return RawSeries(title=f"Raw values of {metric}{some}", unit=unit, values=shown, bounds=bounds)
+
+
+def _bound(of: Measurement, summaries: Sequence[Summary]) -> float | None:
+    """Give the bound in the unit of the raw values: times, where a summary may be a rate."""
+    point = {**of.params, "rank": of.rank}.items()
+    for s in summaries:
+        if s.metric == of.metric and s.bound and s.params.items() <= point:
+            return s.bound if s.unit == of.unit else of.bytes / s.bound
+    return None
