@@ -112,21 +112,24 @@ def test_the_file_holds_exactly_one_plugin(kind: type[Plugin], name: str) -> Non
 
 
 @pytest.mark.parametrize(("kind", "name"), ALL)
-def test_the_plugin_has_the_name_of_its_file(kind: type[Plugin], name: str) -> None:
+def test_the_plugin_has_the_name_of_its_file_or_folder(kind: type[Plugin], name: str) -> None:
     plugin = plugins.load(kind, name)
+    file = Path(str(module_of(kind, name).__file__))
 
     assert isinstance(plugin, kind)
-    assert plugin.name == name == Path(str(module_of(kind, name).__file__)).stem
+    assert plugin.name == name == (file.parent.name if file.stem == "__init__" else file.stem)
 
 
 @pytest.mark.parametrize(("kind", "name"), ALL)
-def test_the_file_does_not_import_a_sibling(kind: type[Plugin], name: str) -> None:
-    source = Path(str(module_of(kind, name).__file__)).read_text()
+def test_no_file_of_it_imports_a_sibling(kind: type[Plugin], name: str) -> None:
+    file = Path(str(module_of(kind, name).__file__))
+    files = file.parent.rglob("*.py") if file.stem == "__init__" else [file]
+    found = {word for one in files for word in imported(one.read_text())}
     folder = kind.folder.rpartition(".")[2]
     packages = (f"{kind.folder}.", f"{folder}.", ".")
     siblings = {p + other for p in packages for other in plugins.names(kind) if other != name}
 
-    assert not siblings & set(imported(source))
+    assert not siblings & found
 
 
 @pytest.mark.parametrize("name", plugins.names(Provider))
