@@ -47,7 +47,20 @@ def report_(
 
     found = read_all(store.root(root), named)
     shown = [report_run(run, out.absolute().parent) for run in found]
-    write(out, render_page(report_page(shown, comparisons(shown, by))).encode())
+    page = report_page(shown, comparisons(shown, by), no_plots=_why_no_plots())
+    write(out, render_page(page).encode())
+
+
+def _why_no_plots() -> str:
+    """Say why no plot can be drawn, on the page and here; the report comes all the same."""
+    from cluster.reports.plots import require_matplotlib  # noqa: PLC0415
+
+    try:
+        require_matplotlib()
+    except SpecError as error:
+        sys.stderr.write(f"The report has no plots. {error}\n")
+        return f"No plots: {error}"
+    return ""
 
 
 def read_all(where: Path, named: Sequence[str]) -> list[Run]:

@@ -26,7 +26,7 @@ from cluster.reports.html_page import LEFT, Page, PageLink, PageSection
 from cluster.reports.tables import Table, comparison_tables, fits_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cluster.analysis.compare import Comparison
     from cluster.reports.plots import Curve, Picture
@@ -56,12 +56,15 @@ class ReportRun(Value, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
 
 
-def report_page(shown: Sequence[ReportRun], comparisons: Sequence[Comparison] = ()) -> Page:
+def report_page(
+    shown: Sequence[ReportRun], comparisons: Sequence[Comparison] = (), *, no_plots: str = ""
+) -> Page:
     """Lay out a report.
 
     Args:
         shown: the runs.
         comparisons: between some of them.
+        no_plots: why no plot can be drawn; it stands where the plots would be.
 
     Returns:
         The page.
@@ -74,8 +77,8 @@ def report_page(shown: Sequence[ReportRun], comparisons: Sequence[Comparison] = 
         verdicts=tuple(headline(one) for one in comparisons) or tuple(_verdicts(shown)),
         warnings=tuple(warning for run in shown for warning in _wrong(run)),
         sections=(
-            *(_comparison(number, it) for number, it in enumerate(comparisons)),
-            *_sweeps(shown),
+            *(_comparison(number, it, no_plots) for number, it in enumerate(comparisons)),
+            *_sweeps(shown, no_plots),
             *(_results(run, folded=len(shown) > FEW) for run in shown),
             _environment(shown),
         ),
@@ -170,28 +173,28 @@ def _wrong(run: ReportRun) -> Iterator[str]:
     yield from (f"{run.name}: {doubt}" for doubt in implausible_values(run.summaries))
 
 
-def _comparison(number: int, comparison: Comparison) -> PageSection:
+def _comparison(number: int, comparison: Comparison, no_plots: str) -> PageSection:
     return PageSection(
         title=f"{comparison.other} against {comparison.base}",
-        pictures=(plots.comparison(comparison, prefix=f"c{number}"),),
+        pictures=() if no_plots else (plots.comparison(comparison, prefix=f"c{number}"),),
         tables=comparison_tables(comparison),
+        notes=tuple(filter(None, [no_plots])),
     )
 
 
-def _sweeps(shown: Sequence[ReportRun]) -> Iterator[PageSection]:
-    drawn = tuple(_drawn(shown))
+def _sweeps(shown: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
+    found = curves(shown)
     own = fits(shown[0].summaries) if len(shown) == 1 else ()
-    if drawn:
+    if found:
         yield PageSection(
             title="Over message size",
-            pictures=drawn,
+            pictures=() if no_plots else tuple(_drawn(found)),
             tables=(fits_table(own),) if own else (),
-            notes=("Touch a point, or point at it, to read its values.",),
+            notes=(no_plots or "Touch a point, or point at it, to read its values.",),
         )
 
 
-def _drawn(shown: Sequence[ReportRun]) -> Iterator[Picture]:
-    found = curves(shown)
+def _drawn(found: Mapping[str, Sequence[Curve]]) -> Iterator[Picture]:
     for number, group in enumerate(found.values()):
         yield plots.sweep(group, prefix=f"s{number}")
 

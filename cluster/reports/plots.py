@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 from cluster.analysis.fit import Fit
+from cluster.core.extras import require
 from cluster.core.model.measurements import Summary
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_rate, format_size, format_tick, format_value
@@ -237,6 +238,7 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
         The picture.
 
     """
+    require_matplotlib()
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - it is slow to import
 
     cells = [cell for cell in compared.cells if cell.ratio is not None][:MOST_ROWS]
@@ -357,9 +359,9 @@ def distribution(
         The picture: one curve per series, without bins that could hide anything.
 
     """
+    figure, axes = _figure()
     from matplotlib.ticker import MaxNLocator  # noqa: PLC0415 - it is slow to import
 
-    figure, axes = _figure()
     for number, (name, values) in enumerate(series.items()):
         ordered, n = sorted(values), len(values)
         places = sorted({round(k * (n - 1) / MOST_STEPS) for k in range(MOST_STEPS + 1)})
@@ -384,8 +386,19 @@ def distribution(
     return _picture(figure, title, kind, {})
 
 
+def require_matplotlib() -> None:
+    """Check that plots can be drawn here.
+
+    Raises:
+        SpecError: matplotlib is not installed.
+
+    """
+    require("matplotlib", "plot", "A plot")
+
+
 def _figure(height: float = HEIGHT) -> tuple[Figure, Axes]:
     """Make a figure of its own: no window, and no state that pictures would share."""
+    require_matplotlib()
     from matplotlib import rc_context  # noqa: PLC0415 - it is slow to import
     from matplotlib.figure import Figure  # noqa: PLC0415
 

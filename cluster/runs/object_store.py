@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import urlsplit
 
 from cluster.core.errors import ClusterError, SpecError
+from cluster.core.extras import install_command
 from cluster.logs.redaction import secret_lines
 from cluster.runs import store as runs
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from cluster.core.model.records import Record
 
 OBJECT_STORES = ("s3", "gs", "az")
-REMEDY = "pip install 'cluster[stores]'"
 SETTLED = ("done", "failed", "interrupted")
 AT_ONCE = 16  # files that are asked for at a time
 
@@ -206,7 +206,9 @@ def _store(url: str) -> Iterator[Store]:
     try:
         yield _opened(url, parts.scheme)
     except ImportError as error:
-        raise SpecError(f"{parts.scheme}:// needs {error.name}.", remedy=REMEDY) from error
+        raise SpecError(
+            f"{parts.scheme}:// needs {error.name}.", remedy=f"Type: {install_command('stores')}"
+        ) from error
     except ClusterError:
         raise
     except Exception as error:  # each store has errors of its own

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from cluster.core.errors import ClusterError, SpecError
+from cluster.core.extras import require
 from cluster.core.model.value import Value
 from cluster.runs import store
 
@@ -147,12 +148,9 @@ def query(sql: str, where: Path, *, external_access: bool = False) -> QueryResul
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
-    try:
-        import duckdb  # noqa: PLC0415 - optional, and slow to import
-    except ImportError as error:
-        raise SpecError(
-            "DuckDB is not installed, which answers SQL.", remedy="pip install 'cluster[sql]'"
-        ) from error
+    require("duckdb", "sql", "SQL over runs")
+    import duckdb  # noqa: PLC0415 - optional, and slow to import
+
     return duckdb.connect(config=OFFLINE)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from cluster.core.extras import require
 from cluster.providers._cloud.api_errors import Failure, Kind, retry
 from cluster.providers.aws.errors import kind_of
 
@@ -57,6 +58,7 @@ def known_regions() -> tuple[str, ...]:
 
 
 def _session(region: str) -> Any:  # noqa: ANN401 - boto3 has no types
+    require("boto3", "aws", "Amazon's cloud")
     import boto3  # noqa: PLC0415 - slow to import, and not everybody needs it
     from botocore.exceptions import ProfileNotFound  # noqa: PLC0415
 

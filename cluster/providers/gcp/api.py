@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from cluster.core.extras import require
 from cluster.providers._cloud.api_errors import Failure, Kind, retry
 from cluster.providers.gcp.errors import kind_of
 from cluster.providers.gcp.responses import GcpOperation
@@ -61,6 +62,7 @@ def default_project() -> str:
 @cache
 def _default() -> tuple[Any, str]:
     """Find the user's credentials and their project."""
+    require("google.auth", "gcp", "Google's cloud")
     import google.auth  # noqa: PLC0415 - slow to import, and not everybody needs it
     from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
 
@@ -86,6 +88,7 @@ class Project:
 
     def __init__(self, name: str, endpoint: str = "") -> None:
         """Connect to nothing yet."""
+        require("google.cloud.compute_v1", "gcp", "Google's cloud")
         self.name = name
         self._endpoint = (endpoint or default_endpoint()).partition("/compute/")[0].rstrip("/")
         self._clients: dict[str, Any] = {}

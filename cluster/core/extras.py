@@ -1,0 +1,61 @@
+"""Optional libraries: is one installed, and the command that installs it into this environment."""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+from cluster.core.errors import SpecError
+
+DISTRIBUTION = "cluster"  # the name under which pip knows this project
+
+
+def require(library: str, extra: str, purpose: str) -> None:
+    """Import an optional library, or say how to install it.
+
+    Args:
+        library: the module to import, such as `boto3`.
+        extra: the extra of this project that brings it, such as `aws`.
+        purpose: what needs it; the beginning of the message.
+
+    Raises:
+        SpecError: it is not installed.
+
+    """
+    try:
+        importlib.import_module(library)
+    except ImportError as error:
+        raise SpecError(
+            f"{purpose} needs {library}, which is not installed.",
+            remedy=f"Type: {install_command(extra)}",
+        ) from error
+
+
+def install_command(extra: str) -> str:
+    """Give the command that adds an extra to the environment that runs this.
+
+    Args:
+        extra: its name in `pyproject.toml`, such as `aws`.
+
+    Returns:
+        A line for a shell: for pipx or uv where one of them made the environment, else for its pip.
+
+    """
+    wanted = shlex.quote(f"{DISTRIBUTION}[{extra}]")
+    prefix, python = Path(sys.prefix), shlex.quote(sys.executable)
+    if (prefix / "pipx_metadata.json").exists():
+        return f"pipx runpip {shlex.quote(prefix.name)} install {wanted}"
+    if _is_made_by_uv(prefix) and shutil.which("uv"):
+        return f"uv pip install --python {python} {wanted}"
+    return f"{python} -m pip install {wanted}"
+
+
+def _is_made_by_uv(prefix: Path) -> bool:
+    try:
+        lines = (prefix / "pyvenv.cfg").read_text().splitlines()
+    except OSError:  # no virtual environment
+        return False
+    return any(line.partition("=")[0].strip() == "uv" for line in lines)

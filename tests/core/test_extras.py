@@ -1,0 +1,180 @@
+"""Optional libraries: where they are missing, everything else works, and a message helps."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+import tomllib
+import venv
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from packaging.requirements import Requirement
+
+from cluster.core import extras
+from tests.conftest import ROOT, command, run
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+
+LOG = str(ROOT / "tests" / "logs" / "osu.latency.txt")
+OPTIONAL = ("boto3", "botocore", "google", "matplotlib", "duckdb", "obstore", "fsspec", "scipy")
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def needed_by(name: str, found: dict[str, Distribution]) -> dict[str, Distribution]:
+    """Collect what a distribution needs, and what those need, without extras."""
+    for text in distribution(name).requires or ():
+        requirement = Requirement(text)
+        applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if applies and requirement.name not in found:
+            found[requirement.name] = distribution(requirement.name)
+            needed_by(requirement.name, found)
+    return found
+
+
+def packages(of: Distribution) -> Iterator[Path]:
+    """Give the top-level entries of a distribution in its folder."""
+    names = {path.parts[0] for path in of.files or () if not path.parts[0].startswith("..")}
+    yield from (Path(str(of.locate_file(name))) for name in names - {"__pycache__"})
+
+
+@pytest.fixture(scope="session")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make an environment with what the project needs always; give its interpreter."""
+    folder = tmp_path_factory.mktemp("bare")
+    venv.create(folder, with_pip=False, symlinks=True)
+    [site] = folder.glob("lib/python*/site-packages")
+    (site / "cluster").symlink_to(ROOT / "cluster")
+    for needed in needed_by("cluster", {}).values():
+        for path in packages(needed):
+            if not (site / path.name).exists():
+                (site / path.name).symlink_to(path)
+    python = folder / "bin" / "python"
+    for library in OPTIONAL:
+        assert run(str(python), "-c", f"import {library}", status=1).stderr.endswith(
+            f"No module named '{library}'\n"
+        )
+    return python
+
+
+def in_bare(python: Path, *words: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+    line = "import sys; from cluster.cli import main; sys.argv[0] = 'cluster'; main()"
+    return run(str(python), "-c", line, *words, status=status)
+
+
+def test_every_module_can_be_imported_without_the_extras(bare: Path) -> None:
+    """Only the functions that call a cloud or draw need their libraries."""
+    line = (
+        "import pkgutil, importlib, cluster\n"
+        "names = [m.name for m in pkgutil.walk_packages(cluster.__path__, 'cluster.')]\n"
+        "names = [n for n in names if not n.endswith('__main__')]\n"
+        "[importlib.import_module(n) for n in names]; print(len(names))"
+    )
+    assert int(run(str(bare), "-c", line).stdout) > 150
+
+
+@pytest.mark.parametrize(
+    ("words", "library", "extra"),
+    [
+        (("plan", "--provider", "aws", "--instance", "c5.large"), "boto3", "aws"),
+        (("plan", "--provider", "gcp", "--zone", "us-central1-a"), "google", "gcp"),
+        (("plot", "osu"), "matplotlib", "plot"),
+        (("sql", "select 1"), "duckdb", "sql"),
+        (("push", "osu", "s3://nowhere/here"), "obstore", "stores"),
+        (("push", "osu", "file:///nowhere/here"), "fsspec", "stores"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_missing_library_is_answered_with_the_command_that_installs_it(
+    bare: Path, words: tuple[str, ...], library: str, extra: str
+) -> None:
+    command("import", LOG, "--name", "osu")
+
+    said = in_bare(bare, *words, status=2).stderr
+    assert re.search(rf"needs {library}\b", said)
+    assert f"{bare} -m pip install 'cluster[{extra}]'" in said.replace("\n", "")
+
+
+def test_clusters_are_listed_where_a_cloud_cannot_be_asked(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "mine")
+    monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "mine")
+
+    done = in_bare(bare, "ls")
+    assert "There are no clusters." in done.stdout + done.stderr
+    assert "aws was not asked: Amazon's cloud needs boto3" in done.stderr
+    assert "gcp was not asked: Google's cloud needs google" in done.stderr
+
+
+def test_a_report_without_matplotlib_comes_without_plots_and_says_so(
+    bare: Path, home: Path
+) -> None:
+    command("import", LOG, "--name", "osu")
+    command("report", "osu", "-o", "with.html")
+
+    done = in_bare(bare, "report", "osu", "-o", "without.html")
+    assert "The report has no plots. A plot needs matplotlib" in done.stderr
+    assert f"{bare} -m pip install 'cluster[plot]'" in done.stderr.replace("\n", "")
+    drawn, bare_page = (home / "with.html").read_text(), (home / "without.html").read_text()
+    assert "<svg" in drawn
+    assert "<svg" not in bare_page
+    assert "No plots: A plot needs matplotlib" in bare_page
+    assert re.findall(r"<td.*?</td>", drawn) == re.findall(r"<td.*?</td>", bare_page)
+
+
+def test_the_command_keeps_this_project_and_adds_what_the_extra_needs(bare: Path) -> None:
+    """The words that a message prints, given to the pip of the environment, which asks no index."""
+    words = shlex.split(extras.install_command("plot").replace("-m pip", "-Im pip"))
+    done = run(*words, "--dry-run", "--no-index", "--no-build-isolation")
+
+    assert f"Requirement already satisfied: {words[-1]}" in done.stdout
+    assert "Requirement already satisfied: matplotlib" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "expected"),
+    [
+        ("pyvenv.cfg", "home = /usr/bin\n", "{prefix}/bin/python -m pip install 'cluster[aws]'"),
+        (
+            "pyvenv.cfg",
+            "home = /usr/bin\nuv = 0.9.2\n",
+            "uv pip install --python {prefix}/bin/python 'cluster[aws]'",
+        ),
+        ("pipx_metadata.json", "{}", "pipx runpip measure install 'cluster[aws]'"),
+    ],
+    ids=["venv", "uv", "pipx"],
+)
+def test_the_command_is_for_what_made_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: str, text: str, expected: str
+) -> None:
+    prefix, tools = tmp_path / "measure", tmp_path / "tools"
+    prefix.mkdir()
+    tools.mkdir()
+    (prefix / file).write_text(text)
+    (tools / "uv").write_text("#!/bin/sh\n")
+    (tools / "uv").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    monkeypatch.setattr(sys, "prefix", str(prefix))
+    monkeypatch.setattr(sys, "executable", f"{prefix}/bin/python")
+
+    assert extras.install_command("aws") == expected.format(prefix=prefix)
+
+
+def test_the_names_are_those_of_the_project() -> None:
+    """Messages name the distribution and extras that there are; `all` has every one for users."""
+    known = PYPROJECT["project"]["optional-dependencies"]
+    texts = [path.read_text() for path in (ROOT / "cluster").rglob("*.py")]
+    required = re.findall(r'require\(\s*"[\w.]+", "(\w+)"', "\n".join(texts))
+
+    assert PYPROJECT["project"]["name"] == extras.DISTRIBUTION
+    assert set(required) >= {"aws", "gcp", "plot", "sql"}
+    assert set(required) <= set(known)
+    assert known["all"] == ["cluster[aws,gcp,plot,sql,stores]"]
+    assert set(known) == {"aws", "gcp", "plot", "sql", "stores", "all", "dev"}
