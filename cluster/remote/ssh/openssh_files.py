@@ -106,9 +106,11 @@ def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
         depth: how many files are around it.
 
     Returns:
-        The text. What follows something included belongs to the section that it was included in.
+        The text. What follows something included belongs to the section that it was included in,
+        and a section of an included file counts only where that section does, as for ssh.
 
     """
+    around = section
     try:
         lines = path.read_text(errors="replace").splitlines()
     except OSError:
@@ -117,13 +119,30 @@ def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
     for line in lines:
         key, _, value = line.strip().replace("=", " ", 1).partition(" ")
         if key.lower() in ("host", "match"):
-            section = line
+            line = section = _within(around, line)  # noqa: PLW2901 - it stands for what was read
         if key.lower() == "include" and depth < DEEPEST:
             text += [settings(found, section, depth + 1) for found in _included(value, path)]
             text.append(section)
         else:
             text.append(line)
     return "\n".join(text) + "\n"
+
+
+def _within(around: str, section: str) -> str:
+    """Give the line of a section of a file that is included in another one: both must match."""
+    outer, inner = _criteria(around), _criteria(section)
+    if outer == "all":
+        return section
+    return around if inner == "all" else f"Match {outer} {inner}"
+
+
+def _criteria(section: str) -> str:
+    """Give what a line `Host` or `Match` asks for, in the words of `Match`."""
+    key, _, value = section.strip().replace("=", " ", 1).partition(" ")
+    if key.lower() == "match":
+        return value.strip()
+    patterns = value.split()
+    return "all" if patterns == ["*"] else f"originalhost {','.join(patterns)}"
 
 
 def _included(value: str, by: Path) -> list[Path]:

@@ -86,7 +86,8 @@ def test_what_follows_an_included_file_is_in_the_section_it_was_in(home: Path) -
 
     assert [line for line in openssh_files.settings(folder / "config").splitlines() if line] == [
         *("Host *", "Host *", "User u", "Host x"),
-        *("Host x", "Port 1", "Host x", "Host b", "Port 2", "Host x", "Port 1", "Host x", "Port 3"),
+        *("Host x", "Port 1", "Host x", "Match originalhost x originalhost b", "Port 2"),
+        *("Host x", "Port 1", "Host x", "Port 3"),
     ]
 
 
