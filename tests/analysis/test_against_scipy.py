@@ -27,7 +27,7 @@ SIZES = [(4, 4), (5, 5), (5, 8), (9, 4), (12, 12)]
 
 def drawn(n: int, seed: int = 20180626) -> list[float]:
     """Draw positive values with a long tail and no ties."""
-    return np.random.default_rng(seed).lognormal(sigma=0.4, size=n).tolist()
+    return [float(value) for value in np.random.default_rng(seed).lognormal(sigma=0.4, size=n)]
 
 
 @pytest.mark.parametrize("n", [*range(6, 60), 100, 999, 10_000])
