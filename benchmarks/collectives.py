@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 
-from cluster.agent.interfaces import interfaces
+from cluster.agent.interfaces import list_interfaces
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.measurements import Definition, Factor, Flow, Planned
 from cluster.core.model.value import Value
 from cluster.core.units import Sizes, format_size, format_value
 from cluster.measure.benchmark import Benchmark
-from cluster.measure.buffers import place
-from cluster.measure.kernels import Choice, address, either, in_c, load
+from cluster.measure.buffers import place_on_host
+from cluster.measure.kernels import Choice, address, definitions_for, load, timed_in_c
 from cluster.measure.main import main
-from cluster.measure.payload import WrongDataError, aligned, check, inverse, pattern
+from cluster.measure.payload import WrongDataError, aligned, check_data, inverse, pattern
 from cluster.measure.repetitions import Repetitions, samples
 from cluster.measure.subprocesses import free_port
 
@@ -239,7 +239,7 @@ class Collectives(Benchmark[CollectivesParams]):
         names = dict.fromkeys(params.operations)
         bases = tuple(timed(NAMED[name], params.transport) for name in names)
         choice = params.kernel if params.transport == "mpi" else "python"
-        return _with_rates(either(bases, choice))
+        return _with_rates(definitions_for(bases, choice))
 
     def planned(self, params: CollectivesParams, ranks: int) -> Iterator[Planned]:
         """Give every operation at every size that so many ranks can share."""
@@ -318,7 +318,7 @@ class Cell:
         """Compare the result of a repetition with what it must be."""
         wanted = self.expected[number % 2]
         if wanted is not None:
-            check(self.result.view("uint8"), wanted.view("uint8"), self.what)
+            check_data(self.result.view("uint8"), wanted.view("uint8"), self.what)
 
 
 def _bytes(size: int) -> list[tuple[Data, Data]]:
@@ -373,7 +373,7 @@ def _series(rank: Rank, params: CollectivesParams, loops: Loops, cell: Cell) -> 
     slowest = rank.comm.reduce(values, lambda a, b: list(map(max, a, b)))
     if slowest is not None:
         middle = median(slowest)
-        rank.say(
+        rank.print_line(
             f"Process 0 {cell.what}: {format_value(middle, 's')}"
             + (f", {format_value(cell.size / middle, 'B/s')}" if cell.size else "")
             + f" (n={len(values)}, slowest of {rank.size} ranks)"
@@ -488,7 +488,7 @@ class Compiled(Loops):
 
     def defined(self, definition: Definition) -> Definition:
         """Give the definition under which values are recorded."""
-        return in_c(definition)
+        return timed_in_c(definition)
 
     def prepared(self, cell: Cell) -> Callable[[int], list[float]]:
         """Give the function."""
@@ -611,7 +611,7 @@ def _torch(backend: str) -> Any:  # noqa: ANN401 - a module that need not be the
 
 def _device(rank: Rank, torch: Any) -> str:  # noqa: ANN401
     """Give each rank of a host a GPU of its own."""
-    own, all_ = place(rank.comm)
+    own, all_ = place_on_host(rank.comm)
     there = torch.cuda.device_count()
     if there < all_:
         raise ClusterError(
@@ -626,7 +626,7 @@ def _device(rank: Rank, torch: Any) -> str:  # noqa: ANN401
 def _join(rank: Rank, torch: Any, backend: str) -> None:  # noqa: ANN401
     """Let all ranks meet where the others reach rank 0, over the network that they have."""
     here = rank.addresses()
-    for interface in interfaces():
+    for interface in list_interfaces():
         if interface.address == here[rank.number]:
             names = dict.fromkeys(("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"), interface.name)
             os.environ.update(names)

@@ -18,7 +18,7 @@ from cluster.core.model.value import Value
 from cluster.core.units import format_value
 from cluster.measure.benchmark import Benchmark, check_pair
 from cluster.measure.main import main
-from cluster.measure.subprocesses import complete, serving
+from cluster.measure.subprocesses import run_program, run_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,7 +93,7 @@ class IperfParams(Value, frozen=True, kw_only=True):
     pair: tuple[int, int] = (0, 1)
 
 
-class Trial(Value, frozen=True, kw_only=True):
+class IperfTest(Value, frozen=True, kw_only=True):
     """One test: a client and a server.
 
     Args:
@@ -126,7 +126,7 @@ class End(msgspec.Struct, frozen=True, kw_only=True):
     sum_received: Received | None = None
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True):
+class IperfDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What we read of iperf3's JSON; the whole of it is in the run's `raw/`."""
 
     end: End = End()
@@ -182,7 +182,7 @@ class Iperf(Benchmark[IperfParams]):
         if member:
             half = Server if rank.number == params.pair[1] else Client
             half(rank, comm, server, params).run(self.selected(params))
-        rank.meet()
+        rank.barrier()
 
 
 def _check_count(field: str, count: int, least: int, most: int | None) -> None:
@@ -224,12 +224,12 @@ class Half:
             values = self.rank.begin(of, {"streams": streams}, unit="B/s")
             for number in range(own.iterations):
                 self.rank.progress(done + number / own.iterations, len(cells), what)
-                trial = Trial(definition=of, streams=streams, number=number + 1)
+                trial = IperfTest(definition=of, streams=streams, number=number + 1)
                 values += self.once(trial)
             self.rank.end()
         self.rank.progress(len(cells), len(cells), what)
 
-    def once(self, trial: Trial) -> list[float]:
+    def once(self, trial: IperfTest) -> list[float]:
         """Run one test.
 
         Args:
@@ -245,36 +245,36 @@ class Half:
 class Server(Half):
     """Starts a server for each test, and tells the other rank its port."""
 
-    def once(self, trial: Trial) -> list[float]:
+    def once(self, trial: IperfTest) -> list[float]:
         """Serve one test."""
         argv = [IPERF, "-s", "-1", "-B", self.address, "-p", "PORT"]
         del trial  # the client says all that there is to say
-        with serving(argv, self.address) as port:
+        with run_server(argv, self.address) as port:
             self.comm.send(port, dest=0)
-            self.rank.hear(self.comm, source=0)
+            self.rank.receive(self.comm, source=0)
         return []
 
 
 class Client(Half):
     """Connects to the server, and keeps what iperf3 says."""
 
-    def once(self, trial: Trial) -> list[float]:
+    def once(self, trial: IperfTest) -> list[float]:
         """Run one client, and take the receiver's figure from what it says."""
-        port = self.rank.hear(self.comm, source=1)
+        port = self.rank.receive(self.comm, source=1)
         path = Path(trial.file)
         limit = self.params.seconds + self.params.omit + SLACK
-        status = complete([IPERF, *self._words(trial, port)], stdout=path, within=limit)
+        status = run_program([IPERF, *self._words(trial, port)], stdout=path, within=limit)
         if status is None:
             raise self._late(limit, port)
-        value = received(path.read_text(errors="replace"), status)
+        value = read_result(path.read_text(errors="replace"), status)
         self.comm.send(None, dest=1)
-        self.rank.say(
+        self.rank.print_line(
             f"Process {self.rank.number} {trial.definition.metric}, {trial.streams} stream(s): "
             f"{format_value(value, 'B/s')}"
         )
         return [value]
 
-    def _words(self, trial: Trial, port: int) -> list[str]:
+    def _words(self, trial: IperfTest, port: int) -> list[str]:
         own = self.params
         return [
             *("-c", self.address, "-p", str(port), "-J", "-P", str(trial.streams)),
@@ -291,7 +291,7 @@ class Client(Half):
         )
 
 
-def received(text: str, status: int = 0) -> float:
+def read_result(text: str, status: int = 0) -> float:
     """Read the receiver's figure from what a client of iperf3 says.
 
     Args:
@@ -307,7 +307,7 @@ def received(text: str, status: int = 0) -> float:
 
     """
     try:
-        document = msgspec.json.decode(text, type=Document)
+        document = msgspec.json.decode(text, type=IperfDocument)
     except msgspec.DecodeError as error:
         raise ParseError(
             f"{IPERF} ended with status {status}, and not in JSON: {error}",

@@ -15,8 +15,8 @@ from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Definition, Planned
 from cluster.core.units import Sizes, format_size, format_value
 from cluster.measure.benchmark import Benchmark, check_pair
-from cluster.measure.buffers import Buffers, memory, on_gpus
-from cluster.measure.kernels import Choice, address, either, in_c, load
+from cluster.measure.buffers import Buffers, on_gpus, open_memory
+from cluster.measure.kernels import Choice, address, definitions_for, load, timed_in_c
 from cluster.measure.main import main
 from cluster.measure.payload import WrongDataError, aligned, inverse, pattern
 from cluster.measure.repetitions import Counts, Repetitions, samples
@@ -197,7 +197,7 @@ class P2P(Benchmark[P2PParams]):
         selected = self.selected(params)
         if params.buffer == "cuda":
             return tuple(map(on_gpus, selected))
-        return either(selected, params.kernel)
+        return definitions_for(selected, params.kernel)
 
     def gpus(self, params: P2PParams, ranks_per_host: int) -> int:
         """Tell how many GPUs a host needs: one for each rank of the pair that is there."""
@@ -219,10 +219,10 @@ class P2P(Benchmark[P2PParams]):
         member = rank.number in params.pair
         comm = rank.comm.Split(int(member), params.pair.index(rank.number) if member else 0)
         if member:
-            data = Data(comm, params, memory(params.buffer, comm))
+            data = Data(comm, params, open_memory(params.buffer, comm))
             loops = Mpi4py(data) if library is None else Compiled(data, library)
             Exchange(rank, data, loops, params).run(self.selected(params))
-        rank.meet()
+        rank.barrier()
 
     def planned(self, params: P2PParams, ranks: int) -> Iterator[Planned]:
         """Give every metric at every size."""
@@ -388,7 +388,7 @@ class Exchange:
         """Say each one-way time as it comes."""
         if definition in BLOCKING:
             for value in seconds:
-                self.rank.say(oneway_line(self.rank.number, size, value))
+                self.rank.print_line(oneway_line(self.rank.number, size, value))
             tell(part)
 
     def _say(self, definition: Definition, size: int, values: list[float]) -> None:
@@ -399,7 +399,7 @@ class Exchange:
         shown = moved / middle if definition.unit == "B/s" else middle
         what = f"{definition.metric} {format_size(size)}"
         text = format_value(shown, definition.unit)
-        self.rank.say(f"Process {self.rank.number} {what}: {text} (n={len(values)})")
+        self.rank.print_line(f"Process {self.rank.number} {what}: {text} (n={len(values)})")
 
 
 class Mpi4py:
@@ -598,7 +598,7 @@ class Compiled:
 
     def defined(self, definition: Definition) -> Definition:
         """Give the definition under which values are recorded."""
-        return in_c(definition)
+        return timed_in_c(definition)
 
     def prepared(self, definition: Definition, messages: Messages) -> Callable[[int], list[float]]:
         """Give the function of a metric."""

@@ -10,7 +10,7 @@ from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Definition
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
-from cluster.measure.main import stand_in as main
+from cluster.measure.main import main_without_mpi as main
 
 if TYPE_CHECKING:
     from cluster.measure.rank import Rank

@@ -65,8 +65,8 @@ class World(Value, frozen=True, kw_only=True):
 
     def create(self, provider: Provider) -> tuple[Machine, ...]:
         """Do what a launch does, up to the first connection."""
-        book = journal.of(NAME)
-        with book.launching(journal.Intended(spec=self.spec, at=time.time())), book.held():
+        book = journal.for_cluster(NAME)
+        with book.open_for_launch(journal.Intended(spec=self.spec, at=time.time())), book.lock():
             return provider.create(self.spec, book)
 
 

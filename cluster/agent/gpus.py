@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from cluster.agent.commands import said
+from cluster.agent.commands import output_of
 from cluster.core import pcie
 from cluster.core.model.value import Value
 
@@ -29,7 +29,7 @@ FIELDS = ("name", "driver_version", "pcie.link.gen.max", "pcie.link.width.max")
 FORMAT = (f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader")
 
 
-class Found(Value, frozen=True, kw_only=True):
+class GpuInfo(Value, frozen=True, kw_only=True):
     """A GPU, as its driver sees it.
 
     Args:
@@ -44,17 +44,17 @@ class Found(Value, frozen=True, kw_only=True):
     slot: str = ""
 
 
-def found() -> tuple[Found, ...]:
+def list_gpus() -> tuple[GpuInfo, ...]:
     """Ask the driver for this host's GPUs.
 
     Returns:
         Them, in their order; nothing without a driver.
 
     """
-    lines = (said("nvidia-smi", *FORMAT) or "").strip().splitlines()
+    lines = (output_of("nvidia-smi", *FORMAT) or "").strip().splitlines()
     rows = [line.rsplit(", ", len(FIELDS) - 1) for line in lines]
     return tuple(
-        Found(model=row[0], driver=row[1], slot=pcie.slot(row[2], row[3]))
+        GpuInfo(model=row[0], driver=row[1], slot=pcie.slot_name(row[2], row[3]))
         for row in rows
         if len(row) == len(FIELDS)
     )
@@ -67,7 +67,7 @@ def topology() -> str:
         Its matrix, as it prints it; empty without a driver.
 
     """
-    return said("nvidia-smi", "topo", "-m") or ""
+    return output_of("nvidia-smi", "topo", "-m") or ""
 
 
 def modules(loaded: Path = Path("/proc/modules")) -> tuple[str, ...]:
@@ -94,4 +94,4 @@ def mpi_flags() -> dict[str, str]:
         The value of each of `FLAGS` that it knows; nothing of another MPI.
 
     """
-    return dict(FLAG.findall(said("ompi_info", "--parsable", "-l", "9", "--all") or ""))
+    return dict(FLAG.findall(output_of("ompi_info", "--parsable", "-l", "9", "--all") or ""))

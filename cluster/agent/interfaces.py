@@ -8,7 +8,7 @@ import struct
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster.agent.follow import _text
+from cluster.agent.kernel_files import read_text
 from cluster.core.model.hosts import Interface
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ SIOCGIFADDR, SIOCGIFNETMASK = 0x8915, 0x891B  # linux/sockios.h
 NETWORK = Path("/sys/class/net")
 
 
-def interfaces() -> Iterator[Interface]:
+def list_interfaces() -> Iterator[Interface]:
     """Ask the kernel for this host's network interfaces; loopback leads nowhere.
 
     Yields:
@@ -32,19 +32,19 @@ def interfaces() -> Iterator[Interface]:
             if address and not address.startswith("127."):
                 folder = NETWORK / name
                 mask = int.from_bytes(socket.inet_aton(_asked(probe, name, SIOCGIFNETMASK)))
-                speeds = speeds_of(folder)
+                speeds = link_speeds(folder)
                 yield Interface(
                     name=name,
                     address=address,
                     prefix=mask.bit_count(),
-                    mtu=int(_text(folder / "mtu") or 0),
+                    mtu=int(read_text(folder / "mtu") or 0),
                     speed=sum(speeds) or None,
                     flow=max(speeds) if len(speeds) > 1 else None,
                     slot=_slot(folder / "device"),
                 )
 
 
-def speeds_of(folder: Path) -> list[float]:
+def link_speeds(folder: Path) -> list[float]:
     """Find how fast an interface is: by its own hardware, or that of those that it stands on.
 
     What drivers without hardware say is made up: a veth says 10 Gbit/s.
@@ -58,21 +58,24 @@ def speeds_of(folder: Path) -> list[float]:
 
     """
     if (folder / "device").exists():
-        megabits = _text(folder / "speed")
+        megabits = read_text(folder / "speed")
         return [int(megabits) * 1e6 / 8] if megabits.isdigit() and int(megabits) else []
     bond = folder / "bonding"
-    active = _text(bond / "active_slave")
-    members = [active] if active else _text(bond / "slaves").split()
+    active = read_text(bond / "active_slave")
+    members = [active] if active else read_text(bond / "slaves").split()
     if not bond.exists():  # a VLAN has one lower interface; the ports of a bridge are no limit
         lower = [path.name.removeprefix("lower_") for path in folder.glob("lower_*")]
         members = [] if (folder / "bridge").exists() else lower[:1]
-    found = [speeds_of(folder.parent / member) for member in members]
+    found = [link_speeds(folder.parent / member) for member in members]
     return [speed for speeds in found for speed in speeds] if all(found) else []
 
 
 def _slot(device: Path) -> str:
     """Give the speed and width that a PCIe device uses now."""
-    speed, width = _text(device / "current_link_speed"), _text(device / "current_link_width")
+    speed, width = (
+        read_text(device / "current_link_speed"),
+        read_text(device / "current_link_width"),
+    )
     return f"{speed} x{width}" if speed and width.isdigit() and int(width) else ""
 
 

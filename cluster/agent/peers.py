@@ -38,7 +38,7 @@ class Peer(Value, frozen=True, kw_only=True):
     address: str
 
 
-class Party(Value, frozen=True, kw_only=True):
+class PeerList(Value, frozen=True, kw_only=True):
     """The other hosts of a job, and how they are reached.
 
     Args:
@@ -64,7 +64,7 @@ class Peers:
         path = folder / FILE
         self._folder = folder
         self._party = (
-            msgspec.json.decode(path.read_bytes(), type=Party) if path.exists() else Party()
+            msgspec.json.decode(path.read_bytes(), type=PeerList) if path.exists() else PeerList()
         )
         self._held: dict[Peer, subprocess.Popen[str]] = {}
 
@@ -81,7 +81,7 @@ class Peers:
             if process.poll() is not None
         }
 
-    def halt(self, seconds: float) -> None:
+    def kill_ranks(self, seconds: float) -> None:
         """End the job's ranks on all of them that can be reached.
 
         Args:

@@ -12,7 +12,8 @@ import sys
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
-from cluster.core.model.hosts import Connection, Process
+from cluster.agent.kernel_files import read_text
+from cluster.core.model.hosts import Connection, RankProcess
 
 PROCESSORS = Path("/sys/devices/system/cpu")
 SELF = Path("/proc/self")
@@ -22,7 +23,7 @@ ESTABLISHED = "01"  # include/net/tcp_states.h
 WORD = 4  # bytes: addresses are words in the processor's order (net/ipv4/tcp_ipv4.c)
 
 
-def seen(rank: int, folder: Path = SELF) -> Process:
+def process_info(rank: int, folder: Path = SELF) -> RankProcess:
     """Look at this process.
 
     Args:
@@ -33,16 +34,16 @@ def seen(rank: int, folder: Path = SELF) -> Process:
         What it has.
 
     """
-    return Process(
+    return RankProcess(
         rank=rank,
         host=platform.node(),
-        boot=_text(BOOT).strip(),
+        boot=read_text(BOOT),
         processors=tuple(sorted(os.sched_getaffinity(0))),
         connections=connections(folder),
     )
 
 
-def cores(root: Path = PROCESSORS) -> tuple[tuple[int, ...], ...]:
+def usable_cores(root: Path = PROCESSORS) -> tuple[tuple[int, ...], ...]:
     """Find the cores that a process of ours may use.
 
     Args:
@@ -54,13 +55,13 @@ def cores(root: Path = PROCESSORS) -> tuple[tuple[int, ...], ...]:
 
     """
     usable = os.sched_getaffinity(0)
-    found = {_text(root / f"cpu{n}/topology/thread_siblings_list").strip() for n in usable}
+    found = {read_text(root / f"cpu{n}/topology/thread_siblings_list") for n in usable}
     if "" in found:
         return ()
-    return tuple(sorted(tuple(sorted(usable & listed(text))) for text in found))
+    return tuple(sorted(tuple(sorted(usable & parse_cpu_list(text))) for text in found))
 
 
-def listed(text: str) -> frozenset[int]:
+def parse_cpu_list(text: str) -> frozenset[int]:
     """Read a list of processors as the kernel writes it, such as `0-2,8`.
 
     Args:
@@ -88,7 +89,7 @@ def connections(folder: Path = SELF) -> tuple[Connection, ...]:
     rows = (
         line.split()
         for table in ("tcp", "tcp6")
-        for line in _text(folder / "net" / table).splitlines()[1:]
+        for line in read_text(folder / "net" / table).splitlines()[1:]
     )
     ends = (
         Connection(here=_end(row[HERE]), there=_end(row[THERE]))
@@ -127,10 +128,3 @@ def _stays(connection: Connection) -> bool:
     """Tell whether a connection stays on this host."""
     here, there = (end.rpartition(":")[0] for end in (connection.here, connection.there))
     return here == there or there.startswith("127.")
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

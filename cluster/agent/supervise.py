@@ -11,7 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-from cluster.agent.follow import GRACE, POLL, _alive, _end, _text, look
+from cluster.agent.follow import GRACE, POLL, is_alive, job_end, job_state
+from cluster.agent.kernel_files import read_text
 from cluster.agent.peers import Peers
 from cluster.agent.protocol import (
     BY_SIGNAL,
@@ -30,7 +31,7 @@ RANK_MARKS = (b"PMIX_RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")  # every ra
 HALT_GRACE = 3.0  # seconds for them alone: less than whoever asks waits
 
 
-def stop(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
+def stop_job(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
     """End a job: ask, wait, then force.
 
     Args:
@@ -42,10 +43,10 @@ def stop(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
 
     """
     began = time.monotonic()
-    while _alive(folder) is None and look(folder) == Running() and not _late(began):
+    while is_alive(folder) is None and job_state(folder) == Running() and not _late(began):
         time.sleep(POLL)  # tmux has started it, or is about to
-    pid = _text(folder / "pid")
-    if _alive(folder):
+    pid = read_text(folder / "pid")
+    if is_alive(folder):
         _signal(int(pid), signal.SIGTERM)
     end = _wait(folder, grace)
     if end is None:
@@ -58,7 +59,7 @@ def _force(folder: Path, leader: int | None) -> None:
     """Kill what is left, again until nothing is: a process may be born while we look."""
     deadline = time.monotonic() + GRACE
     while time.monotonic() < deadline:
-        left = {*(_session(leader) if leader else ()), *ranks(folder)}
+        left = {*(_session(leader) if leader else ()), *find_ranks(folder)}
         if not left:
             return
         for straggler in left:
@@ -72,12 +73,12 @@ def _late(began: float) -> bool:
 
 def _wait(folder: Path, seconds: float) -> Ended | Lost | None:
     deadline = time.monotonic() + seconds
-    while (end := _end(folder, begun=True)) is None and time.monotonic() < deadline:
+    while (end := job_end(folder, begun=True)) is None and time.monotonic() < deadline:
         time.sleep(POLL)
     return end
 
 
-def run(seconds: float, argv: list[str]) -> int:
+def run_job(seconds: float, argv: list[str]) -> int:
     """Run the command that starts the ranks, in the job's folder.
 
     Args:
@@ -131,38 +132,38 @@ def _end_in_order(process: subprocess.Popen[bytes], peers: Peers) -> None:
     The starter alone would not do: mpirun kills its ranks a quarter of a second after asking.
     """
     folder = Path.cwd()
-    asked = ranks(folder)
+    asked = find_ranks(folder)
     for rank in asked:
         _signal(rank, signal.SIGTERM)
-    peers.halt(RANKS_GRACE)
+    peers.kill_ranks(RANKS_GRACE)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(RANKS_GRACE if asked else 0)
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(RANKS_GRACE)
-    for straggler in ranks(folder):
+    for straggler in find_ranks(folder):
         _signal(straggler, signal.SIGKILL)
     process.kill()
     process.wait()
 
 
-def halt(folder: Path) -> None:
+def kill_ranks(folder: Path) -> None:
     """End a job's ranks on this host: ask, wait until they have written their values, then force.
 
     Args:
         folder: of the job.
 
     """
-    for rank in ranks(folder):
+    for rank in find_ranks(folder):
         _signal(rank, signal.SIGTERM)
     deadline = time.monotonic() + HALT_GRACE
-    while (left := ranks(folder)) and time.monotonic() < deadline:
+    while (left := find_ranks(folder)) and time.monotonic() < deadline:
         time.sleep(POLL)
     for straggler in left:
         _signal(straggler, signal.SIGKILL)
 
 
-def ranks(folder: Path) -> list[int]:
+def find_ranks(folder: Path) -> list[int]:
     """Find the processes that are ranks of a job: by their folder, and their environment.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from cluster.agent.kernel_files import read_text
 from cluster.core.model.hosts import Tuning
 
 # Nothing else of /proc/sys is recorded: these bear on messages between and within hosts.
@@ -33,7 +34,7 @@ ESCAPED = re.compile(r"\\([0-7]{3})")  # a blank in a path of mountinfo: proc_pi
 CHOSEN = re.compile(r"\[(\w+)\]")  # of several words of a file in /sys
 
 
-def tuned(folder: Path, root: Path = Path("/")) -> Tuning:
+def read_tuning(folder: Path, root: Path = Path("/")) -> Tuning:
     """Look how this host is set up.
 
     Args:
@@ -48,11 +49,11 @@ def tuned(folder: Path, root: Path = Path("/")) -> Tuning:
         governor=_governors(root),
         threads=_threads(root),
         numa=_nodes(root),
-        huge_pages=_first(CHOSEN, _text(root / "sys/kernel/mm/transparent_hugepage/enabled")),
+        huge_pages=_first(CHOSEN, read_text(root / "sys/kernel/mm/transparent_hugepage/enabled")),
         sysctls={name: said for name in SYSCTLS if (said := _sysctl(root, name))},
         board=_joined(root, "sys_vendor", "product_name"),
         firmware=_joined(root, "bios_vendor", "bios_version"),
-        microcode=_first(MICROCODE, _text(root / "proc/cpuinfo")),
+        microcode=_first(MICROCODE, read_text(root / "proc/cpuinfo")),
         storage=storage(folder, root),
     )
 
@@ -72,7 +73,7 @@ def storage(folder: Path, root: Path = Path("/")) -> str:
     place = folder.resolve()
     found = ""
     deepest = -1
-    for line in _text(root / "proc/self/mountinfo").splitlines():
+    for line in read_text(root / "proc/self/mountinfo").splitlines():
         mount, _, rest = line.partition(" - ")
         words, kind = mount.split(), rest.split()
         if len(words) < 5 or len(kind) < 2:  # noqa: PLR2004 - as the kernel writes them
@@ -88,13 +89,13 @@ def _unescaped(path: str) -> str:
 
 
 def _governors(root: Path) -> str:
-    found = {_text(path) for path in (root / CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    found = {read_text(path) for path in (root / CPUS).glob("cpu[0-9]*/cpufreq/scaling_governor")}
     return " | ".join(sorted(found - {""}))
 
 
 def _threads(root: Path) -> int:
     """Count the hardware threads of the first core: 2 where simultaneous threads are on."""
-    siblings = _text(root / CPUS / "cpu0/topology/thread_siblings_list")
+    siblings = read_text(root / CPUS / "cpu0/topology/thread_siblings_list")
     return sum(_length(part) for part in siblings.split(",")) if siblings else 0
 
 
@@ -109,24 +110,17 @@ def _nodes(root: Path) -> dict[str, str]:
         (root / "sys/devices/system/node").glob("node[0-9]*/cpulist"),
         key=lambda path: int(path.parent.name.removeprefix("node")),
     )
-    return {path.parent.name: _text(path) for path in lists}
+    return {path.parent.name: read_text(path) for path in lists}
 
 
 def _sysctl(root: Path, name: str) -> str:
-    return " ".join(_text(root / "proc/sys" / name.replace(".", "/")).split())
+    return " ".join(read_text(root / "proc/sys" / name.replace(".", "/")).split())
 
 
 def _joined(root: Path, *names: str) -> str:
-    return " ".join(filter(None, (_text(root / "sys/class/dmi/id" / name) for name in names)))
+    return " ".join(filter(None, (read_text(root / "sys/class/dmi/id" / name) for name in names)))
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str:
     match = pattern.search(text)
     return match[1] if match else ""
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except (OSError, UnicodeDecodeError):
-        return ""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cluster.analysis.median import is_precise, median_interval
-from cluster.core.model.measurements import Shape
+from cluster.core.model.measurements import Distribution
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,7 +38,7 @@ STEPS = 3  # of the grid, per bandwidth
 COARSEST, FINEST = 64, 8192  # steps of the whole grid
 
 
-def shape(series: Values, ordered: Values, *, tail: float) -> Shape:
+def shape(series: Values, ordered: Values, *, tail: float) -> Distribution:
     """Describe a series beyond its median.
 
     Args:
@@ -52,7 +52,7 @@ def shape(series: Values, ordered: Values, *, tail: float) -> Shape:
     """
     p25, p75 = quantile(ordered, 0.25), quantile(ordered, 0.75)
     change, real = drift(series)
-    return Shape(
+    return Distribution(
         minimum=float(ordered[0]),
         p25=p25,
         p75=p75,

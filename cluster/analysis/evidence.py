@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from cluster.core.model.hardware import Hardware
-from cluster.core.model.hosts import Facts, Process
+from cluster.core.model.hosts import Facts, RankProcess
 from cluster.core.model.logs import NcclLog, Parsed, Profile, Symptoms
 from cluster.core.model.measurements import Definition, Summary
 from cluster.core.model.value import Value
@@ -84,7 +84,7 @@ class Evidence(Value, frozen=True, kw_only=True):
     results: tuple[Parsed, ...] = ()
     hosts: tuple[Facts, ...] = ()
     ranks_per_host: int = 0
-    processes: tuple[Process, ...] = ()
+    processes: tuple[RankProcess, ...] = ()
     variables: dict[str, str] = msgspec.field(default_factory=dict)
     instance: str = ""
     failed: bool = False
@@ -159,7 +159,7 @@ class Evidence(Value, frozen=True, kw_only=True):
         known = self.definitions.get(summary.definition)
         return known.flow if known else ""
 
-    def machines(self) -> Iterator[tuple[Facts, tuple[Process, ...]]]:
+    def machines(self) -> Iterator[tuple[Facts, tuple[RankProcess, ...]]]:
         """Put the ranks where they were: hosts that have the same kernel are one machine.
 
         Yields:

@@ -14,7 +14,7 @@ import msgspec
 
 from cluster.analysis.link_bounds import goodput
 from cluster.analysis.rates import factor
-from cluster.core.model.hosts import HEADERS, Link
+from cluster.core.model.hosts import HEADER_BYTES, Link
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def _tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardwar
     )
     one_way = goodput(link, streams)
     if udp:
-        one_way *= 1 + UDP_SAVES / (hardware.mtu - HEADERS)
+        one_way *= 1 + UDP_SAVES / (hardware.mtu - HEADER_BYTES)
     capped = flow is not None and streams * flow.rate < rate
     source = f"{streams} connection(s): {flow.source}" if flow and capped else hardware.nic.source
     limit = f"{'UDP' if udp else 'TCP'}, MTU {hardware.mtu} ({source})"

@@ -14,7 +14,7 @@ import msgspec
 
 from cluster.analysis.rates import factor
 from cluster.core.model.hardware import Figure
-from cluster.core.model.hosts import HEADERS, Link
+from cluster.core.model.hosts import HEADER_BYTES, Link
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_rate
 
@@ -65,7 +65,7 @@ def goodput(link: Link, flows: int = 1) -> float:
 
     """
     rate = link.rate if link.flow is None else min(link.rate, flows * link.flow)
-    return rate * (link.mtu - link.encapsulation - HEADERS) / (link.mtu + FRAME)
+    return rate * (link.mtu - link.encapsulation - HEADER_BYTES) / (link.mtu + FRAME)
 
 
 def bound(definition: Definition, links: Iterable[Link | None], flows: int = 1) -> float | None:

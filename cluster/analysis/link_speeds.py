@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cluster.core.model.hardware import Figure
 from cluster.core.model.hosts import Link
-from cluster.core.pcie import pcie
+from cluster.core.pcie import slot_bandwidth
 from cluster.core.units import format_rate
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def link(interface: Interface) -> Link | None:
     if not interface.speed or not interface.mtu:
         return None
     said = f"Linux: {interface.name}, {format_rate(interface.speed)}"
-    slot = pcie(interface.slot)
+    slot = slot_bandwidth(interface.slot)
     if slot is None or slot.rate >= interface.speed:
         return Link(
             rate=interface.speed, mtu=interface.mtu, flow=interface.flow or None, source=said

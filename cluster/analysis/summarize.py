@@ -18,7 +18,7 @@ from cluster.analysis.distribution import has_converged, quantile, shape
 from cluster.analysis.link_bounds import Route, share, with_link_bound
 from cluster.analysis.median import median_interval, middle
 from cluster.core.errors import ParseError
-from cluster.core.model.measurements import Definition, Measurement, Shape, Summary
+from cluster.core.model.measurements import Definition, Distribution, Measurement, Summary
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -194,7 +194,7 @@ def _as_rate(times: Summary, size: int, *, p1_time: float) -> Summary:
     )
 
 
-def _shape_as_rate(times: Shape, size: int) -> Shape:
+def _shape_as_rate(times: Distribution, size: int) -> Distribution:
     return msgspec.structs.replace(
         times,
         minimum=_rate(size, times.maximum),

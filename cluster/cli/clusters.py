@@ -20,7 +20,7 @@ from cluster.cli.show import (
 )
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, ParseError, SpecError
-from cluster.core.model.billing import Sighting
+from cluster.core.model.billing import RemoteCluster
 from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import check_name
 from cluster.core.model.value import Value
@@ -100,11 +100,11 @@ def _with_clouds(rows: list[ClusterRow], regions: Sequence[str]) -> list[Cluster
     return list(known.values())
 
 
-def _states(live: Sighting) -> str:
+def _states(live: RemoteCluster) -> str:
     return "/".join(sorted(set(live.states))) or "no machines"
 
 
-def _live_row(kind: str, live: Sighting) -> ClusterRow:
+def _live_row(kind: str, live: RemoteCluster) -> ClusterRow:
     age = max(0.0, time.time() - live.since) if live.since else 0.0
     return ClusterRow(
         name=live.name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cluster.agent.facts import facts
+from cluster.agent.facts import host_facts
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import Layout
@@ -32,7 +32,7 @@ def examine() -> list[DoctorCheck]:
         What was found, good and bad.
 
     """
-    here = facts()
+    here = host_facts()
     mpi4py = here.libraries.get("mpi4py")
     checks = [
         DoctorCheck(what="Python", ok=True, found=here.python),

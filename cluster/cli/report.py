@@ -145,4 +145,4 @@ def write(out: Path, content: bytes) -> None:
 
 def set_font_cache() -> None:
     """Let matplotlib keep its list of fonts where our other caches are."""
-    os.environ.setdefault("MPLCONFIGDIR", str(paths.cache() / "matplotlib"))
+    os.environ.setdefault("MPLCONFIGDIR", str(paths.cache_folder() / "matplotlib"))

@@ -13,7 +13,7 @@ import typer
 from cluster.cli import flags
 from cluster.cli.show import print_json, relative_path, table
 from cluster.core.errors import ClusterError
-from cluster.core.model.records import Expected
+from cluster.core.model.records import ExpectedResult
 from cluster.core.model.value import Value
 from cluster.reports.formats.markdown import table_markdown
 from cluster.reports.logbook import Entry, logbook, missing_series
@@ -41,7 +41,7 @@ class RunRow(Value, frozen=True, kw_only=True):
     reason: str
     condition: str = ""
     description: str = ""
-    expected: Expected | None = None
+    expected: ExpectedResult | None = None
 
 
 def runs_(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-PLACES = "places.jsonl"
+REGIONS_FILE = "places.jsonl"
 
 
 class Intended(Value, frozen=True, kw_only=True, tag="intended"):
@@ -50,7 +50,7 @@ class Intended(Value, frozen=True, kw_only=True, tag="intended"):
     ttl: float | None = None
 
 
-class Ordered(Value, frozen=True, kw_only=True, tag="ordered"):
+class Requested(Value, frozen=True, kw_only=True, tag="ordered"):
     """A call that makes something is about to be sent.
 
     Args:
@@ -115,7 +115,7 @@ class Timed(Value, frozen=True, kw_only=True, tag="timed"):
     seconds: float
 
 
-class Launched(Value, frozen=True, kw_only=True, tag="launched"):
+class LaunchFinished(Value, frozen=True, kw_only=True, tag="launched"):
     """Every machine answered: the launch is over."""
 
 
@@ -131,7 +131,7 @@ class Started(Value, frozen=True, kw_only=True, tag="started"):
     job: JobRecord
 
 
-class Settled(Value, frozen=True, kw_only=True, tag="settled"):
+class Collected(Value, frozen=True, kw_only=True, tag="settled"):
     """A job's files are home; `run` is the folder of its run."""
 
     run: str
@@ -139,15 +139,15 @@ class Settled(Value, frozen=True, kw_only=True, tag="settled"):
 
 Entry = (
     Intended
-    | Ordered
+    | Requested
     | Answered
     | Created
     | Switched
     | Timed
-    | Launched
+    | LaunchFinished
     | Examined
     | Started
-    | Settled
+    | Collected
 )
 
 
@@ -233,7 +233,9 @@ class Journal(Value, frozen=True, kw_only=True):
                 remedy="Make it readable, or choose another: CLUSTER_STATE=DIR",
             ) from error
         try:
-            return tuple(msgspec.json.decode(line, type=Entry) for line in jsonl.whole(text))
+            return tuple(
+                msgspec.json.decode(line, type=Entry) for line in jsonl.complete_lines(text)
+            )
         except (msgspec.DecodeError, UnicodeDecodeError, SpecError) as error:
             raise ParseError(
                 f"The journal {self.path} cannot be read: {error}",
@@ -241,7 +243,7 @@ class Journal(Value, frozen=True, kw_only=True):
             ) from error
 
     @contextmanager
-    def held(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Let one process at a time make or take away what belongs to the cluster.
 
         Raises:
@@ -261,7 +263,7 @@ class Journal(Value, frozen=True, kw_only=True):
             os.close(handle)
 
     @contextmanager
-    def launching(self, intended: Intended, *, resuming: bool = False) -> Iterator[None]:
+    def open_for_launch(self, intended: Intended, *, resuming: bool = False) -> Iterator[None]:
         """Open the journal, and show other processes that somebody is at it, as long as we live.
 
         Args:
@@ -276,16 +278,16 @@ class Journal(Value, frozen=True, kw_only=True):
         with self._writing():
             self._open()
         with ExitStack() as until_launched:
-            with self.held():
+            with self.lock():
                 if self.is_launching() or (self.entries() and not resuming):
-                    raise self.busy()
+                    raise self.busy_error()
                 file = until_launched.enter_context((self.folder / "launching").open("wb"))
                 fcntl.flock(file, fcntl.LOCK_EX)
                 if not resuming:
                     self.append(intended)
             yield
 
-    def busy(self) -> SpecError:
+    def busy_error(self) -> SpecError:
         """Make the error for a second launch at the same time."""
         return SpecError(
             f"Another process is launching the cluster {self.name!r} right now.",
@@ -330,7 +332,7 @@ def root() -> Path:
     return Path(base).resolve() / "cluster"
 
 
-def of(name: str) -> Journal:
+def for_cluster(name: str) -> Journal:
     """Give the journal of a cluster, which need not exist yet.
 
     Args:
@@ -359,7 +361,7 @@ def remember_region(provider: str, region: str) -> None:
     """
     if region not in used_regions(provider):
         entry = UsedRegion(provider=provider, region=region)
-        jsonl.append(root() / PLACES, msgspec.json.encode(entry) + b"\n", sync=True)
+        jsonl.append(root() / REGIONS_FILE, msgspec.json.encode(entry) + b"\n", sync=True)
 
 
 def used_regions(provider: str) -> tuple[str, ...]:
@@ -373,15 +375,17 @@ def used_regions(provider: str) -> tuple[str, ...]:
 
     """
     try:
-        text = (root() / PLACES).read_bytes()
+        text = (root() / REGIONS_FILE).read_bytes()
     except OSError:
         return ()
-    known = [msgspec.json.decode(line, type=UsedRegion) for line in jsonl.whole(text)]
+    known = [msgspec.json.decode(line, type=UsedRegion) for line in jsonl.complete_lines(text)]
     return tuple(dict.fromkeys(one.region for one in known if one.provider == provider))
 
 
 def _launched(name: str) -> float:
     try:
-        return max((e.at for e in of(name).entries() if isinstance(e, Intended)), default=0.0)
+        return max(
+            (e.at for e in for_cluster(name).entries() if isinstance(e, Intended)), default=0.0
+        )
     except ClusterError:
         return 0.0

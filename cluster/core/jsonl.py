@@ -44,7 +44,7 @@ def _cut_back(file: IO[bytes]) -> None:
         file.truncate(keep)
 
 
-def whole(text: bytes) -> list[bytes]:
+def complete_lines(text: bytes) -> list[bytes]:
     """Give the whole lines of a file.
 
     Args:

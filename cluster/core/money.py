@@ -27,7 +27,7 @@ def dollars(price: Price, hosts: int, seconds: float) -> float:
     return price.hourly * hosts * seconds / HOUR
 
 
-def expected(price: Price | None, hosts: int, ttl: float) -> str:
+def price_line(price: Price | None, hosts: int, ttl: float) -> str:
     """Say what hosts will cost, at most.
 
     Args:

@@ -60,6 +60,13 @@ MODULES = {  # what a module was, and where its names are now
     "units": ("core.units",),
     "version": ("core.version",),
 }
+RENAMED = {  # what a name was, and what it is now
+    "Tell": "StateCallback",
+    "nothing": "ignore",
+    "complete": "run_program",
+    "serving": "run_server",
+    "stand_in": "main_without_mpi",
+}
 NAMES = {  # of modules which are packages now
     "reports": dict.fromkeys(("Report", "columns", "row", "rows", "remarks"), "reports.formats"),
     "runs": {
@@ -92,9 +99,10 @@ class _OldModule(ModuleType):
         if name.startswith("__"):
             raise AttributeError(name)
         modules = MODULES[self.__name__.removeprefix("cluster.")]
+        now = RENAMED.get(name, name)
         for module in modules:
-            if name in vars(import_module(f"cluster.{module}")):
-                raise MovedError(f"{self.__name__}.{name}", f"cluster.{module}.{name}")
+            if now in vars(import_module(f"cluster.{module}")):
+                raise MovedError(f"{self.__name__}.{name}", f"cluster.{module}.{now}")
         raise MovedError(self.__name__, f"cluster.{modules[0]}")
 
 

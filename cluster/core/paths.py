@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 
-def cache() -> Path:
+def cache_folder() -> Path:
     """Give the folder of what is kept between launches."""
     named = os.environ.get("CLUSTER_CACHE")
     if named:

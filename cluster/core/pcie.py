@@ -20,7 +20,7 @@ SPEEDS = dict(enumerate(LANES, 1))  # by the generation
 _SLOT = re.compile(r"([\d.]+) GT/s(?: PCIe)? x(\d+)")
 
 
-def slot(generation: str, width: str) -> str:
+def slot_name(generation: str, width: str) -> str:
     """Say a PCIe slot in Linux's words.
 
     Args:
@@ -35,7 +35,7 @@ def slot(generation: str, width: str) -> str:
     return f"{speed / 1e9:.1f} GT/s PCIe x{width}" if speed and width.isdigit() else ""
 
 
-def pcie(slot: str) -> Figure | None:
+def slot_bandwidth(slot: str) -> Figure | None:
     """Give what a PCIe slot carries in one direction, before its packets' headers.
 
     Args:

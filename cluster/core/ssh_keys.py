@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 LOGIN, FIRST, KNOWN = "key", "first_host_key", "known_hosts"
 
 
-class Pair(Value, frozen=True, kw_only=True):
+class KeyPair(Value, frozen=True, kw_only=True):
     """An ed25519 key in OpenSSH's formats.
 
     Args:
@@ -27,7 +27,7 @@ class Pair(Value, frozen=True, kw_only=True):
     public: str
 
 
-def pair(path: Path) -> Pair:
+def load_or_create(path: Path) -> KeyPair:
     """Give the key of a file; if there is none, it is made, and nobody else can ever read it.
 
     Args:
@@ -40,13 +40,13 @@ def pair(path: Path) -> Pair:
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - slow to import
 
     if not path.exists():
-        save(path, _made())
+        write_secret(path, _made())
     private = path.read_text()
     key = serialization.load_ssh_private_key(private.encode(), password=None)
     public = key.public_key().public_bytes(
         serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
     )
-    return Pair(private=private, public=public.decode())
+    return KeyPair(private=private, public=public.decode())
 
 
 def _made() -> bytes:
@@ -62,7 +62,7 @@ def _made() -> bytes:
     )
 
 
-def save(path: Path, data: bytes) -> None:
+def write_secret(path: Path, data: bytes) -> None:
     """Write a secret: it is never there half, never readable for others, and on disk after.
 
     Args:
@@ -79,7 +79,7 @@ def save(path: Path, data: bytes) -> None:
     part.replace(path)
 
 
-def know(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
+def write_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
     """Write which key each host has, in one step.
 
     Args:
@@ -87,4 +87,4 @@ def know(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
         hosts: each with the alias it is known by, and a public key; an alias may come again.
 
     """
-    save(path, "".join(f"{alias} {public}\n" for alias, public in hosts).encode())
+    write_secret(path, "".join(f"{alias} {public}\n" for alias, public in hosts).encode())

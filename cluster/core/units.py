@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Self
 
 from cluster.core.errors import SpecError
-from cluster.core.model.records import Expected
+from cluster.core.model.records import ExpectedResult
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -264,7 +264,7 @@ def format_rate(rate: float) -> str:
     return f"{bits / BITS[unit]:.12g}{unit}"
 
 
-def parse_expected(text: str) -> Expected:
+def parse_expected(text: str) -> ExpectedResult:
     """Read a value that somebody expects.
 
     Args:
@@ -285,7 +285,7 @@ def parse_expected(text: str) -> Expected:
         )
     unit = match[2]
     scale, meant = _KNOWN_UNITS.get(unit, (1.0, unit))
-    return Expected(value=float(Decimal(match[1]) * Decimal(str(scale))), unit=meant)
+    return ExpectedResult(value=float(Decimal(match[1]) * Decimal(str(scale))), unit=meant)
 
 
 def parse_seconds(text: str) -> float:

@@ -18,7 +18,7 @@ import msgspec
 from cluster.agent import gpus
 from cluster.core.errors import SpecError
 from cluster.measure import gpu_requirements
-from cluster.measure.payload import WrongDataError, aligned, check
+from cluster.measure.payload import WrongDataError, aligned, check_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,7 +122,7 @@ class Memory(ABC):
         """
 
 
-class Processor(Memory):
+class CpuMemory(Memory):
     """The processor's memory."""
 
     def put(self, bytes_: Buffer) -> Buffer:
@@ -139,7 +139,7 @@ class Processor(Memory):
 
     def check(self, arrived: Buffer, wanted: Buffer, what: str) -> None:
         """Compare them here."""
-        check(arrived, wanted, what)
+        check_data(arrived, wanted, what)
 
     def moves(self, comm: Comm) -> Moves:
         """Give MPI's own calls: nothing of ours is in their times."""
@@ -192,7 +192,7 @@ class Block:
         return Block(self.library, self.array[part])
 
 
-class Gpu(Memory):
+class GpuMemory(Memory):
     """The memory of one GPU.
 
     Args:
@@ -224,7 +224,9 @@ class Gpu(Memory):
         for start in range(0, len(arrived), CHUNK):
             part = slice(start, start + CHUNK)
             if not self._library.equal(arrived.array[part], wanted.array[part]):
-                check(self._library.fetch(arrived.array), self._library.fetch(wanted.array), what)
+                check_data(
+                    self._library.fetch(arrived.array), self._library.fetch(wanted.array), what
+                )
                 raise WrongDataError(f"{what}: it arrived wrong, and is right now")
 
     def moves(self, comm: Comm) -> Moves:
@@ -283,7 +285,7 @@ def on_gpus(definition: Definition) -> Definition:
     )
 
 
-class Torch:
+class TorchLibrary:
     """PyTorch.
 
     Args:
@@ -338,7 +340,7 @@ class Torch:
         self._torch.cuda.synchronize()
 
 
-class Cupy:
+class CupyLibrary:
     """CuPy.
 
     Args:
@@ -396,10 +398,10 @@ class Cupy:
         self._device.synchronize()
 
 
-LIBRARIES: tuple[type[Torch | Cupy], ...] = (Torch, Cupy)
+LIBRARIES: tuple[type[TorchLibrary | CupyLibrary], ...] = (TorchLibrary, CupyLibrary)
 
 
-def memory(buffer: Buffers, comm: Comm) -> Memory:
+def open_memory(buffer: Buffers, comm: Comm) -> Memory:
     """Take the memory that messages are to be in.
 
     Args:
@@ -414,7 +416,7 @@ def memory(buffer: Buffers, comm: Comm) -> Memory:
 
     """
     if buffer == "cpu":
-        return Processor()
+        return CpuMemory()
     found, why = _on_gpu(comm)
     reasons = [reason for reason in comm.allgather(why) if reason]
     if found is None or reasons:
@@ -424,20 +426,20 @@ def memory(buffer: Buffers, comm: Comm) -> Memory:
 
 def _on_gpu(comm: Comm) -> tuple[Memory | None, SpecError | None]:
     """Take the memory of a GPU, or say why that cannot be."""
-    number, ranks = place(comm)
+    number, ranks = place_on_host(comm)
     try:
         library = _library()
         there = library.count()
         if there < ranks:
             why = f"{library.module} sees none there; see whether the driver does: nvidia-smi"
-            raise gpu_requirements.without(platform.node(), there, ranks, why)
+            raise gpu_requirements.missing_gpus_error(platform.node(), there, ranks, why)
         gpu_requirements.check_mpi(platform.node(), gpus.mpi_flags())
-        return Gpu(library(number)), None
+        return GpuMemory(library(number)), None
     except SpecError as error:
         return None, error
 
 
-def place(comm: Comm) -> tuple[int, int]:
+def place_on_host(comm: Comm) -> tuple[int, int]:
     """Tell which of its host's ranks this one is.
 
     Args:
@@ -455,11 +457,11 @@ def place(comm: Comm) -> tuple[int, int]:
     return found
 
 
-def _library() -> type[Torch | Cupy]:
+def _library() -> type[TorchLibrary | CupyLibrary]:
     """Find a library for GPUs."""
     from importlib.util import find_spec  # noqa: PLC0415 - rarely needed
 
     for library in LIBRARIES:
         if find_spec(library.module):
             return library
-    raise gpu_requirements.without_library(platform.node(), sys.executable)
+    raise gpu_requirements.missing_library_error(platform.node(), sys.executable)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Facts
 
 
-def check(facts: Facts, wanted: int) -> None:
+def check_host(facts: Facts, wanted: int) -> None:
     """Refuse a host whose ranks could not send from the memory of its GPUs.
 
     Args:
@@ -25,13 +25,13 @@ def check(facts: Facts, wanted: int) -> None:
 
     """
     if len(facts.gpus) < wanted:
-        raise without(facts.host, len(facts.gpus), wanted)
+        raise missing_gpus_error(facts.host, len(facts.gpus), wanted)
     if not set(PACKAGES) & set(facts.libraries):
-        raise without_library(facts.host, facts.executable)
+        raise missing_library_error(facts.host, facts.executable)
     check_mpi(facts.host, facts.mpi_flags)
 
 
-def without(
+def missing_gpus_error(
     host: str,
     there: int,
     wanted: int,
@@ -64,7 +64,7 @@ def without(
     )
 
 
-def without_library(host: str, python: str) -> SpecError:
+def missing_library_error(host: str, python: str) -> SpecError:
     """Make the error for a host whose Python has no library for the memory of GPUs.
 
     Args:

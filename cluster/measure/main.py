@@ -35,7 +35,7 @@ class _Told:
         return next((int(os.environ[name]) for name in names if name in os.environ), otherwise)
 
 
-def stand_in(benchmark: Benchmark[Any]) -> None:
+def main_without_mpi(benchmark: Benchmark[Any]) -> None:
     """Run a benchmark as one rank that is no rank of MPI itself, for what it starts may be one.
 
     Args:
@@ -45,7 +45,7 @@ def stand_in(benchmark: Benchmark[Any]) -> None:
     params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
     rank = Rank(cast("Intracomm", _Told()), Path.cwd())
     benchmark.measure(rank, params)
-    rank.leave_facts()
+    rank.write_process_info()
 
 
 def main(benchmark: Benchmark[Any]) -> None:
@@ -68,7 +68,7 @@ def main(benchmark: Benchmark[Any]) -> None:
         params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
         rank = Rank(comm, Path.cwd())
         benchmark.measure(rank, params)
-        rank.leave_facts()
+        rank.write_process_info()
         comm.Barrier()  # until then all connections are there
     except ClusterError as error:
         Path(REASON).write_text(error.what)

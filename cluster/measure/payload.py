@@ -68,7 +68,7 @@ def inverse(bytes_: Buffer) -> Buffer:
     return np.invert(bytes_, out=aligned(len(bytes_)))
 
 
-def check(arrived: Buffer, wanted: Buffer, what: str) -> None:
+def check_data(arrived: Buffer, wanted: Buffer, what: str) -> None:
     """Compare what arrived with what was to arrive.
 
     Args:

@@ -16,11 +16,11 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster.agent.processes import seen
+from cluster.agent.processes import process_info
 from cluster.core.errors import ClusterError
-from cluster.core.model.hosts import PROCESS
+from cluster.core.model.hosts import PROCESS_FILE
 from cluster.core.model.measurements import Definition, Measurement, Progress
-from cluster.core.model.records import NOTES
+from cluster.core.model.records import NOTES_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ NAP = 0.005  # seconds between two looks at what others do
 LINGER = 1.0  # seconds that a stopped rank leaves the others to write their values
 
 
-class Cell:
+class OpenSeries:
     """One series of values while it is being taken.
 
     Args:
@@ -77,7 +77,7 @@ class Rank:
         if self.number == 0:
             self._progress = (folder / "progress.jsonl").open("ab", buffering=0)
         self._file = (folder / f"measurements.{self.number}.jsonl").open("ab", buffering=0)
-        self._open: Cell | None = None
+        self._open: OpenSeries | None = None
         self._writing = threading.Lock()
         self._stopped = False
         self._told = 0.0
@@ -98,14 +98,14 @@ class Rank:
             The list to append the values to.
 
         """
-        self._open = Cell(definition, params, size, unit)
+        self._open = OpenSeries(definition, params, size, unit)
         return self._open.values
 
     def end(self) -> None:
         """Write the series that was begun; one without values leaves nothing."""
         self._write(complete=True)
 
-    def say(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         """Print a line for people who watch the session.
 
         Args:
@@ -123,13 +123,13 @@ class Rank:
 
         """
         if self.number == 0:
-            with (self._folder / NOTES).open("a") as file:
+            with (self._folder / NOTES_FILE).open("a") as file:
                 file.write(line + "\n")
 
-    def leave_facts(self) -> None:
+    def write_process_info(self) -> None:
         """Write what this process has of its host, once it has taken its values."""
-        path = self._folder / PROCESS.format(rank=self.number)
-        path.write_bytes(msgspec.json.encode(seen(self.number)))
+        path = self._folder / PROCESS_FILE.format(rank=self.number)
+        path.write_bytes(msgspec.json.encode(process_info(self.number)))
 
     def progress(self, done: float, total: int, what: str) -> None:
         """Tell how far the job is; only rank 0's word counts, at most ten times a second.
@@ -147,7 +147,7 @@ class Rank:
         line = msgspec.json.encode(Progress(done=done, total=total, what=what))
         self._progress.write(line + b"\n")
 
-    def hear(self, comm: Comm, source: int) -> Any:  # noqa: ANN401 - whatever was sent
+    def receive(self, comm: Comm, source: int) -> Any:  # noqa: ANN401 - whatever was sent
         """Wait for an object from another rank without burning the core that others may need.
 
         Args:
@@ -187,11 +187,17 @@ class Rank:
             remedy=f"Set it to an address per rank: export {ADDRESSES}=10.0.0.1,10.0.0.2",
         )
 
-    def meet(self) -> None:
+    def barrier(self) -> None:
         """Wait until all ranks are here, without burning the core that others may need."""
         request = self.comm.Ibarrier()
         while not request.Test():
             time.sleep(NAP)
+
+    # The names of the revision before, for benchmarks that were written with them.
+    say = print_line
+    hear = receive
+    meet = barrier
+    leave_facts = write_process_info
 
     def _write(self, *, complete: bool) -> None:
         """Write the open series once: after the stop, the main thread may still come here."""

@@ -42,7 +42,7 @@ PATIENCE = 10.0  # seconds for a server to listen
 PORTS = 3  # that are tried: somebody may take a free one before the server does
 
 
-def complete(argv: Sequence[str], *, stdout: Path, within: float) -> int | None:
+def run_program(argv: Sequence[str], *, stdout: Path, within: float) -> int | None:
     """Run a program to its end, or until its time is up.
 
     Call it from the rank's main thread: the kernel ends a program with the thread that started it.
@@ -104,7 +104,7 @@ def _found(program: str) -> str:
 
 
 @contextmanager
-def serving(argv: Sequence[str], address: str) -> Iterator[int]:
+def run_server(argv: Sequence[str], address: str) -> Iterator[int]:
     """Run a server until the end of the block, where it is killed, and wait until it listens.
 
     Call it from the rank's main thread, as `complete`. What it prints is nobody's; its complaints

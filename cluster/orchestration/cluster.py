@@ -15,7 +15,7 @@ from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, JobError, ProvisionError, SpecError
 from cluster.core.model.records import Condition, JobRecord, Status
 from cluster.core.model.spec import ClusterSpec, check_name
-from cluster.core.model.value import Tell, nothing
+from cluster.core.model.value import StateCallback, ignore
 from cluster.core.units import parse_expected
 from cluster.orchestration.collect import (
     JobListener,
@@ -70,7 +70,7 @@ def attach(name: str) -> Cluster:
         SpecError: there is none of this name.
 
     """
-    book = journal.of(check_name(name))
+    book = journal.for_cluster(check_name(name))
     specs = [entry.spec for entry in book.entries() if isinstance(entry, journal.Intended)]
     if not specs:
         raise SpecError(f"There is no cluster {name!r}.", remedy="List them: cluster ls")
@@ -101,7 +101,7 @@ class Cluster(Standing):
         match entry:
             case journal.Started():
                 self._jobs.append(entry.job)
-            case journal.Settled():
+            case journal.Collected():
                 self._settled.add(entry.run)
             case _:
                 super()._replay(entry)
@@ -135,7 +135,7 @@ class Cluster(Standing):
             ClusterError: they cannot be, or were not.
 
         """
-        with self._journal.held():
+        with self._journal.lock():
             self._read_journal()
             provider = plugins.load(Provider, self.spec.provider)
             self._end_jobs("The cluster was stopped.")
@@ -143,7 +143,7 @@ class Cluster(Standing):
             provider.stop(self.name, self.machines)
             self._journal.append(journal.Switched(on=False, at=time.time()))
 
-    def start(self, tell: Tell = nothing) -> None:
+    def start(self, tell: StateCallback = ignore) -> None:
         """Switch the machines on again, and wait until they answer.
 
         Args:
@@ -153,7 +153,7 @@ class Cluster(Standing):
             ClusterError: they cannot be, or were not.
 
         """
-        with self._journal.held():
+        with self._journal.lock():
             self._read_journal()
             provider = plugins.load(Provider, self.spec.provider)
             began = time.time()
@@ -351,7 +351,7 @@ class Cluster(Standing):
         """
         if not self._journal.path.exists():
             return
-        with self._journal.held():
+        with self._journal.lock():
             self._read_journal()
             if reachable:
                 self._leave_hosts(reason)
@@ -430,7 +430,7 @@ class Cluster(Standing):
     def _start(self, job: Job, ready: Ready) -> None:
         began = time.monotonic()
         try:
-            with self._journal.held():
+            with self._journal.lock():
                 self._journal.append(journal.Started(job=ready.job))
                 self._jobs.append(ready.job)
                 job.start(ready.script, ready.files)
@@ -463,7 +463,7 @@ class Cluster(Standing):
     def _mark_settled(self, job: Job) -> None:
         self._settled.add(job.record.run)
         if self._journal.path.exists():  # another process may have taken the cluster down
-            self._journal.append(journal.Settled(run=job.record.run))
+            self._journal.append(journal.Collected(run=job.record.run))
 
     def _newest(self) -> Job:
         if not self._jobs:

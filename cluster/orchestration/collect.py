@@ -16,7 +16,7 @@ from cluster.agent.protocol import BY_SIGNAL, NOTICE, REASON, TIMED_OUT
 from cluster.core import plugins
 from cluster.core.errors import JobError, ParseError, ShellError, SpecError
 from cluster.core.model.measurements import Output, Progress
-from cluster.core.model.records import NOTES, Status
+from cluster.core.model.records import NOTES_FILE, Status
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark, measurements
 from cluster.runs import store
@@ -160,7 +160,7 @@ def close_run(folder: Path, ending: JobResult, phases: dict[str, float]) -> None
     closed = msgspec.structs.replace(
         record,
         phases={**record.phases, **phases},
-        notes=(*record.notes, *raw_text(folder, NOTES).splitlines()),
+        notes=(*record.notes, *raw_text(folder, NOTES_FILE).splitlines()),
         **msgspec.structs.asdict(ending),
     )
     store.write(folder, closed)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, SpecError, Timeout, tail
 from cluster.core.model.spec import ClusterSpec
-from cluster.core.model.value import Tell, nothing
+from cluster.core.model.value import StateCallback, ignore
 from cluster.core.options import convert
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.providers import Provider
@@ -101,7 +101,7 @@ def default_hosts(provider: str, options: Mapping[str, str]) -> int:
 
 
 def launch_spec(
-    spec: ClusterSpec, tell: Tell = nothing, planned: tuple[Provider, Plan] | None = None
+    spec: ClusterSpec, tell: StateCallback = ignore, planned: tuple[Provider, Plan] | None = None
 ) -> Cluster:
     """Launch the cluster that a spec describes.
 
@@ -120,11 +120,11 @@ def launch_spec(
     """
     began = time.monotonic()
     provider, plan = planned or plan_spec(spec)
-    book = journal.of(spec.name)
+    book = journal.for_cluster(spec.name)
     resuming = False
     if book.entries():
         if book.is_launching():
-            raise book.busy()
+            raise book.busy_error()
         known = attach(spec.name)
         if known.can_serve(spec):
             return known
@@ -134,24 +134,24 @@ def launch_spec(
     intended = journal.Intended(
         spec=spec, at=time.time(), costs=plan.costs, price=plan.price, ttl=plan.ttl
     )
-    with book.launching(intended, resuming=resuming):
+    with book.open_for_launch(intended, resuming=resuming):
         cluster = _make(spec, provider, plan, book, tell)
     cluster.note_launch(time.monotonic() - began)
     return cluster
 
 
 def _make(
-    spec: ClusterSpec, provider: Provider, plan: Plan, book: journal.Journal, tell: Tell
+    spec: ClusterSpec, provider: Provider, plan: Plan, book: journal.Journal, tell: StateCallback
 ) -> Cluster:
     """Make the machines, and wait until they answer; if that fails, nothing is left."""
     try:
-        with book.held():
+        with book.lock():
             machines = provider.create(spec, book, tell)
             expires = time.time() + plan.ttl if plan.ttl else None
             book.append(journal.Created(machines=machines, expires=expires))
         cluster = Cluster(spec, book)
         _connect(cluster, provider, tell)
-        book.append(journal.Launched())
+        book.append(journal.LaunchFinished())
     except (ClusterError, ExceptionGroup, KeyboardInterrupt) as error:
         with suppress(SpecError):  # another process may have taken it down already
             failed = attach(spec.name)
@@ -169,7 +169,7 @@ def _add_cost(error: BaseException, cluster: Cluster) -> None:
         error.means = f"{error.means}\n{existed}: ${receipt.dollars:.2f}.".strip()
 
 
-def _connect(cluster: Cluster, provider: Provider, tell: Tell) -> None:
+def _connect(cluster: Cluster, provider: Provider, tell: StateCallback) -> None:
     """Wait until every machine answers; of one that does not, show what it said."""
     began = time.monotonic()
     try:
@@ -208,7 +208,7 @@ def _standing(spec: ClusterSpec) -> Plan | None:
 
     Its cloud is not asked: it would count the same machines twice against the quota.
     """
-    if not journal.of(spec.name).entries():
+    if not journal.for_cluster(spec.name).entries():
         return None
     known = attach(spec.name)
     return known.plan if known.costs and known.was_launched_as(spec) else None

@@ -14,7 +14,7 @@ from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.billing import Plan, Price, Receipt
 from cluster.core.model.hosts import Facts, Layout, Machine
-from cluster.core.model.value import Tell, nothing
+from cluster.core.model.value import StateCallback, ignore
 from cluster.core.money import dollars
 from cluster.core.ssh_keys import KNOWN
 from cluster.providers import Provider
@@ -75,7 +75,7 @@ class Standing(Hosts):
                 self.costs, self.price, self._ttl = entry.costs, entry.price, entry.ttl
             case journal.Created():
                 self.machines, self.expires = entry.machines, entry.expires
-            case journal.Launched():
+            case journal.LaunchFinished():
                 self._launched = True
             case journal.Examined():
                 self.facts = entry.facts
@@ -83,7 +83,7 @@ class Standing(Hosts):
     def _replay_cost(self, entry: journal.Entry) -> None:
         """Learn how many machines cost money, and when: from the call that asked for them."""
         match entry:
-            case journal.Ordered():
+            case journal.Requested():
                 self._orders.setdefault(entry.token, entry.at)
             case journal.Answered() if entry.ids:
                 self._given = len(entry.ids)
@@ -196,7 +196,7 @@ class Standing(Hosts):
             final=self._gone_at is not None,
         )
 
-    def install(self, programs: tuple[str, ...] = (), tell: Tell = nothing) -> None:
+    def install(self, programs: tuple[str, ...] = (), tell: StateCallback = ignore) -> None:
         """Install what benchmarks need on every host; where it is there already, do nothing.
 
         Args:
@@ -247,7 +247,7 @@ class Standing(Hosts):
             from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
 
             for fact in facts:
-                gpu_requirements.check(fact, wanted)
+                gpu_requirements.check_host(fact, wanted)
 
     def _note_addresses(self, network: CommonNetwork) -> None:
         """Keep where hosts reach one another, which is not always where we reach them."""

@@ -16,7 +16,7 @@ from cluster.providers import Provider
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cluster.core.model.billing import Sighting
+    from cluster.core.model.billing import RemoteCluster
 
 
 class Orphan(Value, frozen=True, kw_only=True):
@@ -106,14 +106,14 @@ def _destroy(provider: Provider, name: str) -> None:
 
 def _half_made(name: str) -> Orphan | None:
     """Tell of a launch whose process died before it was over, and of one that has expired."""
-    book = journal.of(name)
+    book = journal.for_cluster(name)
     try:
         entries = book.entries()
     except ClusterError:
         return None  # of another version: not for us to judge
     ends = [entry.expires for entry in entries if isinstance(entry, journal.Created)]
     expired = bool(ends and ends[-1] and ends[-1] < time.time())
-    launched = any(isinstance(entry, journal.Launched) for entry in entries)
+    launched = any(isinstance(entry, journal.LaunchFinished) for entry in entries)
     if book.is_launching() or (launched and not expired):
         return None
     specs = [entry.spec for entry in entries if isinstance(entry, journal.Intended)]
@@ -155,7 +155,7 @@ def _of(provider: Provider) -> Iterator[Orphan]:
         )
 
 
-def _why(seen: Sighting | None) -> str:
+def _why(seen: RemoteCluster | None) -> str:
     if seen is None or not seen.host:
         return "no journal knows of it"
     ended = "; its time to live is over" if seen.expires < time.time() else ""

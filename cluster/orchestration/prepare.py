@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from cluster.agent.peers import FILE as PARTY_FILE
-from cluster.agent.peers import Party, Peer
+from cluster.agent.peers import Peer, PeerList
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.records import Condition, JobRecord, Record
@@ -122,7 +122,7 @@ def check_plan(chosen: Benchmark[Any], params: object, spec: ClusterSpec, plan: 
         from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
 
         why = "The provider says so; nothing was asked for."
-        raise gpu_requirements.without("Each of these machines", plan.gpus, wanted, why)
+        raise gpu_requirements.missing_gpus_error("Each of these machines", plan.gpus, wanted, why)
 
 
 def prepare(
@@ -208,7 +208,7 @@ def _peers(cluster: Launched) -> dict[str, str]:
     if not layout.ssh_config:
         return {}
     others = tuple(Peer(name=m.name, address=m.address) for m in cluster.machines[1:])
-    party = Party(peers=others, ssh_config=layout.ssh_config)
+    party = PeerList(peers=others, ssh_config=layout.ssh_config)
     return {PARTY_FILE: msgspec.json.encode(party).decode()}
 
 

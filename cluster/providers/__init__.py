@@ -9,17 +9,17 @@ import msgspec
 
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import Environment, EnvironmentOptions
-from cluster.core.model.value import Value, nothing
+from cluster.core.model.value import Value, ignore
 from cluster.core.plugins import Plugin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cluster.core.journal import Journal
-    from cluster.core.model.billing import Plan, Resource, Sighting
+    from cluster.core.model.billing import Plan, RemoteCluster, Resource
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
-    from cluster.core.model.value import Tell
+    from cluster.core.model.value import StateCallback
 
 
 class NoOptions(Value, frozen=True, kw_only=True):
@@ -131,7 +131,7 @@ class Provider(Plugin):
 
     @abstractmethod
     def create(
-        self, spec: ClusterSpec, journal: Journal, tell: Tell = nothing
+        self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Make the machines, all or none.
 
@@ -181,7 +181,7 @@ class Provider(Plugin):
         """
         return ()
 
-    def live(self) -> tuple[Sighting, ...]:
+    def live(self) -> tuple[RemoteCluster, ...]:
         """Tell of every cluster of ours that exists, also of those launched from elsewhere.
 
         Returns:
@@ -213,7 +213,7 @@ class Provider(Plugin):
         raise self._no_switch(name)
 
     def start(
-        self, name: str, machines: tuple[Machine, ...], tell: Tell = nothing
+        self, name: str, machines: tuple[Machine, ...], tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Switch machines on again, which may get other addresses.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.billing import Plan, Resource
 from cluster.core.model.hosts import Machine
-from cluster.core.model.value import Tell, nothing
+from cluster.core.model.value import StateCallback, ignore
 from cluster.providers import ONLY_CLOUDS, Provider, refuse
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class LocalProvider(Provider):
         return Plan(lines=(f"{spec.hosts} x this machine, {spec.ranks_per_host} rank(s) on each",))
 
     def create(
-        self, spec: ClusterSpec, journal: Journal, tell: Tell = nothing
+        self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Name this machine once for each host asked for."""
         return tuple(

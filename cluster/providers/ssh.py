@@ -11,7 +11,7 @@ from cluster.core.errors import SpecError
 from cluster.core.model.billing import Plan, Resource
 from cluster.core.model.hosts import Access, Machine
 from cluster.core.model.spec import ClusterSpec, Environment, EnvironmentOptions
-from cluster.core.model.value import Tell, Value, nothing
+from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.providers import ONLY_CLOUDS, Provider, refuse
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class SshProvider(Provider):
         return Plan(lines=tuple(f"use {host.host}" for host in named[: spec.hosts]))
 
     def create(
-        self, spec: ClusterSpec, journal: Journal, tell: Tell = nothing
+        self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Name the machines; they exist."""
         options = msgspec.convert(spec.options, SshOptions)

@@ -82,9 +82,9 @@ def rotate(shells: Mapping[str, Shell], machines: Mapping[str, Machine], known: 
     made = on_each(shells, lambda _, shell: _as_root(shell, MAKE).strip())
     new = [(_alias(machines[name]), public) for name, public in made.items()]
     before = [tuple(line.split(" ", 1)) for line in known.read_text().splitlines()]
-    ssh_keys.know(known, [*((alias, public) for alias, public in before), *new])
+    ssh_keys.write_known_hosts(known, [*((alias, public) for alias, public in before), *new])
     on_each(shells, lambda _, shell: _as_root(shell, USE))
-    ssh_keys.know(known, new)
+    ssh_keys.write_known_hosts(known, new)
     _reconnect(shells)
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.hosts import Facts
     from cluster.core.model.measurements import Planned
-    from cluster.core.model.records import Expected
+    from cluster.core.model.records import ExpectedResult
 
 COLUMNS = (
     "Description",
@@ -135,7 +135,7 @@ def _nodes(environment: Iterable[Facts]) -> str:
     return "; ".join(f"{count} x {kind}" for kind, count in kinds.items()) or "not known"
 
 
-def format_expected(expected: Expected) -> str:
+def format_expected(expected: ExpectedResult) -> str:
     """Say what was expected.
 
     Args:
@@ -187,7 +187,7 @@ def format_result(summary: Summary) -> str:
 
 
 def share_of_expected(
-    summaries: Iterable[Summary], expected: Expected
+    summaries: Iterable[Summary], expected: ExpectedResult
 ) -> tuple[Summary, float] | None:
     """Hold what came out against what was expected.
 
@@ -240,7 +240,9 @@ def _came_out(entry: Entry) -> Iterator[str]:
     yield from (note.rstrip(".") for note in (*record.notes, *entry.gaps))
 
 
-def expectation_lines(summaries: Sequence[Summary], expected: Expected | None) -> Iterator[str]:
+def expectation_lines(
+    summaries: Sequence[Summary], expected: ExpectedResult | None
+) -> Iterator[str]:
     """Say how a run did, if anything was expected of it.
 
     Args:

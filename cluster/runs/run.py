@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.core.errors import ParseError
-from cluster.core.model.hosts import PROCESS, Layout, Link, Machine, Process
+from cluster.core.model.hosts import PROCESS_FILE, Layout, Link, Machine, RankProcess
 from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Measurement, Planned, Summary
 from cluster.core.model.records import Record, Status
@@ -121,12 +121,12 @@ class PairParams(msgspec.Struct, frozen=True, kw_only=True):
     pair: tuple[int, int] | None = None
 
 
-def _processes(folder: Path) -> tuple[Process, ...]:
+def _processes(folder: Path) -> tuple[RankProcess, ...]:
     """Read what each rank's process had of its host; a rank that was stopped has left nothing."""
     found = []
-    for path in (folder / RAW).glob(PROCESS.format(rank="*")):
+    for path in (folder / RAW).glob(PROCESS_FILE.format(rank="*")):
         try:
-            found.append(msgspec.json.decode(path.read_bytes(), type=Process))
+            found.append(msgspec.json.decode(path.read_bytes(), type=RankProcess))
         except (OSError, msgspec.DecodeError):
             continue
     return tuple(sorted(found, key=lambda process: process.rank))
@@ -177,9 +177,9 @@ def _between_gpus(record: Record, folder: Path) -> Figure | None:
 
 
 def _slot_rate(slot: str) -> float:
-    from cluster.core.pcie import pcie  # noqa: PLC0415 - only for summaries of GPUs
+    from cluster.core.pcie import slot_bandwidth  # noqa: PLC0415 - only for summaries of GPUs
 
-    found = pcie(slot)
+    found = slot_bandwidth(slot)
     return found.rate if found else 0.0
 
 

@@ -230,7 +230,7 @@ def read(folder: Path) -> Run:
     warnings: tuple[str, ...] = ()
     if text and not text.endswith(b"\n"):
         warnings = (f"The last line of {MEASUREMENTS} was cut off, and is left out.",)
-    numbered = enumerate(jsonl.whole(text), 1)
+    numbered = enumerate(jsonl.complete_lines(text), 1)
     found = tuple(_measurement(folder, number, line) for number, line in numbered)
     return Run(
         folder=folder,
@@ -248,7 +248,7 @@ def _results(folder: Path) -> Iterator[Parsed]:
         return
     from cluster.core.model.logs import Parsed  # noqa: PLC0415 - few runs are imported
 
-    for number, line in enumerate(jsonl.whole(text), 1):
+    for number, line in enumerate(jsonl.complete_lines(text), 1):
         try:
             yield msgspec.json.decode(line, type=Parsed)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -228,7 +228,7 @@ def test_an_interface_is_as_fast_as_its_hardware(
 ) -> None:
     folder = network(tmp_path, interfaces) / "it"
 
-    assert agent_interfaces.speeds_of(folder) == [speed * 1e6 / 8 for speed in megabits]
+    assert agent_interfaces.link_speeds(folder) == [speed * 1e6 / 8 for speed in megabits]
 
 
 def test_the_slot_is_what_is_in_use(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_the_slot_is_what_is_in_use(tmp_path: Path) -> None:
 
 
 def test_the_facts_of_this_host() -> None:
-    facts = agent_facts.facts()
+    facts = agent_facts.host_facts()
 
     assert facts.host == platform.node()
     assert facts.cores == os.cpu_count()
@@ -264,7 +264,7 @@ def test_facts_tell_the_tools_beside_our_python(
             f'#!/bin/sh\n[ "$*" = "{flag}" ] && echo "{name} 9.9" && echo more\nexit {status}\n'
         )
         (tmp_path / name).chmod(0o700)
-    facts = agent_facts.facts()
+    facts = agent_facts.host_facts()
 
     assert facts.mpi == "mpirun 9.9"
     assert facts.tmux is None
@@ -273,7 +273,7 @@ def test_facts_tell_the_tools_beside_our_python(
 def test_facts_tell_that_a_tool_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python3"))
     monkeypatch.setenv("PATH", str(tmp_path))
-    facts = agent_facts.facts()
+    facts = agent_facts.host_facts()
 
     assert (facts.mpi, facts.tmux) == (None, None)
 
@@ -286,10 +286,10 @@ def test_facts_tell_the_programs_that_are_asked_for(
     for name, line in (("shy", "exit 1"), ("open", "echo open 1.2; echo more")):
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o700)
-    found = agent_facts.facts("shy", "open", "nosuchprogram").programs
+    found = agent_facts.host_facts("shy", "open", "nosuchprogram").programs
 
     assert found == {"shy": str(tmp_path / "shy"), "open": "open 1.2"}
-    assert agent_facts.facts().programs == {}
+    assert agent_facts.host_facts().programs == {}
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_usable_cores_are_whole_and_at_least_one(
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 5, 7})
     monkeypatch.setattr(agent_facts, "cgroup_cpus", lambda: limit)
-    facts = agent_facts.facts()
+    facts = agent_facts.host_facts()
 
     assert facts.usable_cores == usable
     assert facts.cgroup_cpus == limit
@@ -324,7 +324,7 @@ def test_facts_record_what_matters_and_no_secret(monkeypatch: pytest.MonkeyPatch
     }
     for name, value in told.items():
         monkeypatch.setenv(name, value)
-    facts = agent_facts.facts()
+    facts = agent_facts.host_facts()
 
     assert SECRET not in msgspec.json.encode(facts).decode()
     assert facts.variables.items() >= told.items()
@@ -335,7 +335,7 @@ def test_facts_do_not_need_a_user_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """A container may run as a number that nobody has."""
     monkeypatch.setattr(os, "geteuid", lambda: 54_321)
 
-    assert agent_facts.facts().user == "54321"
+    assert agent_facts.host_facts().user == "54321"
 
 
 def test_facts_are_one_line_of_json() -> None:
@@ -416,24 +416,24 @@ def test_also_at_the_end_only_the_last_piece_may_be_part_of_a_line(
 def test_a_job_that_wrote_its_status_has_ended(tmp_path: Path) -> None:
     (tmp_path / "status").write_text("143\n")
 
-    assert follow._end(tmp_path, begun=False) == Ended(status=143)
-    assert follow.watch(tmp_path) == Ended(status=143)
-    assert supervise.stop(tmp_path) == Ended(status=143)
+    assert follow.job_end(tmp_path, begun=False) == Ended(status=143)
+    assert follow.follow_job(tmp_path) == Ended(status=143)
+    assert supervise.stop_job(tmp_path) == Ended(status=143)
 
 
 def test_a_job_may_take_a_while_to_begin(tmp_path: Path) -> None:
-    assert follow._end(tmp_path, begun=False) is None
-    assert follow._end(tmp_path, begun=True) == Lost(reason="its script never began to run")
+    assert follow.job_end(tmp_path, begun=False) is None
+    assert follow.job_end(tmp_path, begun=True) == Lost(reason="its script never began to run")
 
 
 def test_a_job_whose_process_is_somebody_else_now_is_lost(tmp_path: Path) -> None:
     """This very process has the number that the job once had."""
     (tmp_path / "pid").write_text(f"{os.getpid()}\n")
-    end = follow._end(tmp_path, begun=False)
+    end = follow.job_end(tmp_path, begun=False)
 
     assert isinstance(end, Lost)
     assert "killed from outside" in end.reason
-    assert supervise.stop(tmp_path, grace=0.0) == end
+    assert supervise.stop_job(tmp_path, grace=0.0) == end
 
 
 def test_a_job_whose_process_is_gone_is_lost(tmp_path: Path) -> None:
@@ -441,7 +441,7 @@ def test_a_job_whose_process_is_gone_is_lost(tmp_path: Path) -> None:
     gone.wait()
     (tmp_path / "pid").write_text(f"{gone.pid}\n")
 
-    assert isinstance(follow._end(tmp_path, begun=False), Lost)
+    assert isinstance(follow.job_end(tmp_path, begun=False), Lost)
 
 
 def test_a_job_whose_process_runs_goes_on(tmp_path: Path) -> None:
@@ -452,10 +452,10 @@ def test_a_job_whose_process_runs_goes_on(tmp_path: Path) -> None:
     ) as job:
         assert job.stdout is not None
         assert job.stdout.readline() == b"begun\n"
-        assert follow._end(tmp_path, begun=True) is None
-        assert follow._alive(tmp_path)
+        assert follow.job_end(tmp_path, begun=True) is None
+        assert follow.is_alive(tmp_path)
 
-    assert isinstance(follow._end(tmp_path, begun=True), Lost)
+    assert isinstance(follow.job_end(tmp_path, begun=True), Lost)
 
 
 def test_watching_tells_everything_a_job_wrote(
@@ -512,7 +512,7 @@ def test_a_job_is_watched_until_it_ends(
         "echo 5 > status.part; mv status.part status\n"
     )
     with begun(tmp_path, script):
-        assert follow.watch(tmp_path) == Ended(status=5)
+        assert follow.follow_job(tmp_path) == Ended(status=5)
 
     events = [msgspec.json.decode(line) for line in capfdbinary.readouterr().out.splitlines()]
     assert "".join(event["text"] for event in events) == "early\nlate\n"
@@ -521,7 +521,7 @@ def test_a_job_is_watched_until_it_ends(
 def test_a_job_that_is_asked_to_stop_may_say_how_it_ended(tmp_path: Path) -> None:
     script = "trap 'echo 7 > status; exit 7' TERM; echo $$ > pid; echo begun; sleep 20 & wait\n"
     with begun(tmp_path, script) as job:
-        assert supervise.stop(tmp_path) == Ended(status=7)
+        assert supervise.stop_job(tmp_path) == Ended(status=7)
         assert job.wait(timeout=10) == 7
 
 
@@ -529,7 +529,7 @@ def test_a_job_that_does_not_listen_is_forced_with_all_its_children(tmp_path: Pa
     """Their end is seen by the end of the pipe that they all hold."""
     script = "trap '' TERM; echo $$ > pid; echo begun; sleep 30 & sleep 30; sleep 30\n"
     with begun(tmp_path, script) as job:
-        assert isinstance(supervise.stop(tmp_path, grace=0.1), Lost)
+        assert isinstance(supervise.stop_job(tmp_path, grace=0.1), Lost)
         assert job.communicate(timeout=10)[0] == b""
         assert job.returncode == -signal.SIGKILL
 
@@ -546,7 +546,7 @@ def test_ranks_are_found_by_their_folder_and_environment(tmp_path: Path, mark: s
         begun(ours, script, **{f"NOT_{mark}": "0"}),
         begun(theirs, script, **{mark: "0"}),
     ):
-        assert set(supervise.ranks(ours)) == {first.pid, second.pid}
+        assert set(supervise.find_ranks(ours)) == {first.pid, second.pid}
 
 
 def agent(folder: Path, seconds: str, *argv: str) -> subprocess.Popen[bytes]:

@@ -11,7 +11,7 @@ import pytest
 from msgspec import structs
 
 from cluster.agent import gpus
-from cluster.agent.facts import facts
+from cluster.agent.facts import host_facts
 from cluster.runs import store
 from tests.conftest import answer, command
 
@@ -57,8 +57,8 @@ def install(home: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str],
 
 
 def test_what_is_not_there_leaves_nothing(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
-    monkeypatch.setattr("cluster.agent.commands.found", lambda _: None)
-    assert gpus.found() == ()
+    monkeypatch.setattr("cluster.agent.commands.find_program", lambda _: None)
+    assert gpus.list_gpus() == ()
     assert gpus.topology() == ""
     assert gpus.mpi_flags() == {}
     assert gpus.modules(home / "no-such-file") == ()
@@ -67,7 +67,7 @@ def test_what_is_not_there_leaves_nothing(monkeypatch: pytest.MonkeyPatch, home:
 def test_a_driver_that_fails_is_none(install: Callable[[str, str], None]) -> None:
     words = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
     install("nvidia-smi", f'#!/bin/sh\necho "{words}"\nexit 9\n')
-    assert gpus.found() == ()
+    assert gpus.list_gpus() == ()
 
 
 def test_what_is_there_is_told(install: Callable[[str, str], None], home: Path) -> None:
@@ -75,7 +75,7 @@ def test_what_is_there_is_told(install: Callable[[str, str], None], home: Path) 
     modules = home / "modules"
     modules.write_text("nvidia_peermem 16384 0 - Live 0x0\nnvidia 1 2 gdrdrv, Live 0x0\n")
 
-    told = facts()
+    told = host_facts()
     assert told.gpus == ("Tesla T4", "Tesla T4")
     assert told.gpu_driver == "580.82.07"
     assert told.gpu_slots == ("8.0 GT/s PCIe x16", "8.0 GT/s PCIe x8")
@@ -99,7 +99,7 @@ def test_open_mpi_is_asked_for_cuda(
 def test_a_run_keeps_it_and_shows_it(install: Callable[[str, str], None]) -> None:
     install("nvidia-smi", NVIDIA_SMI)
     made = answer("bench", "p2p", "--metrics=latency", "--sizes=8", "--iterations=9")
-    host = facts().host
+    host = host_facts().host
 
     folder = Path(made["run"])
     [told] = json.loads((folder / "run.json").read_text())["environment"]
@@ -154,7 +154,7 @@ def test_what_joins_two_gpus_bounds_what_they_exchange(
 @pytest.mark.usefixtures("tools")
 def test_a_host_that_lacked_something_is_asked_again(install: Callable[[str, str], None]) -> None:
     """The first refusal was for the GPU; the next, of the same cluster, is for what comes next."""
-    if facts().gpus:
+    if host_facts().gpus:
         pytest.skip("there is a GPU here")
     words = ("bench", "p2p", "--sizes=8", "--iterations=9", "--name=again")
     command(*words, "--metrics=latency")

@@ -73,7 +73,7 @@ def test_connections_that_stay_on_a_host_do_not_count() -> None:
     ("text", "numbers"), [("3", {3}), ("0-2,8", {0, 1, 2, 8}), ("1,65", {1, 65})]
 )
 def test_lists_of_processors(text: str, numbers: set[int]) -> None:
-    assert processes.listed(text) == numbers
+    assert processes.parse_cpu_list(text) == numbers
 
 
 def test_the_processors_of_each_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,9 +84,9 @@ def test_the_processors_of_each_core(tmp_path: Path, monkeypatch: pytest.MonkeyP
         (folder / "thread_siblings_list").write_text(f"{number % 4},{number % 4 + 4}\n")
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 4, 6})
 
-    assert processes.cores(tmp_path) == ((0, 4), (1,), (6,))
+    assert processes.usable_cores(tmp_path) == ((0, 4), (1,), (6,))
     (tmp_path / "cpu1" / "topology" / "thread_siblings_list").unlink()
-    assert processes.cores(tmp_path) == ()
+    assert processes.usable_cores(tmp_path) == ()
 
 
 PINNED = '''
@@ -123,7 +123,7 @@ def test_ranks_that_share_a_core_though_another_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Real ranks, whose masks come home with their run."""
-    if len(processes.cores()) < 2:
+    if len(processes.usable_cores()) < 2:
         pytest.skip("there are no two cores whose threads the kernel tells apart")
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "pinned.py").write_text(PINNED)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from cluster.agent import facts as agent_facts
-from cluster.agent.tuning import storage, tuned
+from cluster.agent.tuning import read_tuning, storage
 from cluster.analysis.factors import differing_factors
 from cluster.core.model.hosts import Tuning
 from cluster.core.model.records import Record
@@ -55,7 +55,7 @@ def test_a_host_says_how_it_is_set_up(tmp_path: Path) -> None:
         },
     )
 
-    assert tuned(Path("/home/ann"), root) == Tuning(
+    assert read_tuning(Path("/home/ann"), root) == Tuning(
         governor="performance | powersave",
         threads=2,
         numa={"node0": "0-7,16-23", "node2": "8-15,24-31", "node10": ""},
@@ -75,7 +75,7 @@ def test_threads_of_a_core(tmp_path: Path, siblings: str, threads: int) -> None:
     """The kernel writes them as a list of ranges."""
     name = "sys__devices__system__cpu__cpu0__topology__thread_siblings_list"
 
-    assert threads == tuned(Path("/"), host(tmp_path, **{name: siblings})).threads
+    assert threads == read_tuning(Path("/"), host(tmp_path, **{name: siblings})).threads
 
 
 @pytest.mark.parametrize(
@@ -94,15 +94,15 @@ def test_what_a_folder_is_stored_on(tmp_path: Path, folder: str, kept: str) -> N
 
 def test_a_host_that_says_nothing(tmp_path: Path) -> None:
     """What is not known is empty, and no failure."""
-    assert Tuning() == tuned(Path("/"), tmp_path)
+    assert Tuning() == read_tuning(Path("/"), tmp_path)
     assert not storage(Path("/"), host(tmp_path, proc__self__mountinfo="1 2\n- x\n"))
 
 
 def test_the_facts_of_this_host_have_it(tmp_path: Path) -> None:
     """What benchmarks record says how this machine is set up, and on what its folder is."""
-    facts = agent_facts.facts(folder=tmp_path)
+    facts = agent_facts.host_facts(folder=tmp_path)
 
-    assert facts.tuning == tuned(tmp_path)
+    assert facts.tuning == read_tuning(tmp_path)
     assert " on " in facts.tuning.storage
     assert facts.tuning.sysctls["net.ipv4.tcp_rmem"].count(" ") == 2
 
@@ -111,7 +111,7 @@ def test_a_setting_and_the_sources_are_factors() -> None:
     """A comparison names the sysctl that differs, and sources that are of another revision."""
 
     def record(algorithm: str, sources: str) -> Record:
-        facts = agent_facts.facts()
+        facts = agent_facts.host_facts()
         sysctls = {"net.ipv4.tcp_congestion_control": algorithm}
         told = msgspec.structs.replace(facts, tuning=Tuning(sysctls=sysctls))
         return Record(

@@ -17,8 +17,8 @@ from cluster.analysis.diagnose import RULES, diagnose
 from cluster.analysis.evidence import Evidence, Finding
 from cluster.analysis.hardware import find
 from cluster.analysis.pitfalls import gpus, hosts, network, trust
-from cluster.core.model.hosts import Connection, Facts, Interface, Process
-from cluster.core.model.measurements import Definition, Shape, Summary
+from cluster.core.model.hosts import Connection, Facts, Interface, RankProcess
+from cluster.core.model.measurements import Definition, Distribution, Summary
 from cluster.runs import store
 from cluster.runs.import_logs import LogLocation, import_logs
 from tests.conftest import PATIENCE
@@ -365,10 +365,12 @@ def connected(links: int, asked: str) -> Evidence:
     ends = [(f"10.0.0.1:{4000 + n}", "10.0.0.2:1024") for n in range(links)]
     other = Connection(here="10.0.0.1:22", there="10.0.0.9:5000")  # to nobody that we know
     ranks = (
-        Process(
+        RankProcess(
             rank=0, host="a", connections=(other, *(Connection(here=a, there=b) for a, b in ends))
         ),
-        Process(rank=1, host="b", connections=tuple(Connection(here=b, there=a) for a, b in ends)),
+        RankProcess(
+            rank=1, host="b", connections=tuple(Connection(here=b, there=a) for a, b in ends)
+        ),
     )
     return ours(processes=ranks, variables={"OMPI_MCA_btl_tcp_links": asked})
 
@@ -493,7 +495,8 @@ def bound(*masks: tuple[int, ...], cores: tuple[tuple[int, ...], ...] = CORES) -
     """Give a run whose ranks on one host have these affinity masks."""
     facts = msgspec.structs.replace(host("a"), boot="x", physical_cores=cores)
     ranks = (
-        Process(rank=rank, host="a", boot="x", processors=mask) for rank, mask in enumerate(masks)
+        RankProcess(rank=rank, host="a", boot="x", processors=mask)
+        for rank, mask in enumerate(masks)
     )
     return ours(hosts=(facts,), processes=tuple(ranks), ranks_per_host=len(masks))
 
@@ -565,7 +568,7 @@ def shaped(**words: object) -> Summary:
         "modes": (),
         "tail": 1.0,
     }
-    shape = msgspec.convert({**whole, **words}, Shape)
+    shape = msgspec.convert({**whole, **words}, Distribution)
     return msgspec.structs.replace(summary(1e9), shape=shape)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.analysis.distribution import drift, modes, outliers, quantile
 from cluster.analysis.summarize import summarize
-from cluster.core.model.measurements import Shape
+from cluster.core.model.measurements import Distribution
 from tests.analysis.test_summarize import definition, measurement
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def test_the_shape_of_a_rate_is_that_of_its_times() -> None:
     values = (*[1.0] * 60, *[2.0] * 60)
     [summary] = summarize([measurement(of, values, size=100)], [of])
 
-    assert summary.shape == Shape(
+    assert summary.shape == Distribution(
         minimum=50.0,
         p25=50.0,
         p75=100.0,

@@ -12,7 +12,7 @@ import pytest
 from cluster.analysis.link_speeds import NVLINKS, link, nvlink
 from cluster.core.model.hosts import Interface
 from cluster.core.model.measurements import Definition
-from cluster.core.pcie import LANES, pcie
+from cluster.core.pcie import LANES, slot_bandwidth
 from cluster.runs.store import read
 
 GBIT = 125e6  # bytes per second
@@ -31,7 +31,7 @@ GBIT = 125e6  # bytes per second
     ],
 )
 def test_a_slot_carries_what_is_published(slot: str, gigabytes: float) -> None:
-    found = pcie(slot)
+    found = slot_bandwidth(slot)
     assert found
     assert found.rate / 1e9 == pytest.approx(gigabytes, rel=2e-3)
     assert "PCI Express Base Specification" in found.source
@@ -39,7 +39,7 @@ def test_a_slot_carries_what_is_published(slot: str, gigabytes: float) -> None:
 
 @pytest.mark.parametrize("slot", ["", "Unknown x16", "7.0 GT/s PCIe x16", "8.0 GT/s PCIe x"])
 def test_a_slot_that_says_nothing_has_no_figure(slot: str) -> None:
-    assert pcie(slot) is None
+    assert slot_bandwidth(slot) is None
 
 
 def test_nvlinks_carry_what_is_published_and_more_than_was_measured() -> None:

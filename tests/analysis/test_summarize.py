@@ -12,7 +12,13 @@ from cluster.analysis.distribution import has_converged
 from cluster.analysis.median import is_precise
 from cluster.analysis.summarize import pool_medians, summarize
 from cluster.core.errors import ParseError
-from cluster.core.model.measurements import Aggregation, Definition, Measurement, Shape, Summary
+from cluster.core.model.measurements import (
+    Aggregation,
+    Definition,
+    Distribution,
+    Measurement,
+    Summary,
+)
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
@@ -83,7 +89,7 @@ def test_the_numbers_of_a_series_of_times() -> None:
         p99=20.8,
         converged=False,
         definition=of.id,
-        shape=Shape(
+        shape=Distribution(
             minimum=1.0,
             p25=6.0,
             p75=16.0,

@@ -23,7 +23,7 @@ from cluster.benchmarks.collectives import (
 )
 from cluster.core.options import convert
 from cluster.measure import kernels
-from cluster.measure.kernels import in_c
+from cluster.measure.kernels import timed_in_c
 from tests.conftest import ROOT, answer, command, run
 
 OF_C = pytest.mark.skipif(
@@ -34,7 +34,7 @@ KERNELS = [pytest.param("c", marks=OF_C), "python"]
 
 def test_every_transport_and_loop_has_definitions_of_its_own() -> None:
     found = [timed(of, transport) for of in OPERATIONS for transport in get_args(Transport)]
-    found += [in_c(timed(of)) for of in OPERATIONS]
+    found += [timed_in_c(timed(of)) for of in OPERATIONS]
 
     assert len({definition.id for definition in found}) == len(OPERATIONS) * 4
     assert {definition.aggregation for definition in found} == {"slowest rank"}

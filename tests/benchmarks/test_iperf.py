@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 import cluster
-from cluster.agent.facts import facts
-from cluster.benchmarks.iperf import FORWARD, REVERSE, Iperf, IperfParams, Trial, received
+from cluster.agent.facts import host_facts
+from cluster.benchmarks.iperf import FORWARD, REVERSE, Iperf, IperfParams, IperfTest, read_result
 from cluster.core.errors import ClusterError, JobError, ParseError
 from cluster.core.model.hosts import Layout
 from cluster.core.options import convert
@@ -102,7 +102,7 @@ def test_streams_are_one_number_or_several(given: object, streams: tuple[int, ..
 
 
 def test_the_receivers_figure_is_taken_not_the_senders() -> None:
-    assert received(json.dumps(DOCUMENT)) == pytest.approx(1518193248 / 13.0001, rel=1e-12)
+    assert read_result(json.dumps(DOCUMENT)) == pytest.approx(1518193248 / 13.0001, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_the_receivers_figure_is_taken_not_the_senders() -> None:
 )
 def test_nothing_is_not_a_value(end: dict[str, object], said: str) -> None:
     with pytest.raises(ClusterError, match=said):
-        received(json.dumps({**DOCUMENT, "end": end}))
+        read_result(json.dumps({**DOCUMENT, "end": end}))
 
 
 @pytest.mark.parametrize("status", [0, 1])
@@ -124,18 +124,18 @@ def test_the_error_of_iperf3_is_told(status: int) -> None:
     text = json.dumps({**DOCUMENT, "end": {}, "error": "unable to connect to server: refused"})
 
     with pytest.raises(ClusterError, match="unable to connect to server: refused"):
-        received(text, status)
+        read_result(text, status)
 
 
 def test_a_whole_document_of_a_client_that_failed_is_no_value() -> None:
     with pytest.raises(ClusterError, match="ended with status 143, and said: nothing"):
-        received(json.dumps(DOCUMENT), 143)
+        read_result(json.dumps(DOCUMENT), 143)
 
 
 @pytest.mark.parametrize("text", ["", "iperf3: unrecognized option\nusage", '{"end": {"sum_rec'])
 def test_what_is_not_json_is_said_with_its_first_line(text: str) -> None:
     with pytest.raises(ParseError) as caught:
-        received(text, 1)
+        read_result(text, 1)
     assert "status 1, and not in JSON" in caught.value.what
     assert caught.value.line == text.partition("\n")[0]
 
@@ -152,7 +152,7 @@ def test_what_is_not_json_is_said_with_its_first_line(text: str) -> None:
     ],
 )
 def test_streams_that_share_a_thread_are_noted(version: str, streams: str, *, noted: bool) -> None:
-    here = msgspec.structs.replace(facts(), host="h1", programs={"iperf3": version})
+    here = msgspec.structs.replace(host_facts(), host="h1", programs={"iperf3": version})
     params = convert({"streams": streams}, IperfParams, "parameter")
     notes = Iperf().notes(params, (here,))
 
@@ -299,4 +299,4 @@ def rank_process(number: int) -> int:
 
 
 def test_a_file_says_what_it_holds() -> None:
-    assert Trial(definition=REVERSE, streams=8, number=3).file == "iperf3.reverse.8.3.json"
+    assert IperfTest(definition=REVERSE, streams=8, number=3).file == "iperf3.reverse.8.3.json"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster.agent.facts import facts
+from cluster.agent.facts import host_facts
 from tests.conftest import ROOT, answer, run, runs_folder, until
 from tests.fakes.gcp import Fault
 
@@ -228,9 +228,9 @@ def test_the_conditions_are_those_of_the_founding_experiments() -> None:
 @pytest.mark.usefixtures("tools")
 def test_a_gpu_is_asked_for_where_there_is_none() -> None:
     """On this machine the processors' verb works, and the other one says what is missing."""
-    if facts().gpus:
+    if host_facts().gpus:
         pytest.skip("there is a GPU here")
     compare("create-cluster", "--provider=local")
     assert len(rows(compare("cpu", *BRIEF).stdout)) == 2
-    assert f"{facts().host} has no GPU" in compare("gpu", *BRIEF, status=2).stderr
+    assert f"{host_facts().host} has no GPU" in compare("gpu", *BRIEF, status=2).stderr
     assert "is down; 0 left" in compare("cleanup-cluster").stdout

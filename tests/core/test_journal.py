@@ -10,7 +10,7 @@ import pytest
 
 from cluster.core import journal
 from cluster.core.errors import ClusterError, ParseError, SpecError
-from cluster.core.journal import Created, Examined, Intended, Settled, Started
+from cluster.core.journal import Collected, Created, Examined, Intended, Started
 from cluster.core.model.hosts import Machine
 from cluster.core.model.records import JobRecord
 from cluster.core.model.spec import ClusterSpec
@@ -33,7 +33,7 @@ EXAMINED = Examined(facts=())
 STARTED = Started(
     job=JobRecord(session="mine", folder="/f/1", run="/r\n", benchmark="p2p", at=13.0)
 )
-SETTLED = Settled(run="/r\n")
+SETTLED = Collected(run="/r\n")
 
 
 @pytest.fixture(autouse=True)
@@ -46,9 +46,16 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_entries_come_back_in_their_order() -> None:
     for entry in (INTENDED, CREATED, EXAMINED, STARTED, SETTLED, INTENDED):
-        journal.of("mine").append(entry)
+        journal.for_cluster("mine").append(entry)
 
-    assert journal.of("mine").entries() == (INTENDED, CREATED, EXAMINED, STARTED, SETTLED, INTENDED)
+    assert journal.for_cluster("mine").entries() == (
+        INTENDED,
+        CREATED,
+        EXAMINED,
+        STARTED,
+        SETTLED,
+        INTENDED,
+    )
 
 
 def test_journals_that_exist_can_be_read(state: Path) -> None:
@@ -64,10 +71,10 @@ def test_journals_that_exist_can_be_read(state: Path) -> None:
     )
 
     created = Created(machines=())
-    assert journal.of("mine").entries() == (INTENDED, created, EXAMINED, STARTED, SETTLED)
+    assert journal.for_cluster("mine").entries() == (INTENDED, created, EXAMINED, STARTED, SETTLED)
 
 
-@pytest.mark.parametrize("kind", [Intended, Created, Examined, Started, Settled, journal.Journal])
+@pytest.mark.parametrize("kind", [Intended, Created, Examined, Started, Collected, journal.Journal])
 def test_entries_are_frozen_and_keyword_only(kind: type[Value]) -> None:
     assert kind.__struct_config__.frozen
     with pytest.raises(TypeError, match="positional"):
@@ -75,17 +82,17 @@ def test_entries_are_frozen_and_keyword_only(kind: type[Value]) -> None:
 
 
 def test_clusters_have_journals_of_their_own(state: Path) -> None:
-    journal.of("mine").append(INTENDED)
-    journal.of("yours").append(INTENDED)
-    journal.of("yours").append(SETTLED)
+    journal.for_cluster("mine").append(INTENDED)
+    journal.for_cluster("yours").append(INTENDED)
+    journal.for_cluster("yours").append(SETTLED)
 
-    assert journal.of("mine").entries() == (INTENDED,)
-    assert journal.of("yours").entries() == (INTENDED, SETTLED)
-    assert journal.of("mine").path == state / "mine" / "journal.jsonl"
+    assert journal.for_cluster("mine").entries() == (INTENDED,)
+    assert journal.for_cluster("yours").entries() == (INTENDED, SETTLED)
+    assert journal.for_cluster("mine").path == state / "mine" / "journal.jsonl"
 
 
 def test_nothing_is_made_by_looking(state: Path) -> None:
-    assert journal.of("mine").entries() == ()
+    assert journal.for_cluster("mine").entries() == ()
     assert journal.names() == ()
     assert not state.exists()
 
@@ -93,11 +100,11 @@ def test_nothing_is_made_by_looking(state: Path) -> None:
 @pytest.mark.parametrize("entry", [CREATED, STARTED, SETTLED])
 def test_only_an_intention_opens_a_journal(state: Path, entry: journal.Entry) -> None:
     """What another process took down meanwhile does not come back half."""
-    journal.of("mine").append(INTENDED)
-    journal.of("mine").forget()
+    journal.for_cluster("mine").append(INTENDED)
+    journal.for_cluster("mine").forget()
 
     with pytest.raises(ClusterError):
-        journal.of("mine").append(entry)
+        journal.for_cluster("mine").append(entry)
     assert not (state / "mine").exists()
 
 
@@ -111,22 +118,22 @@ def test_an_entry_is_on_disk_before_append_returns(monkeypatch: pytest.MonkeyPat
         fsync(handle)
 
     monkeypatch.setattr(os, "fsync", note)
-    journal.of("mine").append(INTENDED)
-    journal.of("mine").append(SETTLED)
+    journal.for_cluster("mine").append(INTENDED)
+    journal.for_cluster("mine").append(SETTLED)
 
-    assert lengths[-1] == journal.of("mine").path.stat().st_size
+    assert lengths[-1] == journal.for_cluster("mine").path.stat().st_size
     assert len(lengths) >= 2
     assert 0 < lengths[0] < lengths[-1]
 
 
 def test_nobody_else_may_look(state: Path) -> None:
-    journal.of("mine").append(INTENDED)
+    journal.for_cluster("mine").append(INTENDED)
 
     assert (state / "mine").stat().st_mode & 0o077 == 0
 
 
 def test_a_last_line_that_was_cut_off_is_left_out() -> None:
-    book = journal.of("mine")
+    book = journal.for_cluster("mine")
     book.append(INTENDED)
     book.append(CREATED)
     book.path.write_bytes(book.path.read_bytes()[:-5])
@@ -135,7 +142,7 @@ def test_a_last_line_that_was_cut_off_is_left_out() -> None:
 
 
 def test_a_whole_last_line_without_its_newline_is_left_out() -> None:
-    book = journal.of("mine")
+    book = journal.for_cluster("mine")
     book.append(INTENDED)
     book.append(CREATED)
     book.path.write_bytes(book.path.read_bytes()[:-1])
@@ -146,7 +153,7 @@ def test_a_whole_last_line_without_its_newline_is_left_out() -> None:
 @pytest.mark.parametrize("lost", [1, 5])
 def test_the_journal_goes_on_after_a_last_line_that_was_cut_off(lost: int) -> None:
     """What a crash left must not swallow the next entry, nor make the cluster unreadable."""
-    book = journal.of("mine")
+    book = journal.for_cluster("mine")
     book.append(INTENDED)
     book.append(CREATED)
     book.path.write_bytes(book.path.read_bytes()[:-lost])
@@ -156,7 +163,7 @@ def test_the_journal_goes_on_after_a_last_line_that_was_cut_off(lost: int) -> No
 
 
 def test_only_a_line_that_was_cut_off() -> None:
-    book = journal.of("mine")
+    book = journal.for_cluster("mine")
     book.append(INTENDED)
     book.path.write_bytes(book.path.read_bytes()[:-1])
 
@@ -178,7 +185,7 @@ def test_only_a_line_that_was_cut_off() -> None:
     ids=["unknown field", "range", "unknown entry", "not UTF-8", "not JSON"],
 )
 def test_a_journal_of_another_version_is_a_parse_error(old: bytes, new: bytes) -> None:
-    book = journal.of("mine")
+    book = journal.for_cluster("mine")
     book.append(INTENDED)
     text = book.path.read_bytes()
     assert old in text
@@ -191,22 +198,22 @@ def test_a_journal_of_another_version_is_a_parse_error(old: bytes, new: bytes) -
 
 def test_forget_removes_everything_of_one_cluster(state: Path) -> None:
     for name in ("mine", "yours"):
-        journal.of(name).append(INTENDED)
+        journal.for_cluster(name).append(INTENDED)
     (state / "mine" / "host").mkdir()
     (state / "mine" / "host" / "file").write_text("")
-    journal.of("mine").forget()
-    journal.of("mine").forget()
+    journal.for_cluster("mine").forget()
+    journal.for_cluster("mine").forget()
 
     assert not (state / "mine").exists()
-    assert journal.of("mine").entries() == ()
+    assert journal.for_cluster("mine").entries() == ()
     assert journal.names() == ("yours",)
 
 
 def test_names_are_the_newest_first(state: Path) -> None:
     """By the last launch, whatever was touched since; one that cannot be read comes last."""
     for name, at in (("b", 100.0), ("c", 50.0), ("a", 200.0), ("c", 300.0)):
-        journal.of(name).append(msgspec.structs.replace(INTENDED, at=at))
-    journal.of("b").append(STARTED)
+        journal.for_cluster(name).append(msgspec.structs.replace(INTENDED, at=at))
+    journal.for_cluster("b").append(STARTED)
     (state / "broken").mkdir()
     (state / "broken" / "journal.jsonl").write_text("?\n")
     (state / "no_journal").mkdir()
@@ -234,7 +241,7 @@ def test_a_relative_state_folder_does_not_move_with_us(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLUSTER_STATE", "state")
-    book = journal.of("mine")
+    book = journal.for_cluster("mine")
     monkeypatch.chdir("/")
     book.append(INTENDED)
 
@@ -247,7 +254,7 @@ def test_a_state_folder_that_cannot_be_written(state: Path) -> None:
     state.write_text("")
 
     with pytest.raises(ClusterError, match="CLUSTER_STATE=DIR") as caught:
-        journal.of("mine").append(INTENDED)
+        journal.for_cluster("mine").append(INTENDED)
     assert str(state) in caught.value.what
     assert "nothing was started" in caught.value.means
 
@@ -258,17 +265,17 @@ def test_a_state_folder_that_cannot_be_read(state: Path) -> None:
     state.write_text("")
 
     with pytest.raises(ClusterError, match="CLUSTER_STATE=DIR"):
-        journal.of("mine").entries()
+        journal.for_cluster("mine").entries()
 
 
 def test_of_two_launches_at_once_one_is_refused() -> None:
     """Whoever opened the journal goes on, and can be seen to; then it may be taken down."""
-    book = journal.of("mine")
-    with book.launching(INTENDED):
+    book = journal.for_cluster("mine")
+    with book.open_for_launch(INTENDED):
         assert book.is_launching()
         with (
             pytest.raises(SpecError, match="Another process is launching the cluster 'mine'"),
-            book.launching(INTENDED),
+            book.open_for_launch(INTENDED),
         ):
             raise AssertionError("it was let in")
     assert not book.is_launching()

@@ -40,4 +40,4 @@ def test_a_cut_off_line_makes_room(
     [(b"", []), (b"a\nb\n", [b"a", b"b"]), (b"a\nb", [b"a"]), (b"a", []), (b"\n\n", [b"", b""])],
 )
 def test_whole_lines(text: bytes, found: list[bytes]) -> None:
-    assert jsonl.whole(text) == found
+    assert jsonl.complete_lines(text) == found

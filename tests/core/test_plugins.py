@@ -231,6 +231,7 @@ def test_one_class_with_two_names_is_one_class(mine: Path) -> None:
         ("from cluster.units import format_size", "cluster.core.units"),
         ("from cluster.runs import read", "cluster.runs.store"),
         ("from cluster import programs; programs.complete", "cluster.measure.subprocesses"),
+        ("from cluster.model import Tell, nothing", "cluster.core.model.value.StateCallback"),
     ],
 )
 def test_a_plugin_with_an_older_import_is_told_the_new_path(

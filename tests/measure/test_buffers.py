@@ -11,7 +11,7 @@ import pytest
 
 import cluster
 from cluster.agent import gpus
-from cluster.agent.facts import facts
+from cluster.agent.facts import host_facts
 from cluster.agent.protocol import REASON
 from cluster.benchmarks.p2p import BANDWIDTH, BIDIRECTIONAL, LATENCY, ONEWAY, P2P, P2PParams
 from cluster.core.model.billing import Plan
@@ -172,9 +172,9 @@ def test_ranks_that_cannot_refuse_before_anything_is_timed(how: Any, said: str) 
 def test_a_host_is_refused_with_what_to_type(
     changed: dict[str, Any], wanted: int, said: str
 ) -> None:
-    gpu_requirements.check(FACTS, wanted)
+    gpu_requirements.check_host(FACTS, wanted)
     with pytest.raises(cluster.SpecError) as refused:
-        gpu_requirements.check(msgspec.structs.replace(FACTS, **changed), wanted)
+        gpu_requirements.check_host(msgspec.structs.replace(FACTS, **changed), wanted)
     assert said in str(refused.value)
 
 
@@ -205,11 +205,11 @@ def test_what_buffers_do_not_go_with(options: dict[str, object], said: str) -> N
 
 @pytest.mark.usefixtures("tools")
 def test_a_host_without_a_gpu_is_refused_and_nothing_is_left() -> None:
-    if facts().gpus:
+    if host_facts().gpus:
         pytest.skip("there is a GPU here")
     said = command("bench", "p2p", "--buffer=cuda", "--sizes=8", status=2).stderr
 
-    assert f"{facts().host} has no GPU." in said
+    assert f"{host_facts().host} has no GPU." in said
     assert "--buffer cpu" in said
     assert answer("ls") == []
     assert not list(runs_folder().glob("*/*"))
@@ -218,7 +218,7 @@ def test_a_host_without_a_gpu_is_refused_and_nothing_is_left() -> None:
 def test_real_gpus() -> None:
     """Needs two GPUs, torch or CuPy, and an MPI with CUDA."""
     try:
-        gpu_requirements.check(facts(), 2)
+        gpu_requirements.check_host(host_facts(), 2)
     except cluster.SpecError as error:
         pytest.skip(error.what)
     metrics = [of.metric for of in METRICS]

@@ -14,7 +14,7 @@ import pytest
 import cluster
 from cluster.benchmarks.p2p import BANDWIDTH, LATENCY
 from cluster.measure import kernels
-from cluster.measure.kernels import either, in_c
+from cluster.measure.kernels import definitions_for, timed_in_c
 from tests.conftest import answer, command, on_ranks, run
 
 if TYPE_CHECKING:
@@ -48,13 +48,13 @@ def only_definition(found: Run) -> Any:
 
 
 def test_a_metric_timed_in_c_has_a_definition_of_its_own() -> None:
-    assert in_c(LATENCY).id != LATENCY.id
-    assert in_c(LATENCY).kernel == "C"
-    assert "clock_gettime" in in_c(LATENCY).clock
+    assert timed_in_c(LATENCY).id != LATENCY.id
+    assert timed_in_c(LATENCY).kernel == "C"
+    assert "clock_gettime" in timed_in_c(LATENCY).clock
     both = (LATENCY, BANDWIDTH)
-    assert either(both, "python") == both
-    assert either(both, "c") == (in_c(LATENCY), in_c(BANDWIDTH))
-    assert either(both, "auto") == (in_c(LATENCY), in_c(BANDWIDTH), *both)
+    assert definitions_for(both, "python") == both
+    assert definitions_for(both, "c") == (timed_in_c(LATENCY), timed_in_c(BANDWIDTH))
+    assert definitions_for(both, "auto") == (timed_in_c(LATENCY), timed_in_c(BANDWIDTH), *both)
 
 
 @pytest.mark.usefixtures("compiler")
@@ -65,7 +65,7 @@ def test_c_runs_where_it_can_and_the_run_says_how_it_was_made() -> None:
         python = c.bench("p2p", metrics=["latency"], sizes=[8], iterations=20, kernel="python")
         made = list(Path(c.machines[0].folder, kernels.FOLDER).glob("*.so"))
 
-    assert only_definition(found) == only_definition(again) == in_c(LATENCY)
+    assert only_definition(found) == only_definition(again) == timed_in_c(LATENCY)
     assert only_definition(python) == LATENCY
     assert len(made) == 1
     for one in (found, again):

@@ -14,7 +14,7 @@ import pytest
 
 from cluster.core.errors import ClusterError
 from cluster.measure import subprocesses
-from cluster.measure.subprocesses import complete, free_port, listens, serving
+from cluster.measure.subprocesses import free_port, listens, run_program, run_server
 from tests.conftest import processes, until
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ with serving([sys.executable, "-m", "http.server", "-b", "127.0.0.1", "PORT"], "
 
 
 def sh(line: str, out: Path, within: float = 30.0) -> int | None:
-    return complete(["sh", "-c", line], stdout=out, within=within)
+    return run_program(["sh", "-c", line], stdout=out, within=within)
 
 
 def test_what_it_prints_and_how_it_ends(home: Path) -> None:
@@ -52,7 +52,7 @@ def test_what_it_prints_and_how_it_ends(home: Path) -> None:
 def test_its_words_are_its_own(home: Path) -> None:
     out = home / "out"
     words = ["a b", "$HOME", "'", '"', ""]
-    assert complete(["printf", r"[%s]\n", *words], stdout=out, within=30) == 0
+    assert run_program(["printf", r"[%s]\n", *words], stdout=out, within=30) == 0
     assert out.read_text().splitlines() == [f"[{word}]" for word in words]
 
 
@@ -67,7 +67,7 @@ def test_what_is_late_is_killed(home: Path) -> None:
 
 def test_a_missing_program_is_named_with_the_command_that_installs_it(home: Path) -> None:
     with pytest.raises(ClusterError, match="nosuchprogram is missing on") as caught:
-        complete(["nosuchprogram"], stdout=home / "out", within=1)
+        run_program(["nosuchprogram"], stdout=home / "out", within=1)
 
     assert caught.value.remedy == "Install it: sudo apt-get install nosuchprogram"
 
@@ -118,7 +118,7 @@ def test_it_ends_with_its_rank(home: Path, number: signal.Signals) -> None:
 
 def test_a_server_listens_when_the_block_begins_and_is_gone_after_it(home: Path) -> None:
     argv = [sys.executable, "-m", "http.server", "-b", "127.0.0.1", "PORT"]
-    with serving(argv, "127.0.0.1") as port:
+    with run_server(argv, "127.0.0.1") as port:
         assert listens(port)
         with socket.create_connection(("127.0.0.1", port), timeout=10):
             pass
@@ -138,7 +138,7 @@ def test_a_server_ends_with_its_rank(home: Path) -> None:
 def test_a_server_that_does_not_come_to_listen_is_an_error(home: Path) -> None:
     with (
         pytest.raises(ClusterError, match=r"false did not begin to listen at 127\.0\.0\.1"),
-        serving(["false", "PORT"], "127.0.0.1"),
+        run_server(["false", "PORT"], "127.0.0.1"),
     ):
         raise AssertionError("the block was entered")
 

@@ -166,7 +166,7 @@ def test_the_user_may_remove_a_runs_folder_while_it_runs() -> None:
 
 def test_half_a_launch_can_be_taken_down() -> None:
     """The process died between the intent and the machines."""
-    book = journal.of("half")
+    book = journal.for_cluster("half")
     book.append(journal.Intended(spec=cluster.ClusterSpec(name="half"), at=0.0))
 
     cluster.attach("half").down()
@@ -238,7 +238,7 @@ def test_a_cluster_that_was_taken_down_meanwhile_starts_nothing() -> None:
 
 
 def test_a_cluster_that_costs_money_is_not_replaced() -> None:
-    book = journal.of("dear")
+    book = journal.for_cluster("dear")
     book.append(journal.Intended(spec=cluster.ClusterSpec(name="dear"), at=0.0, costs=True))
     book.append(journal.Created(machines=()))
 

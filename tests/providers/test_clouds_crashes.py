@@ -51,7 +51,7 @@ def cloud(world: World, request: pytest.FixtureRequest) -> Emulated[Any]:
 def clear(way: str) -> None:
     """Do what `cluster down` and `cluster gc -y` do."""
     if way == "gc without a journal":
-        journal.of(NAME).forget()
+        journal.for_cluster(NAME).forget()
     if way == "down":
         attach(NAME).down(reachable=False)
         return
@@ -162,9 +162,9 @@ def test_a_launch_that_is_killed_while_it_connects_leaves_nothing(
 
 def _is(world: World, known: str) -> bool:
     """Tell whether a launch is so far."""
-    book = journal.of(NAME)
+    book = journal.for_cluster(NAME)
     if known == "rotated":  # the new keys are being written down beside the first one
         path = book.folder / "known_hosts"
         return path.exists() and len(path.read_text().splitlines()) > world.spec.hosts
-    wanted = journal.Created if known == "created" else journal.Launched
+    wanted = journal.Created if known == "created" else journal.LaunchFinished
     return any(isinstance(entry, wanted) for entry in book.entries())

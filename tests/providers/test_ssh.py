@@ -27,7 +27,7 @@ def access_of(**options: str) -> list[Access | None]:
         name="x", provider="ssh", hosts=provider.default_hosts(options), options=options
     )
     provider.plan(spec)
-    return [machine.access for machine in provider.create(spec, journal.of("x"))]
+    return [machine.access for machine in provider.create(spec, journal.for_cluster("x"))]
 
 
 def test_names_users_and_ports() -> None:

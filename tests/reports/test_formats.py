@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from cluster.core import plugins
-from cluster.core.model.measurements import Shape, Summary
+from cluster.core.model.measurements import Distribution, Summary
 from cluster.reports.formats import COLUMNS, Report, remarks, row
 
 LATENCY = Summary(
@@ -42,7 +42,7 @@ BANDWIDTH = Summary(
 )
 BOTH = (LATENCY, BANDWIDTH)
 BOUNDED = msgspec.structs.replace(BANDWIDTH, bound=4.354e9, share=0.9931)
-SHAPE = Shape(
+SHAPE = Distribution(
     minimum=9e-7,
     p25=1e-6,
     p75=1.2e-6,

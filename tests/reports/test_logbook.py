@@ -9,7 +9,7 @@ import pytest
 
 import cluster
 from cluster.core.errors import SpecError
-from cluster.core.model.records import Expected
+from cluster.core.model.records import ExpectedResult
 from cluster.core.units import parse_expected
 from cluster.reports.logbook import COLUMNS
 from tests.conftest import answer, command
@@ -83,14 +83,14 @@ def test_a_run_that_failed_says_why_and_one_without_words_is_named_by_its_condit
 
 
 def test_a_shorter_time_is_more_than_was_expected() -> None:
-    saved("one", expected=Expected(value=2e-6, unit="s"))
+    saved("one", expected=ExpectedResult(value=2e-6, unit="s"))
     shown = command("show", "one").stdout
 
     assert "Expected 2.000 us: latency, 8 B: 1.010 us is 198.0% of that." in shown
 
 
 def test_an_expectation_in_a_unit_that_was_not_measured_is_said() -> None:
-    saved("one", expected=Expected(value=220, unit="images/s"))
+    saved("one", expected=ExpectedResult(value=220, unit="images/s"))
 
     assert "nothing was measured in that unit" in command("show", "one").stdout
 
@@ -133,4 +133,4 @@ def test_the_library_says_it_too(tools: None) -> None:
         )
 
     assert run.record.description == "by hand"
-    assert run.record.expected == Expected(value=1e-5, unit="s")
+    assert run.record.expected == ExpectedResult(value=1e-5, unit="s")

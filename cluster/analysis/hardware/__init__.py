@@ -307,7 +307,7 @@ def _with_gpu(hardware: Hardware, key: str) -> Hardware:
         hardware,
         gpu=gpu.names[0],
         nvlink=links,
-        bus=gpu.bus.figure if gpu.bus else pcie.pcie(gpu.slot),
+        bus=gpu.bus.figure if gpu.bus else pcie.slot_bandwidth(gpu.slot),
         memory=None if gpu.memory is None else gpu.memory.figure,
         switched=gpu.switched,
         reduces=gpu.reduces,
@@ -329,7 +329,7 @@ def between(model: str, path: str, slot: str) -> Figure | None:
     key = _gpu_key(model)
     if match := _BONDED.fullmatch(path):
         return link_speeds.nvlink(_gpus()[key].architecture, int(match[1])) if key else None
-    return pcie.pcie(slot) if path in THROUGH_SLOTS else None
+    return pcie.slot_bandwidth(slot) if path in THROUGH_SLOTS else None
 
 
 def _gpu_key(model: str) -> str | None:
@@ -380,7 +380,7 @@ def _described(said: Described, text: str) -> Hardware:
 def _slot(text: str) -> Figure:
     short = _SLOT.fullmatch(text.lower())
     words = f"{_GENERATIONS[short[1]]} GT/s PCIe x{short[2]}" if short else text
-    found = pcie.pcie(words)
+    found = pcie.slot_bandwidth(words)
     if found is None:
         raise SpecError(
             f"{text!r} is no slot of PCIe.", remedy="Write pcie=gen4x16, or 16.0 GT/s PCIe x16."

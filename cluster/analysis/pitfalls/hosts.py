@@ -8,7 +8,7 @@ from cluster.analysis.evidence import Evidence, Finding
 from cluster.core.units import format_value
 
 if TYPE_CHECKING:
-    from cluster.core.model.hosts import Process
+    from cluster.core.model.hosts import RankProcess
 
 SLOW = 10e-6  # seconds, from which the latency of a small message on idle cores is not normal
 SMALL = 64  # bytes of a message that carries no payload worth speaking of
@@ -130,8 +130,8 @@ def shared_core(evidence: Evidence) -> Finding | None:
 
 
 def _places(
-    cores: tuple[tuple[int, ...], ...], ranks: tuple[Process, ...]
-) -> dict[Process, frozenset[tuple[int, ...]]]:
+    cores: tuple[tuple[int, ...], ...], ranks: tuple[RankProcess, ...]
+) -> dict[RankProcess, frozenset[tuple[int, ...]]]:
     """Give the cores that each rank is bound to; one that may use any of them is not bound."""
     found = {
         process: frozenset(core for core in cores if not set(process.processors).isdisjoint(core))
@@ -141,7 +141,7 @@ def _places(
     return {p: place for p, place in found.items() if place and not every <= set(p.processors)}
 
 
-def _shared(crowd: list[Process], cores: int, free: int) -> Finding:
+def _shared(crowd: list[RankProcess], cores: int, free: int) -> Finding:
     seen = ", ".join(
         f"rank {process.rank} on {process.host} is bound to processor(s) "
         + ",".join(map(str, process.processors))

@@ -58,7 +58,7 @@ class Plan(Value, frozen=True, kw_only=True):
     gpus: int | None = None
 
 
-class Sighting(Value, frozen=True, kw_only=True):
+class RemoteCluster(Value, frozen=True, kw_only=True):
     """A cluster that exists at a provider, whoever launched it where.
 
     Args:

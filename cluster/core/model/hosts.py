@@ -7,10 +7,10 @@ import math
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 
-PROCESS = (
+PROCESS_FILE = (
     "process.{rank}.json"  # the file in a job's folder of what a rank's process had of its host
 )
-HEADERS = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
+HEADER_BYTES = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
 
 
 class Access(Value, frozen=True, kw_only=True):
@@ -62,10 +62,10 @@ class Link(Value, frozen=True, kw_only=True):
         """Refuse a link that nothing could pass."""
         if not 0 < self.rate < math.inf:
             raise SpecError(f"The rate of a link is {self.rate:g} B/s; it must be more than 0.")
-        if self.encapsulation < 0 or self.mtu - self.encapsulation <= HEADERS:
+        if self.encapsulation < 0 or self.mtu - self.encapsulation <= HEADER_BYTES:
             raise SpecError(
                 f"No data fits into packets of {self.mtu} B with {self.encapsulation} B of "
-                f"encapsulation and {HEADERS} B of headers."
+                f"encapsulation and {HEADER_BYTES} B of headers."
             )
 
 
@@ -300,7 +300,7 @@ class Connection(Value, frozen=True, kw_only=True):
     there: str
 
 
-class Process(Value, frozen=True, kw_only=True):
+class RankProcess(Value, frozen=True, kw_only=True):
     """What the process of a rank had of its host when all values were taken.
 
     Args:

@@ -274,7 +274,7 @@ class TaskTimes(Value, frozen=True, kw_only=True):
     memory: float = 0.0
 
 
-class Section(Value, frozen=True, kw_only=True):
+class ProfileSection(Value, frozen=True, kw_only=True):
     """A part of a profile that has a table of its own: a call site, a stack, a communicator size.
 
     Args:
@@ -327,7 +327,7 @@ class Profile(Value, frozen=True, kw_only=True, tag="profile"):
     system: float = 0.0
     memory: float = 0.0
     roles: tuple[str, ...] = ()
-    sections: tuple[Section, ...] = ()
+    sections: tuple[ProfileSection, ...] = ()
     tasks: tuple[TaskTimes, ...] = ()
     complete: bool = True
 

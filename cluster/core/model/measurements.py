@@ -117,7 +117,7 @@ class Planned(Value, frozen=True, kw_only=True):
     params: dict[str, Scalar] = {}
 
 
-class Shape(Value, frozen=True, kw_only=True):
+class Distribution(Value, frozen=True, kw_only=True):
     """What a series of values says beyond its median.
 
     Args:
@@ -188,7 +188,7 @@ class Summary(Value, frozen=True, kw_only=True):
     share: float | None = None
     limit: str = ""
     definition: str = ""
-    shape: Shape | None = None
+    shape: Distribution | None = None
 
 
 class Output(Value, frozen=True, kw_only=True):

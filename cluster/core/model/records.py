@@ -15,10 +15,10 @@ from cluster.core.model.value import Value
 
 Status = Literal["planned", "running", "done", "failed", "interrupted"]
 
-NOTES = "notes"  # the file in a job's folder of what rank 0 notes, a line each
+NOTES_FILE = "notes"  # the file in a job's folder of what rank 0 notes, a line each
 
 
-class Expected(Value, frozen=True, kw_only=True):
+class ExpectedResult(Value, frozen=True, kw_only=True):
     """What somebody expected of a run.
 
     Args:
@@ -47,7 +47,7 @@ class Condition(Value, frozen=True, kw_only=True):
     variables: dict[str, str] = {}
     notes: tuple[str, ...] = ()
     description: str = ""
-    expected: Expected | None = None
+    expected: ExpectedResult | None = None
 
 
 class JobRecord(Value, frozen=True, kw_only=True):
@@ -124,6 +124,6 @@ class Record(Value, frozen=True, kw_only=True):
     variables: dict[str, str] = {}
     condition: str = ""
     description: str = ""
-    expected: Expected | None = None
+    expected: ExpectedResult | None = None
     planned: tuple[Planned, ...] = ()
     hardware: Hardware | None = None

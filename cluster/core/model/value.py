@@ -7,16 +7,16 @@ from collections.abc import Callable
 import msgspec
 
 Scalar = int | float | str
-Tell = Callable[[str, str], None]
-"""Called with a machine and the state that it got to."""
+StateCallback = Callable[[str, str], None]
+"""Called with the name of a host, and the state that it has reached."""
 
 
-def nothing(host: str, state: str) -> None:
-    """Hear of a host, and do nothing.
+def ignore(host: str, state: str) -> None:
+    """Do nothing: the callback of a caller who does not follow the states of hosts.
 
     Args:
         host: its name.
-        state: that it got to.
+        state: that it has reached.
 
     """
 

@@ -12,7 +12,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.core.model.logs import Profile, Routine, Section, TaskTimes, on_files
+from cluster.core.model.logs import Profile, ProfileSection, Routine, TaskTimes, on_files
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import GIB, KIB, MIB, Parser, ResultBuilder, count, number, numbers
 
@@ -270,7 +270,7 @@ class _Profile:
             memory=totals.get("max resident set size", totals.get("maximum memory size", 0.0)),
             roles=tuple(self._roles),
             sections=tuple(
-                Section(kind=kind, name=name, time=time, routines=tuple(rows))
+                ProfileSection(kind=kind, name=name, time=time, routines=tuple(rows))
                 for kind, name, time, rows in part.sections
             ),
             tasks=tuple(self._tasks),

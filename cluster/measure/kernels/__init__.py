@@ -44,7 +44,7 @@ class NotBuiltError(Exception):
     """There is no kernel, and this is why."""
 
 
-def in_c(definition: Definition) -> Definition:
+def timed_in_c(definition: Definition) -> Definition:
     """Give the definition of a metric whose timed loop runs in C.
 
     Args:
@@ -57,7 +57,7 @@ def in_c(definition: Definition) -> Definition:
     return msgspec.structs.replace(definition, clock=CLOCK, kernel="C")
 
 
-def either(definitions: tuple[Definition, ...], choice: Choice) -> tuple[Definition, ...]:
+def definitions_for(definitions: tuple[Definition, ...], choice: Choice) -> tuple[Definition, ...]:
     """Give the definitions under which values may be recorded.
 
     Args:
@@ -68,7 +68,7 @@ def either(definitions: tuple[Definition, ...], choice: Choice) -> tuple[Definit
         Those in C, those as given, or both, if the hosts decide.
 
     """
-    compiled = tuple(map(in_c, definitions)) if choice != "python" else ()
+    compiled = tuple(map(timed_in_c, definitions)) if choice != "python" else ()
     return (*compiled, *(definitions if choice != "c" else ()))
 
 
@@ -115,11 +115,11 @@ def _loaded(rank: Rank, name: str) -> tuple[ctypes.CDLL | None, str]:
     why = ""
     if host.Get_rank() == 0:
         try:
-            path = built(name, Path.cwd().parent / FOLDER)
+            path = compile_kernel(name, Path.cwd().parent / FOLDER)
             shutil.copyfile(path.with_suffix(".log"), LOG.format(rank=rank.number))
         except (NotBuiltError, OSError) as error:
             why = f"{platform.node()}: {error}"
-    rank.meet()  # a compiler takes a while, and needs a core
+    rank.barrier()  # a compiler takes a while, and needs a core
     path, why = host.bcast((path, why))
     host.Free()
     if path is None:
@@ -130,7 +130,7 @@ def _loaded(rank: Rank, name: str) -> tuple[ctypes.CDLL | None, str]:
         return None, f"{platform.node()}: {error}"
 
 
-def built(name: str, folder: Path) -> Path:
+def compile_kernel(name: str, folder: Path) -> Path:
     """Compile, or find what was compiled from the same source for the same MPI.
 
     Args:

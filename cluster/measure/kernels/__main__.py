@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from cluster.measure.kernels import NotBuiltError, built
+from cluster.measure.kernels import NotBuiltError, compile_kernel
 
 
 def main(name: str, folder: str) -> int:
@@ -26,7 +26,7 @@ def main(name: str, folder: str) -> int:
 
     mpi4py.rc.initialize = False  # only its version is asked for
     try:
-        sys.stdout.write(f"{built(name, Path(folder))}\n")
+        sys.stdout.write(f"{compile_kernel(name, Path(folder))}\n")
     except NotBuiltError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -66,7 +66,7 @@ def _all() -> Iterator[Shortage]:
         text = _path().read_bytes()
     except OSError:
         return
-    for line in jsonl.whole(text):
+    for line in jsonl.complete_lines(text):
         yield msgspec.json.decode(line, type=Shortage)
 
 

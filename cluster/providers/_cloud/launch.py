@@ -74,7 +74,7 @@ class LaunchJournal:
         if path.exists():
             return msgspec.json.decode(path.read_bytes(), type=of)
         intent = decide()
-        ssh_keys.save(path, msgspec.json.encode(intent))
+        ssh_keys.write_secret(path, msgspec.json.encode(intent))
         journal.remember_region(self._provider, self._place)
         return intent
 
@@ -87,7 +87,7 @@ class LaunchJournal:
 
         """
         self._cluster_journal.append(
-            journal.Ordered(
+            journal.Requested(
                 provider=self._provider,
                 region=self._place,
                 kind=kind,
@@ -146,7 +146,7 @@ class LaunchJournal:
         known = {
             entry.token
             for entry in self._cluster_journal.entries()
-            if isinstance(entry, journal.Ordered)
+            if isinstance(entry, journal.Requested)
         }
         asked = [number for number, site in enumerate(sites) if token(site) in known]
         return sites[max(asked, default=0) :]

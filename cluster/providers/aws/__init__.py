@@ -11,8 +11,8 @@ import msgspec
 
 from cluster.core import journal
 from cluster.core.errors import ClusterError
-from cluster.core.model.billing import Plan, Resource, Sighting
-from cluster.core.model.value import Value, nothing
+from cluster.core.model.billing import Plan, RemoteCluster, Resource
+from cluster.core.model.value import Value, ignore
 from cluster.core.ssh_keys import KNOWN
 from cluster.providers import Provider, refuse
 from cluster.providers._cloud.api_errors import Failure
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
-    from cluster.core.model.value import Tell
+    from cluster.core.model.value import StateCallback
     from cluster.providers.aws.api import Region
 
 T = TypeVar("T")
@@ -72,7 +72,7 @@ class AwsProvider(Provider):
         )
 
     def create(
-        self, spec: ClusterSpec, journal: journal.Journal, tell: Tell = nothing
+        self, spec: ClusterSpec, journal: journal.Journal, tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Make the groups, the key, and all machines in one call."""
         options = _options(spec)
@@ -97,7 +97,7 @@ class AwsProvider(Provider):
 
     def destroy(self, name: str) -> None:
         """Take away what carries our tags, in every region where it may be."""
-        book = journal.of(name)
+        book = journal.for_cluster(name)
         with _translating_errors("It may still exist."):
             expected = _unlisted(book)
             self._in_each(
@@ -107,7 +107,7 @@ class AwsProvider(Provider):
                 ),
             )
 
-    def live(self) -> tuple[Sighting, ...]:
+    def live(self) -> tuple[RemoteCluster, ...]:
         """Ask Amazon, wherever we ever made anything, which clusters of ours there are."""
         with _translating_errors("Clusters may exist that are not shown."):
             found = self._in_each(self._everywhere(), list_clusters)
@@ -128,7 +128,7 @@ class AwsProvider(Provider):
             power.stop(region, cluster_filter(name, region.owner), machines)
 
     def start(
-        self, name: str, machines: tuple[Machine, ...], tell: Tell = nothing
+        self, name: str, machines: tuple[Machine, ...], tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Start the instances; their time to live begins anew."""
         spec = _spec(name)
@@ -144,7 +144,7 @@ class AwsProvider(Provider):
                 ttl=spec.ttl or TTL,
                 tell=tell,
             )
-        known = journal.of(name).folder / KNOWN
+        known = journal.for_cluster(name).folder / KNOWN
         return tuple(
             machine(was.name, instance_view(one), options, known, was.link)
             for was, one in zip(machines, found, strict=True)
@@ -180,9 +180,9 @@ class AwsProvider(Provider):
 
     def _places(self, name: str) -> tuple[str, ...]:
         """Give the regions in which something of a cluster may be."""
-        book = journal.of(name)
+        book = journal.for_cluster(name)
         if entries := book.entries():
-            asked = [entry.region for entry in entries if isinstance(entry, journal.Ordered)]
+            asked = [entry.region for entry in entries if isinstance(entry, journal.Requested)]
             return tuple(dict.fromkeys([*asked, *self.regions]))
         return self._everywhere()
 
@@ -209,7 +209,7 @@ def _unlisted(book: journal.Journal) -> AwsUnlisted:
     entries = book.entries()
     if not entries:
         return AwsUnlisted(until=time.time() + listing_delay())
-    orders = [e for e in entries if isinstance(e, journal.Ordered) and e.kind == INSTANCES]
+    orders = [e for e in entries if isinstance(e, journal.Requested) and e.kind == INSTANCES]
     answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
     unanswered = [order.at for order in orders if order.token not in answers]
     return AwsUnlisted(
@@ -220,7 +220,7 @@ def _unlisted(book: journal.Journal) -> AwsUnlisted:
 
 
 def _spec(name: str) -> ClusterSpec:
-    entries = journal.of(name).entries()
+    entries = journal.for_cluster(name).entries()
     return next(entry.spec for entry in reversed(entries) if isinstance(entry, journal.Intended))
 
 

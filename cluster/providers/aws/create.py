@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from cluster.core import journal
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
-    from cluster.core.model.value import Tell
+    from cluster.core.model.value import StateCallback
     from cluster.providers.aws.api import Region
 
 PROVIDER = "aws"
@@ -98,7 +98,7 @@ class AwsLaunch:
         options: AwsOptions,
         book: journal.Journal,
         intent: Intent[AwsOffer],
-        tell: Tell,
+        tell: StateCallback,
     ) -> None:
         """Begin with nothing made."""
         self._tell = tell
@@ -120,8 +120,8 @@ class AwsLaunch:
             ProvisionError: they did not come up.
 
         """
-        login = ssh_keys.pair(self._cluster_journal.folder / ssh_keys.LOGIN)
-        first = ssh_keys.pair(self._cluster_journal.folder / ssh_keys.FIRST)
+        login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
+        first = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.FIRST)
         vpc = self._offer.vpc or self._vpc()
         group = self._security_group(vpc)
         self._open(group)
@@ -132,7 +132,7 @@ class AwsLaunch:
         ids = self._run(vpc, group, data)
         found = self._wait(frozenset(ids))
         known = self._cluster_journal.folder / ssh_keys.KNOWN
-        ssh_keys.know(known, [(one.instance_id, first.public) for one in found])
+        ssh_keys.write_known_hosts(known, [(one.instance_id, first.public) for one in found])
         link = self._offer.link
         return tuple(
             machine(name(self._spec, number), instance_view(one), self._options, known, link)

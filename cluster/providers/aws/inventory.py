@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from cluster.core.model.billing import Sighting
+from cluster.core.model.billing import RemoteCluster
 from cluster.providers._cloud.tags import Tags, parse_tags
 from cluster.providers.aws.delete import GONE, AwsDeletion, cluster_filter, instances
 from cluster.providers.aws.prices import price
@@ -32,7 +32,7 @@ def regions(region: Region) -> tuple[str, ...]:
     return tuple(sorted(str(one["RegionName"]) for one in found))
 
 
-def list_clusters(region: Region) -> tuple[Sighting, ...]:
+def list_clusters(region: Region) -> tuple[RemoteCluster, ...]:
     """List our clusters in a region, also those of which only a group or a key is left.
 
     Args:
@@ -58,7 +58,7 @@ def list_clusters(region: Region) -> tuple[Sighting, ...]:
     return tuple(_live(region, tags, by_name.get(tags.name, [])) for tags in found.values())
 
 
-def _live(region: Region, tags: Tags, alive: list[AwsInstance]) -> Sighting:
+def _live(region: Region, tags: Tags, alive: list[AwsInstance]) -> RemoteCluster:
     first = alive[0] if alive else None
     since = first.launch_time.timestamp() if first and first.launch_time else 0.0
     cost = (
@@ -71,7 +71,7 @@ def _live(region: Region, tags: Tags, alive: list[AwsInstance]) -> Sighting:
             spot=first.instance_lifecycle == "spot",
         )
     )
-    return Sighting(
+    return RemoteCluster(
         name=tags.name,
         region=region.name,
         host=tags.host,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cluster.core import journal
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Link
-from cluster.core.money import expected
+from cluster.core.money import price_line
 from cluster.core.units import format_seconds
 from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
@@ -109,7 +109,7 @@ def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOff
         _network_line(kind, link, spec),
         quotas.check(region, kind, spec.hosts, spot=spec.spot),
         f"ends by itself {format_seconds(ttl)} after its start (--ttl)",
-        expected(cost, spec.hosts, ttl),
+        price_line(cost, spec.hosts, ttl),
     )
     offer = AwsOffer(
         region=region.name,
@@ -159,7 +159,7 @@ def link_of(kind: InstanceType, *, grouped: bool) -> Link | None:
 
 def _check_name_is_free(region: Region, spec: ClusterSpec) -> None:
     """Refuse a name that a launch from another machine has."""
-    if journal.of(spec.name).entries():
+    if journal.for_cluster(spec.name).entries():
         return
     ours = [
         {"Name": "tag:cluster", "Values": [spec.name]},

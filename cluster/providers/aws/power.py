@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import ProvisionError, Timeout
-from cluster.core.model.value import nothing
+from cluster.core.model.value import ignore
 from cluster.providers._cloud.tags import EXPIRES, timestamp
 from cluster.providers.aws.delete import instances
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.value import Tell
+    from cluster.core.model.value import StateCallback
     from cluster.providers.aws.api import Region
     from cluster.providers.aws.delete import Filters
     from cluster.providers.aws.responses import AwsInstance
@@ -47,7 +47,7 @@ def start(
     *,
     public: bool,
     ttl: float,
-    tell: Tell,
+    tell: StateCallback,
 ) -> list[AwsInstance]:
     """Switch instances on, and wait until they run and have their addresses.
 
@@ -85,7 +85,7 @@ def _wait(
     filters: Filters,
     machines: Sequence[Machine],
     ready: Callable[[AwsInstance], bool],
-    tell: Tell = nothing,
+    tell: StateCallback = ignore,
 ) -> list[AwsInstance]:
     deadline = time.monotonic() + WITHIN
     while True:

@@ -10,8 +10,8 @@ import msgspec
 
 from cluster.core import journal
 from cluster.core.errors import ClusterError
-from cluster.core.model.billing import Plan, Resource, Sighting
-from cluster.core.model.value import Value, nothing
+from cluster.core.model.billing import Plan, RemoteCluster, Resource
+from cluster.core.model.value import Value, ignore
 from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.deletion import REMAINS, listing_delay
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
-    from cluster.core.model.value import Tell
+    from cluster.core.model.value import StateCallback
 
 
 class GcpProvider(Provider):
@@ -58,7 +58,7 @@ class GcpProvider(Provider):
         )
 
     def create(
-        self, spec: ClusterSpec, journal: journal.Journal, tell: Tell = nothing
+        self, spec: ClusterSpec, journal: journal.Journal, tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Make the firewall rules, the placement policy, and all machines in one call."""
         options = _options(spec)
@@ -80,14 +80,14 @@ class GcpProvider(Provider):
 
     def destroy(self, name: str) -> None:
         """Take away what carries our tags, in every project where it may be."""
-        book = journal.of(name)
+        book = journal.for_cluster(name)
         forget(book)
         expected = _unlisted(book)
         with _translating_errors("It may still exist."):
             for sweep in self._sweeps(name):
                 sweep.end(expected)
 
-    def live(self) -> tuple[Sighting, ...]:
+    def live(self) -> tuple[RemoteCluster, ...]:
         """Ask Google, wherever we ever made anything, which clusters of ours there are."""
         with _translating_errors("Clusters may exist that are not shown."):
             return tuple(one for project in self._everywhere() for one in list_clusters(project))
@@ -130,12 +130,12 @@ class GcpProvider(Provider):
 
     def _places(self, name: str) -> tuple[Project, ...]:
         """Give the projects in which something of a cluster may be."""
-        entries = journal.of(name).entries()
+        entries = journal.for_cluster(name).entries()
         if not entries:
             return self._everywhere()
         specs = [entry.spec for entry in entries if isinstance(entry, journal.Intended)]
         endpoint = _options(specs[-1]).endpoint if specs else ""
-        asked = [entry.region for entry in entries if isinstance(entry, journal.Ordered)]
+        asked = [entry.region for entry in entries if isinstance(entry, journal.Requested)]
         return tuple(self._project(one, endpoint) for one in dict.fromkeys(asked))
 
     def _everywhere(self) -> tuple[Project, ...]:
@@ -165,7 +165,7 @@ def _unlisted(book: journal.Journal) -> GcpUnlisted:
     if not entries:
         return GcpUnlisted(until=time.time() + listing_delay())
     answered = {entry.token for entry in entries if isinstance(entry, journal.Answered)}
-    orders = [e for e in entries if isinstance(e, journal.Ordered) and e.kind == INSTANCES]
+    orders = [e for e in entries if isinstance(e, journal.Requested) and e.kind == INSTANCES]
     return GcpUnlisted(
         orders=tuple(
             OpenCall(zone=zone, request=request, at=order.at)

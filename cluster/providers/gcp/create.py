@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cluster.core import journal
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
-    from cluster.core.model.value import Tell
+    from cluster.core.model.value import StateCallback
     from cluster.providers.gcp.api import Project
 
 PROVIDER = "gcp"
@@ -104,7 +104,7 @@ class GcpLaunch:
         options: GcpOptions,
         book: journal.Journal,
         intent: Intent[GcpOffer],
-        tell: Tell,
+        tell: StateCallback,
     ) -> None:
         """Begin with nothing made."""
         self._project = project
@@ -129,7 +129,7 @@ class GcpLaunch:
             ProvisionError: they did not come up.
 
         """
-        login = ssh_keys.pair(self._cluster_journal.folder / ssh_keys.LOGIN)
+        login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
         if not self._offer.network:
             self._named("networks", "network", self._network())
         self._walls()
@@ -138,7 +138,9 @@ class GcpLaunch:
         found = self._run(login.public)
         known = self._cluster_journal.folder / ssh_keys.KNOWN
         waited = HostKeys(self._project, self._options.wait).wait(found)
-        ssh_keys.know(known, [(alias(one), key) for one, all_ in waited for key in all_])
+        ssh_keys.write_known_hosts(
+            known, [(alias(one), key) for one, all_ in waited for key in all_]
+        )
         return tuple(
             machine(
                 self._called(number), instance_view(one), self._options, known, self._offer.link

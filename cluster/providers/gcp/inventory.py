@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from cluster.core.model.billing import Sighting
+from cluster.core.model.billing import RemoteCluster
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.gcp.delete import GcpDeletion
 from cluster.providers.gcp.labels import OwnerFilter, parse_description
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PLACE = "projects/"  # begins what we call a place: a question reaches all zones of a project
 
 
-def list_clusters(project: Project) -> tuple[Sighting, ...]:
+def list_clusters(project: Project) -> tuple[RemoteCluster, ...]:
     """List our clusters in a project, also those of which only a firewall rule is left.
 
     Args:
@@ -45,10 +45,10 @@ def list_clusters(project: Project) -> tuple[Sighting, ...]:
     return tuple(_seen(project, tags, alive[name]) for name, tags in sorted(found.items()))
 
 
-def _seen(project: Project, tags: Tags, machines: Sequence[GcpInstance]) -> Sighting:
+def _seen(project: Project, tags: Tags, machines: Sequence[GcpInstance]) -> RemoteCluster:
     began = [_moment(one.creation_timestamp) for one in machines]
     first = machines[0] if machines else None
-    return Sighting(
+    return RemoteCluster(
         name=tags.name,
         region=f"{PLACE}{project.name}",
         host=tags.host,

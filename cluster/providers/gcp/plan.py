@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cluster.core import journal
 from cluster.core.errors import SpecError
-from cluster.core.money import expected
+from cluster.core.money import price_line
 from cluster.core.units import format_seconds
 from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
@@ -97,7 +97,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         _network_line(link, tier1=tier1),
         quotas.check(project, region, spec, kind, gpus, public=options.public),
         f"ends by itself {format_seconds(ttl)} after its start (--ttl)",
-        expected(cost, spec.hosts, ttl),
+        price_line(cost, spec.hosts, ttl),
     )
     return GcpOffer(
         project=project.name,
@@ -176,7 +176,7 @@ def _region(spec: ClusterSpec, options: GcpOptions) -> str:
 
 def _check_name_is_free(project: Project, spec: ClusterSpec) -> None:
     """Refuse a name that a launch from another machine has."""
-    if journal.of(spec.name).entries():
+    if journal.for_cluster(spec.name).entries():
         return
     ours = OwnerFilter(owner=project.owner, name=spec.name)
     if any(ours.has(one.description) for one in project.all("firewalls", Firewall)):

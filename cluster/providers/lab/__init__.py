@@ -24,7 +24,7 @@ from cluster.core import journal
 from cluster.core.errors import ProvisionError, SpecError, Timeout, tail
 from cluster.core.model.billing import Plan, Resource
 from cluster.core.model.hosts import Access, Machine
-from cluster.core.model.value import Tell, Value, nothing
+from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import parse_rate
 from cluster.providers import ONLY_CLOUDS, Provider, refuse
 from cluster.providers.lab.network import (
@@ -89,7 +89,7 @@ class LabProvider(Provider):
         return Plan(lines=(f"{spec.hosts} hosts of namespaces on this machine, {links}",))
 
     def create(
-        self, spec: ClusterSpec, journal: journal.Journal, tell: Tell = nothing
+        self, spec: ClusterSpec, journal: journal.Journal, tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Make the processes, then the links between them, then let the hosts come up."""
         options = msgspec.convert(spec.options, LabOptions, strict=False)
@@ -111,7 +111,7 @@ class LabProvider(Provider):
         """Look at every process of this machine; the folder is left last."""
         ours = processes_of(name)
         found = [Resource(kind=p.kind, id=f"process {p.pid}") for p in ours]
-        folders = {p.folder for p in ours} | {journal.of(name).folder / "lab"}
+        folders = {p.folder for p in ours} | {journal.for_cluster(name).folder / "lab"}
         found += [
             Resource(kind="folder", id=str(path)) for path in sorted(folders) if path.exists()
         ]
@@ -125,13 +125,15 @@ class LabProvider(Provider):
         """Kill the hosts' first processes, wait until they are gone, and remove their files."""
         ours = processes_of(name)
         kill_all(ours)
-        for folder in {p.folder for p in ours} | {journal.of(name).folder / "lab"}:
+        for folder in {p.folder for p in ours} | {journal.for_cluster(name).folder / "lab"}:
             shutil.rmtree(folder, ignore_errors=not folder.exists())
 
     def console(self, machine: Machine) -> str:
         """Give what a host's first process said before it stopped."""
         _, _, name = machine.name.split(".")
-        return text_of(journal.of(name).folder / "lab" / "hosts" / host_number(machine) / "log")
+        return text_of(
+            journal.for_cluster(name).folder / "lab" / "hosts" / host_number(machine) / "log"
+        )
 
 
 def _check_options(spec: ClusterSpec, options: LabOptions) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from cluster.core import plugins
 from cluster.core.errors import ClusterError, tail
 from cluster.core.model.value import Value
-from cluster.core.paths import cache
+from cluster.core.paths import cache_folder
 from cluster.core.version import __version__
 from cluster.remote.shells import Shell
 
@@ -111,7 +111,7 @@ def fetch(target: Target, requirements: tuple[str, ...]) -> Path:
         raise ClusterError("There are no wheels for a host without the GNU C library.")
     digest = hashlib.blake2s("\n".join(requirements).encode(), digest_size=4).hexdigest()
     words = (target.abi, target.arch, f"glibc{target.glibc}", digest)
-    folder = cache() / "wheels" / "-".join(words)
+    folder = cache_folder() / "wheels" / "-".join(words)
     with _kept(folder.parent), _held(folder.with_name(f"{folder.name}.lock")):
         if not folder.exists():
             _download(target, requirements, folder)

@@ -11,7 +11,7 @@ from cluster.reports.formats import Report
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.core.model.measurements import Shape, Summary
+    from cluster.core.model.measurements import Distribution, Summary
 
 NUMBERS = (
     *("n", "median", "ci_low", "ci_high", "p5", "p95", "p99", "converged", "complete"),
@@ -47,7 +47,7 @@ def _cells(summary: Summary, params: list[str]) -> list[object]:
     ]
 
 
-def _shape(shape: Shape) -> tuple[object, ...]:
+def _shape(shape: Distribution) -> tuple[object, ...]:
     return (
         *(shape.minimum, shape.p25, shape.p75, shape.maximum, shape.outliers),
         *("" if shape.drift is None else shape.drift, str(shape.drifts).lower()),

@@ -31,7 +31,7 @@ from cluster.core.model.measurements import Definition, Measurement, Output
 from cluster.core.model.value import Scalar, Value
 from cluster.core.units import Sizes
 from cluster.measure.benchmark import Benchmark
-from cluster.measure.buffers import memory
+from cluster.measure.buffers import open_memory
 from cluster.measure.kernels import address, load
 from cluster.measure.main import main
 
@@ -165,7 +165,7 @@ class Plain(Benchmark[PlainParams]):
         theirs = ctypes.CDLL(str(compiled("-shared", "-fPIC")))
         theirs.turn.restype = ctypes.POINTER(ctypes.c_double)
         sizes = Sizes(size for _, size in CELLS)
-        data = Data(rank.comm, P2PParams(sizes=sizes), memory("cpu", rank.comm))
+        data = Data(rank.comm, P2PParams(sizes=sizes), open_memory("cpu", rank.comm))
         library = load(rank, "p2p", "c")
         if library is None:
             raise SystemExit("the kernel was insisted on")

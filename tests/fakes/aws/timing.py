@@ -41,7 +41,7 @@ def calls(hosts: int) -> dict[str, int]:
         os.environ.update(cloud.environ)
         wanted, provider = spec(hosts), plugins.load(Provider, "aws")
         provider.plan(wanted)
-        book = journal.of("timing")
+        book = journal.for_cluster("timing")
         book.append(journal.Intended(spec=wanted, at=time.time()))
         provider.create(wanted, book)
         launched = len(cloud.mutating())

@@ -51,7 +51,7 @@ class Faulty(Benchmark[FaultyParams]):
         values = rank.begin(NOTHING, {})
         values += [1.0, 2.0, 3.0]
         sys.stderr.write(f"complaint of rank {rank.number}\n")
-        rank.say(f"ready {rank.number}")
+        rank.print_line(f"ready {rank.number}")
         if params.how == "nothing":
             rank.end()
             return

@@ -72,7 +72,7 @@ def test_the_link_of_a_placement_group_is_read_as_what_it_carries(aws_hosts: Clo
 def test_a_cluster_that_stays_is_used_stopped_started_and_taken_down(aws_hosts: Cloud) -> None:
     before = aws_hosts.things()
     command(*UP)
-    first = ssh_keys.pair(journal.root() / "c5" / ssh_keys.FIRST).public
+    first = ssh_keys.load_or_create(journal.root() / "c5" / ssh_keys.FIRST).public
     known = (journal.root() / "c5" / ssh_keys.KNOWN).read_text()
     assert first not in known
     assert len(set(known.split()[2::3])) == 2  # each has a key of its own
@@ -102,7 +102,7 @@ def test_a_start_renews_the_time_to_live(aws_hosts: Cloud) -> None:
     """What was started again is not taken for forgotten, neither here nor by its tags."""
     command(*UP, "--ttl", "60s")
     command("stop", "c5")
-    book = journal.of("c5")
+    book = journal.for_cluster("c5")
     [created] = [e for e in book.entries() if isinstance(e, journal.Created)]
     book.append(msgspec.structs.replace(created, expires=1.0))  # it was off for long
     command("start", "c5")
@@ -171,7 +171,7 @@ def test_the_policy_lets_nobody_touch_what_is_not_theirs(
     """Neither another user's cluster nor a stranger's things, nor by marking them as one's own."""
     provider = plugins.load(Provider, "aws")
     provider.plan(SPEC)
-    book = journal.of("c5")
+    book = journal.for_cluster("c5")
     book.append(journal.Intended(spec=SPEC, at=time.time()))
     provider.create(SPEC, book)
     _become_newcomer(aws, monkeypatch)
@@ -221,7 +221,7 @@ def test_the_policy_is_enough_where_a_network_has_to_be_made(
     _become_newcomer(aws, monkeypatch)
     provider = plugins.load(Provider, "aws")
     provider.plan(SPEC)
-    book = journal.of("c5")
+    book = journal.for_cluster("c5")
     book.append(journal.Intended(spec=SPEC, at=time.time()))
 
     assert len(provider.create(SPEC, book)) == 2

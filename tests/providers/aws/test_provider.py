@@ -10,7 +10,7 @@ import pytest
 from cluster.core import journal, plugins
 from cluster.core.errors import Capacity, ProvisionError, Quota, SpecError, Timeout
 from cluster.core.model.spec import ClusterSpec
-from cluster.core.model.value import Tell, nothing
+from cluster.core.model.value import StateCallback, ignore
 from cluster.providers import Provider
 from cluster.providers._cloud import capacity_cache
 from cluster.providers.aws.plan import IN_GROUP, OUTSIDE
@@ -47,11 +47,11 @@ def provider(*regions: str) -> Provider:
     return plugins.find(Provider, "aws")(regions)
 
 
-def create(spec: ClusterSpec, tell: Tell = nothing) -> tuple[Machine, ...]:
+def create(spec: ClusterSpec, tell: StateCallback = ignore) -> tuple[Machine, ...]:
     """Do what a launch does, up to the first connection."""
     chosen = provider()
     chosen.plan(spec)
-    book = journal.of(spec.name)
+    book = journal.for_cluster(spec.name)
     if not book.entries():
         book.append(journal.Intended(spec=spec, at=time.time()))
     return chosen.create(spec, book, tell)
@@ -283,7 +283,7 @@ def test_the_same_intent_again_gives_the_same_machines(aws: Cloud) -> None:
 
 def test_a_name_that_another_machine_has_taken(aws: Cloud) -> None:
     create(spec_of())
-    journal.of("c5").forget()
+    journal.for_cluster("c5").forget()
 
     with pytest.raises(SpecError, match="cluster 'c5' of yours in us-east-1 already") as refused:
         provider().plan(spec_of())
@@ -295,8 +295,8 @@ def test_two_launches_of_a_name_at_once_do_not_hurt_one_another(aws: Cloud) -> N
     late = provider()
     late.plan(spec_of())
     machines = create(spec_of())
-    journal.of("c5").forget()
-    book = journal.of("c5")
+    journal.for_cluster("c5").forget()
+    book = journal.for_cluster("c5")
     book.append(journal.Intended(spec=spec_of(), at=time.time()))
 
     with pytest.raises(SpecError, match="already"):
@@ -413,7 +413,7 @@ def test_everything_goes_and_nothing_of_others(aws: Cloud) -> None:
 def test_down_from_tags_alone(aws: Cloud) -> None:
     before = aws.things()
     create(spec_of())
-    journal.of("c5").forget()
+    journal.for_cluster("c5").forget()
     said = command("down", "c5", "--region", "us-east-1").stdout
 
     assert "c5 is down; 0 left" in said
@@ -437,7 +437,7 @@ def test_gc_finds_what_no_journal_knows_of(aws: Cloud) -> None:
     create(spec_of("lost"))
     create(spec_of("lost2", placement=False))
     for name in ("lost", "lost2"):
-        journal.of(name).forget()
+        journal.for_cluster(name).forget()
     found = answer("gc")
     assert {orphan["name"] for orphan in found} == {"lost", "lost2"}
 
@@ -447,7 +447,7 @@ def test_gc_finds_what_no_journal_knows_of(aws: Cloud) -> None:
 
 def test_gc_looks_everywhere_if_asked(aws: Cloud) -> None:
     create(spec_of(zone="eu-west-1a"))
-    journal.of("c5").forget()
+    journal.for_cluster("c5").forget()
     [far] = answer("gc")  # regions are remembered when journals are gone
     assert far["regions"] == ["eu-west-1"]
     (journal.root() / "places.jsonl").unlink()
@@ -459,7 +459,7 @@ def test_gc_looks_everywhere_if_asked(aws: Cloud) -> None:
 
 def test_ls_shows_what_was_launched_elsewhere(aws: Cloud) -> None:
     create(spec_of())
-    journal.of("c5").forget()
+    journal.for_cluster("c5").forget()
     [row] = answer("ls")
 
     assert (row["name"], row["hosts"], row["region"]) == ("c5", 2, "us-east-1")

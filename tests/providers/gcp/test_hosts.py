@@ -90,7 +90,7 @@ def test_a_name_may_be_used_again(gcp_hosts: Cloud) -> None:
 def test_a_host_key_that_is_not_the_one_that_google_told(gcp_hosts: Cloud) -> None:
     """Somebody who answers at a host's address is found out, and nothing is left."""
     before = gcp_hosts.things()
-    public = ssh_keys.pair(journal.root().parent / "somebody").public.split()[1]
+    public = ssh_keys.load_or_create(journal.root().parent / "somebody").public.split()[1]
     gcp_hosts.host_keys_told = {"ssh-ed25519": public}
 
     refused = command(*UP, status=1).stderr
@@ -129,8 +129,8 @@ def created(name: str, **options: str) -> tuple[Machine, ...]:
         placement=True,
         options=options,
     )
-    book = journal.of(name)
-    with book.launching(journal.Intended(spec=spec, at=time.time())), book.held():
+    book = journal.for_cluster(name)
+    with book.open_for_launch(journal.Intended(spec=spec, at=time.time())), book.lock():
         return plugins.load(Provider, "gcp").create(spec, book)
 
 

@@ -64,9 +64,9 @@ def create(spec: ClusterSpec) -> tuple[Machine, ...]:
 
 
 def book_of(spec: ClusterSpec) -> journal.Journal:
-    book = journal.of(spec.name)
+    book = journal.for_cluster(spec.name)
     if not book.entries():
-        with book.launching(journal.Intended(spec=spec, at=time.time())):
+        with book.open_for_launch(journal.Intended(spec=spec, at=time.time())):
             pass
     return book
 
@@ -277,7 +277,7 @@ def test_accelerators_come_with_drivers_and_cannot_move(gcp: Cloud) -> None:
     assert asked(gcp)["scheduling"]["onHostMaintenance"] == "TERMINATE"
     assert asked(gcp)["shieldedInstanceConfig"]["enableSecureBoot"] is False
     provider().destroy("c5")
-    journal.of("c5").forget()
+    journal.for_cluster("c5").forget()
 
     create(spec_of(accelerator="a100:2"))
     assert asked(gcp)["machineType"] == "a2-highgpu-2g"
@@ -535,7 +535,7 @@ def test_everything_goes_and_nothing_of_others(gcp: Cloud, monkeypatch: pytest.M
     """Also not what another user of the project has under the same name."""
     monkeypatch.setenv("CLOUDSDK_CORE_ACCOUNT", "somebody@example.com")
     create(spec_of())
-    journal.of("c5").forget()
+    journal.for_cluster("c5").forget()
     monkeypatch.setenv("CLOUDSDK_CORE_ACCOUNT", "me@example.com")
     before = gcp.things()
     create(spec_of())
@@ -569,7 +569,7 @@ def test_a_policy_that_somebody_else_uses_holds_up_the_end_until_it_is_free(gcp:
 
 def test_a_name_that_another_machine_has_taken(gcp: Cloud) -> None:
     create(spec_of())
-    journal.of("c5").forget()
+    journal.for_cluster("c5").forget()
 
     with pytest.raises(SpecError, match="cluster 'c5' of yours in the project") as refused:
         provider().plan(spec_of())
@@ -582,7 +582,7 @@ def test_two_launches_of_a_name_at_once_do_not_hurt_one_another(gcp: Cloud) -> N
     late.plan(spec_of())
     create(spec_of())
     alive = instances(gcp)
-    journal.of("c5").forget()
+    journal.for_cluster("c5").forget()
 
     with pytest.raises(SpecError, match="already"):
         late.create(spec_of(), book_of(spec_of()))
@@ -592,7 +592,7 @@ def test_two_launches_of_a_name_at_once_do_not_hurt_one_another(gcp: Cloud) -> N
 def test_down_from_labels_alone(gcp: Cloud) -> None:
     before = gcp.things()
     create(spec_of())
-    journal.of("c5").forget()
+    journal.for_cluster("c5").forget()
     said = command("down", "c5", "--region", "us-central1").stdout
 
     assert "0 left (looked for instances, disks, placement policies" in said
@@ -601,7 +601,7 @@ def test_down_from_labels_alone(gcp: Cloud) -> None:
 
 def test_an_expired_cluster_of_another_machine_is_forgotten(gcp: Cloud) -> None:
     create(spec_of())
-    journal.of("c5").forget()
+    journal.for_cluster("c5").forget()
 
     assert "c5" in command("gc").stdout
     command("gc", "-y")
@@ -619,7 +619,7 @@ def test_machines_end_by_themselves(gcp: Cloud) -> None:
 
 def test_a_cluster_is_seen_from_everywhere(gcp: Cloud) -> None:
     create(spec_of(ttl=600.0))
-    journal.of("c5").forget()
+    journal.for_cluster("c5").forget()
 
     [row] = answer("ls")
     assert (row["name"], row["hosts"], row["region"]) == ("c5", 2, f"projects/{PROJECT}")

@@ -1,0 +1,24 @@
+"""Small files of the kernel, in /proc and /sys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def read_text(path: Path) -> str:
+    """Read a small file.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        Its text without blanks around it; empty if it is not there, or no text.
+
+    """
+    try:
+        return path.read_text().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
