@@ -128,9 +128,9 @@ import ctypes
 from mpi4py import MPI
 from cluster.core.options import convert
 from cluster.benchmarks.p2p import LATENCY, Compiled, Data, Messages, P2PParams
-from cluster.measure.buffers import Processor
+from cluster.measure.buffers import CpuMemory
 params = convert({{"sizes": [64]}}, P2PParams, "parameter")
-data = Data(MPI.COMM_WORLD.Dup(), params, Processor())
+data = Data(MPI.COMM_WORLD.Dup(), params, CpuMemory())
 repeat = Compiled(data, ctypes.CDLL({library!r})).prepared(LATENCY, Messages(data, LATENCY, 64))
 try:
     for value in repeat(5) + repeat(5): print(value)

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 RANK = """
 import sys
 from pathlib import Path
-from cluster.measure.subprocesses import complete
-complete(["sleep", sys.argv[1]], stdout=Path("out"), within=60)
+from cluster.measure.subprocesses import run_program
+run_program(["sleep", sys.argv[1]], stdout=Path("out"), within=60)
 """
 HOLDER = """
 import sys, time
-from cluster.measure.subprocesses import serving
-with serving([sys.executable, "-m", "http.server", "-b", "127.0.0.1", "PORT"], "127.0.0.1") as port:
+from cluster.measure.subprocesses import run_server
+with run_server([sys.executable, "-m", "http.server", "-b", "127.0.0.1", "PORT"], "127.0.0.1") as port:
     print(port, flush=True)
     time.sleep(60)
 """
@@ -87,9 +87,9 @@ def test_it_may_use_the_cores_of_whoever_started_the_rank(home: Path) -> None:
     """The rank is bound to one; a program with a thread per stream needs more."""
     all_ = os.sched_getaffinity(os.getppid())
     line = (
-        "import os; from pathlib import Path; from cluster.measure.subprocesses import complete\n"
+        "import os; from pathlib import Path; from cluster.measure.subprocesses import run_program\n"
         "os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\n"
-        "complete(['grep', 'Cpus_allowed:', '/proc/self/status'], stdout=Path('out'), within=30)"
+        "run_program(['grep', 'Cpus_allowed:', '/proc/self/status'], stdout=Path('out'), within=30)"
     )
     subprocess.run([sys.executable, "-c", line], check=True, cwd=home, timeout=60)
     mask = int((home / "out").read_text().split()[1].replace(",", ""), 16)
