@@ -29,7 +29,8 @@ run_program(["sleep", sys.argv[1]], stdout=Path("out"), within=60)
 HOLDER = """
 import sys, time
 from cluster.measure.subprocesses import run_server
-with run_server([sys.executable, "-m", "http.server", "-b", "127.0.0.1", "PORT"], "127.0.0.1") as port:
+server = [sys.executable, "-m", "http.server", "-b", "127.0.0.1", "PORT"]
+with run_server(server, "127.0.0.1") as port:
     print(port, flush=True)
     time.sleep(60)
 """
@@ -87,7 +88,8 @@ def test_it_may_use_the_cores_of_whoever_started_the_rank(home: Path) -> None:
     """The rank is bound to one; a program with a thread per stream needs more."""
     all_ = os.sched_getaffinity(os.getppid())
     line = (
-        "import os; from pathlib import Path; from cluster.measure.subprocesses import run_program\n"
+        "import os; from pathlib import Path\n"
+        "from cluster.measure.subprocesses import run_program\n"
         "os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\n"
         "run_program(['grep', 'Cpus_allowed:', '/proc/self/status'], stdout=Path('out'), within=30)"
     )
