@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster.agent.facts import facts
+from cluster.agent.facts import host_facts
 from cluster.core.errors import ClusterError
 from cluster.remote.environment import wheels
 from tests import clean
@@ -131,7 +131,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def tools() -> None:
     """Skip, with the reason, where a real run is not possible."""
-    here = facts()
+    here = host_facts()
     if here.tmux is None:
         pytest.skip("tmux is missing: apt-get install tmux")
     if here.mpi is None:
