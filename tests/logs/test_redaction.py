@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import random
+import re
+import time
+from typing import TYPE_CHECKING
+
 import pytest
 
 from cluster.logs.redaction import redact
+from tests.conftest import ROOT
+from tests.logs.made_up_secrets import corpus
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjE\nAAAABG5vbmU\n"
 END = "-----END OPENSSH PRIVATE KEY-----\n"
@@ -99,3 +109,139 @@ def test_any_bytes_stay_as_they_are() -> None:
     data = bytes(range(256)) * 3
 
     assert b"".join(redact([data])) == data
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_all_kinds_of_secrets_at_most_two_stay(seed: int) -> None:
+    kinds = corpus(seed)
+    missed = {
+        kind: clean(f"before\n{text}\nafter\n")
+        for kind, text, parts in kinds
+        if any(part in clean(f"before\n{text}\nafter\n") for part in parts)
+    }
+
+    assert len(kinds) >= 150
+    assert len(missed) <= 2, missed
+
+
+def test_cleaned_once_is_clean_and_all_lines_are_there() -> None:
+    for _, text, _ in corpus(0):
+        once = clean(f"before\n{text}\nafter\n")
+
+        assert clean(once) == once
+        assert once.count("\n") == text.count("\n") + 3
+        assert once.endswith("\nafter\n")
+
+
+def test_the_portions_of_a_log_do_not_matter() -> None:
+    text = "".join(f"{text}\n" for _, text, _ in corpus(1))
+    whole = clean(text)
+
+    for portion in (1, 2, 3, 17, 64, 1000):
+        assert clean(text, portion) == whole
+
+
+def clean_logs() -> Iterator[tuple[str, str]]:
+    """Logs of benchmarks as they were recorded, then mutated: 1,000 in all."""
+    shared = ROOT.parent / "shared" / "data"
+    files = [*sorted((ROOT / "tests" / "logs").glob("*.txt"))]
+    files += sorted(path for path in shared.rglob("*.txt"))
+    texts = [(path.name, path.read_text(errors="replace")) for path in files]
+    for number in range(1000):
+        name, text = texts[number % len(texts)]
+        yield name, mutated(text, random.Random(number)) if number >= len(texts) else text
+
+
+def mutated(text: str, chance: random.Random) -> str:
+    """Change one digit in five, so that figures have other values; cut lines out."""
+    digits = re.sub(
+        r"[0-9]", lambda m: str(chance.randrange(10)) if chance.random() < 0.2 else m[0], text
+    )
+    lines = digits.splitlines(keepends=True)
+    start = chance.randrange(max(1, len(lines) - 60))
+    return "".join(lines[start : start + 60])
+
+
+def test_a_thousand_clean_logs_stay_as_they_are() -> None:
+    changed = {}
+    for name, text in clean_logs():
+        if (after := clean(text)) != text:
+            pairs = zip(text.splitlines(), after.splitlines(), strict=True)
+            changed[name] = next(pair for pair in pairs if pair[0] != pair[1])
+
+    assert not changed
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *(
+            "a_",
+            "-a",
+            "eyJ",
+            ".",
+            "eyJ-",
+            "eyJaaaaaaaa.",
+            "a",
+            "9",
+            "-",
+            "_",
+            " ",
+            "\t",
+            "=",
+            ":",
+            '"',
+        ),
+        *(
+            "token",
+            "token ",
+            "token=",
+            "password",
+            "password ",
+            "password: ",
+            "pass",
+            "_key",
+            "_key ",
+        ),
+        *(
+            "://",
+            "://a:",
+            "https://",
+            "sk-",
+            "sk-a",
+            "curl ",
+            "curl -u ",
+            "mysql -p ",
+            "key",
+            "login ",
+        ),
+        *(
+            "Cookie",
+            "Bearer ",
+            "name: ",
+            "name: a_token ",
+            "value",
+            "\\",
+            "\\'",
+            '="',
+            "='",
+            "AC",
+            "M",
+        ),
+        *(
+            "-----BEGIN ",
+            "glagent-",
+            "xoxb-1-",
+            "SG.",
+            "\x1b[0m",
+            "password\x1b[0m",
+            "hooks.slack.com/",
+        ),
+    ],
+)
+def test_a_long_line_takes_a_moment_whatever_it_repeats(unit: str) -> None:
+    line = (unit * 200_000)[:200_000]
+    began = time.process_time()
+    clean(f"{line}\n")
+
+    assert time.process_time() - began < 2.0, "seconds of this process, where a tenth is usual"
