@@ -1,22 +1,33 @@
 """What may be wrong, by rules: each says what it saw, how sure it is, and how to make sure.
 
-A rule that lacks its evidence says nothing. The rules are in `pitfalls`, one function each.
+A rule that lacks its evidence says nothing. The rules are in `pitfalls`: each file there has some,
+in `RULES`, one function each.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING, TypeAlias
 
-from cluster.analysis.pitfalls import gpus, hosts, network, trust
+from cluster.analysis import pitfalls
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from cluster.analysis.evidence import Evidence, Finding
 
-RULES: tuple[Callable[[Evidence], Finding | None], ...] = (
-    *(*trust.RULES, *network.RULES, *gpus.RULES, *hosts.RULES),
-)
+Rule: TypeAlias = "Callable[[Evidence], Finding | None]"
+
+
+def _rules() -> Iterator[Rule]:
+    """Give the rules of all files; what makes a value doubtful comes before what explains one."""
+    files = sorted(found.name for found in pkgutil.iter_modules(pitfalls.__path__))
+    for name in sorted(files, key=lambda name: name != "trust"):
+        yield from importlib.import_module(f"{pitfalls.__name__}.{name}").RULES
+
+
+RULES: tuple[Rule, ...] = tuple(_rules())
 ORDER = ("certain", "likely", "possible")
 
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-LEFT = ("metric", "parameters", "converged", "remarks")
 PROLOGUE = re.compile(rb".*?(?=<svg)", re.DOTALL)
 STYLE = """
 :root { color-scheme: light; }

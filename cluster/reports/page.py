@@ -21,8 +21,8 @@ from cluster.core.model.records import Record
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports import plots
-from cluster.reports.formats import columns, rows
-from cluster.reports.html_page import LEFT, Page, PageLink, PageSection
+from cluster.reports.formats import LEFT, columns, rows
+from cluster.reports.html_page import Page, PageLink, PageSection
 from cluster.reports.tables import Table, comparison_tables, fits_table
 
 if TYPE_CHECKING:

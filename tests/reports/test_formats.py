@@ -11,7 +11,7 @@ import pytest
 
 from cluster.core import plugins
 from cluster.core.model.measurements import Distribution, Summary
-from cluster.reports.formats import COLUMNS, Report, remarks, row
+from cluster.reports.formats import Report, columns, remarks, rows
 
 LATENCY = Summary(
     metric="latency",
@@ -81,7 +81,7 @@ def with_params(**params: str | float) -> Summary:
 
 
 def test_a_row_has_a_cell_per_column_and_units_everywhere() -> None:
-    assert dict(zip(COLUMNS, row(LATENCY), strict=True)) == {
+    assert dict(zip(columns([LATENCY]), *rows([LATENCY]), strict=True)) == {
         "metric": "latency",
         "parameters": "8 B",
         "n": "1000",
@@ -95,7 +95,7 @@ def test_a_row_has_a_cell_per_column_and_units_everywhere() -> None:
 
 
 def test_a_row_tells_what_is_missing() -> None:
-    assert row(BANDWIDTH) == (
+    assert rows([BANDWIDTH])[0] == (
         "bandwidth",
         "100 MB, rank 1",
         "3 (stopped)",
@@ -171,7 +171,10 @@ def test_a_sweep_is_sketched_below_the_table() -> None:
 
 
 def test_only_a_whole_size_is_shown_as_bytes() -> None:
-    assert row(with_params(size="all", pair="0,1", load=0.5))[1] == "size all, pair 0,1, load 0.5"
+    assert (
+        rows([with_params(size="all", pair="0,1", load=0.5)])[0][1]
+        == "size all, pair 0,1, load 0.5"
+    )
 
 
 def test_markdown() -> None:
@@ -321,9 +324,9 @@ def test_the_terminal_table_does_not_depend_on_the_terminal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     texts = set()
-    for columns in ("20", "100", "300"):
-        monkeypatch.setenv("COLUMNS", columns)
-        monkeypatch.setenv("FORCE_COLOR", columns)
+    for width in ("20", "100", "300"):
+        monkeypatch.setenv("COLUMNS", width)
+        monkeypatch.setenv("FORCE_COLOR", width)
         texts.add(rendered("terminal", *BOTH))
 
     assert len(texts) == 1

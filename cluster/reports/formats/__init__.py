@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from cluster.core.plugins import Plugin
 from cluster.core.units import format_point, format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cluster.core.model.measurements import Summary
 
@@ -34,20 +34,63 @@ class Report(Plugin):
         """
 
 
+class Column(NamedTuple):
+    """A column of the tables for people.
+
+    Args:
+        name: its heading.
+        cell: the text for a summary; every value with its unit.
+        words: it holds words, not numbers.
+        shown: if given, the column is left out unless this holds for a summary of the table.
+
+    """
+
+    name: str
+    cell: Callable[[Summary], str]
+    words: bool = False
+    shown: Callable[[Summary], bool] | None = None
+
+
+def _value(summary: Summary, value: float) -> str:
+    return format_value(value, summary.unit)
+
+
+def _interval(summary: Summary) -> str:
+    if summary.ci is None:
+        return "none (n < 6)"
+    return " .. ".join(_value(summary, end) for end in summary.ci)
+
+
+def _is_bounded(summary: Summary) -> bool:
+    return summary.bound is not None
+
+
 COLUMNS = (
-    "metric",
-    "parameters",
-    "n",
-    "median",
-    "95% CI of median",
-    "p5",
-    "p95",
-    "p99",
-    "converged",
+    Column("metric", lambda s: s.metric, words=True),
+    Column("parameters", lambda s: format_point(s.params), words=True),
+    Column("n", lambda s: f"{s.n}" if s.complete else f"{s.n} (stopped)"),
+    Column("median", lambda s: _value(s, s.median)),
+    Column("95% CI of median", _interval),
+    Column("p5", lambda s: _value(s, s.p5)),
+    Column("p95", lambda s: _value(s, s.p95)),
+    Column("p99", lambda s: _value(s, s.p99)),
+    Column("converged", lambda s: "yes" if s.converged else "not converged", words=True),
+    Column("bound", lambda s: "none" if s.bound is None else _value(s, s.bound), shown=_is_bounded),
+    Column(
+        "of bound", lambda s: "none" if s.share is None else f"{s.share:.1%}", shown=_is_bounded
+    ),
+    Column(
+        "remarks", lambda s: ", ".join(remarks(s)), words=True, shown=lambda s: bool(remarks(s))
+    ),
 )
-BOUND_COLUMNS = ("bound", "of bound")
-REMARKS_COLUMNS = ("remarks",)
-HEAVY = 1.5  # the slowest hundredth over the median, from which a tail is worth a remark
+"""A new column is one more entry: the terminal, Markdown, HTML and the report show it."""
+LEFT = tuple(column.name for column in COLUMNS if column.words)
+
+
+def _shown(summaries: Sequence[Summary]) -> Iterator[Column]:
+    for column in COLUMNS:
+        if column.shown is None or any(map(column.shown, summaries)):
+            yield column
 
 
 def columns(summaries: Sequence[Summary]) -> tuple[str, ...]:
@@ -57,10 +100,10 @@ def columns(summaries: Sequence[Summary]) -> tuple[str, ...]:
         summaries: to show in it.
 
     Returns:
-        `COLUMNS`, two for the bound if any summary has one, and one for remarks if there are any.
+        The names of those `COLUMNS` that say something of a summary.
 
     """
-    return (*COLUMNS, *_if(_bounded(summaries), BOUND_COLUMNS), *_remarks_columns(summaries))
+    return tuple(column.name for column in _shown(summaries))
 
 
 def rows(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
@@ -73,55 +116,11 @@ def rows(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
         For each a text per column of `columns(summaries)`.
 
     """
-    bounded, remarked = _bounded(summaries), bool(_remarks_columns(summaries))
-    return [
-        (*row(s), *_if(bounded, _bound(s)), *_if(remarked, (", ".join(remarks(s)),)))
-        for s in summaries
-    ]
+    shown = tuple(_shown(summaries))
+    return [tuple(column.cell(summary) for column in shown) for summary in summaries]
 
 
-def _bounded(summaries: Sequence[Summary]) -> bool:
-    return any(summary.bound is not None for summary in summaries)
-
-
-def _remarks_columns(summaries: Sequence[Summary]) -> tuple[str, ...]:
-    return _if(any(remarks(summary) for summary in summaries), REMARKS_COLUMNS)
-
-
-def _if(shown: bool, cells: tuple[str, ...]) -> tuple[str, ...]:  # noqa: FBT001 - like `if`
-    return cells if shown else ()
-
-
-def _bound(summary: Summary) -> tuple[str, ...]:
-    if summary.bound is None or summary.share is None:
-        return "none", "none"
-    return format_value(summary.bound, summary.unit), f"{summary.share:.1%}"
-
-
-def row(summary: Summary) -> tuple[str, ...]:
-    """Give a summary as the cells of a table for people, but for its bound and remarks.
-
-    Args:
-        summary: to show.
-
-    Returns:
-        A text per column of `COLUMNS`; every value with its unit.
-
-    """
-    unit = summary.unit
-    ci = "none (n < 6)"
-    if summary.ci is not None:
-        ci = " .. ".join(format_value(end, unit) for end in summary.ci)
-    points = (format_value(p, unit) for p in (summary.p5, summary.p95, summary.p99))
-    return (
-        summary.metric,
-        format_point(summary.params),
-        f"{summary.n}" if summary.complete else f"{summary.n} (stopped)",
-        format_value(summary.median, unit),
-        ci,
-        *points,
-        "yes" if summary.converged else "not converged",
-    )
+HEAVY = 1.5  # the slowest hundredth over the median, from which a tail is worth a remark
 
 
 def remarks(summary: Summary) -> tuple[str, ...]:

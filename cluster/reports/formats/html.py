@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cluster.reports.formats import Report, columns, rows
-from cluster.reports.html_page import LEFT, Page, PageSection, render_page
+from cluster.reports.formats import LEFT, Report, columns, rows
+from cluster.reports.html_page import Page, PageSection, render_page
 from cluster.reports.tables import Table
 
 if TYPE_CHECKING:

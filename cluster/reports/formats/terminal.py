@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from cluster.core.units import format_point
-from cluster.reports.formats import Report, columns, rows
+from cluster.reports.formats import LEFT, Report, columns, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
     from cluster.reports.tables import Table
 
-LEFT = ("metric", "parameters", "converged", "remarks")
 BARS = "▁▂▃▄▅▆▇█"
 ENOUGH_TO_SKETCH = 4  # sizes
 WIDE = 100_000  # columns: a table is never squeezed; a narrow terminal wraps it
