@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cluster.core.model.hardware import Figure, Hardware
     from cluster.core.model.measurements import Definition, Summary
 
-Word = Literal["normal", "low", "impossible", "within", "unknown"]
+Word = Literal["normal", "low", "impossible", "plausible", "unknown"]
 POINTS = ("size", "place", "type", "redop", "root", "row", "column", "clock", "by", "percentile")
 """Parameters along which a series has a best point; all others tell series apart."""
 
@@ -61,8 +61,8 @@ class Verdict(Value, frozen=True, kw_only=True):
     """What there is to say of one series.
 
     Args:
-        word: for it: `normal` or `low` against what healthy hardware reaches, `within` its bound
-            where nobody knows that, `impossible` above it, `unknown` where there is no bound.
+        word: for it: `normal` or `low` against what healthy hardware reaches, `plausible` below its
+            bound where nobody knows that, `impossible` above it, `unknown` where there is no bound.
         benchmark: whose it is.
         metric: of it.
         unit: of the median.
@@ -141,7 +141,7 @@ def overall(found: Iterable[Verdict], *, failed: bool) -> str:
 
     """
     words = {verdict.word for verdict in found}
-    order = ("impossible", "low", "normal", "within", "unknown")
+    order = ("impossible", "low", "normal", "plausible", "unknown")
     return "failed" if failed else next((word for word in order if word in words), "unknown")
 
 
@@ -267,7 +267,7 @@ def _word(share: float | None, known: Usual | None) -> Word:
     if share > BELIEVABLE:
         return "impossible"
     if known is None:
-        return "within"
+        return "plausible"
     return "normal" if share >= known.share else "low"
 
 

@@ -38,11 +38,11 @@ WORDS = {
     "or the hardware is not what was said.",
     "low": "LOW: at least one value is below what healthy hardware reaches.",
     "normal": "NORMAL: the values are as they should be.",
-    "within": "WITHIN BOUNDS: nothing is faster than possible; nobody we know says what is usual.",
-    "unknown": "NO BOUND IS KNOWN, so nothing is judged.",
+    "plausible": "PLAUSIBLE: nothing is faster than possible; nobody we know says what is usual.",
+    "unknown": "UNKNOWN: too little is known of what it ran on to judge a value.",
 }
 NOTHING = "NOTHING TO JUDGE: there are no values in it."
-ORDER = ("impossible", "low", "normal", "within", "unknown")
+ORDER = ("impossible", "low", "normal", "plausible", "unknown")
 MOST = 12  # series that are shown
 BAD = ("failed", "impossible")
 

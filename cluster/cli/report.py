@@ -11,7 +11,7 @@ from urllib.parse import quote
 import typer
 
 from cluster.cli import flags
-from cluster.cli.show import findings, relative_path
+from cluster.cli.show import findings, judgement, relative_path
 from cluster.core import paths
 from cluster.core.errors import ClusterError, SpecError
 from cluster.reports.logbook import missing_series
@@ -110,6 +110,7 @@ def report_run(run: Run, beside: Path) -> ReportRun:
         record=run.record,
         summaries=summaries,
         findings=findings(run, summaries),
+        judgement=judgement(run, summaries),
         warnings=(*run.warnings, *missing_series(run.record, run.missing)),
         links=tuple(_links(run.folder, beside)),
     )

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from rich import box
+from rich.console import Console
 from rich.table import Table as Grid
+from rich.text import Text
 
 from cluster.agent.gpus import BUILT
 from cluster.analysis.evidence import Finding
@@ -32,8 +34,18 @@ from cluster.runs.store import read
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cluster.analysis.judgement import Judgement
+    from cluster.core.model.hardware import Hardware
     from cluster.orchestration.cluster import Cluster
     from cluster.runs.run import Run
+
+
+VERDICT_STYLES = {  # PLAUSIBLE and UNKNOWN are plain
+    "normal": "bold green",
+    "low": "bold yellow",
+    "impossible": "bold red",
+    "failed": "bold red",
+}
 
 
 class RunAnswer(Value, frozen=True, kw_only=True):
@@ -46,6 +58,8 @@ class RunAnswer(Value, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     summaries: tuple[Summary, ...]
     missing: tuple[Planned, ...] = ()
+    verdict: str = ""
+    answer: str = ""
 
 
 def show_newest_run(cluster: Cluster, *, as_json: bool) -> None:
@@ -73,7 +87,10 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
     """
     if as_json:
         summaries = run.summary()
+        judged = judgement(run, summaries)
         answer = RunAnswer(
+            verdict=judged.word,
+            answer=judged.line,
             run=str(run.folder),
             status=run.status,
             reason=run.record.reason,
@@ -102,6 +119,12 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
         reason = f": {run.record.reason}" if run.record.reason else ""
         sys.stdout.write(f"Run folder: {relative_path(run.folder)} ({run.status}{reason})\n")
         _show_profiles(run)
+        judged = judgement(run, summaries)
+        for verdict in judged.verdicts:
+            if verdict.usual_source and verdict.usual is not None:
+                usual = f"{verdict.usual:.0%} or more; {verdict.usual_source}"
+                sys.stdout.write(f"Usual for {verdict.metric}: {usual}\n")
+        print_judgement(judged)
 
 
 def _show_profiles(run: Run) -> None:
@@ -112,6 +135,38 @@ def _show_profiles(run: Run) -> None:
         sys.stdout.write(f"MPI profiles: {profiles}; show them: cluster profile {which}\n")
     elif PRELOAD in run.record.variables:
         sys.stdout.write("No MPI profile was written: no rank came to MPI_Finalize.\n")
+
+
+def judgement(
+    run: Run, summaries: Sequence[Summary], hardware: Hardware | None = None
+) -> Judgement:
+    """Judge a run: the same for `show`, `report`, `judge` and `bench`.
+
+    Args:
+        run: as read.
+        summaries: of it.
+        hardware: of its hosts, if the user says so.
+
+    Returns:
+        One word, one line, and what to do next.
+
+    """
+    from cluster.analysis.judgement import judge  # noqa: PLC0415 - only for summaries
+
+    return judge(summaries, run.record, findings(run, tuple(summaries)), hardware)
+
+
+def print_judgement(judged: Judgement) -> None:
+    """Print the line that answers, its word in colour on a terminal.
+
+    Args:
+        judged: of a run.
+
+    """
+    line = Text(judged.line)
+    line.highlight_words([judged.word.upper()], VERDICT_STYLES.get(judged.word, "bold"))
+    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    console.print(line)
 
 
 def findings(run: Run, summaries: tuple[Summary, ...]) -> tuple[Finding, ...]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cluster.analysis.judgement import Judgement
 from cluster.core.model.value import Value
 from cluster.reports.plots import Picture
 from cluster.reports.tables import Table
@@ -29,6 +30,14 @@ h3 { font-size: 1rem; margin: 1rem 0 .3rem; }
 .verdicts { list-style: none; padding: 0; margin: 0; }
 .verdicts li { padding: .6rem .8rem; margin: 0 0 .4rem; background: #eef4fb;
   border-left: 5px solid #1f5fa8; font-weight: 600; }
+.verdicts li.normal { background: #eaf6ec; border-color: #1b7f3b; }
+.verdicts li.low { background: #fff4e0; border-color: #b26a00; }
+.verdicts li.impossible, .verdicts li.failed { background: #fdecea; border-color: #b3261e; }
+.verdicts li.plausible, .verdicts li.unknown { background: #f4f4f4; border-color: #777; }
+.normal .word { color: #1b7f3b; }
+.low .word { color: #8f5500; }
+.impossible .word, .failed .word { color: #b3261e; }
+code { font-weight: 400; }
 .verdicts li.bad { background: #fdecea; border-color: #b3261e; }
 .note { color: #444; font-size: .9rem; margin: .3rem 0; }
 .wide { overflow-x: auto; }
@@ -117,6 +126,7 @@ class Page(Value, frozen=True, kw_only=True):
 
     Args:
         title: of it.
+        answers: of each run: its word, and the line that answers.
         verdicts: what came out.
         warnings: what is wrong with it, above everything.
         sections: what it rests on.
@@ -125,6 +135,7 @@ class Page(Value, frozen=True, kw_only=True):
 
     title: str
     verdicts: tuple[str, ...]
+    answers: tuple[Judgement, ...] = ()
     warnings: tuple[str, ...] = ()
     sections: tuple[PageSection, ...] = ()
 
@@ -149,6 +160,7 @@ def render_page(shown: Page) -> str:
             '<link rel="icon" href="data:,">',
             f"<title>{escape(shown.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
             f'<h1>{escape(shown.title)}</h1>\n<ul class="verdicts">',
+            *(_answer(answer) for answer in shown.answers),
             *(f'<li class="bad">{escape(warning)}</li>' for warning in shown.warnings),
             *(f"<li>{escape(verdict)}</li>" for verdict in shown.verdicts),
             "</ul>",
@@ -158,6 +170,12 @@ def render_page(shown: Page) -> str:
             f"<script>{SCRIPT}</script>\n</body>\n</html>\n",
         ]
     )
+
+
+def _answer(judged: Judgement) -> str:
+    next_ = f"Next: <code>{escape(judged.next_step)}</code>" if judged.next_step else ""
+    word = f'<span class="word">{judged.word.upper()}</span>'
+    return f'<li class="{judged.word}">{word} {escape(judged.answer)}. {next_}</li>'
 
 
 def _section(section: PageSection) -> Iterator[str]:

@@ -14,6 +14,7 @@ from cluster.analysis.compare import Launch, Side, compare, group_by, headline
 from cluster.analysis.evidence import Finding
 from cluster.analysis.factors import factors
 from cluster.analysis.fit import fit, fits, params_but_size, sweeps
+from cluster.analysis.judgement import Judgement
 from cluster.analysis.link_bounds import implausible_values, with_given_bound
 from cluster.analysis.summarize import pool_launches
 from cluster.core.model.measurements import Summary
@@ -45,6 +46,7 @@ class ReportRun(Value, frozen=True, kw_only=True):
         warnings: what could not be read of it, or was not taken.
         links: its files.
         findings: what may be wrong with it.
+        judgement: of it: its word, and the line that answers.
 
     """
 
@@ -54,6 +56,7 @@ class ReportRun(Value, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     links: tuple[PageLink, ...] = ()
     findings: tuple[Finding, ...] = ()
+    judgement: Judgement | None = None
 
 
 def report_page(
@@ -74,6 +77,7 @@ def report_page(
     title = shown[0].name if one else f"{len(shown)} runs"
     return Page(
         title=f"cluster report: {title}",
+        answers=tuple(run.judgement for run in shown if run.judgement) if len(shown) <= FEW else (),
         verdicts=tuple(headline(one) for one in comparisons) or tuple(_verdicts(shown)),
         warnings=tuple(warning for run in shown for warning in _wrong(run)),
         sections=(

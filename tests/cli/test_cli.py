@@ -166,6 +166,24 @@ def test_too_many_ranks_are_noticed_and_reported(tools: None) -> None:
     assert "Note: " in command("show", "p2p").stdout
 
 
+def test_bench_show_and_report_end_with_the_same_answer(tools: None, home: Path) -> None:
+    """The figure, its share of the limit, the word, and what to do next: in one line."""
+    del tools
+    words = ("--metrics=memory_copy,bandwidth", "--sizes=1MiB", "--iterations=20")
+    said = answer("bench", "p2p", *words)
+    page = home / "report.html"
+    command("report", "p2p", "-o", str(page))
+
+    assert said["verdict"] == "plausible"
+    assert re.fullmatch(
+        r"bandwidth 1 MiB: [\d.]+ [MG]B/s, \d+% of a memory copy here\. PLAUSIBLE\. "
+        r"Next: cluster bench p2p --provider ssh --option hosts=HOST1,HOST2",
+        said["answer"],
+    )
+    assert command("show", "p2p").stdout.splitlines()[-1] == said["answer"]
+    assert said["answer"].partition(". PLAUSIBLE")[0] in page.read_text()
+
+
 def test_detach_wait_fetch(tools: None) -> None:
     del tools
     started = command("bench", "p2p", "--detach", "--metrics=latency", "--sizes=8").stdout

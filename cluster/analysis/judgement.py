@@ -1,0 +1,228 @@
+"""Is a run as it should be? One word for it, one line that answers, and what to do next.
+
+The same judgement for runs that we measured and for logs of other tools: `verdict` judges each
+series, this module what they say together.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from cluster.analysis import hardware as known_hardware
+from cluster.analysis.link_bounds import MEMORY, goodput, with_given_bound
+from cluster.analysis.verdict import Verdict, verdicts
+from cluster.core.model.hardware import Hardware
+from cluster.core.model.hosts import Link
+from cluster.core.model.value import Value
+from cluster.core.units import format_point, format_size, format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from cluster.analysis.evidence import Finding
+    from cluster.core.model.measurements import Definition, Medium, Summary
+    from cluster.core.model.records import Record
+
+Judged = Literal["failed", "impossible", "low", "normal", "plausible", "unknown"]
+ORDER: tuple[Judged, ...] = ("failed", "impossible", "low", "normal", "plausible", "unknown")
+"""From what is worst to what says least: the word of a run is the first that a series has."""
+MEDIA: dict[str, Medium] = {"p2p": "network", "iperf": "TCP"}
+"""What the bytes of our own benchmarks pass between hosts, where others measured what is usual."""
+LARGE_IN_MEMORY = 1 << 16  # bytes of a message between ranks of one host that says something
+TOO_SMALL = "too small a message"
+COPIED = "a copy in memory"  # in what sets the bound between ranks of one host
+MOST_SHOWN = 2  # series in the line that answers
+
+
+class Judgement(Value, frozen=True, kw_only=True):
+    """What there is to say of a run.
+
+    Args:
+        word: for all of it.
+        answer: what was measured, the figure and its share of the limit; without the word.
+        next_step: the command to type next, or what to do.
+        verdicts: of each series.
+
+    """
+
+    word: Judged
+    answer: str
+    next_step: str
+    verdicts: tuple[Verdict, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """The one line that answers: figures, the word in capitals, and what to do next."""
+        next_ = f" Next: {self.next_step}" if self.next_step else ""
+        return f"{self.answer}. {self.word.upper()}.{next_}"
+
+
+def judge(
+    summaries: Sequence[Summary],
+    record: Record,
+    findings: Sequence[Finding] = (),
+    hardware: Hardware | None = None,
+) -> Judgement:
+    """Judge a run of ours, or one that was imported.
+
+    Args:
+        summaries: of the run, with the bounds that are known.
+        record: of the run: what was run, and on what.
+        findings: what may be wrong with it, the surest first.
+        hardware: what the hosts are, if the user says so; by default what the record says.
+
+    Returns:
+        The judgement; `unknown` if nothing bounds what was measured.
+
+    """
+    ours = {key: _with_medium(d, record) for key, d in record.definitions.items()}
+    where = hardware or record.hardware or _own_hardware(record)
+    if hardware is not None and _is_ours(record):
+        summaries = [_on_hardware(s, ours[s.definition], record, hardware) for s in summaries]
+    # Apart, as `verdicts` leaves out what says the same as a series with a medium.
+    groups = [
+        [s for s in summaries if bool(ours[s.definition].medium) is has] for has in (False, True)
+    ]
+    several = groups if _is_ours(record) else [list(summaries)]
+    found = tuple(_unless_small(v) for group in several for v in verdicts(group, ours, where))
+    words: set[str] = {verdict.word for verdict in found}
+    if record.status == "failed":
+        words.add("failed")
+    word: Judged = next((one for one in ORDER if one in words), "unknown")
+    answer = "; ".join(_answers(found, word)) or "no values were taken"
+    if word == "failed" and record.reason:
+        answer = f"{answer}; {record.reason.rstrip('.')}"
+    return Judgement(
+        word=word,
+        answer=answer,
+        next_step=_next_step(word, record, findings, found),
+        verdicts=found,
+    )
+
+
+def _is_ours(record: Record) -> bool:
+    """Tell a run that we measured from a log that was imported."""
+    return bool(record.machines)
+
+
+def _hosts(record: Record) -> int:
+    return len({machine.address for machine in record.machines})
+
+
+def _with_medium(definition: Definition, record: Record) -> Definition:
+    """Say what the bytes of our own benchmark passed, if it was a network in one direction.
+
+    What is usual in both directions at once, nobody that we know has measured.
+    """
+    medium = MEDIA.get(definition.benchmark, "")
+    if definition.medium or definition.flow != "one way" or definition.buffer or not medium:
+        return definition
+    if not _is_ours(record) or _hosts(record) == 1:
+        return definition
+    return msgspec.structs.replace(definition, medium=medium)
+
+
+def _own_hardware(record: Record) -> Hardware | None:
+    """Find the hardware that our own hosts are known to be: their instance type, or just a name."""
+    if not _is_ours(record):
+        return None
+    instance = record.spec.instance or ""
+    if instance in known_hardware.names():
+        return known_hardware.find(instance)
+    return Hardware(name=instance or record.spec.provider)
+
+
+def _on_hardware(
+    summary: Summary, definition: Definition, record: Record, hardware: Hardware
+) -> Summary:
+    """Take the bound from hardware that the user named, instead of what the hosts said."""
+    hosts = _hosts(record)
+    if hardware.nic is None or hosts == 1 or not definition.flow or _is_sender(summary, record):
+        return summary
+    link = Link(rate=hardware.nic.rate, mtu=hardware.mtu, source=hardware.nic.source)
+    rate = link.rate if hardware.rdma else goodput(link)
+    bounded = with_given_bound(
+        summary, definition, rate, hosts, record.spec.hosts * record.spec.ranks_per_host
+    )
+    limit = f"{definition.flow}: the network of a host ({hardware.nic.source})"
+    return msgspec.structs.replace(bounded, limit=limit if bounded.bound else "")
+
+
+def _is_sender(summary: Summary, record: Record) -> bool:
+    """Tell whether these are times of a rank that only sends, which no link bounds."""
+    params = msgspec.json.decode(record.params)
+    pair = params.get("pair") or (0, 1)
+    return summary.params.get("rank") == pair[0]
+
+
+def _unless_small(verdict: Verdict) -> Verdict:
+    """Take the word back where messages are too small to fill what they pass."""
+    size = verdict.params.get("size")
+    if verdict.word == "impossible" or verdict.bound is None or not isinstance(size, int):
+        return verdict
+    hint = verdict.hint
+    if COPIED in verdict.limit and size < LARGE_IN_MEMORY:
+        hint = f"{TOO_SMALL} to fill it; measure {format_size(LARGE_IN_MEMORY)} or more"
+    if not hint.startswith(TOO_SMALL):
+        return verdict
+    return msgspec.structs.replace(verdict, word="unknown", hint=hint)
+
+
+def _answers(found: Sequence[Verdict], word: Judged) -> Iterator[str]:
+    """Give the figure that decides, and before it the shortest latency."""
+    latency = next((v for v in found if v.metric == "latency"), None)
+    shown = [] if latency is None else [latency]
+    shown += [v for v in found if v.word == word and v is not latency and v.bound]
+    shown += [v for v in found if v not in shown and v.metric != MEMORY]
+    yield from (_answer(verdict) for verdict in shown[:MOST_SHOWN])
+
+
+def _answer(verdict: Verdict) -> str:
+    what = " ".join(filter(None, (verdict.metric, format_point(verdict.params))))
+    figure = f"{what}: {format_value(verdict.median, verdict.unit)}"
+    if verdict.share is None:
+        return figure
+    figure += f", {verdict.share:.0%} of {_limit_words(verdict.limit)}"
+    usual = "" if verdict.usual is None else f"usual: {verdict.usual:.0%} or more"
+    note = verdict.hint if verdict.word == "unknown" else usual
+    return f"{figure} ({note})" if note else figure
+
+
+def _limit_words(limit: str) -> str:
+    """Shorten `one way: TCP over 1 Gbit/s, MTU 1500 (...)` to `TCP over 1 Gbit/s`."""
+    if COPIED in limit:
+        return "a memory copy here"
+    _, _, what = limit.partition(": ")
+    return what.partition(" (")[0].partition(", MTU")[0] or "its bound"
+
+
+def _next_step(
+    word: Judged, record: Record, findings: Sequence[Finding], found: Iterable[Verdict]
+) -> str:
+    """Choose the command that tells most, given what is known."""
+    if word in ("impossible", "low") and findings:
+        return findings[0].confirm.rstrip(".")
+    if not _is_ours(record):
+        hints = (verdict.hint for verdict in found if verdict.hint and not verdict.bound)
+        return next(hints, "") if word == "unknown" else ""
+    name = shlex.quote(record.spec.name)
+    other = "p2p" if record.benchmark == "iperf" else "iperf"
+    measure = f"cluster bench {other} --name {name}{_launch_words(record)}"
+    if _hosts(record) == 1 and word == "unknown":
+        measure = "cluster bench p2p, which also measures a memory copy as the limit"
+    elif _hosts(record) == 1:
+        measure = "cluster bench p2p --provider ssh --option hosts=HOST1,HOST2"
+    elif word in ("unknown", "impossible"):
+        measure = f"cluster judge {name} --hardware nic=RATE, with the rate of your network"
+    return f"cluster logs {name}" if word == "failed" else measure
+
+
+def _launch_words(record: Record) -> str:
+    """Give the flags that find the same hosts again."""
+    spec = record.spec
+    options = [f"--option {shlex.quote(f'{key}={value}')}" for key, value in spec.options.items()]
+    hosts = [] if spec.provider == "ssh" else [f"--hosts {spec.hosts}"]
+    return " ".join(["", f"--provider {spec.provider}", *hosts, *options])

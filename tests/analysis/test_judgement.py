@@ -1,0 +1,164 @@
+"""One word and one line for a run: ours or imported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from benchmarks.p2p import BANDWIDTH, BIDIRECTIONAL, LATENCY
+from cluster.analysis import hardware
+from cluster.analysis.evidence import Finding
+from cluster.analysis.judgement import Judgement, judge
+from cluster.analysis.link_bounds import Route, with_link_bound
+from cluster.core.model.hosts import Link, Machine
+from cluster.core.model.measurements import Definition, Summary
+from cluster.core.model.records import Record
+from cluster.core.model.spec import ClusterSpec
+
+GBIT = 1e9 / 8
+GIGABIT = Link(rate=GBIT, mtu=1500, source="ethtool of eth0")
+MIB = 1 << 20
+
+
+def summary(definition: Definition, median: float, size: int = MIB) -> Summary:
+    return Summary(
+        metric=definition.metric,
+        unit=definition.unit,
+        better=definition.better,
+        params={"size": size},
+        n=20,
+        median=median,
+        ci=(median * 0.99, median * 1.01),
+        p5=median,
+        p95=median,
+        p99=median,
+        converged=True,
+        complete=True,
+        definition=definition.id,
+    )
+
+
+def record(hosts: int = 2, **changes: Any) -> Record:
+    machines = tuple(
+        Machine(  # noqa: S604 - the name of a plug-in
+            id=str(n),
+            name=f"{n}.mpi.mine",
+            address=f"10.0.0.{n}",
+            shell="ssh",
+            folder="/home/mine",
+            bin="/usr/bin",
+        )
+        for n in range(hosts)
+    )
+    made = Record(
+        id="1",
+        benchmark="p2p",
+        status="done",
+        at=0.0,
+        spec=ClusterSpec(name="mine", provider="lab", hosts=hosts),
+        machines=machines,
+        definitions={d.id: d for d in (BANDWIDTH, BIDIRECTIONAL, LATENCY)},
+    )
+    return msgspec.structs.replace(made, **changes)
+
+
+def over(link: Link, *found: Summary) -> list[Summary]:
+    known = record().definitions
+    route = Route(links=(link, link), ranks=2)
+    return [
+        with_link_bound(s, known[s.definition], int(str(s.params["size"])), route) for s in found
+    ]
+
+
+def test_what_healthy_networks_reach_is_normal() -> None:
+    found = judge(over(GIGABIT, summary(LATENCY, 20e-6, 8), summary(BANDWIDTH, 110e6)), record())
+
+    assert found.word == "normal"
+    assert found.answer == (
+        "latency 8 B: 20.00 us; bandwidth 1 MiB: 110.0 MB/s, 93% of TCP over 1gbit "
+        "(usual: 75% or more)"
+    )
+    assert found.line == (
+        f"{found.answer}. NORMAL. Next: cluster bench iperf --name mine --provider lab --hosts 2"
+    )
+
+
+def test_what_is_slow_is_low_and_the_next_step_is_what_would_confirm_the_cause() -> None:
+    slow = over(GIGABIT, summary(BANDWIDTH, 30e6))
+    cause = Finding(
+        name="a cap", evidence="e", confidence="likely", remedy="r", confirm="cluster bench x."
+    )
+
+    assert judge(slow, record()).word == "low"
+    assert judge(slow, record(), [cause]).next_step == "cluster bench x"
+
+
+def test_faster_than_the_link_is_impossible() -> None:
+    assert judge(over(GIGABIT, summary(BANDWIDTH, 200e6)), record()).word == "impossible"
+
+
+def test_both_directions_are_plausible_as_nobody_has_said_what_is_usual() -> None:
+    assert judge(over(GIGABIT, summary(BIDIRECTIONAL, 120e6)), record()).word == "plausible"
+
+
+def test_one_host_is_compared_with_a_copy_in_its_memory() -> None:
+    known = record().definitions
+    bounded = with_link_bound(
+        summary(BANDWIDTH, 8.8e9), known[BANDWIDTH.id], MIB, Route(memory=10e9)
+    )
+    found = judge([bounded], record(hosts=1))
+
+    assert found.line == (
+        "bandwidth 1 MiB: 8.800 GB/s, 88% of a memory copy here. PLAUSIBLE. "
+        "Next: cluster bench p2p --provider ssh --option hosts=HOST1,HOST2"
+    )
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_a_message_that_is_too_small_is_not_judged(hosts: int) -> None:
+    known = record().definitions
+    route = Route(memory=10e9) if hosts == 1 else Route(links=(GIGABIT, GIGABIT), ranks=2)
+    tiny = with_link_bound(summary(BANDWIDTH, 1e6, 2), known[BANDWIDTH.id], 2, route)
+    found = judge([tiny], record(hosts))
+
+    assert found.word == "unknown"
+    assert "too small a message" in found.answer
+
+
+def test_hardware_that_the_user_names_replaces_what_the_hosts_said() -> None:
+    """A link that runs at a tenth of its rate says so itself; the user knows better."""
+    slowed = msgspec.structs.replace(GIGABIT, rate=GBIT / 10)
+    measured = over(slowed, summary(LATENCY, 20e-6, 8), summary(BANDWIDTH, 11e6))
+
+    assert judge(measured, record()).word == "normal"
+    found = judge(measured, record(), hardware=hardware.find("nic=1gbit"))
+    assert found.word == "low"
+    assert "9% of the network of a host" in found.answer
+    latency, _ = found.verdicts
+    assert latency.bound is None
+
+
+def test_an_instance_type_is_hardware() -> None:
+    """EFA does without TCP: healthy hosts reach more of it."""
+    of_cloud = record(spec=ClusterSpec(name="a", provider="aws", hosts=2, instance="p4d.24xlarge"))
+    measured = over(GIGABIT, summary(BANDWIDTH, 100e6))
+
+    assert judge(measured, record()).word == "normal"
+    assert judge(measured, of_cloud).word == "low"
+
+
+def test_a_run_that_failed_says_why() -> None:
+    found: Judgement = judge([], record(status="failed", reason="rank 1 was killed."))
+
+    assert found.line == (
+        "no values were taken; rank 1 was killed. FAILED. Next: cluster logs mine"
+    )
+
+
+def test_without_a_bound_nothing_is_judged() -> None:
+    found = judge([summary(BANDWIDTH, 1e9)], record())
+
+    assert found.word == "unknown"
+    assert found.next_step.startswith("cluster judge mine --hardware nic=RATE")
