@@ -134,7 +134,7 @@ def _cluster_row(name: str) -> ClusterRow:
         provider=cluster.spec.provider,
         hosts=len(cluster.machines),
         addresses=tuple(machine.address for machine in cluster.machines),
-        age=time.time() - cluster.at,
+        age=time.time() - cluster.state.at,
         status=status,
         run=run,
         dollars=receipt.dollars if receipt else None,

@@ -19,9 +19,8 @@ from cluster.cli.show import print_json, show_plan, table
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import Completed, Machine
 from cluster.core.model.value import Value
-from cluster.orchestration.cluster import TIMEOUT, attach
+from cluster.orchestration.cluster import TIMEOUT, Cluster, attach
 from cluster.orchestration.launch import launch_spec, plan_spec
-from cluster.remote.hosts import Hosts
 from cluster.remote.parallel import results
 
 commands = typer.Typer()
@@ -144,7 +143,7 @@ def hosts_(
         _show(cluster, as_json=json)
 
 
-def _show(cluster: Hosts, *, as_json: bool) -> None:
+def _show(cluster: Cluster, *, as_json: bool) -> None:
     rows = [_row(machine) for machine in cluster.machines]
     if as_json:
         print_json(rows)

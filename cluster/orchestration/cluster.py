@@ -1,50 +1,47 @@
-"""Cluster: machines that were launched, and the only place where the layers meet."""
+"""Cluster: the hosts that were launched, and what is done with them."""
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 import msgspec
 
 from cluster.core import journal, plugins
-from cluster.core.errors import ClusterError, JobError, ProvisionError, SpecError
+from cluster.core.errors import ClusterError
 from cluster.core.model.records import Condition, JobRecord, Status
 from cluster.core.model.spec import ClusterSpec, check_name
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.units import parse_expected
-from cluster.orchestration.collect import (
-    JobListener,
-    JobOutput,
-    JobResult,
-    close_run,
-    collect,
-    job_result,
-    raise_unless_done,
-    raw_text,
-)
-from cluster.orchestration.machines import LAUNCH_PHASES, Standing
-from cluster.orchestration.prepare import Ready, check_bench, prepare
+from cluster.orchestration import host_setup
+from cluster.orchestration.cluster_jobs import Jobs
+from cluster.orchestration.collect import JobListener, JobResult, raise_unless_done
+from cluster.orchestration.host_setup import ReadyHosts
+from cluster.orchestration.prepare import check_bench, prepare
+from cluster.orchestration.signals import interrupts_ignored
+from cluster.orchestration.state import StateOnDisk
+from cluster.orchestration.teardown import clean_hosts, destroy
 from cluster.providers import Provider
-from cluster.remote import ssh_mesh
-from cluster.remote.jobs import Job
-from cluster.remote.parallel import connect_all, on_each
-from cluster.runs import store
+from cluster.remote.hosts import Hosts
+from cluster.remote.parallel import connect_all
 from cluster.runs.store import read
 from cluster.runs.store import root as runs_root
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
     from types import TracebackType
 
+    from cluster.core.model.billing import Price, Receipt
+    from cluster.core.model.hosts import Completed, Facts, Machine
+    from cluster.core.model.spec import Environment
+    from cluster.orchestration.state import ClusterState
     from cluster.remote.shells import Shell
     from cluster.runs.run import Run
 
 TIMEOUT = 600.0  # seconds that a job may take if nothing else is said
+LAUNCH_PHASES = ("launch", "create", "running", "ssh")
 
 
 class Listener(JobListener):
@@ -70,41 +67,30 @@ def attach(name: str) -> Cluster:
         SpecError: there is none of this name.
 
     """
-    book = journal.for_cluster(check_name(name))
-    specs = [entry.spec for entry in book.entries() if isinstance(entry, journal.Intended)]
-    if not specs:
-        raise SpecError(f"There is no cluster {name!r}.", remedy="List them: cluster ls")
-    return Cluster(specs[-1], book)
+    return Cluster(journal.for_cluster(check_name(name)))
 
 
-class Cluster(Standing):
-    """Machines that were launched, and the jobs on them.
+class Cluster:
+    """Hosts that were launched: what is known of them, shells to them, and the jobs there.
 
     Args:
-        spec: what was asked.
-        book: its journal.
+        journal_: of the cluster; a launch was intended.
+
+    Attributes:
+        hosts: shells to the machines.
+        jobs: that were started there.
+        phases: seconds that each phase took in this process, such as `launch` or `run`.
 
     """
 
-    def __init__(self, spec: ClusterSpec, book: journal.Journal) -> None:
-        """Read from the journal what exists, and what ran there."""
-        self._jobs: list[JobRecord] = []
-        self._settled: set[str] = set()
+    def __init__(self, journal_: journal.Journal) -> None:
+        """Read from the journal what exists, and what ran there; nothing is connected yet."""
+        self._disk = StateOnDisk(journal_)
+        self._environment: Environment | None = None
         self._looked_for = ""
-        super().__init__(spec, book)
-
-    def _read_journal(self) -> None:
-        self._jobs.clear()
-        super()._read_journal()
-
-    def _replay(self, entry: journal.Entry) -> None:
-        match entry:
-            case journal.Started():
-                self._jobs.append(entry.job)
-            case journal.Collected():
-                self._settled.add(entry.run)
-            case _:
-                super()._replay(entry)
+        self.phases: dict[str, float] = {}
+        self.hosts = Hosts(self.name, lambda: self.state.machines)
+        self.jobs = Jobs(self._disk, self.hosts, self.phases)
 
     def __repr__(self) -> str:
         """Say who it is, for the person debugging."""
@@ -124,9 +110,126 @@ class Cluster(Standing):
         self.down()
 
     @property
+    def state(self) -> ClusterState:
+        """All that is known of it: the sum of its journal."""
+        return self._disk.state
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.state.name
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """What was asked for."""
+        return self.state.spec
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """Its machines, in the order of the ranks."""
+        return self.state.machines
+
+    @property
+    def facts(self) -> tuple[Facts, ...]:
+        """What each real machine is, once it was examined."""
+        return self.state.facts
+
+    @property
+    def expires(self) -> float | None:
+        """When its machines end by themselves, in seconds since the epoch, if they do."""
+        return self.state.expires
+
+    @property
+    def costs(self) -> bool:
+        """Whether its machines cost money while they exist."""
+        return self.state.costs
+
+    @property
+    def price(self) -> Price | None:
+        """What one machine costs, where that is known."""
+        return self.state.price
+
+    @property
+    def has_job(self) -> bool:
+        """Whether any job was ever started here."""
+        return bool(self.state.jobs)
+
+    @property
     def looked_for(self) -> str:
         """What of it is looked for, and where."""
-        return self._looked_for or plugins.load(Provider, self.spec.provider).looked_for(self.name)
+        return self._looked_for or self._provider.looked_for(self.name)
+
+    @property
+    def _provider(self) -> Provider:
+        return plugins.load(Provider, self.spec.provider)
+
+    def receipt(self) -> Receipt | None:
+        """Tell what the machines cost so far; none if they cost nothing."""
+        return self.state.receipt(time.time())
+
+    def record(self, entry: journal.Entry) -> None:
+        """Write into the journal what happens, or is about to; see `StateOnDisk.record`."""
+        self._disk.record(entry)
+
+    def note_machines(self, machines: Iterable[Machine]) -> None:
+        """Keep what is now known of the machines.
+
+        Args:
+            machines: all of them, in the same order.
+
+        """
+        self.record(journal.Created(machines=tuple(machines), expires=self.state.expires))
+
+    def note_phases(self, phases: Mapping[str, float]) -> None:
+        """Keep how long each phase took in this process, instead of what was known before.
+
+        Args:
+            phases: seconds of each, in the order in which they are shown.
+
+        """
+        kept = dict(phases)
+        self.phases.clear()
+        self.phases.update(kept)
+
+    def shells(self) -> dict[str, Shell]:
+        """Give a shell to each real machine, by the machine's name."""
+        return self.hosts.shells()
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        on_line: Callable[[str, str], None] | None = None,
+    ) -> dict[str, Completed]:
+        """Run a command on every host at once; see `Hosts.run`."""
+        return self.hosts.run(argv, timeout=timeout, on_line=on_line)
+
+    def try_run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        on_line: Callable[[str, str], None] | None = None,
+    ) -> dict[str, Completed | ClusterError]:
+        """Run a command on every host, also when it cannot be run on some; see `Hosts.try_run`."""
+        return self.hosts.try_run(argv, timeout=timeout, on_line=on_line)
+
+    def put(self, path: str | Path, to: str) -> None:
+        """Bring a file or folder to every host at once; see `Hosts.put`."""
+        self.hosts.put(path, to)
+
+    def get(self, path: str, to: str | Path) -> dict[str, Path]:
+        """Bring a folder of every host home; see `Hosts.get`."""
+        return self.hosts.get(path, to)
+
+    def attach_command(self, machine: Machine | None = None, *, inside: bool = False) -> list[str]:
+        """Give the command that leads to a machine; see `Hosts.attach_command`."""
+        return self.hosts.attach_command(machine, inside=inside)
+
+    def close(self) -> None:
+        """Let go of all connections; the next use makes new ones."""
+        self.hosts.close()
 
     def stop(self) -> None:
         """Switch the machines off; results come home first.
@@ -135,13 +238,11 @@ class Cluster(Standing):
             ClusterError: they cannot be, or were not.
 
         """
-        with self._journal.lock():
-            self._read_journal()
-            provider = plugins.load(Provider, self.spec.provider)
-            self._end_jobs("The cluster was stopped.")
+        with self._disk.lock():
+            self.jobs.end_all("The cluster was stopped.")
             self.close()
-            provider.stop(self.name, self.machines)
-            self._journal.append(journal.Switched(on=False, at=time.time()))
+            self._provider.stop(self.name, self.machines)
+            self.record(journal.Switched(on=False, at=time.time()))
 
     def start(self, tell: StateCallback = ignore) -> None:
         """Switch the machines on again, and wait until they answer.
@@ -153,20 +254,36 @@ class Cluster(Standing):
             ClusterError: they cannot be, or were not.
 
         """
-        with self._journal.lock():
-            self._read_journal()
-            provider = plugins.load(Provider, self.spec.provider)
+        provider = self._provider
+        with self._disk.lock():
             began = time.time()
             machines = provider.start(self.name, self.machines, tell)
-            self.expires = began + self._ttl if self._ttl else None
-            self._journal.append(journal.Switched(on=True, at=began))
-            self.note_machines(machines)
+            expires = began + self.state.ttl if self.state.ttl else None
+            self.record(journal.Switched(on=True, at=began))
+            self.record(journal.Created(machines=machines, expires=expires))
         connect_all(self.shells(), provider.ready_within, tell)
 
-    @property
-    def has_job(self) -> bool:
-        """Whether any job was ever started here."""
-        return bool(self._jobs)
+    def install(self, programs: tuple[str, ...] = (), tell: StateCallback = ignore) -> None:
+        """Install what benchmarks need on every host; where it is there already, do nothing.
+
+        Args:
+            programs: that a benchmark needs beyond Python, MPI and tmux.
+            tell: called with a machine and the step that it begins.
+
+        Raises:
+            ClusterError: it could not be installed on one host.
+            ExceptionGroup: on several.
+
+        """
+        wanted = self._provider.environment(self.spec)
+        if wanted is None:
+            return
+        wanted = msgspec.structs.replace(wanted, programs=(*wanted.programs, *programs))
+        began = time.monotonic()
+        logs = self._disk.journal.folder / "logs"
+        host_setup.install(self.shells(), self.machines, wanted, logs, tell)
+        self._environment = wanted
+        self._note_phase("install", began)
 
     def bench(  # noqa: PLR0913 - each is an option of its own
         self,
@@ -209,134 +326,79 @@ class Cluster(Standing):
 
         """
         chosen, checked = check_bench(self.spec, benchmark, params, timeout)
-        how = Condition(
+        about = Condition(
             name=condition,
             variables=dict(variables or {}),
             description=describe,
             expected=parse_expected(expect) if expect else None,
         )
-        self.phases = {phase: s for phase, s in self.phases.items() if phase in LAUNCH_PHASES}
         heard = listener or Listener()
+        self.note_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
         self.install(chosen.programs, heard.preparing)
-        self._examine(chosen.programs, chosen.gpus(checked, self.spec.ranks_per_host))
-        self._join()
+        hosts = self._ready(chosen.programs, chosen.gpus(checked, self.spec.ranks_per_host))
         if profile is not None:
-            how = self._profiled(how, profile)
-        self._end_previous()
-        ready = prepare(self, chosen, checked, runs_root(runs), timeout, how)
-        job = self._job(ready.job)
-        ending: JobResult | None = None
+            from cluster.orchestration import profiling  # noqa: PLC0415 - few runs are profiled
+
+            about = profiling.profiled(about, profile, hosts, self.shells())
+        self.jobs.make_room()
+        prepared = prepare(hosts, chosen, checked, runs_root(runs), timeout, about, self.phases)
+        job, result = self.jobs.open(prepared.job), None
         try:
-            self._start(job, ready)
-            heard.started(self, ready.folder)
+            self.jobs.start(job, prepared)
+            heard.started(self, prepared.folder)
             if detach:
-                return read(ready.folder)
-            ending = self._watch(job, heard)
-            return raise_unless_done(self._close(job, ending))
+                return read(prepared.folder)
+            result = self.jobs.watch(job, heard)
+            return raise_unless_done(self.jobs.close(job, result))
         except KeyboardInterrupt as interrupt:
             reason = str(interrupt) or "Ctrl-C was pressed."
-            with _ignoring_interrupts():
-                how_it_ended = ending or JobResult(status="interrupted", reason=reason)
-                self._close(job, how_it_ended, stop=True)
+            with interrupts_ignored():
+                interrupted = result or JobResult(status="interrupted", reason=reason)
+                self.jobs.close(job, interrupted, stop=True)
             raise
 
-    def _profiled(self, how: Condition, profile: str) -> Condition:
-        """Make a profiler ready, and say that its numbers have it in them."""
-        from cluster.orchestration import profiling  # noqa: PLC0415 - few runs are profiled
+    def _ready(self, programs: Sequence[str], gpus: int) -> ReadyHosts:
+        """Examine and connect the hosts.
 
-        places = profiling.places(self.machines, self.facts, self.image)
-        told = profiling.variables(self.shells(), places, profile, self.layout.size, how.variables)
-        notes = (*how.notes, profiling.note(profile))
-        return msgspec.structs.replace(how, variables=told, notes=notes)
+        Hosts that were examined before are asked again only if they lack something, which may have
+        been installed since.
+        """
+        in_image = bool(self._environment and self._environment.image)
+        wanted = 0 if in_image else gpus  # in an image, the ranks look for themselves
+        if not host_setup.have(self.state.facts, programs, wanted):
+            facts = host_setup.examine(self.shells(), self.machines, programs)
+            host_setup.check_gpus(facts, wanted)
+            if len(facts) > 1:
+                self.note_machines(host_setup.with_common_addresses(self.machines, facts))
+            self.record(journal.Examined(facts=facts))
+        hosts = ReadyHosts(
+            spec=self.spec,
+            machines=self.machines,
+            facts=self.state.facts,
+            environment=self._environment,
+        )
+        host_setup.connect(hosts, self.shells(), self._disk.journal.folder)
+        return hosts
 
     def wait(self, listener: Listener | None = None) -> int:
-        """Wait for the newest job, which any process may have started.
-
-        Args:
-            listener: hears how it goes.
-
-        Returns:
-            Its exit status.
-
-        Raises:
-            SpecError: there is no job.
-            JobError: it was lost.
-
-        """
-        job = self._newest()
-        if job.record.run in self._settled:
-            record = store.record(Path(job.record.run))
-            return (
-                int(record.status != "done") if record.exit_status is None else record.exit_status
-            )
-        return job.watch(JobOutput(listener or Listener(), None))
+        """Wait for the newest job, which any process may have started; see `Jobs.wait`."""
+        return self.jobs.wait(listener or Listener())
 
     def fetch(self) -> Run:
-        """Bring the newest job's results home.
-
-        Returns:
-            The run.
-
-        Raises:
-            SpecError: there is no job, or it still runs.
-            JobError: it failed; the values are home all the same.
-
-        """
-        job = self._newest()
-        if job.record.run in self._settled:
-            return raise_unless_done(store.read(Path(job.record.run)))
-        try:
-            status = job.status()
-        except JobError as error:
-            return raise_unless_done(
-                self._close(job, JobResult(status="failed", reason=error.what))
-            )
-        if status is None:
-            raise SpecError(
-                f"The job {self.name} still runs.", remedy=f"Wait for it: cluster wait {self.name}"
-            )
-        return raise_unless_done(self._close(job, job_result(status)))
+        """Bring the newest job's results home; see `Jobs.fetch`."""
+        return self.jobs.fetch()
 
     def job(self) -> tuple[JobRecord, Status]:
-        """Tell of the newest job, and how far it is.
-
-        Returns:
-            The job, and `running` while it runs or waits to be fetched.
-
-        Raises:
-            SpecError: there is no job.
-
-        """
-        job = self._newest()
-        return job.record, store.record(Path(job.record.run)).status
+        """Tell of the newest job, and how far it is; see `Jobs.status`."""
+        return self.jobs.status()
 
     def exit_status(self) -> int | None:
-        """Give the newest job's exit status, none while it runs.
-
-        Raises:
-            SpecError: there is no job.
-            JobError: it was lost.
-
-        """
-        job = self._newest()
-        if job.record.run in self._settled:
-            return store.record(Path(job.record.run)).exit_status
-        return job.status()
+        """Give the newest job's exit status, none while it runs; see `Jobs.exit_status`."""
+        return self.jobs.exit_status()
 
     def logs(self) -> str:
-        """Give what the ranks of the newest job printed so far.
-
-        Returns:
-            Their standard output.
-
-        Raises:
-            SpecError: there is no job.
-
-        """
-        job = self._newest()
-        if job.record.run in self._settled:
-            return raw_text(Path(job.record.run), "stdout")
-        return job.logs()
+        """Give what the ranks of the newest job printed so far; see `Jobs.logs`."""
+        return self.jobs.logs()
 
     def down(self, *, reason: str = "The cluster was taken down.", reachable: bool = True) -> None:
         """Stop what runs, bring home what is there, and leave nothing.
@@ -349,144 +411,35 @@ class Cluster(Standing):
             ClusterError: something could not be taken away, and still exists.
 
         """
-        if not self._journal.path.exists():
+        if not self._disk.journal.path.exists():
             return
-        with self._journal.lock():
-            self._read_journal()
+        with self._disk.lock():
             if reachable:
                 self._leave_hosts(reason)
             self.close()
             began = time.monotonic()
             self._looked_for = self.looked_for
-            self.phases = {**self._timed(), **self.phases}
-            self._destroy()
-            self._gone_at = time.time()
+            self.note_phases({**self.state.phases, **self.phases})
+            destroy(self._provider, self.name, again=f"cluster down {self.name}")
+            newest = self.state.jobs[-1:]
+            self._disk.state = self.state.ended(time.time())
             self._note_phase("teardown", began)
-            self._journal.forget()
-        self._write_receipt()
-        self._jobs.clear()
-
-    def _write_receipt(self) -> None:
-        """Write into the newest run what all of it cost in the end."""
-        receipt = self.receipt()
-        if receipt is None or not self._jobs:
-            return
-        folder = Path(self._jobs[-1].run)
-        with suppress(ClusterError):  # somebody may have removed it
-            record = store.record(folder)
-            phases = {**record.phases, "teardown": self.phases["teardown"]}
-            store.write(folder, msgspec.structs.replace(record, phases=phases, receipt=receipt))
+            self._disk.journal.forget()
+        if receipt := self.receipt():
+            for record in newest:
+                self.jobs.note_receipt(record, receipt)
 
     def _leave_hosts(self, reason: str) -> None:
         """End what runs there, and leave nothing on hosts that stay.
 
         Those that we made are about to go, whether they answer or not.
         """
-        if plugins.load(Provider, self.spec.provider).makes_machines:
+        if self._provider.makes_machines:
             with suppress(ClusterError, ExceptionGroup):
-                self._end_jobs(reason)
+                self.jobs.end_all(reason)
             return
-        self._end_jobs(reason)
-        folders = {machine.name: machine.folder for machine in self.machines}
+        self.jobs.end_all(reason)
+        clean_hosts(self.hosts)
 
-        def leave(name: str, shell: Shell) -> None:
-            if shell.exists(folders[name]):
-                ssh_mesh.close_mesh(shell, folders[name])
-                shell.remove(folders[name])
-
-        on_each(self.shells(), leave)
-
-    def _destroy(self) -> None:
-        provider = plugins.load(Provider, self.spec.provider)
-        provider.destroy(self.name)
-        if left := provider.find(self.name):
-            raise ProvisionError(
-                f"{len(left)} thing(s) of {self.name} still exist: "
-                + ", ".join(f"{resource.kind} {resource.id}" for resource in left),
-                remedy=f"Try again: cluster down {self.name}",
-            )
-
-    def _end_jobs(self, reason: str) -> None:
-        for record in self._jobs:
-            if record.run not in self._settled:
-                with suppress(SpecError):  # somebody removed the run's folder: it is stopped
-                    ending = JobResult(status="interrupted", reason=reason)
-                    self._close(self._job(record), ending, stop=True)
-        if self._jobs:
-            with suppress(SpecError):  # a host that has lost its tmux has no session to end
-                self._job(self._jobs[-1]).end_session()
-
-    def _end_previous(self) -> None:
-        """Make room for a new job under this name; refuse before a folder is made."""
-        self._end_jobs("It was replaced by a newer run of the same name.")
-        probe = JobRecord(session=self.name, folder="", run="", benchmark="", at=0.0)
-        if not self._job(probe).end_session():
-            raise ClusterError(
-                f"There is a tmux session {self.name!r} that was not made by cluster.",
-                means="It is left alone, and nothing was started.",
-                remedy=f"Choose another --name, or end it: tmux kill-session -t '={self.name}'",
-            )
-
-    def _start(self, job: Job, ready: Ready) -> None:
-        began = time.monotonic()
-        try:
-            with self._journal.lock():
-                self._journal.append(journal.Started(job=ready.job))
-                self._jobs.append(ready.job)
-                job.start(ready.script, ready.files)
-                store.write(ready.folder, msgspec.structs.replace(ready.record, status="running"))
-        except ClusterError as error:
-            close_run(ready.folder, JobResult(status="failed", reason=error.what), self.phases)
-            self._mark_settled(job)
-            raise
-        self._note_phase("start", began)
-
-    def _watch(self, job: Job, listener: Listener) -> JobResult:
-        began = time.monotonic()
-        try:
-            return job_result(job.watch(JobOutput(listener, Path(job.record.run))))
-        except JobError as error:
-            return JobResult(status="failed", reason=error.what)
-        finally:
-            self._note_phase("run", began)
-
-    def _close(self, job: Job, ending: JobResult, *, stop: bool = False) -> Run:
-        """Bring a job's files home and close its run."""
-        run = collect(job, ending, self.phases, stop=stop)
-        if receipt := self.receipt():
-            record = msgspec.structs.replace(run.record, receipt=receipt)
-            store.write(run.folder, record)
-            run = msgspec.structs.replace(run, record=record)
-        self._mark_settled(job)
-        return run
-
-    def _mark_settled(self, job: Job) -> None:
-        self._settled.add(job.record.run)
-        if self._journal.path.exists():  # another process may have taken the cluster down
-            self._journal.append(journal.Collected(run=job.record.run))
-
-    def _newest(self) -> Job:
-        if not self._jobs:
-            raise SpecError(
-                f"The cluster {self.name} has no job.",
-                remedy=f"Start one: cluster bench p2p --name {self.name}",
-            )
-        return self._job(self._jobs[-1])
-
-    def _job(self, record: JobRecord) -> Job:
-        return Job(record, self.shells(), self.machines[0])
-
-
-@contextmanager
-def _ignoring_interrupts() -> Iterator[None]:
-    """Let an impatient second Ctrl-C or SIGTERM not cost the values."""
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    here = threading.current_thread() is threading.main_thread()  # no signal comes elsewhere
-    handled = {number: handler for number, handler in before.items() if here and callable(handler)}
-    for number in handled:
-        signal.signal(number, lambda *_: None)  # SIG_IGN would be inherited by programs
-    try:
-        yield
-    finally:
-        for number, handler in handled.items():
-            signal.signal(number, handler)
+    def _note_phase(self, phase: str, began: float) -> None:
+        self.phases[phase] = time.monotonic() - began

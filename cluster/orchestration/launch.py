@@ -11,14 +11,19 @@ from cluster.core.errors import ClusterError, SpecError, Timeout, tail
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.options import convert
+from cluster.core.ssh_keys import KNOWN
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.providers import Provider
+from cluster.remote import host_keys
 from cluster.remote.parallel import connect_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from cluster.core.model.billing import Plan
+
+ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before
 
 
 def launch(  # noqa: PLR0913 - one parameter per field
@@ -126,9 +131,9 @@ def launch_spec(
         if book.is_launching():
             raise book.busy_error()
         known = attach(spec.name)
-        if known.can_serve(spec):
+        if known.state.was_launched_as(spec) and _answers(known):
             return known
-        resuming = provider.resumes and known.is_unfinished(spec)
+        resuming = provider.resumes and known.state.is_unfinished(spec)
         if not resuming:
             _replace(known)
     intended = journal.Intended(
@@ -136,8 +141,18 @@ def launch_spec(
     )
     with book.open_for_launch(intended, resuming=resuming):
         cluster = _make(spec, provider, plan, book, tell)
-    cluster.note_launch(time.monotonic() - began)
+    cluster.note_phases({"launch": time.monotonic() - began, **cluster.state.phases})
     return cluster
+
+
+def _answers(cluster: Cluster) -> bool:
+    """Tell whether every machine of a cluster that was reachable before answers now."""
+    try:
+        connect_all(cluster.shells(), ANSWER_WITHIN)
+    except (ClusterError, ExceptionGroup):
+        cluster.close()
+        return False
+    return True
 
 
 def _make(
@@ -149,9 +164,9 @@ def _make(
             machines = provider.create(spec, book, tell)
             expires = time.time() + plan.ttl if plan.ttl else None
             book.append(journal.Created(machines=machines, expires=expires))
-        cluster = Cluster(spec, book)
-        _connect(cluster, provider, tell)
-        book.append(journal.LaunchFinished())
+        cluster = Cluster(book)
+        _connect(cluster, provider, tell, book.folder / KNOWN)
+        cluster.record(journal.LaunchFinished())
     except (ClusterError, ExceptionGroup, KeyboardInterrupt) as error:
         with suppress(SpecError):  # another process may have taken it down already
             failed = attach(spec.name)
@@ -169,16 +184,16 @@ def _add_cost(error: BaseException, cluster: Cluster) -> None:
         error.means = f"{error.means}\n{existed}: ${receipt.dollars:.2f}.".strip()
 
 
-def _connect(cluster: Cluster, provider: Provider, tell: StateCallback) -> None:
+def _connect(cluster: Cluster, provider: Provider, tell: StateCallback, known_hosts: Path) -> None:
     """Wait until every machine answers; of one that does not, show what it said."""
     began = time.monotonic()
     try:
         shells, passing = cluster.shells(), provider.passing_states
         connect_all(shells, provider.ready_within, tell, passing=passing)
         if provider.rotates_host_keys:
-            cluster.rotate_host_keys()
+            host_keys.rotate(shells, {m.name: m for m in cluster.machines}, known_hosts)
         if cluster.costs:
-            cluster.note_connected(time.monotonic() - began)
+            cluster.record(journal.Timed(phase="ssh", seconds=time.monotonic() - began))
     except Timeout as error:
         said = [provider.console(m) for m in cluster.machines if error.what.startswith(m.name)]
         means = "\n".join([error.means, *(tail(text) for text in said if text)])
@@ -200,17 +215,17 @@ def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:
     """
     provider = plugins.load(Provider, spec.provider)
     convert(spec.options, provider.Options, f"option of the provider {spec.provider!r}")
-    return provider, _standing(spec) or provider.plan(spec)
+    return provider, _plan_of_existing(spec) or provider.plan(spec)
 
 
-def _standing(spec: ClusterSpec) -> Plan | None:
+def _plan_of_existing(spec: ClusterSpec) -> Plan | None:
     """Give the plan of a cluster that is there already and costs money.
 
     Its cloud is not asked: it would count the same machines twice against the quota.
     """
     if not journal.for_cluster(spec.name).entries():
         return None
-    known = attach(spec.name)
+    known = attach(spec.name).state
     return known.plan if known.costs and known.was_launched_as(spec) else None
 
 

@@ -7,16 +7,21 @@ import time
 from typing import TYPE_CHECKING
 
 from cluster.core import journal, plugins
-from cluster.core.errors import ClusterError, ProvisionError, SpecError
+from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.billing import Resource
 from cluster.core.model.value import Value
 from cluster.orchestration.cluster import attach
+from cluster.orchestration.state import ClusterState
+from cluster.orchestration.teardown import destroy
 from cluster.providers import Provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.core.model.billing import RemoteCluster
+
+
+AGAIN = "cluster gc -y"
 
 
 class Orphan(Value, frozen=True, kw_only=True):
@@ -67,7 +72,8 @@ def remove(orphan: Orphan) -> None:
     if orphan.name in journal.names():
         attach(orphan.name).down(reachable=False)
     else:
-        _destroy(plugins.find(Provider, orphan.provider)(orphan.regions), orphan.name)
+        provider = plugins.find(Provider, orphan.provider)(orphan.regions)
+        destroy(provider, orphan.name, again=AGAIN)
 
 
 def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
@@ -91,38 +97,27 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
             what = provider.looked_for(name)
             # Where a region is named, something may still appear there: `destroy` waits for it.
             if (regions and what) or provider.find(name):
-                _destroy(provider, name)
+                destroy(provider, name, again=AGAIN)
                 looked.append(what)
     return tuple(looked)
-
-
-def _destroy(provider: Provider, name: str) -> None:
-    provider.destroy(name)
-    if left := provider.find(name):
-        raise ProvisionError(
-            f"{len(left)} thing(s) of {name} still exist.", remedy="Try again: cluster gc -y"
-        )
 
 
 def _half_made(name: str) -> Orphan | None:
     """Tell of a launch whose process died before it was over, and of one that has expired."""
     book = journal.for_cluster(name)
     try:
-        entries = book.entries()
+        state = ClusterState.from_entries(book.entries())
     except ClusterError:
         return None  # of another version: not for us to judge
-    ends = [entry.expires for entry in entries if isinstance(entry, journal.Created)]
-    expired = bool(ends and ends[-1] and ends[-1] < time.time())
-    launched = any(isinstance(entry, journal.LaunchFinished) for entry in entries)
-    if book.is_launching() or (launched and not expired):
+    if state is None or book.is_launching():
         return None
-    specs = [entry.spec for entry in entries if isinstance(entry, journal.Intended)]
-    if not specs:
+    expired = state.has_expired(time.time())
+    if state.launched and not expired:
         return None
-    provider = plugins.load(Provider, specs[-1].provider)
+    provider = plugins.load(Provider, state.spec.provider)
     return Orphan(
         name=name,
-        provider=specs[-1].provider,
+        provider=state.spec.provider,
         why="its time to live is over" if expired else "its launch was never finished",
         resources=provider.find(name),
     )

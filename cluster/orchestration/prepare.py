@@ -6,7 +6,7 @@ import posixpath
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,7 +14,7 @@ from cluster.agent.peers import FILE as PARTY_FILE
 from cluster.agent.peers import Peer, PeerList
 from cluster.core import plugins
 from cluster.core.errors import SpecError
-from cluster.core.model.records import Condition, JobRecord, Record
+from cluster.core.model.records import JobRecord, Record
 from cluster.core.model.value import Value
 from cluster.core.options import convert, encode
 from cluster.core.version import __version__, revision
@@ -28,38 +28,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cluster.core.model.billing import Plan
-    from cluster.core.model.hosts import Facts, Layout, Machine
+    from cluster.core.model.records import Condition
     from cluster.core.model.spec import ClusterSpec
+    from cluster.orchestration.host_setup import ReadyHosts
 
 LONGEST = 30 * 24 * 3600.0  # seconds
-PLAIN = Condition()
 
 
-class Launched(Protocol):
-    """What is known of a cluster that was launched."""
-
-    spec: ClusterSpec
-    machines: tuple[Machine, ...]
-    facts: tuple[Facts, ...]
-    phases: dict[str, float]
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """What the environment wants in that of every rank."""
-        ...
-
-    @property
-    def image(self) -> str:
-        """The container image that ranks run in, if any."""
-        ...
-
-    @property
-    def layout(self) -> Layout:
-        """Which hosts run how many ranks."""
-        ...
-
-
-class Ready(Value, frozen=True, kw_only=True):
+class PreparedJob(Value, frozen=True, kw_only=True):
     """A job that only has to be started.
 
     Args:
@@ -126,22 +102,24 @@ def check_plan(chosen: Benchmark[Any], params: object, spec: ClusterSpec, plan: 
 
 
 def prepare(
-    cluster: Launched,
+    hosts: ReadyHosts,
     chosen: Benchmark[Any],
     params: object,
     where: Path,
     timeout: float,
-    condition: Condition = PLAIN,
-) -> Ready:
+    condition: Condition,
+    phases: Mapping[str, float],
+) -> PreparedJob:
     """Make the run's folder, with everything that is known before the job starts.
 
     Args:
-        cluster: that runs it.
+        hosts: that run it.
         chosen: the benchmark.
         params: of it, checked.
         where: all runs are.
         timeout: seconds that the job may take.
         condition: what else is special about it.
+        phases: seconds that each phase took so far.
 
     Returns:
         The job, ready.
@@ -151,16 +129,17 @@ def prepare(
 
     """
     at = time.time()
-    machine, session = cluster.machines[0], cluster.spec.name
+    machine, session = hosts.machines[0], hosts.spec.name
     starter = plugins.load(Starter, chosen.starter)
-    home = cluster.facts[0].home  # a machine's paths may be relative to it
+    home = hosts.facts[0].home  # a machine's paths may be relative to it
     bin_ = posixpath.join(home, machine.bin)
     program = [*_told(condition.variables), *chosen.program(params)]
-    argv = starter.argv(_found(program, bin_, cluster.image), cluster.layout)
+    argv = starter.argv(_found(program, bin_, hosts.image), hosts.layout)
     folder = store.create(where, session, chosen.name, at)
-    planned = _planned(cluster, chosen, params, argv, folder.name, at)
+    planned = _planned(hosts, chosen, params, argv, folder.name, at)
     record = msgspec.structs.replace(
         planned,
+        phases=dict(phases),
         variables=condition.variables,
         condition=condition.name,
         notes=(*planned.notes, *condition.notes),
@@ -168,22 +147,22 @@ def prepare(
         expected=condition.expected,
     )
     store.write(folder, record)
-    for fact in cluster.facts:
+    for fact in hosts.facts:
         if fact.topology:
             store.write_raw(folder, f"topology.{fact.host}.txt", fact.topology)
     there = posixpath.join(home, machine.folder, folder.name)
     env = {
         "PATH": bin_,
-        **cluster.facts[0].variables,
-        **cluster.variables,
-        **starter.env(cluster.layout),
+        **hosts.facts[0].variables,
+        **hosts.variables,
+        **starter.env(hosts.layout),
     }
-    return Ready(
+    return PreparedJob(
         folder=folder,
         record=record,
         job=JobRecord(session=session, folder=there, run=str(folder), benchmark=chosen.name, at=at),
         script=script(session, there, argv, env, timeout),
-        files={chosen.source.name: chosen.source.read_text(), **_peers(cluster)},
+        files={chosen.source.name: chosen.source.read_text(), **_peers(hosts)},
     )
 
 
@@ -202,18 +181,18 @@ def _told(variables: Mapping[str, str]) -> list[str]:
     return ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
 
 
-def _peers(cluster: Launched) -> dict[str, str]:
+def _peers(hosts: ReadyHosts) -> dict[str, str]:
     """Tell the job's first host of the others, if there are any."""
-    layout = cluster.layout
+    layout = hosts.layout
     if not layout.ssh_config:
         return {}
-    others = tuple(Peer(name=m.name, address=m.address) for m in cluster.machines[1:])
+    others = tuple(Peer(name=m.name, address=m.address) for m in hosts.machines[1:])
     party = PeerList(peers=others, ssh_config=layout.ssh_config)
     return {PARTY_FILE: msgspec.json.encode(party).decode()}
 
 
 def _planned(
-    cluster: Launched,
+    hosts: ReadyHosts,
     chosen: Benchmark[Any],
     params: object,
     argv: list[str],
@@ -226,24 +205,23 @@ def _planned(
         benchmark=chosen.name,
         status="planned",
         at=at,
-        spec=cluster.spec,
-        machines=cluster.machines,
+        spec=hosts.spec,
+        machines=hosts.machines,
         params=msgspec.Raw(msgspec.json.encode(params, enc_hook=encode)),
         command=tuple(argv),
         argv=tuple(sys.argv),
         definitions={definition.id: definition for definition in chosen.recorded(params)},
-        environment=tuple(msgspec.structs.replace(f, topology="") for f in cluster.facts),
-        planned=tuple(chosen.planned(params, cluster.layout.size)),
-        notes=(*_notes(cluster), *chosen.notes(params, cluster.facts)),
-        phases=dict(cluster.phases),
+        environment=tuple(msgspec.structs.replace(f, topology="") for f in hosts.facts),
+        planned=tuple(chosen.planned(params, hosts.layout.size)),
+        notes=(*_notes(hosts), *chosen.notes(params, hosts.facts)),
         software=__version__,
         revision=revision(),
     )
 
 
-def _notes(cluster: Launched) -> tuple[str, ...]:
-    inside = (f"Ranks ran in the container image {cluster.image}.",) if cluster.image else ()
-    layout = cluster.layout
+def _notes(hosts: ReadyHosts) -> tuple[str, ...]:
+    inside = (f"Ranks ran in the container image {hosts.image}.",) if hosts.image else ()
+    layout = hosts.layout
     if not layout.oversubscribed:
         return inside
     ranks = max(layout.slots.values()) * layout.sharing

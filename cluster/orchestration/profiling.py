@@ -9,6 +9,8 @@ from __future__ import annotations
 import posixpath
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cluster.core.model.hosts import Facts, Machine
+    from cluster.core.model.records import Condition
+    from cluster.orchestration.host_setup import ReadyHosts
     from cluster.remote.shells import Shell
 
 OWN = "own"  # instead of the path of a library
@@ -30,7 +34,7 @@ FILES = "mpi_profile.*"
 SEPARATORS = " :\t\n"  # in LD_PRELOAD; nothing quotes them (ld.so(8))
 
 
-class Place(Value, frozen=True, kw_only=True):
+class Toolchain(Value, frozen=True, kw_only=True):
     """Where a host keeps what is compiled, and what compiles it.
 
     Args:
@@ -50,8 +54,33 @@ class Place(Value, frozen=True, kw_only=True):
         return f"in the image {self.image}" if self.image else "there"
 
 
-def places(machines: tuple[Machine, ...], facts: tuple[Facts, ...], image: str) -> dict[str, Place]:
-    """Find out where each host keeps things.
+def profiled(
+    about: Condition, library: str, hosts: ReadyHosts, shells: Mapping[str, Shell]
+) -> Condition:
+    """Make a profiler ready on the hosts, and say in the record that numbers include its cost.
+
+    Args:
+        about: the run that is to be profiled.
+        library: its path on every host; `own` for ours, which is compiled there.
+        hosts: that run it.
+        shells: to them, by the names of their machines.
+
+    Returns:
+        The same, with the variables that load the profiler, and a note.
+
+    Raises:
+        SpecError: the library is not there, or cannot be compiled there.
+
+    """
+    tools = toolchains(hosts.machines, hosts.facts, hosts.image)
+    loading = variables(shells, tools, library, hosts.layout.size, about.variables)
+    return msgspec.structs.replace(about, variables=loading, notes=(*about.notes, note(library)))
+
+
+def toolchains(
+    machines: tuple[Machine, ...], facts: tuple[Facts, ...], image: str
+) -> dict[str, Toolchain]:
+    """Find out where each host keeps its compiled files, and which Python its ranks use.
 
     Args:
         machines: the hosts.
@@ -59,7 +88,7 @@ def places(machines: tuple[Machine, ...], facts: tuple[Facts, ...], image: str) 
         image: the container image that ranks run in; empty if they run in none.
 
     Returns:
-        A place per machine, by its name.
+        One per machine, by its name.
 
     """
     from cluster.measure.kernels import FOLDER  # noqa: PLC0415 - brings ctypes, which takes a while
@@ -69,13 +98,13 @@ def places(machines: tuple[Machine, ...], facts: tuple[Facts, ...], image: str) 
         bin_ = posixpath.join(fact.home, machine.bin)
         words = (posixpath.join(bin_, IN_IMAGE), "python3") if image else (f"{bin_}/python3",)
         folder = posixpath.join(fact.home, machine.folder, FOLDER)
-        found[machine.name] = Place(folder=folder, python=words, image=image)
+        found[machine.name] = Toolchain(folder=folder, python=words, image=image)
     return found
 
 
 def variables(
     shells: Mapping[str, Shell],
-    places: Mapping[str, Place],
+    tools: Mapping[str, Toolchain],
     library: str,
     ranks: int,
     others: Mapping[str, str],
@@ -84,7 +113,7 @@ def variables(
 
     Args:
         shells: to the hosts, by the names of their machines.
-        places: of each host.
+        tools: the toolchain of each host, by the name of its machine.
         library: its path on every host; `own` for ours, which is compiled there.
         ranks: how many there will be.
         others: variables that are set already.
@@ -96,7 +125,7 @@ def variables(
         SpecError: the library is not there, or cannot be compiled there.
 
     """
-    path = _own(shells, places) if library == OWN else _given(shells, places, library)
+    path = _own(shells, tools) if library == OWN else _given(shells, tools, library)
     if any(mark in path for mark in SEPARATORS):
         raise SpecError(
             f"{path} cannot be loaded into the ranks.",
@@ -126,7 +155,7 @@ def note(library: str) -> str:
     )
 
 
-def _given(shells: Mapping[str, Shell], places: Mapping[str, Place], library: str) -> str:
+def _given(shells: Mapping[str, Shell], tools: Mapping[str, Toolchain], library: str) -> str:
     if not library.startswith("/"):
         raise SpecError(
             f"--profile={library} is no absolute path.",
@@ -135,12 +164,12 @@ def _given(shells: Mapping[str, Shell], places: Mapping[str, Place], library: st
         )
 
     def look(name: str, shell: Shell) -> None:
-        place = places[name]
-        done = shell.run([*place.python, "-c", LOOK, library], timeout=WITHIN)
+        host = tools[name]
+        done = shell.run([*host.python, "-c", LOOK, library], timeout=WITHIN)
         if done.status != 0:
             where, means = name, "It is to be loaded into the ranks there."
-            if place.image:
-                where = f"{name}, {place.words}"
+            if host.image:
+                where = f"{name}, {host.words}"
                 means = f"A container sees its host's /tmp, and nothing else of ours. {means}"
             raise SpecError(
                 f"There is no {library} on {where}.",
@@ -153,17 +182,17 @@ def _given(shells: Mapping[str, Shell], places: Mapping[str, Place], library: st
     return library
 
 
-def _own(shells: Mapping[str, Shell], places: Mapping[str, Place]) -> str:
+def _own(shells: Mapping[str, Shell], tools: Mapping[str, Toolchain]) -> str:
     def compile_(name: str, shell: Shell) -> str:
-        place = places[name]
-        argv = [*place.python, "-P", "-m", "cluster.measure.kernels", "profile", place.folder]
+        host = tools[name]
+        argv = [*host.python, "-P", "-m", "cluster.measure.kernels", "profile", host.folder]
         done = shell.run(argv, timeout=WITHIN)
         if done.status != 0:
             said = done.stderr.strip().splitlines()
             raise SpecError(
                 f"{name}: the profiler could not be compiled: {said[-1] if said else 'no reason'}",
                 means="It must fit the MPI that runs there.",
-                remedy=f"{NEEDS.format(where=place.words)}. Or name IBM's library: "
+                remedy=f"{NEEDS.format(where=host.words)}. Or name IBM's library: "
                 "--profile=/path/libmpitrace.so",
             )
         return done.stdout.strip()

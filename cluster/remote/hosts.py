@@ -1,4 +1,4 @@
-"""Machines, and what is done on all of them at once."""
+"""The hosts of a cluster: shells to them, and what is done on all of them at once."""
 
 from __future__ import annotations
 
@@ -41,14 +41,20 @@ class Hosts:
 
     Args:
         name: of the cluster.
+        machines: gives its machines as they are known now: they may get other addresses.
 
     """
 
-    def __init__(self, name: str) -> None:
-        """Begin with none."""
+    def __init__(self, name: str, machines: Callable[[], tuple[Machine, ...]]) -> None:
+        """Connect to nothing yet."""
         self.name = name
-        self.machines: tuple[Machine, ...] = ()
+        self._machines = machines
         self._shells: dict[Hashable, Shell] = {}
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        """The machines, in the order of the ranks."""
+        return self._machines()
 
     def shells(self) -> dict[str, Shell]:
         """Give a shell to each real machine, by the machine's name."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.orchestration.cluster import _ignoring_interrupts
+from cluster.orchestration.signals import interrupts_ignored
 from tests.conftest import COMMAND, command, processes, run, until
 from tests.test_bad_luck import (
     Background,
@@ -97,7 +97,7 @@ def test_what_brings_values_home_is_not_interrupted() -> None:
         signal.SIGTERM: signal.signal(signal.SIGTERM, signal.SIG_IGN),
     }
     try:
-        with _ignoring_interrupts():
+        with interrupts_ignored():
             signal.raise_signal(signal.SIGINT)
             assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
         assert interrupts == []

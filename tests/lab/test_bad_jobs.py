@@ -84,7 +84,7 @@ def hanging(lab: Cluster, faulty: None) -> Iterator[Background]:
         background.process.kill()
     background.process.communicate()
     command("lab", lab.name, "heal", "1")
-    attach(lab.name)._end_jobs("The test is over.")
+    attach(lab.name).jobs.end_all("The test is over.")
 
 
 @pytest.mark.usefixtures("own", "faulty", "impatient")

@@ -24,7 +24,7 @@ LAUNCHING = {  # the function that is about to be called
     "connecting": "cluster.remote.ssh.connection:_called",
 }
 RUNNING = {
-    "installing": "cluster.remote.environment.install:Host._push",
+    "installing": "cluster.remote.environment.install:HostInstaller._push",
     "joining": "cluster.remote.ssh_mesh:_write_files",
     "a job is in the journal": "cluster.remote.jobs:Job.start",
     "the job runs": "cluster.remote.jobs:Job.watch",

@@ -523,7 +523,7 @@ def test_a_profiler_is_refused_where_hosts_differ() -> None:
         def run(self, *_: Any, **__: Any) -> Any:
             return type("Done", (), {"status": 0, "stdout": self.path + "\n", "stderr": ""})
 
-    place = profiling.Place(folder="/x", python=("python3",))
+    place = profiling.Toolchain(folder="/x", python=("python3",))
     shells: Any = {"a": Says("/x/1.so"), "b": Says("/x/2.so")}
     with pytest.raises(SpecError, match="different MPIs"):
         profiling.variables(shells, {"a": place, "b": place}, "own", 2, {})

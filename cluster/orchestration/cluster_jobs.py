@@ -1,0 +1,288 @@
+"""The jobs of a cluster: started, watched, collected; by this process or another."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.core import journal
+from cluster.core.errors import ClusterError, JobError, SpecError
+from cluster.core.model.records import JobRecord, Status
+from cluster.orchestration.collect import (
+    JobListener,
+    JobOutput,
+    JobResult,
+    close_run,
+    collect,
+    job_result,
+    raise_unless_done,
+    raw_text,
+)
+from cluster.remote.jobs import Job
+from cluster.runs import store
+
+if TYPE_CHECKING:
+    from cluster.core.model.billing import Receipt
+    from cluster.orchestration.prepare import PreparedJob
+    from cluster.orchestration.state import StateOnDisk
+    from cluster.remote.hosts import Hosts
+    from cluster.runs.run import Run
+
+
+class Jobs:
+    """The jobs of a cluster; at most the newest one runs.
+
+    Args:
+        disk: the cluster's journal and state.
+        hosts: of the cluster.
+        phases: seconds that each phase took; each phase of a job is added.
+
+    """
+
+    def __init__(self, disk: StateOnDisk, hosts: Hosts, phases: dict[str, float]) -> None:
+        """Start nothing."""
+        self._disk = disk
+        self._hosts = hosts
+        self._phases = phases
+
+    def make_room(self) -> None:
+        """End the job before, and free the name of its session.
+
+        Raises:
+            ClusterError: somebody else's tmux session has the name.
+
+        """
+        self.end_all("It was replaced by a newer run of the same name.")
+        name = self._hosts.name
+        probe = JobRecord(session=name, folder="", run="", benchmark="", at=0.0)
+        if not self.open(probe).end_session():
+            raise ClusterError(
+                f"There is a tmux session {name!r} that was not made by cluster.",
+                means="It is left alone, and nothing was started.",
+                remedy=f"Choose another --name, or end it: tmux kill-session -t '={name}'",
+            )
+
+    def end_all(self, reason: str) -> None:
+        """Stop what runs, and bring home what is there.
+
+        Args:
+            reason: written into the run of a job that had not ended.
+
+        Raises:
+            ClusterError: a job could not be stopped.
+
+        """
+        for record in self._disk.state.open_jobs:
+            with suppress(SpecError):  # somebody removed the run's folder: it is stopped
+                result = JobResult(status="interrupted", reason=reason)
+                self.close(self.open(record), result, stop=True)
+        for record in self._disk.state.jobs[-1:]:
+            with suppress(SpecError):  # a host that has lost its tmux has no session to end
+                self.open(record).end_session()
+
+    def start(self, job: Job, prepared: PreparedJob) -> None:
+        """Start a job.
+
+        Args:
+            job: as `open` gives it.
+            prepared: what it needs.
+
+        Raises:
+            ClusterError: it could not be started; its run says so.
+
+        """
+        began = time.monotonic()
+        try:
+            with self._disk.journal.lock():
+                self._disk.record(journal.Started(job=prepared.job))
+                job.start(prepared.script, prepared.files)
+                running = msgspec.structs.replace(prepared.record, status="running")
+                store.write(prepared.folder, running)
+        except ClusterError as error:
+            failed = JobResult(status="failed", reason=error.what)
+            close_run(prepared.folder, failed, self._phases)
+            self._note_collected(job)
+            raise
+        self._phases["start"] = time.monotonic() - began
+
+    def watch(self, job: Job, listener: JobListener) -> JobResult:
+        """Wait for the end of a job; its values come to the run's folder meanwhile.
+
+        Args:
+            job: that runs.
+            listener: told of what its ranks print, and how far they are.
+
+        Returns:
+            How it ended.
+
+        Raises:
+            Unreachable: its host is out of reach; the job may go on there.
+
+        """
+        began = time.monotonic()
+        try:
+            return job_result(job.watch(JobOutput(listener, Path(job.record.run))))
+        except JobError as error:
+            return JobResult(status="failed", reason=error.what)
+        finally:
+            self._phases["run"] = time.monotonic() - began
+
+    def close(self, job: Job, result: JobResult, *, stop: bool = False) -> Run:
+        """Bring a job's files home, and close its run.
+
+        Args:
+            job: to close.
+            result: how it ended, if nobody else closed the run before.
+            stop: it still runs, and is stopped first.
+
+        Returns:
+            The run, closed.
+
+        Raises:
+            SpecError: somebody removed its folder.
+
+        """
+        run = collect(job, result, self._phases, stop=stop)
+        if receipt := self._disk.state.receipt(time.time()):
+            record = msgspec.structs.replace(run.record, receipt=receipt)
+            store.write(run.folder, record)
+            run = msgspec.structs.replace(run, record=record)
+        self._note_collected(job)
+        return run
+
+    def _note_collected(self, job: Job) -> None:
+        entry = journal.Collected(run=job.record.run)
+        if self._disk.journal.path.exists():
+            self._disk.record(entry)
+        else:  # another process has taken the cluster down
+            self._disk.state = self._disk.state.after(entry)
+
+    def wait(self, listener: JobListener) -> int:
+        """Wait for the newest job.
+
+        Args:
+            listener: told of what its ranks print, and how far they are.
+
+        Returns:
+            Its exit status.
+
+        Raises:
+            SpecError: there is no job.
+            JobError: it was lost.
+
+        """
+        job = self.newest()
+        if not self._is_collected(job):
+            return job.watch(JobOutput(listener, None))
+        record = store.record(Path(job.record.run))
+        return int(record.status != "done") if record.exit_status is None else record.exit_status
+
+    def fetch(self) -> Run:
+        """Bring the newest job's results home.
+
+        Returns:
+            The run.
+
+        Raises:
+            SpecError: there is no job, or it still runs.
+            JobError: it failed; the values are home all the same.
+
+        """
+        job = self.newest()
+        if self._is_collected(job):
+            return raise_unless_done(store.read(Path(job.record.run)))
+        try:
+            status = job.status()
+        except JobError as error:
+            lost = JobResult(status="failed", reason=error.what)
+            return raise_unless_done(self.close(job, lost))
+        if status is None:
+            name = self._hosts.name
+            raise SpecError(
+                f"The job {name} still runs.", remedy=f"Wait for it: cluster wait {name}"
+            )
+        return raise_unless_done(self.close(job, job_result(status)))
+
+    def status(self) -> tuple[JobRecord, Status]:
+        """Give the newest job, and `running` while it runs or waits to be fetched.
+
+        Raises:
+            SpecError: there is no job.
+
+        """
+        record = self.newest().record
+        return record, store.record(Path(record.run)).status
+
+    def exit_status(self) -> int | None:
+        """Give the newest job's exit status; none while it runs.
+
+        Raises:
+            SpecError: there is no job.
+            JobError: it was lost.
+
+        """
+        job = self.newest()
+        if self._is_collected(job):
+            return store.record(Path(job.record.run)).exit_status
+        return job.status()
+
+    def logs(self) -> str:
+        """Give what the ranks of the newest job printed so far.
+
+        Raises:
+            SpecError: there is no job.
+
+        """
+        job = self.newest()
+        if self._is_collected(job):
+            return raw_text(Path(job.record.run), "stdout")
+        return job.logs()
+
+    def note_receipt(self, record: JobRecord, receipt: Receipt) -> None:
+        """Write into a job's run what its machines cost in the end, and how long they took to go.
+
+        Args:
+            record: of the job.
+            receipt: the last one.
+
+        """
+        folder = Path(record.run)
+        with suppress(ClusterError):  # somebody may have removed it
+            run = store.record(folder)
+            phases = {**run.phases, "teardown": self._phases["teardown"]}
+            store.write(folder, msgspec.structs.replace(run, phases=phases, receipt=receipt))
+
+    def newest(self) -> Job:
+        """Give the newest job.
+
+        Raises:
+            SpecError: there is none.
+
+        """
+        jobs = self._disk.state.jobs
+        if not jobs:
+            name = self._hosts.name
+            raise SpecError(
+                f"The cluster {name} has no job.",
+                remedy=f"Start one: cluster bench p2p --name {name}",
+            )
+        return self.open(jobs[-1])
+
+    def open(self, record: JobRecord) -> Job:
+        """Give a job that this or another process started.
+
+        Args:
+            record: of the job.
+
+        Returns:
+            The job.
+
+        """
+        return Job(record, self._hosts.shells(), self._hosts.machines[0])
+
+    def _is_collected(self, job: Job) -> bool:
+        return job.record.run in self._disk.state.collected

@@ -1,0 +1,225 @@
+"""Hosts made ready for ranks: what is installed, examined and connected there."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Facts, Layout, Machine
+from cluster.core.model.spec import ClusterSpec, Environment
+from cluster.core.model.value import Value
+from cluster.remote import ssh_mesh
+from cluster.remote.common_network import find_common_network
+from cluster.remote.hosts import distinct
+from cluster.remote.parallel import on_each
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from cluster.core.model.value import StateCallback
+    from cluster.remote.shells import Shell
+
+
+class ReadyHosts(Value, frozen=True, kw_only=True):
+    """Hosts on which ranks can start.
+
+    Args:
+        spec: of their cluster.
+        machines: in the order of the ranks.
+        facts: of each real machine.
+        environment: that was installed; none where the hosts are used as they are.
+
+    """
+
+    spec: ClusterSpec
+    machines: tuple[Machine, ...]
+    facts: tuple[Facts, ...]
+    environment: Environment | None = None
+
+    @property
+    def several(self) -> bool:
+        """Whether ranks run on more than one real machine."""
+        return len(distinct(self.machines)) > 1
+
+    @property
+    def layout(self) -> Layout:
+        """Which hosts run how many ranks."""
+        several = self.several
+        folder = posixpath.join(self.facts[0].home, self.machines[0].folder) if several else ""
+        sharing = Counter(fact.boot for fact in self.facts)
+        return Layout(
+            addresses=tuple(machine.address for machine in self.machines),
+            ranks_per_host=self.spec.ranks_per_host,
+            cores=min((fact.usable_cores for fact in self.facts), default=1),
+            sharing=max(sharing.values(), default=1),
+            root=any(fact.user == "root" for fact in self.facts),
+            networks=find_common_network(self.machines, self.facts).networks if several else (),
+            ssh_config=ssh_mesh.config_file(folder) if several else "",
+        )
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the environment of every rank needs for the MPI that is installed."""
+        from cluster.remote.environment.steps import variables  # noqa: PLC0415 - local hosts need none
+
+        return variables(self.environment) if self.environment else {}
+
+    @property
+    def image(self) -> str:
+        """The container image that ranks run in; empty if they run in none."""
+        return self.environment.image if self.environment else ""
+
+
+def install(
+    shells: Mapping[str, Shell],
+    machines: Iterable[Machine],
+    environment: Environment,
+    logs: Path,
+    tell: StateCallback,
+) -> None:
+    """Install what benchmarks need on every host; where it is there already, change nothing.
+
+    Args:
+        shells: to the hosts, by the names of their machines.
+        machines: of the cluster.
+        environment: that is wanted there.
+        logs: a folder here for what each host prints meanwhile.
+        tell: called with a machine and the step that it begins.
+
+    Raises:
+        ClusterError: it could not be installed on one host.
+        ExceptionGroup: on several.
+
+    """
+    from cluster.remote.environment import install as steps  # noqa: PLC0415 - slow, and local hosts need none
+
+    steps.install(shells, {machine.name: machine for machine in machines}, environment, logs, tell)
+
+
+def examine(
+    shells: Mapping[str, Shell], machines: Iterable[Machine], programs: Sequence[str]
+) -> tuple[Facts, ...]:
+    """Ask every host what it is, and refuse one without the tools that a job needs.
+
+    Args:
+        shells: to the hosts, by the names of their machines.
+        machines: of the cluster.
+        programs: that a benchmark needs there.
+
+    Returns:
+        The facts of each real machine.
+
+    Raises:
+        ClusterError: one host did not answer, or lacks a tool.
+        ExceptionGroup: several did not answer.
+
+    """
+    from cluster.remote.environment.tools import check_tools  # noqa: PLC0415 - not for known hosts
+    from cluster.remote.environment.tools import examine as ask  # noqa: PLC0415
+
+    hosts = {machine.name: machine for machine in machines}
+    found = on_each(shells, lambda name, shell: ask(shell, hosts[name], programs))
+    facts = tuple(found.values())
+    check_tools(facts, programs)
+    return facts
+
+
+def check_gpus(facts: Iterable[Facts], wanted: int) -> None:
+    """Refuse hosts without the GPUs, or what GPUs need.
+
+    Args:
+        facts: of each host.
+        wanted: GPUs of each host; nothing is checked if it is 0.
+
+    Raises:
+        SpecError: a host lacks something.
+
+    """
+    if wanted:
+        from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
+
+        for fact in facts:
+            gpu_requirements.check_host(fact, wanted)
+
+
+def have(facts: Sequence[Facts], programs: Sequence[str], gpus: int) -> bool:
+    """Tell whether hosts that were examined before have all that a job needs.
+
+    Args:
+        facts: of each host; none if they were not examined.
+        programs: that it needs there.
+        gpus: that it needs of each host.
+
+    Returns:
+        Whether nothing is missing.
+
+    """
+    if not facts or not all(set(programs) <= set(fact.programs) for fact in facts):
+        return False
+    with suppress(SpecError):
+        check_gpus(facts, gpus)
+        return True
+    return False
+
+
+def with_common_addresses(
+    machines: tuple[Machine, ...], facts: tuple[Facts, ...]
+) -> tuple[Machine, ...]:
+    """Give machines the addresses where they reach one another: ours may reach them elsewhere.
+
+    Args:
+        machines: the hosts.
+        facts: of each.
+
+    Returns:
+        The machines.
+
+    Raises:
+        SpecError: they have no network in common.
+
+    """
+    found = find_common_network(machines, facts)
+    return tuple(
+        msgspec.structs.replace(machine, address=address)
+        for machine, address in zip(machines, found.addresses, strict=True)
+    )
+
+
+def connect(hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path) -> None:
+    """Let the hosts reach one another by SSH, if ranks are to run on several.
+
+    Args:
+        hosts: that are ready but for this.
+        shells: to them, by the names of their machines.
+        folder: of the cluster's state, for the key until it is on the hosts.
+
+    Raises:
+        ClusterError: one host cannot be reached by the first one.
+        ExceptionGroup: several failed.
+
+    """
+    if not hosts.several:
+        return
+    homes = {fact.home for fact in hosts.facts}
+    if len(homes) > 1:
+        raise SpecError(
+            f"Our folder is not at the same place on every host: {', '.join(homes)}.",
+            remedy="Log in with the same name everywhere: --option hosts=me@h1,me@h2",
+        )
+    mesh = {
+        machine.name: ssh_mesh.MeshHost(
+            address=machine.address,
+            user=fact.user,
+            folder=posixpath.join(fact.home, machine.folder),
+            path=posixpath.join(fact.home, machine.bin),
+            variables=hosts.variables,
+        )
+        for machine, fact in zip(hosts.machines, hosts.facts, strict=True)
+    }
+    ssh_mesh.open_mesh(shells, mesh, hosts.spec.name, folder)

@@ -1,0 +1,270 @@
+"""The state of a cluster: the sum of its journal's entries, as one frozen value.
+
+`ClusterState` is pure and knows neither hosts nor files; `StateOnDisk` ties it to the journal.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cluster.core import journal
+from cluster.core.errors import SpecError
+from cluster.core.model.billing import Plan, Price, Receipt
+from cluster.core.model.hosts import Facts, Machine
+from cluster.core.model.records import JobRecord
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import Value
+from cluster.core.money import dollars
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cluster.core.journal import Entry
+
+
+class ClusterState(Value, frozen=True, kw_only=True):
+    """What is known of a cluster.
+
+    Args:
+        spec: what was asked for.
+        at: when its launch began, in seconds since the epoch.
+        costs: whether its machines cost money while they exist.
+        price: of one machine, where that is known.
+        ttl: seconds after which the machines end by themselves, if they do.
+        machines: in the order of the ranks; none until they were created.
+        expires: when the machines end by themselves, in seconds since the epoch.
+        launched: every machine answered once, so the launch is over.
+        phases: seconds that each phase of the launch took.
+        facts: of each real machine, once it was examined.
+        orders: when each call that creates something was sent first, by its token.
+        obtained: how many machines such a call gave.
+        power: when the machines were switched on, off, on ..., in seconds since the epoch.
+        jobs: that were started, the newest last.
+        collected: the run folders of the jobs whose files are home.
+        ended_at: when the last machine was gone, in seconds since the epoch.
+
+    """
+
+    spec: ClusterSpec
+    at: float
+    costs: bool = False
+    price: Price | None = None
+    ttl: float | None = None
+    machines: tuple[Machine, ...] = ()
+    expires: float | None = None
+    launched: bool = False
+    phases: dict[str, float] = {}  # noqa: RUF012 - msgspec copies an empty default
+    facts: tuple[Facts, ...] = ()
+    orders: dict[str, float] = {}  # noqa: RUF012
+    obtained: int = 0
+    power: tuple[float, ...] = ()
+    jobs: tuple[JobRecord, ...] = ()
+    collected: frozenset[str] = frozenset()
+    ended_at: float | None = None
+
+    @classmethod
+    def from_entries(cls, entries: Iterable[Entry]) -> ClusterState | None:
+        """Fold the entries of a journal.
+
+        Args:
+            entries: the oldest first.
+
+        Returns:
+            The state; none if no launch was ever intended.
+
+        """
+        rest = iter(entries)
+        for entry in rest:
+            if isinstance(entry, journal.Intended):
+                begun = cls(spec=entry.spec, at=entry.at).after(entry)
+                return reduce(cls.after, rest, begun)
+        return None
+
+    def after(self, entry: Entry) -> ClusterState:
+        """Give the state once an entry was added to the journal.
+
+        Args:
+            entry: that was added.
+
+        Returns:
+            The next state.
+
+        """
+        match entry:
+            case journal.Intended():
+                asked = replace(self, spec=entry.spec, at=entry.at)
+                return replace(asked, costs=entry.costs, price=entry.price, ttl=entry.ttl)
+            case journal.Created():
+                return replace(self, machines=entry.machines, expires=entry.expires)
+            case journal.LaunchFinished():
+                return replace(self, launched=True)
+            case journal.Timed():
+                return replace(self, phases={**self.phases, entry.phase: entry.seconds})
+            case journal.Examined():
+                return replace(self, facts=entry.facts)
+        return self._after_job(entry)
+
+    def _after_job(self, entry: Entry) -> ClusterState:
+        match entry:
+            case journal.Started():
+                return replace(self, jobs=(*self.jobs, entry.job))
+            case journal.Collected():
+                return replace(self, collected=self.collected | {entry.run})
+        return self._after_order(entry)
+
+    def _after_order(self, entry: Entry) -> ClusterState:
+        """Count from the call that asked for machines: that is when their cost begins."""
+        match entry:
+            case journal.Requested():
+                return replace(self, orders={entry.token: entry.at, **self.orders})
+            case journal.Answered() if entry.ids:
+                power = self.power or (self.orders[entry.token],)
+                return replace(self, obtained=len(entry.ids), power=power)
+            case journal.Switched():
+                return replace(self, power=(*self.power, entry.at))
+        return self
+
+    def ended(self, at: float) -> ClusterState:
+        """Give the state once nothing of the cluster exists any more.
+
+        Args:
+            at: when, in seconds since the epoch.
+
+        Returns:
+            The last state; it has no jobs any more.
+
+        """
+        return replace(self, ended_at=at, jobs=())
+
+    @property
+    def name(self) -> str:
+        """The cluster's name."""
+        return self.spec.name
+
+    @property
+    def open_jobs(self) -> tuple[JobRecord, ...]:
+        """The jobs whose results are not home yet, the newest last."""
+        return tuple(job for job in self.jobs if job.run not in self.collected)
+
+    @property
+    def plan(self) -> Plan:
+        """What another launch of the same spec would do: nothing, at the price agreed before."""
+        price = f", ${self.price.hourly * len(self.machines):.4g} an hour" if self.price else ""
+        line = f"{self.name} is there already: {len(self.machines)} machine(s){price}; none is made"
+        return Plan(lines=(line,), costs=self.costs, price=self.price, ttl=self.ttl)
+
+    def was_launched_as(self, spec: ClusterSpec) -> bool:
+        """Tell whether a spec was launched to its end, without asking whether it still stands.
+
+        Args:
+            spec: what is asked for.
+
+        Returns:
+            Whether its machines all answered once.
+
+        """
+        return spec == self.spec and self.launched
+
+    def is_unfinished(self, spec: ClusterSpec) -> bool:
+        """Tell whether the launch of a spec was interrupted, and could go on.
+
+        Args:
+            spec: what is asked for.
+
+        Returns:
+            Whether this is that launch, and it was not over.
+
+        """
+        return spec == self.spec and not self.launched
+
+    def has_expired(self, at: float) -> bool:
+        """Tell whether the time to live is over.
+
+        Args:
+            at: the time now, in seconds since the epoch.
+
+        Returns:
+            Whether the machines should have ended by themselves.
+
+        """
+        return self.expires is not None and 0 < self.expires < at
+
+    def receipt(self, at: float) -> Receipt | None:
+        """Tell what the machines cost so far.
+
+        Args:
+            at: the time now, in seconds since the epoch.
+
+        Returns:
+            The receipt; none if they cost nothing.
+
+        """
+        if not self.power:
+            return None
+        times = [*self.power, self.ended_at or at]
+        seconds = sum(off - on for on, off in zip(times[::2], times[1::2], strict=False))
+        hosts = len(self.machines) or self.obtained
+        return Receipt(
+            hosts=hosts,
+            seconds=seconds,
+            price=self.price,
+            dollars=None if self.price is None else dollars(self.price, hosts, seconds),
+            final=self.ended_at is not None,
+        )
+
+
+class StateOnDisk:
+    """A cluster's journal, and the state that its entries add up to.
+
+    Args:
+        journal_: of the cluster.
+
+    Attributes:
+        journal: of the cluster.
+        state: as of the last entry that this process read or wrote.
+
+    Raises:
+        SpecError: no launch is in the journal.
+
+    """
+
+    def __init__(self, journal_: journal.Journal) -> None:
+        """Read the journal."""
+        self.journal = journal_
+        self.state = self._read()
+
+    def _read(self) -> ClusterState:
+        state = ClusterState.from_entries(self.journal.entries())
+        if state is None:
+            name = self.journal.name
+            raise SpecError(f"There is no cluster {name!r}.", remedy="List them: cluster ls")
+        return state
+
+    def record(self, entry: Entry) -> None:
+        """Write an entry, and go on to the state after it.
+
+        Args:
+            entry: what happens, or is about to.
+
+        Raises:
+            ClusterError: it cannot be written, or another process took the cluster down.
+
+        """
+        self.journal.append(entry)
+        self.state = self.state.after(entry)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes from changing the cluster, and read what they did before.
+
+        Raises:
+            ClusterError: another process has taken the cluster down.
+
+        """
+        with self.journal.lock():
+            self.state = self._read()
+            yield

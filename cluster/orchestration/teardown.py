@@ -1,0 +1,56 @@
+"""The end of a cluster: nothing of ours is left, and the provider says so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.core.errors import ProvisionError
+from cluster.remote import ssh_mesh
+from cluster.remote.parallel import on_each
+
+if TYPE_CHECKING:
+    from cluster.providers import Provider
+    from cluster.remote.hosts import Hosts
+    from cluster.remote.shells import Shell
+
+
+def destroy(provider: Provider, name: str, *, again: str) -> None:
+    """Take away all that a provider has of a cluster, and ask it what is left.
+
+    Args:
+        provider: that has it.
+        name: of the cluster.
+        again: the command that tries it again.
+
+    Raises:
+        ProvisionError: something is left.
+
+    """
+    provider.destroy(name)
+    if left := provider.find(name):
+        raise ProvisionError(
+            f"{len(left)} thing(s) of {name} still exist: "
+            + ", ".join(f"{resource.kind} {resource.id}" for resource in left),
+            remedy=f"Try again: {again}",
+        )
+
+
+def clean_hosts(hosts: Hosts) -> None:
+    """Remove our folder and our sshd from hosts that stay.
+
+    Args:
+        hosts: of the cluster.
+
+    Raises:
+        ClusterError: it could not be done on one host.
+        ExceptionGroup: on several.
+
+    """
+    folders = {machine.name: machine.folder for machine in hosts.machines}
+
+    def clean(name: str, shell: Shell) -> None:
+        if shell.exists(folders[name]):
+            ssh_mesh.close_mesh(shell, folders[name])
+            shell.remove(folders[name])
+
+    on_each(hosts.shells(), clean)

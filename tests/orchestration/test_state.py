@@ -1,0 +1,163 @@
+"""The state of a cluster is the sum of its journal: no host is needed to know it."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.core import journal
+from cluster.core.errors import ClusterError, SpecError
+from cluster.core.model.billing import Price
+from cluster.core.model.hosts import Machine
+from cluster.core.model.records import JobRecord
+from cluster.core.model.spec import ClusterSpec
+from cluster.orchestration.state import ClusterState, StateOnDisk
+
+SPEC = ClusterSpec(name="mine", hosts=2)
+PRICE = Price(hourly=3.6, at="2026-11-01", source="a list")
+INTENDED = journal.Intended(spec=SPEC, at=100.0, costs=True, price=PRICE, ttl=3600.0)
+MACHINES = tuple(
+    Machine(name=name, id="i", address=name, shell="ssh", folder="x", bin="y")  # noqa: S604
+    for name in ("0.mpi.mine", "1.mpi.mine")
+)
+CREATED = journal.Created(machines=MACHINES, expires=3700.0)
+ORDERED = journal.Requested(provider="aws", region="r", kind="instances", token="t", at=110.0)  # noqa: S106
+ANSWERED = journal.Answered(token="t", ids=("i-4", "i-5"))  # noqa: S106
+
+
+def state(*entries: journal.Entry) -> ClusterState:
+    found = ClusterState.from_entries([INTENDED, *entries])
+    assert found is not None
+    return found
+
+
+def started(run: str) -> journal.Started:
+    job = JobRecord(session="mine", folder="f", run=run, benchmark="p2p", at=1.0)
+    return journal.Started(job=job)
+
+
+def test_a_journal_without_an_intent_is_of_no_cluster() -> None:
+    assert ClusterState.from_entries([]) is None
+    assert ClusterState.from_entries([CREATED, journal.LaunchFinished()]) is None
+
+
+def test_a_launch_that_was_only_intended() -> None:
+    known = state()
+
+    assert (known.name, known.spec, known.at) == ("mine", SPEC, 100.0)
+    assert (known.costs, known.price, known.ttl) == (True, PRICE, 3600.0)
+    assert (known.machines, known.jobs, known.launched) == ((), (), False)
+    assert known.receipt(999.0) is None
+    assert known.is_unfinished(SPEC)
+    assert not known.was_launched_as(SPEC)
+
+
+def test_a_launch_that_is_over() -> None:
+    known = state(CREATED, journal.Timed(phase="ssh", seconds=4.0), journal.LaunchFinished())
+
+    assert known.machines == CREATED.machines
+    assert known.phases == {"ssh": 4.0}
+    assert known.was_launched_as(SPEC)
+    assert not known.is_unfinished(SPEC)
+    assert not known.was_launched_as(ClusterSpec(name="mine", hosts=3))
+    assert known.plan.lines == ("mine is there already: 2 machine(s), $7.2 an hour; none is made",)
+
+
+@pytest.mark.parametrize(("at", "over"), [(3699.0, False), (3701.0, True)])
+def test_the_time_to_live_is_over_when_it_was_said(at: float, over: bool) -> None:  # noqa: FBT001
+    assert state(CREATED).has_expired(at) is over
+    assert state(journal.Created(machines=())).has_expired(at) is False
+
+
+def test_what_is_known_of_machines_is_what_was_written_last() -> None:
+    moved = journal.Created(machines=CREATED.machines[:1], expires=9.0)
+
+    assert (state(CREATED, moved).machines, state(CREATED, moved).expires) == (
+        moved.machines,
+        9.0,
+    )
+
+
+def test_cost_counts_from_the_first_time_the_call_was_sent() -> None:
+    again = journal.Requested(provider="aws", region="r", kind="instances", token="t", at=150.0)  # noqa: S106
+    refused = journal.Answered(token="u")  # noqa: S106
+    receipt = state(ORDERED, refused, again, ANSWERED, ANSWERED).receipt(3710.0)
+
+    assert receipt is not None
+    assert (receipt.hosts, receipt.seconds, receipt.final) == (2, 3600.0, False)
+    assert receipt.dollars == pytest.approx(7.2)
+
+
+def test_no_cost_while_machines_are_switched_off() -> None:
+    off, on = journal.Switched(on=False, at=210.0), journal.Switched(on=True, at=1000.0)
+
+    for entries, seconds in (((off,), 100.0), ((off, on), 1100.0)):
+        receipt = state(ORDERED, ANSWERED, CREATED, *entries).receipt(2000.0)
+        assert receipt is not None
+        assert receipt.seconds == seconds
+
+
+def test_once_it_has_ended_the_receipt_is_final_and_there_are_no_jobs() -> None:
+    known = state(ORDERED, ANSWERED, CREATED, started("a")).ended(510.0)
+    receipt = known.receipt(9999.0)
+
+    assert receipt is not None
+    assert (receipt.seconds, receipt.final) == (400.0, True)
+    assert known.jobs == ()
+
+
+def test_jobs_are_open_until_their_results_are_home() -> None:
+    known = state(started("a"), started("b"), journal.Collected(run="a"))
+
+    assert [job.run for job in known.jobs] == ["a", "b"]
+    assert [job.run for job in known.open_jobs] == ["b"]
+    assert known.after(journal.Collected(run="b")).open_jobs == ()
+
+
+def test_a_state_never_changes() -> None:
+    before = state(CREATED)
+    after = before.after(journal.LaunchFinished())
+
+    assert (before.launched, after.launched) == (False, True)
+
+
+def test_what_is_recorded_is_what_another_process_reads() -> None:
+    mine = journal.for_cluster("mine")
+    mine.append(INTENDED)
+    disk = StateOnDisk(mine)
+    for entry in (ORDERED, ANSWERED, CREATED, started("a"), journal.LaunchFinished()):
+        disk.record(entry)
+
+    assert (
+        StateOnDisk(journal.for_cluster("mine")).state
+        == disk.state
+        == state(ORDERED, ANSWERED, CREATED, started("a"), journal.LaunchFinished())
+    )
+
+
+def test_whoever_holds_a_cluster_knows_what_others_wrote_before() -> None:
+    mine = journal.for_cluster("mine")
+    mine.append(INTENDED)
+    disk, other = StateOnDisk(mine), StateOnDisk(mine)
+    other.record(CREATED)
+
+    assert disk.state.machines == ()
+    with disk.lock():
+        assert disk.state.machines == CREATED.machines
+
+
+def test_a_cluster_that_is_not_there_is_refused() -> None:
+    with pytest.raises(SpecError, match="There is no cluster 'mine'"):
+        StateOnDisk(journal.for_cluster("mine"))
+
+
+def test_a_cluster_that_another_process_took_down_cannot_be_changed() -> None:
+    mine = journal.for_cluster("mine")
+    mine.append(INTENDED)
+    disk = StateOnDisk(mine)
+    mine.forget()
+
+    with pytest.raises(ClusterError, match="taken down by another process"):
+        disk.record(CREATED)
+    with pytest.raises(ClusterError, match="taken down by another process"), disk.lock():
+        pytest.fail("it was held")
+    assert disk.state.machines == ()
