@@ -40,7 +40,7 @@ FOLDED = {
     "expect",
 } - {
     "placement",
-    "option",
+    "options",
     "json",
 }
 
@@ -106,10 +106,10 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
 
     shared: flags.Declared = {
         "name": (flags.Name, benchmark.name),
-        "provider": (flags.Provider, None),
+        "provider": flags.SPEC["provider"],
         "run_local": (flags.RunLocal, False),
-        "hosts": (flags.Hosts, None),
-        "ranks_per_host": (flags.RanksPerHost, 1),
+        "hosts": flags.SPEC["hosts"],
+        "ranks_per_host": flags.SPEC["ranks_per_host"],
         **flags.MACHINES,
         **RUN_FLAGS,
         "ab": (flags.Ab, None),
@@ -166,8 +166,8 @@ def launcher(
     first: flags.Declared = {
         "name": (flags.Name, name),
         "run_local": (flags.RunLocal, False),
-        "provider": (flags.Provider, None),
-        "hosts": (flags.Hosts, None),
+        "provider": flags.SPEC["provider"],
+        "hosts": flags.SPEC["hosts"],
     }
     last = flags.parameters({**flags.MACHINES, **RUN_FLAGS})
     made = flags.with_flags(command, [*flags.parameters(first), *own.values(), *last])

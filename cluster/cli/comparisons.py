@@ -118,7 +118,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
     @property
     def _machines(self) -> flags.Declared:
         first: flags.Declared = {
-            "provider": (flags.Provider, self.provider),
+            "provider": flags.with_default("provider", self.provider),
             "hosts": (HowMany, self.hosts),
         }
         return {**self._name, **first, **flags.MACHINES}

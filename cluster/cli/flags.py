@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from inspect import Parameter, Signature
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, get_args
 
+import msgspec
 import typer
 
+from cluster.cli.param_flags import help_of
 from cluster.core import journal, plugins
 from cluster.core.errors import SpecError
-from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.spec import ClusterSpec, SpecOptions
 from cluster.core.units import parse_seconds
-from cluster.orchestration.launch import default_hosts
+from cluster.orchestration.launch import make_spec
 from cluster.providers import Provider as ProviderPlugin
 
-DEFAULT_PROVIDER = "local"  # of every command; launchers name their own
+DEFAULT_PROVIDER = SpecOptions().provider  # of every command; launchers name their own
 
 
 def _providers() -> list[str]:
@@ -37,60 +39,14 @@ def _span(value: str | float) -> float:
 
 
 Name = Annotated[str, typer.Option("--name", help="Name of the cluster.", autocompletion=_clusters)]
-Provider = Annotated[
-    str | None,
-    typer.Option("--provider", help="Where the machines come from.", autocompletion=_providers),
-]
 RunLocal = Annotated[
     bool,
     typer.Option("--run-local", help="Use this machine: --provider local."),
-]
-Instance = Annotated[str | None, typer.Option("--instance", help="The provider's machine type.")]
-Zone = Annotated[str | None, typer.Option("--zone", help="The provider's zone.")]
-Image = Annotated[
-    str | None,
-    typer.Option("--image", help="What the machines start from."),
-]
-Accelerator = Annotated[
-    str | None,
-    typer.Option(
-        "--accelerator", metavar="KIND:N", help="Accelerators of each machine, such as t4:1."
-    ),
-]
-Spot = Annotated[bool, typer.Option("--spot", help="Spare machines, which are cheaper.")]
-Ttl = Annotated[
-    float | None,
-    typer.Option(
-        "--ttl",
-        metavar="SPAN",
-        parser=_span,
-        help="Machines end after that: 90min, 2h.",
-    ),
 ]
 PlanOnly = Annotated[bool, typer.Option("--plan", help="Show what would be made.")]
 Regions = Annotated[
     list[str] | None,
     typer.Option("--region", metavar="REGION", help="Look there, too; repeatable."),
-]
-Placement = Annotated[
-    int,
-    typer.Option(
-        "--placement",
-        parser=_zero_or_one,
-        metavar="[0|1]",
-        help="Machines close together; bare means 1.",
-    ),
-]
-Hosts = Annotated[
-    int | None,
-    typer.Option("--hosts", metavar="N", help="How many machines.  [default: 2, or all named]"),
-]
-RanksPerHost = Annotated[
-    int, typer.Option("--ranks-per-host", metavar="N", help="MPI processes on each.")
-]
-Option = Annotated[
-    list[str] | None,
-    typer.Option("--option", metavar="KEY=VALUE", help="An option of the provider; repeatable."),
 ]
 Keep = Annotated[
     bool | None,
@@ -157,16 +113,74 @@ ClusterName = Annotated[
 Declared = dict[str, tuple[Any, object]]
 """Flags of a command: by the name of its parameter, what declares it, and its default."""
 
-MACHINES: Declared = {
-    "placement": (Placement, 0),
-    "instance": (Instance, None),
-    "zone": (Zone, None),
-    "image": (Image, None),
-    "spot": (Spot, False),
-    "accelerator": (Accelerator, None),
-    "ttl": (Ttl, None),
-    "option": (Option, None),
+
+class Spelling(NamedTuple):
+    """How the command line spells a field, where it is not as the field itself.
+
+    Args:
+        flag: its name; that of the field, if empty.
+        kind: of its value, where the field's own does not do.
+        metavar: what stands for its value in the help.
+        parser: of its value.
+        more: what the help says beyond the field's own.
+        completion: gives the values that it may have.
+
+    """
+
+    flag: str = ""
+    kind: Any = None
+    metavar: str | None = None
+    parser: Callable[..., object] | None = None
+    more: str = ""
+    completion: Callable[[], list[str]] | None = None
+
+
+SPELLINGS = {
+    "provider": Spelling(kind=str | None, completion=_providers),
+    "hosts": Spelling(kind=int | None, metavar="N", more="  [default: 2, or all named]"),
+    "ranks_per_host": Spelling(metavar="N"),
+    "placement": Spelling(kind=int, metavar="[0|1]", parser=_zero_or_one, more=" Bare means 1."),
+    "accelerator": Spelling(metavar="KIND:N"),
+    "ttl": Spelling(metavar="SPAN", parser=_span, more=" Or 90min, 2h."),
+    "options": Spelling("--option", list[str] | None, "KEY=VALUE", more=" Repeatable."),
 }
+
+
+def _spec_flags() -> Iterator[tuple[str, tuple[Any, object]]]:
+    """Give a flag for each field of `SpecOptions`."""
+    about = help_of(SpecOptions)
+    for field in msgspec.structs.fields(SpecOptions):
+        spelled = SPELLINGS.get(field.name, Spelling())
+        option = typer.Option(
+            spelled.flag or f"--{field.name.replace('_', '-')}",
+            help=about[field.name] + spelled.more,
+            metavar=spelled.metavar,
+            parser=spelled.parser,
+            autocompletion=spelled.completion,
+        )
+        default = None if type(None) in get_args(spelled.kind) else field.default
+        default = int(default) if spelled.kind is int else default
+        yield field.name, (Annotated[spelled.kind or field.type, option], default)
+
+
+SPEC: Declared = dict(_spec_flags())
+MACHINES: Declared = {
+    name: flag for name, flag in SPEC.items() if name not in ("provider", "hosts", "ranks_per_host")
+}
+
+
+def with_default(name: str, default: object) -> tuple[Any, object]:
+    """Give the flag of a field of `SpecOptions` another default.
+
+    Args:
+        name: of the field.
+        default: for one command.
+
+    Returns:
+        What declares it, and the default.
+
+    """
+    return SPEC[name][0], default
 
 
 def parameters(flags: Declared) -> list[Parameter]:
@@ -224,36 +238,13 @@ def choose_provider(provider: str | None, *, run_local: bool, default: str) -> s
     return "local" if run_local else provider or default
 
 
-def spec(  # noqa: PLR0913 - one parameter per flag
-    *,
-    name: str,
-    provider: str,
-    hosts: int | None = None,
-    ranks_per_host: int = 1,
-    placement: int = 0,
-    instance: str | None = None,
-    zone: str | None = None,
-    image: str | None = None,
-    spot: bool = False,
-    accelerator: str | None = None,
-    ttl: float | None = None,
-    option: list[str] | None = None,
-) -> ClusterSpec:
+def spec(*, name: str, options: list[str] | None = None, **flags: object) -> ClusterSpec:
     """Make a spec of the flags.
 
     Args:
         name: --name
-        provider: --provider
-        hosts: --hosts
-        ranks_per_host: --ranks-per-host
-        placement: --placement
-        instance: --instance
-        zone: --zone
-        image: --image
-        spot: --spot
-        accelerator: --accelerator
-        ttl: --ttl, in seconds
-        option: every --option
+        options: every --option
+        flags: the others that `SPEC` declares
 
     Returns:
         The spec.
@@ -262,21 +253,8 @@ def spec(  # noqa: PLR0913 - one parameter per flag
         SpecError: a flag is wrong.
 
     """
-    options = dict(pair("option", text) for text in option or ())
-    return ClusterSpec(
-        name=name,
-        provider=provider,
-        hosts=default_hosts(provider, options) if hosts is None else hosts,
-        ranks_per_host=ranks_per_host,
-        placement=bool(placement),
-        instance=instance,
-        zone=zone,
-        image=image,
-        spot=spot,
-        accelerator=accelerator,
-        ttl=ttl,
-        options=options,
-    )
+    own = dict(pair("option", text) for text in options or ())
+    return make_spec(name, {**flags, "options": own})
 
 
 def pair(flag: str, text: str) -> tuple[str, str]:

@@ -77,10 +77,8 @@ def plan_(*, json: bool, **machines: Any) -> None:  # noqa: ANN401 - each flag h
 
 UP: flags.Declared = {
     "name": (flags.ClusterName, Parameter.empty),
-    "provider": (flags.Provider, flags.DEFAULT_PROVIDER),
-    "hosts": (flags.Hosts, None),
-    "ranks_per_host": (flags.RanksPerHost, 1),
-    **flags.MACHINES,
+    **flags.SPEC,
+    "provider": flags.with_default("provider", flags.DEFAULT_PROVIDER),
     "plan": (flags.PlanOnly, False),
     "install": (
         Annotated[bool, typer.Option("--install", help="Install now what benchmarks need.")],
@@ -93,8 +91,8 @@ PLAN: flags.Declared = {
         Annotated[str, typer.Argument(metavar="[NAME]", help="Name of the cluster.")],
         "mpi_test",
     ),
-    "provider": (flags.Provider, flags.DEFAULT_PROVIDER),
-    "hosts": (flags.Hosts, None),
+    "provider": flags.with_default("provider", flags.DEFAULT_PROVIDER),
+    "hosts": flags.SPEC["hosts"],
     **flags.MACHINES,
     "json": (flags.Json, False),
 }

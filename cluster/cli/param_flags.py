@@ -19,6 +19,21 @@ if TYPE_CHECKING:
 ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
+def help_of(struct: type[Value]) -> dict[str, str]:
+    """Read what a struct's docstring, and those of its parents, say of each field.
+
+    Args:
+        struct: with an `Args` section.
+
+    Returns:
+        A text per field, on one line.
+
+    """
+    parents = reversed(struct.__mro__)
+    docs = (inspect.cleandoc(parent.__doc__ or "") for parent in parents if parent is not object)
+    return {name: " ".join(text.split()) for doc in docs for name, text in ARGUMENT.findall(doc)}
+
+
 def param_flags(params: type[Value]) -> Iterator[inspect.Parameter]:
     """Give a flag for each field: its type, default and help come from the class.
 
@@ -29,15 +44,13 @@ def param_flags(params: type[Value]) -> Iterator[inspect.Parameter]:
         Keyword-only parameters for typer, the benchmark's own fields first.
 
     """
-    parents = reversed(params.__mro__)
-    docs = (inspect.cleandoc(parent.__doc__ or "") for parent in parents if parent is not object)
-    help_ = {name: text for doc in docs for name, text in ARGUMENT.findall(doc)}
+    help_ = help_of(params)
     fields = msgspec.structs.fields(params)
     for field in sorted(fields, key=lambda field: field.name not in params.__annotations__):
         kind, default, shown = _flag_type(field.type, field.default)
         option = typer.Option(
             f"--{field.name.replace('_', '-')}",
-            help=" ".join(help_.get(field.name, "").split()),
+            help=help_.get(field.name, ""),
             metavar=_metavar(field.type),
             show_default=shown,
             autocompletion=_choices(field.type),

@@ -39,7 +39,9 @@ def scaling(
     link: Annotated[
         str | None, typer.Option("--link", metavar="RATE", help="Of a host's network: 10gbit.")
     ] = None,
-    ranks_per_host: flags.RanksPerHost = 1,
+    ranks_per_host: Annotated[
+        int, typer.Option("--ranks-per-host", metavar="N", help="Ranks that share a link.")
+    ] = 1,
     report: flags.TableFormat = "terminal",
     root: flags.Runs = None,
     json: flags.Json = False,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
+
+from msgspec.structs import replace
 
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, SpecError, Timeout, tail
-from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.spec import ClusterSpec, SpecOptions
 from cluster.core.model.value import StateCallback, ignore
 from cluster.core.options import convert
 from cluster.core.ssh_keys import KNOWN
@@ -18,7 +21,7 @@ from cluster.remote import host_keys
 from cluster.remote.parallel import connect_all
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from cluster.core.model.billing import Plan
@@ -26,38 +29,35 @@ if TYPE_CHECKING:
 ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before
 
 
-def launch(  # noqa: PLR0913 - one parameter per field
-    name: str,
-    *,
-    provider: str = "local",
-    hosts: int | None = None,
-    ranks_per_host: int = 1,
-    placement: bool = False,
-    instance: str | None = None,
-    zone: str | None = None,
-    image: str | None = None,
-    spot: bool = False,
-    accelerator: str | None = None,
-    ttl: float | None = None,
-    options: Mapping[str, str] | None = None,
-) -> Cluster:
+Asked = ParamSpec("Asked")
+
+
+def _takes(
+    options: Callable[Asked, SpecOptions],
+) -> Callable[[Callable[..., Cluster]], Callable[Concatenate[str, Asked], Cluster]]:
+    """Give a function that takes a name and any keyword the parameters of a struct."""
+
+    def typed(function: Callable[..., Cluster]) -> Callable[Concatenate[str, Asked], Cluster]:
+        fields = inspect.signature(options).parameters.values()
+        name = inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="str")
+        function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [name, *fields], return_annotation="Cluster"
+        )
+        return function
+
+    return typed
+
+
+@_takes(SpecOptions)
+def launch(name: str, **asked: object) -> Cluster:
     """Launch a cluster; it stays until `.down()`, or until the end of a `with` block.
 
     A cluster of this name that costs nothing is replaced.
 
     Args:
         name: of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
-        provider: where the machines come from.
-        hosts: how many; as many as the provider thinks best if not given (`local`: two).
-        ranks_per_host: MPI processes on each.
-        placement: ask for machines close to one another (a placement group).
-        instance: the provider's machine type.
-        zone: the provider's zone.
-        image: what the machines start from; the provider's choice if not given.
-        spot: ask for spare machines, which may be taken away at any moment.
-        accelerator: a kind of accelerator and how many of them each machine has, such as `t4:1`.
-        ttl: seconds after which the machines end by themselves; the provider's choice if not given.
-        options: the provider's own options.
+        asked: by keyword, any field of `SpecOptions`, such as `provider="aws"` or `hosts=2`. The
+            provider chooses what is not given.
 
     Returns:
         The cluster.
@@ -67,23 +67,29 @@ def launch(  # noqa: PLR0913 - one parameter per field
         ProvisionError: the machines could not be had; nothing is left.
 
     """
-    given = dict(options or {})
-    return launch_spec(
-        ClusterSpec(
-            name=name,
-            provider=provider,
-            hosts=default_hosts(provider, given) if hosts is None else hosts,
-            ranks_per_host=ranks_per_host,
-            placement=placement,
-            instance=instance,
-            zone=zone,
-            image=image,
-            spot=spot,
-            accelerator=accelerator,
-            ttl=ttl,
-            options=given,
-        )
-    )
+    return launch_spec(make_spec(name, asked))
+
+
+def make_spec(name: str, asked: Mapping[str, object]) -> ClusterSpec:
+    """Make a spec of what was asked for.
+
+    Args:
+        name: of the cluster.
+        asked: fields of `SpecOptions`, as text or values; without `hosts`, or if that is none, as
+            many as the provider thinks best (`local`: two).
+
+    Returns:
+        The spec.
+
+    Raises:
+        SpecError: there is no such option, or one is wrong.
+
+    """
+    given = {key: value for key, value in asked.items() if value is not None}
+    spec = convert({**given, "name": name}, ClusterSpec, "option of launch")
+    if "hosts" in given:
+        return spec
+    return replace(spec, hosts=default_hosts(spec.provider, spec.options))
 
 
 def default_hosts(provider: str, options: Mapping[str, str]) -> int:

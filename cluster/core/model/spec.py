@@ -13,30 +13,26 @@ MOST_RANKS = 100_000
 SHORTEST_TTL, LONGEST_TTL = 60.0, 30 * 24 * 3600.0  # seconds
 
 
-class ClusterSpec(Value, frozen=True, kw_only=True):
-    """What was asked for.
+class SpecOptions(Value, frozen=True, kw_only=True):
+    """All of a spec but the cluster's name: the options of `launch`, and the flags of `cluster up`.
+
+    An option is declared here and nowhere else: field, type, default, and in this list its help.
 
     Args:
-        name: of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
-        provider: where the machines come from, such as `local`.
-        hosts: how many machines.
+        provider: Where the machines come from.
+        hosts: How many machines.
         ranks_per_host: MPI processes on each.
-        placement: ask for machines close to one another (a placement group).
-        instance: the provider's machine type.
-        zone: the provider's zone.
-        image: what the machines start from; the provider's choice for the instance, if not given.
-        spot: ask for spare machines, which are cheaper, and may be taken away at any moment.
-        accelerator: a kind of accelerator and how many of them each machine has, such as `t4:1`.
-        ttl: seconds after which the machines end by themselves; the provider's choice, if not
-            given.
-        options: the provider's own options, as text; the provider checks them.
-
-    Raises:
-        SpecError: a field is out of its range.
+        placement: Machines close together (placement group).
+        instance: The provider's machine type.
+        zone: The provider's zone.
+        image: What the machines start from.
+        spot: Spare machines: cheaper, but may be taken away.
+        accelerator: Accelerators of each machine, such as t4:1.
+        ttl: Seconds after which the machines end.
+        options: Options of the provider.
 
     """
 
-    name: str
     provider: str = "local"
     hosts: int = 2
     ranks_per_host: int = 1
@@ -48,6 +44,20 @@ class ClusterSpec(Value, frozen=True, kw_only=True):
     accelerator: str | None = None
     ttl: float | None = None
     options: dict[str, str] = {}
+
+
+class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
+    """What was asked for: a cluster's name, and its options.
+
+    Args:
+        name: Of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
+
+    Raises:
+        SpecError: a field is out of its range.
+
+    """
+
+    name: str
 
     def __post_init__(self) -> None:
         """Refuse what no provider could honour."""

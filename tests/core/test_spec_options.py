@@ -1,0 +1,83 @@
+"""An option of a cluster is declared once, and everything that takes or shows it follows."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from typing import Any
+
+import msgspec
+import pytest
+
+import cluster
+from cluster.cli import flags
+from cluster.cli.param_flags import help_of
+from cluster.core.errors import SpecError
+from cluster.core.model.spec import ClusterSpec, SpecOptions
+from cluster.orchestration.launch import make_spec
+
+FIELDS = msgspec.structs.fields(SpecOptions)
+SOMETHING: dict[str, Any] = {
+    "provider": "lab",
+    "hosts": 3,
+    "ranks_per_host": 2,
+    "placement": True,
+    "instance": "c5.large",
+    "zone": "us-east-1a",
+    "image": "ami-1",
+    "spot": True,
+    "accelerator": "t4:1",
+    "ttl": 7200.0,
+    "options": {"rate": "1gbit"},
+}
+
+
+def test_launch_takes_every_option_with_its_default() -> None:
+    taken = inspect.signature(cluster.launch).parameters
+    asked = inspect.signature(SpecOptions).parameters
+
+    assert list(taken) == ["name", *(field.name for field in FIELDS)]
+    assert {n: p.default for n, p in taken.items() if n != "name"} == {
+        n: p.default for n, p in asked.items()
+    }
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.name)
+def test_every_option_is_a_flag_with_the_help_of_its_field(field: Any) -> None:
+    annotation, _ = flags.SPEC[field.name]
+    [option] = typing.get_args(annotation)[1:]
+
+    # Inside `Annotated`, typer takes what is called `default` for the spelling.
+    assert option.default == "--" + field.name.replace("_", "-").replace("options", "option")
+    assert option.help.startswith(help_of(SpecOptions)[field.name])
+    assert len(help_of(SpecOptions)[field.name]) > 10
+
+
+def test_every_option_arrives_in_the_spec_from_python_and_from_the_command_line() -> None:
+    assert set(SOMETHING) == {field.name for field in FIELDS}
+    wanted = ClusterSpec(name="mine", **SOMETHING)
+
+    assert make_spec("mine", SOMETHING) == wanted
+    assert flags.spec(name="mine", **{**SOMETHING, "options": ["rate=1gbit"]}) == wanted
+
+
+def test_hosts_are_as_many_as_the_provider_thinks_best() -> None:
+    assert make_spec("mine", {}).hosts == 2
+    options = {"hosts": "h1,h2,h3"}
+    assert make_spec("mine", {"provider": "ssh", "options": options, "hosts": None}).hosts == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"host": 2}, "There is no option of launch 'host'.\nThere are: provider, hosts, "),
+        ({"hosts": "many"}, "hosts='many' is not a valid option of launch."),
+        ({"placement": 3}, "placement=3 is not a valid option of launch."),
+        ({"hosts": 0}, "--hosts is 0; it must be between 1 and "),
+        ({"provider": "moon"}, "There is no provider 'moon'."),
+    ],
+)
+def test_a_wrong_option_is_refused_by_its_name(asked: dict[str, Any], said: str) -> None:
+    with pytest.raises(SpecError) as refused:
+        cluster.launch("mine", **asked)
+    assert str(refused.value).startswith(said)
