@@ -11,7 +11,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from cluster.analysis.factors import differing_factors
+from cluster.core.model.spec import SpecOptions
 from cluster.core.model.value import Value
 
 if TYPE_CHECKING:
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
 
     Rounds = Callable[[int, float], Iterator[float]]
 
-PLACES = ("provider", "instance", "zone", "placement", "ranks_per_host")
+OTHER = {"hosts", "spot", "ttl"}  # options that do not say what machines are like
+MACHINES = {field.name for field in structs.fields(SpecOptions)} - OTHER
 SETTINGS = ("host.", "link.", "mca:", "env:")
 
 
@@ -232,7 +236,7 @@ def differences(messages: Record, operations: Record) -> Iterator[str]:
     """
     yield from (f"Of the operations: {note}" for note in operations.notes)
     for factor in differing_factors([messages], [operations]):
-        own = factor.name in PLACES or factor.name.startswith(SETTINGS)
+        own = factor.name in MACHINES or factor.name.startswith(SETTINGS)
         if own or (factor.name == "transport" and factor.other != "mpi"):
             yield (
                 f"The messages are not those of the operations: {factor.name} is {factor.base}, "

@@ -159,7 +159,7 @@ def _spec_flags() -> Iterator[tuple[str, tuple[Any, object]]]:
             autocompletion=spelled.completion,
         )
         default = None if type(None) in get_args(spelled.kind) else field.default
-        default = int(default) if spelled.kind is int else default
+        default = int(field.default) if spelled.kind is int else default
         yield field.name, (Annotated[spelled.kind or field.type, option], default)
 
 

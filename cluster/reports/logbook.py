@@ -15,6 +15,7 @@ import msgspec
 from cluster.analysis.factors import MCA
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record
+from cluster.core.model.spec import SpecOptions
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports.tables import Table
@@ -116,10 +117,14 @@ def _joined(value: object) -> str:
 
 
 def _cluster(record: Record) -> str:
-    spec = record.spec
-    placement = "placement group" if spec.placement else None
-    where = filter(None, (spec.provider, spec.instance, spec.accelerator, spec.zone, placement))
-    return f"{spec.name} ({', '.join(where)})"
+    """Name the cluster, and the options that say what its machines were."""
+    asked = {name: getattr(record.spec, name) for name in SpecOptions.__struct_fields__}
+    said = [
+        name if value is True else value
+        for name, value in asked.items()
+        if value is True or (value and isinstance(value, str))
+    ]
+    return f"{record.spec.name} ({', '.join(said)})"
 
 
 def _servers(record: Record) -> str:

@@ -12,12 +12,13 @@ import glob
 import json
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.extras import require
+from cluster.core.model.spec import SpecOptions
 from cluster.core.model.value import Value
 from cluster.runs import store
 
@@ -32,6 +33,20 @@ if TYPE_CHECKING:
     from cluster.runs.run import Run
 
 Columns = dict[str, str]  # a column's name: its type
+TYPES = {str: "VARCHAR", int: "BIGINT", bool: "BOOLEAN", float: "DOUBLE"}  # of Python, and of SQL
+
+
+def _spec_columns() -> Columns:
+    """Give a column per option of a cluster; those of its provider are in the column `record`."""
+    kinds = {field.name: field.type for field in msgspec.structs.fields(SpecOptions)}
+    return {
+        name: TYPES[next(iter(get_args(kind)), kind)]
+        for name, kind in kinds.items()
+        if name != "options"
+    }
+
+
+SPEC = _spec_columns()
 
 RUNS: Columns = {
     "run": "VARCHAR",
@@ -40,12 +55,7 @@ RUNS: Columns = {
     "status": "VARCHAR",
     "reason": "VARCHAR",
     "started": "TIMESTAMP",
-    "provider": "VARCHAR",
-    "hosts": "BIGINT",
-    "ranks_per_host": "BIGINT",
-    "placement": "BOOLEAN",
-    "instance": "VARCHAR",
-    "zone": "VARCHAR",
+    **SPEC,
     "condition": "VARCHAR",
     "description": "VARCHAR",
     "expected": "DOUBLE",
@@ -199,12 +209,7 @@ def _run_row(folder: Path, record: Record) -> dict[str, object]:
         "status": record.status,
         "reason": record.reason,
         "started": record.at,
-        "provider": spec.provider,
-        "hosts": spec.hosts,
-        "ranks_per_host": spec.ranks_per_host,
-        "placement": spec.placement,
-        "instance": spec.instance,
-        "zone": spec.zone,
+        **{name: getattr(spec, name) for name in SPEC},
         "condition": record.condition,
         "description": record.description,
         "expected": record.expected.value if record.expected else None,
