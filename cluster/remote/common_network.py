@@ -12,7 +12,7 @@ from cluster.core.model.value import Value
 if TYPE_CHECKING:
     from cluster.core.model.hosts import Facts, Interface, Machine
 
-ALONE = 32  # bits of a network with one address
+SINGLE = 32  # prefix length of an interface that knows no address but its own
 
 
 class CommonNetwork(Value, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ def _refuse_twins(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> No
 
 def _network(interfaces: list[Interface]) -> CommonNetwork:
     addresses = tuple(interface.address for interface in interfaces)
-    if all(interface.prefix == ALONE for interface in interfaces):
+    if all(interface.prefix == SINGLE for interface in interfaces):
         return CommonNetwork(addresses=addresses, networks=(_around(addresses),))
     return CommonNetwork(
         addresses=addresses,
@@ -90,12 +90,12 @@ def _network(interfaces: list[Interface]) -> CommonNetwork:
 
 
 def _around(addresses: tuple[str, ...]) -> str:
-    """Give the smallest network that all addresses are in.
+    """Give the smallest network that holds all addresses.
 
-    Machines of Google's cloud know only their own address; its routers know the rest.
+    A host whose interface has a /32 address knows no network: its router knows the way to the rest.
     """
     numbers = [int(IPv4Address(address)) for address in addresses]
-    prefix = ALONE - (min(numbers) ^ max(numbers)).bit_length()
+    prefix = SINGLE - (min(numbers) ^ max(numbers)).bit_length()
     return str(IPv4Network((min(numbers), prefix), strict=False))
 
 

@@ -82,7 +82,7 @@ def test_hosts_of_several_networks_name_each() -> None:
 
 
 def test_hosts_that_know_only_their_own_address_are_in_the_smallest_network_around_them() -> None:
-    """Google gives its machines networks of one address each."""
+    """As a cloud whose routers know the way to every machine gives them out: /32 each."""
     assert found(
         host(0, "10.128.0.2", "a=10.128.0.2/32", "docker0=172.17.0.1/16"),
         host(1, "10.128.0.5", "a=10.128.0.5/32", "docker0=172.17.0.1/16"),

@@ -11,8 +11,8 @@ from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import Environment
 from cluster.remote.environment.install import install
 from cluster.remote.environment.tools import examine
-from cluster.remote.shells.local import Local
-from cluster.remote.shells.ssh import Ssh
+from cluster.remote.shells.local import LocalShell
+from cluster.remote.shells.ssh import SshShell
 from tests.conftest import run
 from tests.contracts.sshd import Sshd, sshd
 
@@ -45,7 +45,7 @@ class Lab:
                 access=sshd.machine().access if sshd else None,
             )
             self.machines[name] = machine
-            self.shells[name] = Ssh(machine) if sshd else Local(machine)
+            self.shells[name] = SshShell(machine) if sshd else LocalShell(machine)
 
     def install(self, environment: Environment | None = None) -> list[tuple[str, str]]:
         """Install, and give what was told."""

@@ -13,8 +13,8 @@ import pytest
 
 from cluster.core.errors import ClusterError, ShellError, Timeout, Unreachable
 from cluster.remote import parallel
-from cluster.remote.shells.local import Local
-from cluster.remote.shells.ssh import Ssh
+from cluster.remote.shells.local import LocalShell
+from cluster.remote.shells.ssh import SshShell
 from tests.conftest import COMMAND, command, processes
 from tests.contracts.sshd import Sshd, befriend, listener, servers, sshd
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["servers", "sshd"]
 
 
-class Slow(Local):
+class Slow(LocalShell):
     """A host that becomes reachable at the third attempt, or never."""
 
     def __init__(self, *, attempts: int = 0, error: Unreachable | None = None) -> None:
@@ -58,7 +58,7 @@ def test_they_really_run_at_once() -> None:
         both.wait()
         return name.upper()
 
-    assert parallel.on_each(hosts(a=Local(), b=Local()), meet) == {"a": "A", "b": "B"}
+    assert parallel.on_each(hosts(a=LocalShell(), b=LocalShell()), meet) == {"a": "A", "b": "B"}
 
 
 def test_one_failure_is_itself_and_several_stay_together() -> None:
@@ -67,9 +67,9 @@ def test_one_failure_is_itself_and_several_stay_together() -> None:
             raise ShellError(f"{name} broke.")
 
     with pytest.raises(ShellError, match=r"bad broke\."):
-        parallel.on_each(hosts(good=Local(), bad=Local()), fail)
+        parallel.on_each(hosts(good=LocalShell(), bad=LocalShell()), fail)
     with pytest.raises(ExceptionGroup, match="2 of 3 hosts failed") as failed:
-        parallel.on_each(hosts(good=Local(), bad=Local(), worse=Local()), fail)
+        parallel.on_each(hosts(good=LocalShell(), bad=LocalShell(), worse=LocalShell()), fail)
     assert [str(error) for error in failed.value.exceptions] == ["bad broke.", "worse broke."]
 
 
@@ -81,7 +81,7 @@ def test_what_one_gives_the_failure_of_another_does_not_take() -> None:
             raise ShellError("/data could not be written.")
         return name.upper()
 
-    ended = parallel.try_each(hosts(good=Local(), bad=Local()), fail)
+    ended = parallel.try_each(hosts(good=LocalShell(), bad=LocalShell()), fail)
     assert ended["good"] == "GOOD"
     assert str(ended["bad"]) == "bad: /data could not be written."
 
@@ -91,7 +91,7 @@ def test_a_mistake_of_ours_is_not_hidden() -> None:
         raise KeyError(name)
 
     with pytest.raises(KeyError, match="only"):
-        parallel.on_each(hosts(only=Local()), mistake)
+        parallel.on_each(hosts(only=LocalShell()), mistake)
 
 
 def test_a_host_that_boots_is_waited_for() -> None:
@@ -104,7 +104,7 @@ def test_a_host_that_boots_is_waited_for() -> None:
 
 def test_one_deadline_for_all_names_who_is_late() -> None:
     with pytest.raises(Timeout, match=r"late is not reachable: It refuses\."):
-        parallel.connect_all(hosts(ready=Local(), late=Slow(attempts=-1)), 0.05)
+        parallel.connect_all(hosts(ready=LocalShell(), late=Slow(attempts=-1)), 0.05)
 
 
 def test_what_waiting_does_not_help_is_not_waited_for() -> None:
@@ -123,10 +123,10 @@ def test_hosts_that_hang_are_not_waited_for_beyond_the_deadline(sshd: Sshd) -> N
     lines = b"220 smtp\r\n" * 200  # after 100 of them, paramiko waits for no more
     with listener(b"") as mute, listener(lines) as garbage:
         shells = hosts(
-            mute=Ssh(sshd.machine(port=mute)),
-            good=Ssh(sshd.machine()),
-            garbage=Ssh(sshd.machine(port=garbage)),
-            nobody=Ssh(sshd.machine(port=1)),
+            mute=SshShell(sshd.machine(port=mute)),
+            good=SshShell(sshd.machine()),
+            garbage=SshShell(sshd.machine(port=garbage)),
+            nobody=SshShell(sshd.machine(port=1)),
         )
         began = time.monotonic()
         with pytest.raises(ExceptionGroup) as failed:
@@ -151,7 +151,7 @@ def test_every_unknown_key_is_shown_at_once(servers: Callable[..., Sshd]) -> Non
     known = [servers() for _ in range(3)]
     for server in known:
         (server.folder / "known_hosts").write_text("")
-    shells = {str(server.port): Ssh(server.machine()) for server in known}
+    shells = {str(server.port): SshShell(server.machine()) for server in known}
     with pytest.raises(ExceptionGroup, match="3 of 3 hosts failed") as failed:
         parallel.connect_all(shells, 60.0)
 
@@ -168,7 +168,7 @@ def test_states_are_told_as_they_come(sshd: Sshd) -> None:
         if state == "refused":
             sshd.start()
 
-    shell = Ssh(sshd.machine())
+    shell = SshShell(sshd.machine())
     parallel.connect_all({"a": shell}, 60.0, tell)
     assert told == ["refused", "ready"]
     assert shell.state == "ready"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NOT_FOUND = 127  # the exit status by which every shell says that there is no such command
 
 
-class Local(Shell):
+class LocalShell(Shell):
     """Runs commands here, in sessions of their own: a Ctrl-C meant for us does not end them.
 
     Args:

@@ -37,7 +37,7 @@ PIECE = (1 << 15) - 64  # bytes that OpenSSH takes at once, less what goes with 
 BROKEN = (OSError, EOFError, paramiko.SSHException)  # what paramiko says of a connection that ended
 
 
-class Ssh(Shell):
+class SshShell(Shell):
     """Runs commands on a host through one persistent connection.
 
     Args:

@@ -57,7 +57,7 @@ class Verifier(paramiko.MissingHostKeyPolicy):
         # What is known without a port is true for every port, as for OpenSSH.
         self._names = [self._name] if alias else [self._name, connection.host]
 
-    def lines(self, names: Sequence[str]) -> list[openssh_files.Line]:
+    def lines(self, names: Sequence[str]) -> list[openssh_files.KnownKey]:
         """Give what is known under some names."""
         texts = [_text(file) for file in self._files]
         return [
@@ -102,7 +102,7 @@ class Verifier(paramiko.MissingHostKeyPolicy):
             means="Your known_hosts says that it was stolen or given up; nothing was sent.",
         )
 
-    def _changed(self, key: paramiko.PKey, known: Sequence[openssh_files.Line]) -> Unreachable:
+    def _changed(self, key: paramiko.PKey, known: Sequence[openssh_files.KnownKey]) -> Unreachable:
         was = ", ".join(_digest(base64.b64decode(line.key)) for line in known)
         return Unreachable(
             f"The host key of {self._host} has changed: now it is {key.get_name()} "

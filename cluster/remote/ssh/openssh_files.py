@@ -16,7 +16,7 @@ DEEPEST = 16  # files that include one another
 SALTED = "|1|"  # how a hashed name begins: the file does not tell which hosts it knows
 
 
-class Line(NamedTuple):
+class KnownKey(NamedTuple):
     """One key of a file.
 
     Args:
@@ -33,7 +33,7 @@ class Line(NamedTuple):
     key: str
 
 
-def matching(text: str, name: str) -> list[Line]:
+def matching(text: str, name: str) -> list[KnownKey]:
     """Find what a file says about a host.
 
     Args:
@@ -62,13 +62,13 @@ def entry(name: str, port: int) -> str:
 
 
 @functools.lru_cache(maxsize=16)  # many hosts are looked up in the same few texts at once
-def _lines(text: str) -> tuple[Line, ...]:
+def _lines(text: str) -> tuple[KnownKey, ...]:
     found = []
     for row in text.splitlines():
         words = row.split()
         marker = words.pop(0) if row.lstrip().startswith("@") else ""
         if len(words) > 2 and not words[0].startswith("#"):  # noqa: PLR2004 - names, kind, key
-            found.append(Line(marker, *words[:3]))
+            found.append(KnownKey(marker, *words[:3]))
     return tuple(found)
 
 

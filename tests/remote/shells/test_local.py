@@ -17,7 +17,7 @@ import pytest
 
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed
-from cluster.remote.shells.local import Local
+from cluster.remote.shells.local import LocalShell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,7 @@ LONG = 30.0  # seconds that nothing here takes, unless it hangs
 
 
 def sh(script: str, timeout: float = LONG, on_line: OnLine = None) -> Completed:
-    return Local().run(["sh", "-c", script], timeout=timeout, on_line=on_line)
+    return LocalShell().run(["sh", "-c", script], timeout=timeout, on_line=on_line)
 
 
 @BOTH_WAYS
@@ -74,7 +74,7 @@ def test_both_streams_are_kept_apart_and_whole() -> None:
 def test_words_reach_the_program_as_they_are() -> None:
     words = ["", " ", "a b", "'", '"', "$HOME", "`id`", "a\nb", "*", ";", "-n", "ünï"]
     code = "import sys; sys.stdout.write(ascii(sys.argv[1:]))"
-    done = Local().run([sys.executable, "-c", code, *words], timeout=LONG)
+    done = LocalShell().run([sys.executable, "-c", code, *words], timeout=LONG)
 
     assert done.stdout == ascii(words)
 
@@ -89,7 +89,7 @@ def test_bytes_that_are_no_text_do_not_stop_anything(on_line: OnLine) -> None:
 
 @BOTH_WAYS
 def test_standard_input_is_empty(on_line: OnLine) -> None:
-    done = Local().run(["cat"], timeout=LONG, on_line=on_line)
+    done = LocalShell().run(["cat"], timeout=LONG, on_line=on_line)
 
     assert (done.status, done.stdout) == (0, "")
 
@@ -97,7 +97,7 @@ def test_standard_input_is_empty(on_line: OnLine) -> None:
 @BOTH_WAYS
 def test_a_missing_program(on_line: OnLine) -> None:
     """The status is that of every shell, here and far away."""
-    done = Local().run(["/no/such program", "x"], on_line=on_line)
+    done = LocalShell().run(["/no/such program", "x"], on_line=on_line)
 
     assert (done.status, done.stderr) == (127, "/no/such program: command not found")
 
@@ -107,14 +107,14 @@ def test_a_file_that_is_no_program(tmp_path: Path, on_line: OnLine) -> None:
     (tmp_path / "text").write_text("")
 
     with pytest.raises(ShellError, match="could not be run: Permission denied"):
-        Local().run([str(tmp_path / "text")], on_line=on_line)
+        LocalShell().run([str(tmp_path / "text")], on_line=on_line)
 
 
 def test_a_command_has_a_session_of_its_own() -> None:
     """A Ctrl-C meant for us does not reach it."""
     code = "import os; print(os.getsid(0) == os.getpid())"
 
-    assert Local().run([sys.executable, "-c", code], timeout=LONG).stdout == "True\n"
+    assert LocalShell().run([sys.executable, "-c", code], timeout=LONG).stdout == "True\n"
 
 
 @BOTH_WAYS
@@ -122,7 +122,7 @@ def test_what_does_not_end_in_time_is_an_error_soon(on_line: OnLine) -> None:
     began = time.monotonic()
 
     with pytest.raises(ShellError, match=r"sleep did not end within 0\.2 s"):
-        Local().run(["sleep", "60"], timeout=0.2, on_line=on_line)
+        LocalShell().run(["sleep", "60"], timeout=0.2, on_line=on_line)
     assert time.monotonic() - began < 20
 
 
@@ -174,7 +174,7 @@ def test_a_command_may_close_its_output_before_it_ends(on_line: OnLine) -> None:
 
 @BOTH_WAYS
 def test_without_a_timeout_there_is_time(on_line: OnLine) -> None:
-    done = Local().run(["sh", "-c", "sleep 0.3; exit 5"], on_line=on_line)
+    done = LocalShell().run(["sh", "-c", "sleep 0.3; exit 5"], on_line=on_line)
 
     assert done.status == 5
 
@@ -185,7 +185,7 @@ def test_a_timeout_leaves_no_pipe_open(on_line: OnLine) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ResourceWarning)
         with contextlib.suppress(ShellError):
-            Local().run(["sleep", "60"], timeout=0.1, on_line=on_line)
+            LocalShell().run(["sleep", "60"], timeout=0.1, on_line=on_line)
         gc.collect()
 
     assert [str(warning.message) for warning in caught] == []
@@ -245,7 +245,7 @@ def test_whoever_listens_may_give_up() -> None:
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_write_makes_the_folders_and_the_file(tmp_path: Path, name: str) -> None:
     path = tmp_path / name / "deep" / name
-    Local().write(f"text of {name}\r\n", str(path))
+    LocalShell().write(f"text of {name}\r\n", str(path))
 
     assert path.read_bytes() == f"text of {name}\r\n".encode()
     assert [beside.name for beside in path.parent.iterdir()] == [name]
@@ -256,7 +256,7 @@ def test_write_makes_the_folders_and_the_file(tmp_path: Path, name: str) -> None
 def test_write_gives_exactly_the_mode(tmp_path: Path, mode: int, umask: int) -> None:
     before = os.umask(umask)
     try:
-        Local().write("x", str(tmp_path / "file"), mode=mode)
+        LocalShell().write("x", str(tmp_path / "file"), mode=mode)
     finally:
         os.umask(before)
 
@@ -269,7 +269,7 @@ def test_write_replaces_a_file_in_one_step(tmp_path: Path) -> None:
     path.write_text("old")
     path.chmod(0o600)
     with path.open() as old:
-        Local().write("new", str(path))
+        LocalShell().write("new", str(path))
         assert old.read() == "old"
 
     assert path.read_text() == "new"
@@ -284,7 +284,7 @@ def test_write_where_it_cannot(tmp_path: Path, way: str) -> None:
     path = tmp_path / "file" / "below" if way == "file" else tmp_path / "folder"
 
     with pytest.raises(ShellError, match="could not be written") as caught:
-        Local().write("new", str(path))
+        LocalShell().write("new", str(path))
     assert str(path) in caught.value.what
     assert {beside.name for beside in tmp_path.iterdir()} >= {"file", "folder"}
     assert (tmp_path / "file").read_text() == "x"
@@ -294,7 +294,7 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
 
     with pytest.raises(ShellError):
-        Local().write("new", str(tmp_path / "folder"))
+        LocalShell().write("new", str(tmp_path / "folder"))
     assert [beside.name for beside in tmp_path.iterdir() if beside.is_file()] == []
 
 
@@ -303,7 +303,7 @@ def test_fetch_brings_a_folder_home(tmp_path: Path) -> None:
     for name in ODD_NAMES:
         (source / name).mkdir(parents=True)
         (source / name / name).write_text(name)
-    Local().fetch(str(source), home)
+    LocalShell().fetch(str(source), home)
 
     assert {path.name for path in home.iterdir()} == set(ODD_NAMES)
     assert all((home / name / name).read_text() == name for name in ODD_NAMES)
@@ -316,7 +316,7 @@ def test_fetch_replaces_files_of_the_same_name_only(tmp_path: Path) -> None:
     (source / "same").write_text("new")
     (home / "same").write_text("old")
     (home / "other").write_text("kept")
-    Local().fetch(str(source), home)
+    LocalShell().fetch(str(source), home)
 
     assert (home / "same").read_text() == "new"
     assert (home / "other").read_text() == "kept"
@@ -325,16 +325,16 @@ def test_fetch_replaces_files_of_the_same_name_only(tmp_path: Path) -> None:
 
 def test_fetch_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(ShellError, match="nowhere could not be copied: N"):
-        Local().fetch(str(tmp_path / "nowhere"), tmp_path / "home")
+        LocalShell().fetch(str(tmp_path / "nowhere"), tmp_path / "home")
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_exists(tmp_path: Path, name: str) -> None:
-    assert not Local().exists(str(tmp_path / name))
+    assert not LocalShell().exists(str(tmp_path / name))
     (tmp_path / name).mkdir()
-    assert Local().exists(str(tmp_path / name))
+    assert LocalShell().exists(str(tmp_path / name))
     (tmp_path / name / name).write_text("")
-    assert Local().exists(str(tmp_path / name / name))
+    assert LocalShell().exists(str(tmp_path / name / name))
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
@@ -342,9 +342,9 @@ def test_remove_a_tree_twice(tmp_path: Path, name: str) -> None:
     (tmp_path / name / "deep").mkdir(parents=True)
     (tmp_path / name / "deep" / "file").write_text("")
     (tmp_path / "beside").mkdir()
-    Local().remove(str(tmp_path / name))
+    LocalShell().remove(str(tmp_path / name))
     assert not (tmp_path / name).exists()
-    Local().remove(str(tmp_path / name))
+    LocalShell().remove(str(tmp_path / name))
 
     assert (tmp_path / "beside").exists()
 
@@ -354,7 +354,7 @@ def test_remove_does_not_follow_links(tmp_path: Path) -> None:
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "file").write_text("")
     (tmp_path / "ours" / "link").symlink_to(tmp_path / "theirs")
-    Local().remove(str(tmp_path / "ours"))
+    LocalShell().remove(str(tmp_path / "ours"))
 
     assert not (tmp_path / "ours").exists()
     assert (tmp_path / "theirs" / "file").exists()
@@ -364,5 +364,5 @@ def test_remove_what_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(ShellError, match="file could not be removed: Not a directory"):
-        Local().remove(str(tmp_path / "file"))
+        LocalShell().remove(str(tmp_path / "file"))
     assert (tmp_path / "file").exists()

@@ -16,7 +16,7 @@ import paramiko
 import pytest
 
 from cluster.core.errors import ShellError, Unreachable
-from cluster.remote.shells.ssh import Ssh
+from cluster.remote.shells.ssh import SshShell
 from cluster.remote.ssh import connection
 from tests.conftest import processes, run, until
 from tests.contracts.sshd import Link, Sshd, link, listener, servers, sshd
@@ -54,9 +54,9 @@ def section(name: str, server: Sshd, *lines: str) -> str:
     )
 
 
-def shell_to(alias: str, server: Sshd) -> Ssh:
+def shell_to(alias: str, server: Sshd) -> SshShell:
     """A shell to whom the user's own settings mean by a name."""
-    return Ssh(server.machine(host=alias, port=0, key="", user="", known_hosts=""))
+    return SshShell(server.machine(host=alias, port=0, key="", user="", known_hosts=""))
 
 
 # Host keys
@@ -66,7 +66,7 @@ def test_an_unknown_host_key_is_refused_with_its_fingerprint(sshd: Sshd) -> None
     """Nothing is sent, nothing is accepted, and ssh-keygen would print the same."""
     (sshd.folder / "known_hosts").write_text("")
     with pytest.raises(ShellError) as refused:
-        Ssh(sshd.machine()).run(["true"])
+        SshShell(sshd.machine()).run(["true"])
 
     printed = run("ssh-keygen", "-lf", str(sshd.folder / "host.pub")).stdout.split()[1]
     assert printed in refused.value.what
@@ -80,20 +80,20 @@ def test_a_changed_host_key_is_refused(sshd: Sshd) -> None:
     """The command that is named forgets the old key, and does nothing else."""
     sshd.know("other")
     with pytest.raises(ShellError) as refused:
-        Ssh(sshd.machine()).run(["true"])
+        SshShell(sshd.machine()).run(["true"])
 
     assert "has changed" in refused.value.what
     command = refused.value.remedy.partition("anew: ")[2]
     run("sh", "-c", command)
     with pytest.raises(ShellError, match="is not known"):
-        Ssh(sshd.machine()).run(["true"])
+        SshShell(sshd.machine()).run(["true"])
 
 
 def test_a_revoked_host_key_is_refused(sshd: Sshd) -> None:
     known = sshd.folder / "known_hosts"
     known.write_text(known.read_text() + f"@revoked * {(sshd.folder / 'host.pub').read_text()}")
     with pytest.raises(ShellError, match="is revoked"):
-        Ssh(sshd.machine()).run(["true"])
+        SshShell(sshd.machine()).run(["true"])
 
 
 def test_one_of_two_known_keys_is_enough(sshd: Sshd) -> None:
@@ -101,7 +101,7 @@ def test_one_of_two_known_keys_is_enough(sshd: Sshd) -> None:
     both = [(sshd.folder / f"{name}.pub").read_text() for name in ("host", "other")]
     known = "".join(f"[127.0.0.1]:{sshd.port} {key}" for key in both)
     (sshd.folder / "known_hosts").write_text(known)
-    shell = Ssh(sshd.machine())
+    shell = SshShell(sshd.machine())
 
     assert shell.run(["true"]).status == 0
     shell.close()
@@ -111,13 +111,13 @@ def test_the_users_own_known_hosts_are_honoured(sshd: Sshd, dot_ssh: Path) -> No
     """When the provider knows no keys of its own; names may be hashed, as Debian does."""
     machine = sshd.machine(known_hosts="")
     with pytest.raises(ShellError, match="is not known"):
-        Ssh(machine).run(["true"])
+        SshShell(machine).run(["true"])
     known = dot_ssh / "known_hosts"
     known.write_text((sshd.folder / "known_hosts").read_text())
     run("ssh-keygen", "-q", "-H", "-f", str(known))
     assert "127.0.0.1" not in known.read_text()
 
-    shell = Ssh(machine)
+    shell = SshShell(machine)
     assert shell.run(["true"]).status == 0
     shell.close()
 
@@ -131,7 +131,7 @@ def test_a_host_key_of_another_type_than_we_would_ask_for(servers: Callable[...,
         config.write(f"HostKey {server.folder / 'rsa'}\n")
     server.start()
     server.know("rsa")
-    shell = Ssh(server.machine())
+    shell = SshShell(server.machine())
 
     assert shell.run(["true"]).status == 0
     shell.close()
@@ -289,7 +289,7 @@ def test_keys_of_the_agent_are_shown(sshd: Sshd, dot_ssh: Path) -> None:
 
 def test_a_wrong_key(sshd: Sshd) -> None:
     with pytest.raises(ShellError, match="does not let us in"):
-        Ssh(sshd.machine(key=str(sshd.folder / "other"))).run(["true"])
+        SshShell(sshd.machine(key=str(sshd.folder / "other"))).run(["true"])
 
 
 # Nobody there
@@ -298,7 +298,7 @@ def test_a_wrong_key(sshd: Sshd) -> None:
 def test_nobody_listens(sshd: Sshd) -> None:
     sshd.stop()
     with pytest.raises(ShellError, match="refuses the connection") as refused:
-        Ssh(sshd.machine()).run(["true"])
+        SshShell(sshd.machine()).run(["true"])
     assert "booting" in refused.value.means
 
 
@@ -309,7 +309,7 @@ def test_somebody_listens_who_speaks_no_ssh(
     """A host that accepts, and says nothing or something else, is given up in time."""
     monkeypatch.setattr("cluster.remote.ssh.connection.CONNECT_TIMEOUT", 1.0)
     with listener(says) as port, pytest.raises(Unreachable, match="could not be conn") as refused:
-        Ssh(sshd.machine(port=port)).run(["true"])
+        SshShell(sshd.machine(port=port)).run(["true"])
 
     assert (refused.value.state, refused.value.passing) == ("banner", True)
 
@@ -324,14 +324,14 @@ def test_an_sshd_that_does_not_decide(
     server = servers("AuthorizedKeysCommand /bin/sleep 30", "AuthorizedKeysCommandUser root")
     (server.folder / "authorized").unlink()
     with pytest.raises(Unreachable, match=r"does not let us in: .*timeout") as late:
-        Ssh(server.machine()).run(["true"])
+        SshShell(server.machine()).run(["true"])
 
     assert (late.value.state, late.value.passing) == ("authentication", True)
 
 
 def test_an_unknown_name(sshd: Sshd) -> None:
     with pytest.raises(ShellError, match=r"The name no\.such\.host\.invalid is not known"):
-        Ssh(sshd.machine(host="no.such.host.invalid")).run(["true"])
+        SshShell(sshd.machine(host="no.such.host.invalid")).run(["true"])
 
 
 def test_no_way_there(link: Link, servers: Callable[..., Sshd]) -> None:
@@ -341,7 +341,7 @@ def test_no_way_there(link: Link, servers: Callable[..., Sshd]) -> None:
     run("ip", "route", "add", "unreachable", f"{nobody}/32")
     try:
         with pytest.raises(Unreachable, match="cannot be reached") as lost:
-            Ssh(server.machine(host=nobody)).run(["true"])
+            SshShell(server.machine(host=nobody)).run(["true"])
     finally:
         run("ip", "route", "delete", "unreachable", f"{nobody}/32")
     assert (lost.value.state, lost.value.passing) == ("no route", True)
@@ -352,7 +352,7 @@ def test_no_way_there(link: Link, servers: Callable[..., Sshd]) -> None:
 
 def test_one_connection_is_used_again_and_made_again(sshd: Sshd) -> None:
     """One for many commands; a new one after the old one broke."""
-    shell = Ssh(sshd.machine())
+    shell = SshShell(sshd.machine())
     for _ in range(5):
         shell.run(["true"])
     assert sshd.logins() == 1
@@ -380,7 +380,7 @@ done
 
 def test_a_connection_that_breaks_is_no_exit_status(sshd: Sshd) -> None:
     """The command kills the process that serves its own connection."""
-    shell = Ssh(sshd.machine())
+    shell = SshShell(sshd.machine())
     with pytest.raises(ShellError, match=r"The connection to 127\.0\.0\.1 broke during sh"):
         shell.run(["sh", "-c", f"{FIND} kill -9 $server; sleep 5"], timeout=30)
 
@@ -389,7 +389,7 @@ def test_a_connection_that_breaks_is_no_exit_status(sshd: Sshd) -> None:
 
 
 def test_a_connection_that_broke_while_idle_is_made_again(sshd: Sshd) -> None:
-    shell = Ssh(sshd.machine())
+    shell = SshShell(sshd.machine())
     shell.connect()
     sshd.cut()
     until(lambda: not shell._chain[-1].is_connected, "it is noticed")
@@ -400,7 +400,7 @@ def test_a_connection_that_broke_while_idle_is_made_again(sshd: Sshd) -> None:
 
 def test_an_exit_status_of_255_is_one(sshd: Sshd) -> None:
     """OpenSSH's client cannot tell it from a connection that broke; we can."""
-    shell = Ssh(sshd.machine())
+    shell = SshShell(sshd.machine())
 
     assert shell.run(["sh", "-c", "exit 255"]).status == 255
     shell.close()
@@ -408,7 +408,7 @@ def test_an_exit_status_of_255_is_one(sshd: Sshd) -> None:
 
 def test_a_signal_to_the_shell_around_a_command_is_no_exit_status(sshd: Sshd) -> None:
     """The connection has nothing to do with it, and is kept."""
-    shell = Ssh(sshd.machine())
+    shell = SshShell(sshd.machine())
     with pytest.raises(ShellError, match="ended without an exit status"):
         shell.run(["sh", "-c", f"{FIND} kill -9 $top $$"])
 
@@ -421,7 +421,7 @@ def test_a_command_may_be_silent_for_long(sshd: Sshd, monkeypatch: pytest.Monkey
     """Its host is asked for signs of life meanwhile."""
     monkeypatch.setattr(connection, "KEEPALIVE", 1)
     monkeypatch.setattr(connection, "SILENCE", 4)
-    shell = Ssh(sshd.machine())
+    shell = SshShell(sshd.machine())
 
     assert shell.run(["sleep", "7"]).status == 0
     assert sshd.logins() == 1
@@ -433,7 +433,7 @@ def test_a_dead_network_is_noticed_within_15_seconds(
 ) -> None:
     """A cable is pulled while a command runs: no end of a connection is ever heard."""
     server = servers(address=link.address, within=link.within)
-    _is_noticed(Ssh(server.machine()), link, server.address)
+    _is_noticed(SshShell(server.machine()), link, server.address)
 
 
 def test_a_dead_network_behind_another_host_is_noticed_as_well(
@@ -445,7 +445,7 @@ def test_a_dead_network_behind_another_host_is_noticed_as_well(
     _is_noticed(shell_to("far", far), link, "far")
 
 
-def _is_noticed(shell: Ssh, link: Link, name: str) -> None:
+def _is_noticed(shell: SshShell, link: Link, name: str) -> None:
     cut = threading.Event()
     ended = threading.Event()
 
@@ -466,7 +466,7 @@ def _is_noticed(shell: Ssh, link: Link, name: str) -> None:
 
 def test_a_short_cut_is_survived(link: Link, servers: Callable[..., Sshd]) -> None:
     server = servers(address=link.address, within=link.within)
-    shell = Ssh(server.machine())
+    shell = SshShell(server.machine())
     lines: list[str] = []
 
     def hear(line: str) -> None:
@@ -483,7 +483,7 @@ def test_a_short_cut_is_survived(link: Link, servers: Callable[..., Sshd]) -> No
 
 def test_a_late_command_is_ended_on_the_host(sshd: Sshd) -> None:
     """Its children, too."""
-    shell = Ssh(sshd.machine())
+    shell = SshShell(sshd.machine())
     mark = f"61{sshd.port}.5"
     with pytest.raises(ShellError, match=r"sh did not end within 0\.3 s"):
         shell.run(["sh", "-c", f"sleep {mark} & sleep {mark}"], timeout=0.3)
@@ -510,7 +510,7 @@ def test_an_attempt_that_fails_early_leaves_no_socket(
     monkeypatch.setattr(socket, "create_connection", create_connection)
     monkeypatch.setattr(connection.Transport, "prefer", fail)
     with pytest.raises((Unreachable, AttributeError), match="no"):
-        Ssh(sshd.machine()).connect()
+        SshShell(sshd.machine()).connect()
 
     [left] = made
     assert left.fileno() == -1
@@ -520,7 +520,7 @@ def test_more_commands_than_its_sshd_permits(servers: Callable[..., Sshd], tmp_p
     """Those that run are not hurt."""
     heard = tmp_path / "heard"
     server = servers("MaxSessions 1")
-    shell = Ssh(server.machine())
+    shell = SshShell(server.machine())
     refused: list[ShellError] = []
 
     def hear(_: str) -> None:
@@ -543,9 +543,9 @@ def test_200_megabytes_by_line_need_little_memory(sshd: Sshd) -> None:
     script = f"""
 import msgspec, resource, sys
 from cluster.core.model.hosts import Machine
-from cluster.remote.shells.ssh import Ssh
+from cluster.remote.shells.ssh import SshShell
 most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-shell = Ssh(msgspec.json.decode({msgspec_text(sshd)!r}, type=Machine))
+shell = SshShell(msgspec.json.decode({msgspec_text(sshd)!r}, type=Machine))
 shell.run(["true"])
 before, count = most(), 0
 def hear(line):
@@ -574,7 +574,7 @@ def test_files_survive_a_change_of_keys(
     monkeypatch.setattr(paramiko.packet.Packetizer, "REKEY_BYTES", 3_000_000)
     data = os.urandom(20_000_000)
     (tmp_path / "file").write_bytes(data)
-    shell = Ssh(sshd.machine())
+    shell = SshShell(sshd.machine())
     shell.put(tmp_path / "file", str(tmp_path / "far" / "file"))
     shell.fetch(str(tmp_path / "far"), tmp_path / "home")
 
@@ -589,7 +589,7 @@ def test_a_put_that_breaks_leaves_nothing(sshd: Sshd, tmp_path: Path, what: str)
     """Not under its name, and not beside it; it can be repeated."""
     here = _large(tmp_path, what)
     far = tmp_path / "far"
-    shell = Ssh(sshd.machine())
+    shell = SshShell(sshd.machine())
     with ThreadPoolExecutor() as pool:
         putting = pool.submit(shell.put, here, str(far / "it"))
         until(lambda: _bytes_below(far) > 1_000_000, "a part of it is there")
@@ -608,7 +608,7 @@ def test_a_put_that_breaks_leaves_nothing(sshd: Sshd, tmp_path: Path, what: str)
 def test_a_fetch_that_breaks_leaves_nothing_half(sshd: Sshd, tmp_path: Path, what: str) -> None:
     there = _large(tmp_path, what)
     home = tmp_path / "home"
-    shell = Ssh(sshd.machine())
+    shell = SshShell(sshd.machine())
     with ThreadPoolExecutor() as pool:
         fetching = pool.submit(shell.fetch, str(there), home)
         until(lambda: _bytes_below(home) > 1_000_000, "a part of it is here")
@@ -655,7 +655,7 @@ def test_a_stream_that_ends_early_is_not_taken_for_a_whole_one(sshd: Sshd, tmp_p
     (here / "b").mkdir()
     (here / "b" / "c").symlink_to("/proc/1/mem")
     os.mkfifo(here / "d")
-    shell = Ssh(sshd.machine())
+    shell = SshShell(sshd.machine())
     with pytest.raises(ShellError, match="neither a file nor a folder"):
         shell.put(here / "d", str(tmp_path / "far" / "d"))
     shell.put(here, str(tmp_path / "far" / "it"))
@@ -668,7 +668,7 @@ def test_the_other_end_says_why_a_put_fails(sshd: Sshd, tmp_path: Path) -> None:
     """While much is still to be sent."""
     here = _large(tmp_path, "file")
     (tmp_path / "full").symlink_to("/dev/full")
-    shell = Ssh(sshd.machine())
+    shell = SshShell(sshd.machine())
     with pytest.raises(ShellError, match="could not be written: mkdir: cannot create directory"):
         shell.put(here, str(tmp_path / "full" / "it"))
 
@@ -676,7 +676,7 @@ def test_the_other_end_says_why_a_put_fails(sshd: Sshd, tmp_path: Path) -> None:
 
 
 def test_the_fast_ciphers_are_used(sshd: Sshd) -> None:
-    shell = Ssh(sshd.machine())
+    shell = SshShell(sshd.machine())
     shell.connect()
 
     transport = shell._chain[-1].transport
