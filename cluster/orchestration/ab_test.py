@@ -1,4 +1,4 @@
-"""A against B: launches of two conditions in turn, so that what drifts hits both alike.
+"""A/B tests: launches of two conditions in turn, so that drift affects both alike.
 
 They go A B B A A B B A ...: of any two neighbours each condition comes first as often as second.
 """
@@ -45,7 +45,7 @@ PLAIN = Trial(name="", params={}, variables={})  # of no experiment
 
 
 def trials(text: str, benchmark: str) -> tuple[Trial, Trial]:
-    """Read two conditions.
+    """Parse the two conditions of an A/B test.
 
     Args:
         text: `KEY=V1,V2`; `KEY=V1|V2` if a value has a comma.
@@ -126,7 +126,7 @@ def order(launches: int) -> Iterator[int]:
 
 
 def check_launches(launches: int) -> None:
-    """Refuse a number of launches that no verdict could come of.
+    """Refuse a number of launches that is too small for a verdict.
 
     Args:
         launches: of each condition.
@@ -180,7 +180,7 @@ def run_alternating(
 def compare_conditions(
     pair: tuple[Trial, Trial], ran: Iterable[tuple[Trial, Run]], threshold: float = THRESHOLD
 ) -> Comparison:
-    """Compare what ran under two conditions.
+    """Compare the runs of two conditions.
 
     Args:
         pair: the two conditions.

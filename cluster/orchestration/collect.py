@@ -1,4 +1,4 @@
-"""From a job that ended to a run that is closed: files home, values added, the reason written."""
+"""Collection of a job's results: files fetched, values added to the run, the run closed."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def _signal(number: int) -> str:
 
 
 def collect(job: Job, ending: JobResult, phases: dict[str, float], *, stop: bool = False) -> Run:
-    """Bring a job's files home and close its run; the first process that comes here does it.
+    """Fetch a job's files and close its run; of several processes, the first one does it.
 
     Args:
-        job: to settle.
+        job: to collect.
         ending: how it ended, if nobody else closed the run before.
         phases: seconds spent so far; the time to fetch is added.
         stop: it still runs, and is stopped first.
@@ -106,7 +106,7 @@ def collect(job: Job, ending: JobResult, phases: dict[str, float], *, stop: bool
 
 
 def _stopped(job: Job, ending: JobResult) -> JobResult:
-    """Stop a job; a host that cannot be reached any more is no reason to lose what others have."""
+    """Stop a job; that a host is out of reach must not lose the files of the others."""
     try:
         job.stop()
     except ShellError as error:
@@ -235,30 +235,30 @@ def raw_text(folder: Path, name: str) -> str:
 
 
 class JobListener:
-    """Hears what the ranks say."""
+    """Callbacks for what a job's ranks print; derive from it, and override what you need."""
 
     def output(self, line: str) -> None:
-        """Hear a line that the ranks printed."""
+        """Take a line that the ranks printed."""
 
     def notice(self, line: str) -> None:
-        """Hear what we say of the job ourselves, such as that a host is lost."""
+        """Take a line of our own about the job, such as that a host is lost."""
 
     def progress(self, progress: Progress) -> None:
-        """Hear how far the job is."""
+        """Take how far the job is."""
 
 
 class JobOutput:
-    """Sorts what a job writes: values to the run's folder, the rest to whoever hears.
+    """Sorts what a job writes: values go to the run's folder, lines and progress to a listener.
 
     Args:
-        hearer: of lines and progress.
-        folder: of the run; without one, values are left for `settle`.
+        listener: of lines and progress.
+        folder: of the run; without one, values are left for `collect`.
 
     """
 
-    def __init__(self, hearer: JobListener, folder: Path | None) -> None:
-        """Keep where things go."""
-        self._hearer = hearer
+    def __init__(self, listener: JobListener, folder: Path | None) -> None:
+        """Keep where each kind goes."""
+        self._listener = listener
         self._folder = folder
 
     def __call__(self, event: Wrote) -> None:
@@ -267,21 +267,21 @@ class JobOutput:
             if self._folder is not None:
                 store.append(self._folder, measurements(event.text))
             return
-        hear = {"stdout": self._hearer.output, "stderr": self._complaint}
+        take = {"stdout": self._listener.output, "stderr": self._complaint}
         for line in event.text.splitlines():
-            hear.get(event.file, self._progress)(line)
+            take.get(event.file, self._progress)(line)
 
     def _complaint(self, line: str) -> None:
         if line.startswith(NOTICE):
-            self._hearer.notice(line)
+            self._listener.notice(line)
 
     def _progress(self, line: str) -> None:
-        self._hearer.progress(msgspec.json.decode(line, type=Progress))
+        self._listener.progress(msgspec.json.decode(line, type=Progress))
 
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Let one process at a time close a run."""
+    """Hold a lock, so that one process at a time closes a run."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

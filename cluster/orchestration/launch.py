@@ -1,4 +1,4 @@
-"""launch(): from what is asked to machines that answer, or to nothing at all."""
+"""launch(): from a spec to hosts that answer; if that fails, nothing is left."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _answers(cluster: Cluster) -> bool:
 def _make(
     spec: ClusterSpec, provider: Provider, plan: Plan, book: journal.Journal, tell: StateCallback
 ) -> Cluster:
-    """Make the machines, and wait until they answer; if that fails, nothing is left."""
+    """Create the machines and wait until they answer; if that fails, take them down."""
     try:
         with book.lock():
             machines = provider.create(spec, book, tell)
@@ -183,7 +183,7 @@ def _make(
 
 
 def _add_cost(error: BaseException, cluster: Cluster) -> None:
-    """Say what a launch cost that came to nothing."""
+    """Add to the error of a failed launch what it cost."""
     receipt = cluster.receipt()
     if isinstance(error, ClusterError) and receipt and receipt.dollars is not None:
         existed = f"{receipt.hosts} machine(s) existed for {receipt.seconds:.0f} s"
@@ -191,7 +191,7 @@ def _add_cost(error: BaseException, cluster: Cluster) -> None:
 
 
 def _connect(cluster: Cluster, provider: Provider, tell: StateCallback, known_hosts: Path) -> None:
-    """Wait until every machine answers; of one that does not, show what it said."""
+    """Wait until every machine answers; show the console of one that does not."""
     began = time.monotonic()
     try:
         shells, passing = cluster.shells(), provider.passing_states

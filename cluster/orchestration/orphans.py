@@ -1,4 +1,4 @@
-"""What is ours and belongs to nobody any more: found from the journals, and at the providers."""
+"""Orphans: resources of ours that no cluster uses any more, by the journals and the providers."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ AGAIN = "cluster gc -y"
 
 
 class Orphan(Value, frozen=True, kw_only=True):
-    """Something that was made, and that nobody looks after.
+    """Resources that are left of a cluster that nobody uses.
 
     Args:
         name: of the cluster.
         provider: where it is.
-        why: it is thought forgotten.
+        why: it is taken for an orphan.
         resources: what exists of it.
-        regions: that were looked in, besides those of the journals.
+        regions: that were searched, besides those of the journals.
 
     """
 
@@ -44,7 +44,7 @@ class Orphan(Value, frozen=True, kw_only=True):
 
 
 def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tuple[Orphan, ...]:
-    """Look for what nobody finished, what has expired, and what no journal knows of.
+    """Find launches that nobody finished, clusters that expired, and those that no journal knows.
 
     Args:
         regions: of clouds to look in, besides those of the journals.
@@ -60,10 +60,10 @@ def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tu
 
 
 def remove(orphan: Orphan) -> None:
-    """Take away what was forgotten.
+    """Delete an orphan's resources.
 
     Args:
-        orphan: what.
+        orphan: that was found.
 
     Raises:
         ProvisionError: something of it is left.
@@ -103,7 +103,7 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def _half_made(name: str) -> Orphan | None:
-    """Tell of a launch whose process died before it was over, and of one that has expired."""
+    """Find a launch whose process died before its end, or a cluster that has expired."""
     book = journal.for_cluster(name)
     try:
         state = ClusterState.from_entries(book.entries())

@@ -1,4 +1,4 @@
-"""From parameters to a job that is ready to start: checked, recorded, written down."""
+"""Preparation of a job: parameters checked, run folder made, script written."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ LONGEST = 30 * 24 * 3600.0  # seconds
 
 
 class PreparedJob(Value, frozen=True, kw_only=True):
-    """A job that only has to be started.
+    """A job that is ready to start.
 
     Args:
         folder: of its run.
@@ -57,7 +57,7 @@ class PreparedJob(Value, frozen=True, kw_only=True):
 def check_bench(
     spec: ClusterSpec, benchmark: str, params: Mapping[str, object], timeout: float
 ) -> tuple[Benchmark[Any], Any]:
-    """Refuse a benchmark that this cluster could not run, before there is one.
+    """Refuse a benchmark that a cluster could not run, before anything is launched.
 
     Args:
         spec: of the cluster.
@@ -81,7 +81,7 @@ def check_bench(
 
 
 def check_plan(chosen: Benchmark[Any], params: object, spec: ClusterSpec, plan: Plan) -> None:
-    """Refuse machines that are known to lack what a benchmark needs, before they cost anything.
+    """Refuse a plan whose machines lack what a benchmark needs, before they cost anything.
 
     Args:
         chosen: the benchmark.

@@ -1,4 +1,4 @@
-"""MPI profiles of a job: a library that is loaded into its ranks before everything else.
+"""MPI profiles of a job, by a library that LD_PRELOAD loads into its ranks.
 
 It is IBM's libmpitrace, if its path is given, or else our own `kernels/profile.c`, which writes the
 same files. They come home with what else the job wrote, and `cluster profile` reads them.

@@ -1,8 +1,9 @@
-"""Host keys that somebody else may have read are changed as soon as we are connected.
+"""Rotation of the host keys that clouds have seen.
 
-A machine's first key is known to us because it was told to it as it was made; whoever can read what
-it was told can have it. Each makes a new one, tells us through the connection that the first one
-vouches for, and uses it only once we know it: at no moment can we be locked out, or be deceived.
+A machine gets its first host key in its user data, so that we know it before the first connection;
+but whoever may read user data can read that key. So each machine generates a new key and sends us
+its public half over the verified connection. It switches to the new key only once we have pinned
+it: we can neither be locked out nor be deceived in between.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def _as_root(shell: Shell, script: str) -> str:
 
 
 def _reconnect(shells: Mapping[str, Shell]) -> None:
-    """Connect anew, with nothing but the new keys known; an sshd takes a moment to change."""
+    """Connect again with only the new keys pinned; an sshd needs a moment to switch."""
     deadline = time.monotonic() + WITHIN
     for shell in shells.values():
         shell.close()

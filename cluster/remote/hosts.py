@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def distinct(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
-    """Give each real machine once: the provider `local` gives the same one for every host.
+    """Give each real machine once: for the provider `local`, all hosts are the same one.
 
     Args:
         machines: of a cluster.
@@ -32,7 +32,7 @@ def distinct(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
 
 
 def _place(machine: Machine) -> Hashable:
-    """Give what tells a real machine from another: the same address may have two ports."""
+    """Give what identifies a real machine: two may share an address, with different ports."""
     return machine.shell, machine.access or machine.address
 
 

@@ -1,4 +1,4 @@
-"""One script in one detached tmux session, which outlives our connection and our process.
+"""A job: one script in a detached tmux session, which outlives our connection and our process.
 
 Everything about a job is a file in its folder on the host: `job.sh` (what runs), `pid`, `stdout`,
 `stderr`, `progress.jsonl`, `measurements.RANK.jsonl` (what it writes) and `status` (its exit
@@ -189,7 +189,7 @@ class Job:
         """
         end: list[Ended | Lost] = []
 
-        def hear(line: str) -> None:
+        def receive(line: str) -> None:
             event = msgspec.json.decode(line, type=Event)
             if isinstance(event, Wrote):
                 on_event(event)
@@ -197,7 +197,7 @@ class Job:
                 end.append(event)
 
         try:
-            done = self._agent("watch", on_line=hear)
+            done = self._agent("watch", on_line=receive)
         except Unreachable as error:
             raise self._out_of_reach(error) from error
         if not end:

@@ -1,4 +1,4 @@
-"""The same thing on every host at once: every host's own result, and every failure."""
+"""One function on all hosts in parallel: a result or an error per host."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 256  # threads
 BETWEEN_ATTEMPTS = 1.0  # seconds
-GRACE = 3.0  # seconds for what is under way, once it is known that all of it is for nothing
+GRACE = 3.0  # seconds that running calls get to end once the whole has failed
 
 T = TypeVar("T")
 
 
 def on_each(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[str, T]:
-    """Do something on every host at once.
+    """Call a function for every host in parallel.
 
     Args:
         hosts: shells by the names of their machines.
-        do: what; it gets the name and the shell.
+        do: the function; it gets a host's name and its shell.
 
     Returns:
-        What each gave, in the order of the hosts.
+        What it returned for each host, in the order of the hosts.
 
     Raises:
         ClusterError: one host failed.
@@ -45,14 +45,14 @@ def on_each(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[s
 def try_each(
     hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]
 ) -> dict[str, T | ClusterError]:
-    """Do something on every host at once; what one gives, the failure of others does not take.
+    """Call a function for every host in parallel; the result of one survives the failure of others.
 
     Args:
         hosts: shells by the names of their machines.
-        do: what; it gets the name and the shell.
+        do: the function; it gets a host's name and its shell.
 
     Returns:
-        What each gave, or the error that names it, in the order of the hosts.
+        A result for each host, or the error, which names the host; in the order of the hosts.
 
     Raises:
         KeyboardInterrupt: the user interrupted; the shells are closed, which ends what they do.
@@ -80,13 +80,13 @@ def _name(error: ClusterError, name: str) -> None:
 
 
 def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
-    """Give what every host gave.
+    """Give the results of all hosts, or raise the errors of those that failed.
 
     Args:
-        ended: what each gave, or its error.
+        ended: a result or an error per host.
 
     Returns:
-        The same, if there is no error.
+        The results.
 
     Raises:
         ClusterError: one host failed.
@@ -112,7 +112,7 @@ def connect_all(
 
     Args:
         hosts: shells by the names of their machines.
-        seconds: for all of them together; whoever hangs then is not waited for.
+        seconds: deadline for all of them together; an attempt that hangs is abandoned then.
         tell: called with a host and the state that it got to, whenever that changes.
         passing: states against which waiting may help, whatever the shell says.
 
@@ -146,7 +146,7 @@ def connect_all(
 
 
 class _Attempts:
-    """Attempts to connect, one host after another by as many threads as there are hosts.
+    """Repeated attempts to connect, one thread per host.
 
     Args:
         tell: called with a host and the state that it got to, whenever that changes.
@@ -176,7 +176,7 @@ class _Attempts:
                 raise self._timeout(name)
 
     def late(self, name: str, state: str, seconds: float) -> ClusterError:
-        """Say how far a host got that is not ready in time."""
+        """Make the error for a host that is not ready in time, with its last state."""
         if name in self.last:
             return self._timeout(name)
         return Timeout(
@@ -222,7 +222,7 @@ def _raise_slowest(
 
 
 def _begin(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[str, Future[T]]:
-    """Start threads that nobody has to wait for: not a Ctrl-C, and not the end of the process."""
+    """Start daemon threads: neither Ctrl-C nor the end of the process waits for them."""
     begun: dict[str, Future[T]] = {name: Future() for name in hosts}
     waiting = queue.SimpleQueue[str]()
     for name in hosts:
@@ -243,14 +243,14 @@ def _begin(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[st
 
 
 def _abandon(hosts: Mapping[str, Shell], begun: Mapping[str, Future[T]]) -> None:
-    """End what is under way by closing the shells, and give it a moment to notice."""
+    """End the running calls by closing their shells, and give them a moment to notice."""
     for shell in hosts.values():
         shell.close()
     wait(begun.values(), GRACE)
 
 
 def _failures(begun: Mapping[str, Future[T]]) -> dict[str, ClusterError]:
-    """Give what failed of what has ended."""
+    """Give the errors of the calls that have ended."""
     errors = {name: future.exception() for name, future in begun.items() if future.done()}
     for error in errors.values():
         if error is not None and not isinstance(error, ClusterError):

@@ -1,4 +1,4 @@
-"""How rank hosts reach one another: with an sshd, a key and known hosts of the cluster's own.
+"""SSH between the hosts of a cluster: with an sshd, a key and known hosts of the cluster's own.
 
 Nobody's `~/.ssh` is touched: on every host, an sshd runs as the user who logged in, from our one
 folder there, at the address of the cluster's network, and lets in nobody but the cluster's key.
@@ -156,13 +156,13 @@ def config_file(folder: str) -> str:
 def open_mesh(
     shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost], name: str, desk: Path
 ) -> None:
-    """Let every host of a cluster reach every other.
+    """Let every host of a cluster reach every other by SSH.
 
     Args:
         shells: to the hosts.
         hosts: the same hosts, by the same names; the first one starts the ranks.
         name: of the cluster.
-        desk: a folder here that goes with the cluster, for the key until it is on the hosts.
+        desk: a folder here that goes with the cluster; it holds the key until the hosts have it.
 
     Raises:
         ShellError: one host cannot be reached by the first one.

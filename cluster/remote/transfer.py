@@ -1,6 +1,6 @@
-"""How files get to a host and from it: what runs there, and the streams in between.
+"""File transfer to and from a host: the scripts that run there, and the streams in between.
 
-Names that are sent to the host are always quoted, and nothing is visible there before it is whole.
+Names in scripts are always quoted. A file appears under its name only once it is complete.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CHUNK = 1 << 18  # bytes that are read from a file at a time
-WHOLE = "whole"  # the member that says that all others came before it
+WHOLE = "whole"  # the last member of an archive: with it, the archive is complete
 FOLDER = "folder"  # what comes is a packed folder
 INSIDE = "it"  # the member that holds what was packed, whatever its name
 
 
 class ChunkWriter:
-    """A stream into a connection, cut into pieces of the size that it takes at once.
+    """A writer that cuts a stream into pieces of the size that a connection takes at once.
 
     Args:
         send: sends the beginning of a piece, and tells how much of it; 0 if nobody reads any more.
@@ -82,7 +82,7 @@ class ChunkWriter:
 
 
 class StreamReader:
-    """A stream out of a connection, forwards only.
+    """A reader of a stream that comes out of a connection, forwards only.
 
     Args:
         receive: waits for more bytes and gives them; none at the end.
@@ -278,7 +278,7 @@ def _fill(file: IO[bytes], reader: StreamReader, size: int | None) -> None:
 
 
 def part_name() -> str:
-    """Give a name for what is not whole yet: hidden, new, and short whatever it will be called."""
+    """Give the name of a file that is not complete yet: hidden, random and short."""
     return f".{secrets.token_hex(6)}.part"
 
 
@@ -353,14 +353,14 @@ def folder_script(path: str) -> str:
 
 
 def _begin(there: Quoted) -> str:
-    """Make the folder, and leave nothing beside the place however the script ends."""
+    """Make the folder, and remove the partial file however the script ends."""
     clean = shlex.quote(f"rm -rf -- {there.part}")
     return f"mkdir -p -- {there.folder} || exit; trap {clean} EXIT; {_EXIT_ON_SIGNALS}; "
 
 
-_EXIT_ON_SIGNALS = "trap 'exit 1' HUP INT PIPE TERM"  # a shell that a signal ends tidies nothing
+_EXIT_ON_SIGNALS = "trap 'exit 1' HUP INT PIPE TERM"  # a shell killed by a signal runs no EXIT trap
 _NOT_WHOLE = "{ echo 'it did not arrive whole' >&2; exit 1; }"
-# Each file by renaming it: nobody there sees half of one, or loses one that runs.
+# Each file by a rename: readers see the old or the new one, and a running program keeps its own.
 _MERGE = """merge() {
   for e in "$1"/* "$1"/.[!.]* "$1"/..?*; do
     if [ ! -e "$e" ] && [ ! -L "$e" ]; then continue; fi

@@ -1,4 +1,4 @@
-"""What is installed on a host: brought there by steps, so that the second time is one probe."""
+"""Installation of the environment on hosts, in steps; those that are done already are skipped."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def install(
     logs: Path,
     tell: Callable[[str, str], None] = lambda _name, _step: None,
 ) -> None:
-    """Make every host ready at once; one that is ready is only looked at.
+    """Install the environment on all hosts in parallel; one that has it is only probed.
 
     The environment is `env` in each machine's folder.
 
@@ -70,7 +70,7 @@ def install(
 
 
 class Installation:
-    """What the hosts of one installation share.
+    """State that all hosts of one installation share.
 
     Args:
         environment: what is wanted.
@@ -79,7 +79,7 @@ class Installation:
     """
 
     def __init__(self, environment: Environment, names: Sequence[str]) -> None:
-        """Begin with nothing downloaded."""
+        """Download nothing yet."""
         self.environment = environment
         self.token = os.urandom(4).hex()
         self.ended = {name: threading.Event() for name in names}
@@ -114,7 +114,7 @@ class Installation:
 
 
 class HostInstaller:
-    """One host while it is made ready.
+    """Installs the environment on one host.
 
     Args:
         machine: the host.
@@ -150,7 +150,7 @@ class HostInstaller:
             ShellError: one failed.
 
         """
-        probe, left = self._look()
+        probe, left = self._probe()
         if left and probe.claim in self._installation.ended.keys() - {self._machine.name}:
             self._leave_to(probe.claim)
         elif left:
@@ -167,14 +167,14 @@ class HostInstaller:
         self._log.write(f"\n{steps.HEAD}{step}, {time.strftime('%F %T')}\n")
         self._tell(step)
 
-    def _look(self) -> tuple[HostProbe, list[PendingStep]]:
-        """Ask the host what it is and what was done there, and find what is left to do."""
+    def _probe(self) -> tuple[HostProbe, list[PendingStep]]:
+        """Probe the host, and find the steps that are left to do."""
         self._begin("look")
         environment, machine = self._installation.environment, self._machine
         words = [machine.folder, self._installation.token, machine.name]
         words += [environment.mpi, environment.image]
         self._run(steps.LOOK, [*words, *environment.programs], COMMAND_TIMEOUT)
-        probe = steps.read(self._said)
+        probe = steps.read_probe(self._said)
         return probe, steps.pending_steps(
             steps.steps(environment, probe, self._installation.own), probe
         )
@@ -182,7 +182,7 @@ class HostInstaller:
     def _leave_to(self, other: str) -> None:
         """Wait for another host, or another name of this one, that has the same folder."""
         self._installation.ended[other].wait(STEP_TIMEOUT)
-        if self._look()[1]:
+        if self._probe()[1]:
             raise ShellError(
                 f"{self._machine.name} has the folder {self._machine.folder} in common with "
                 f"{other}, and what was made there does not serve it.",
@@ -190,7 +190,7 @@ class HostInstaller:
             )
 
     def _check(self, probe: HostProbe) -> None:
-        """Refuse what no step could mend."""
+        """Refuse a host that lacks what no step can install."""
         name, mpi = self._machine.name, self._installation.environment.mpi
         install = f"Type there: sudo {probe.install_words}"
         if not probe.python:
@@ -227,7 +227,7 @@ class HostInstaller:
             )
 
     def _push(self, left: list[PendingStep], probe: HostProbe) -> None:
-        """Bring what the steps need from here, all at once."""
+        """Send all files that the steps need, in one transfer."""
         self._begin("push")
         try:
             with tempfile.TemporaryDirectory(dir=Path(self._log.name).parent) as desk:

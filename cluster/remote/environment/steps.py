@@ -1,6 +1,6 @@
-"""What is done to make a host ready: a list of steps, each with a hash of all that it brings.
+"""The steps of an installation, each with a hash of its script and of the files that it needs.
 
-Pure: what a host said of itself, and what is wanted there, become the list.
+Pure: from what a host's probe printed, and what is wanted there, to the list of steps.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ print(MPI.Get_library_version().strip("\\0"))'
 
 
 class HostProbe(Value, frozen=True, kw_only=True):
-    """What a host says of itself before anything is done there.
+    """What a host is and has before anything is installed there.
 
     Args:
         claim: the first of the hosts that have this folder, if several names lead to it.
@@ -199,8 +199,8 @@ class HostProbe(Value, frozen=True, kw_only=True):
         return f"{self.manager} {VERBS.get(self.manager, 'install')}"
 
 
-def read(said: Sequence[str]) -> HostProbe:
-    """Read what a host printed.
+def read_probe(said: Sequence[str]) -> HostProbe:
+    """Read what the probe printed.
 
     Args:
         said: its lines, by the script `LOOK`.
@@ -270,7 +270,7 @@ class Step(Value, frozen=True, kw_only=True):
 
 
 class PendingStep(Value, frozen=True, kw_only=True):
-    """A step that is left to do.
+    """A step that was not done yet.
 
     Args:
         step: what.
@@ -301,7 +301,7 @@ class PendingStep(Value, frozen=True, kw_only=True):
 
 
 def pending_steps(wanted: Sequence[Step], probe: HostProbe) -> list[PendingStep]:
-    """Find what is left to do: all from the first step that is not as it was done.
+    """Find the steps to do: all from the first one whose hash differs from what was done.
 
     Programs are looked for each time, and have no mark: what one benchmark needs and the next does
     not is no reason to do anything.

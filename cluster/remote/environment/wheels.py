@@ -1,4 +1,4 @@
-"""Wheels for the hosts: downloaded here once and kept, or made from what is installed here.
+"""Wheels for the hosts: downloaded here once and cached, or built from what is installed here.
 
 They are kept under `CLUSTER_CACHE` (else `XDG_CACHE_HOME/cluster`, else `~/.cache/cluster`), one
 folder for each kind of host and set of versions. A folder appears whole, by a rename.
@@ -120,7 +120,7 @@ def fetch(target: Target, requirements: tuple[str, ...]) -> Path:
 
 @contextmanager
 def _kept(folder: Path) -> Iterator[None]:
-    """Say what it means that a folder of the cache cannot be written."""
+    """Turn a failure to write the cache into an error with a remedy."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         yield
@@ -133,7 +133,7 @@ def _kept(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _held(lock: Path) -> Iterator[None]:
-    """Wait until nobody else downloads the same."""
+    """Wait until no other process downloads the same wheels."""
     with lock.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

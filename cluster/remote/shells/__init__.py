@@ -1,4 +1,4 @@
-"""How commands and files reach a host: one file per way."""
+"""Shells: run commands and transfer files on one host; one file per kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who answers, and who we are: host keys that are always verified, and the keys that we show."""
+"""SSH authentication: host keys, which are always verified, and the user's own keys."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEY_FILES = ("id_ed25519", "id_ecdsa", "id_rsa")
 
 
 class Verifier(paramiko.MissingHostKeyPolicy):
-    """Decides about every host key: paramiko itself is told of none.
+    """Accepts or refuses a host key; paramiko itself gets no known keys, so every key comes here.
 
     Args:
         connection: whose host is asked about.
@@ -166,11 +166,11 @@ def _digest(key: bytes) -> str:
 
 
 class Identity(AuthStrategy):
-    """Shows our keys one after another, those that were named for this host first.
+    """Offers our keys one after another, those configured for this host first.
 
     Args:
         connection: to the host.
-        key: the file of the one key to show; those of the user, if empty.
+        key: the file of the only key to offer; the user's own keys, if empty.
 
     """
 
