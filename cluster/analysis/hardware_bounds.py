@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.analysis.link_bounds import goodput
+from cluster.analysis.link_bounds import BELIEVABLE, goodput
 from cluster.analysis.rates import factor
+from cluster.core.model.hardware import SAID
 from cluster.core.model.hosts import HEADER_BYTES, Link
 from cluster.core.model.value import Value
+from cluster.core.units import format_rate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,6 +41,7 @@ FACTORS: dict[str, Factor] = {
 SUMMED: Factor = "2(n-1)/n"
 PAIR = 2  # ranks, of which none has to wait for a third
 FABRIC = "NVLink joins its hosts, or may do so: their network is no bound of it"
+UNBRIDGED = "no bridge of NVLink joins the boards (nvidia-smi topo -m says NV4 to NV18 if one does)"
 UDP_SAVES = 24  # bytes of a packet: its header has 8, that of TCP with its time stamps 32
 
 
@@ -48,11 +51,16 @@ class Bound(Value, frozen=True, kw_only=True):
     Args:
         rate: bytes per second.
         limit: what sets it: in which direction, and who says so.
+        assumes: what it takes for granted, and nobody said; empty if nothing.
+        otherwise: bytes per second that are impossible without that assumption, too; none if
+            nobody knows.
 
     """
 
     rate: float
     limit: str
+    assumes: str = ""
+    otherwise: Bound | None = None
 
 
 def with_hardware_bound(
@@ -72,13 +80,19 @@ def with_hardware_bound(
     found = bound(definition, summary.params, hardware)
     if found is None or summary.bound is not None or summary.median <= 0:
         return summary
-    if summary.unit == "B/s":
-        limit, share = found.rate, summary.median / found.rate
-    elif summary.unit == "s" and (size := _count(summary.params, "size")):
-        limit, share = size / found.rate, size / found.rate / summary.median
-    else:
+    size = _count(summary.params, "size")
+    if summary.unit != "B/s" and not (summary.unit == "s" and size):
         return summary
-    return msgspec.structs.replace(summary, bound=limit, share=share, limit=found.limit)
+    rate = summary.median if summary.unit == "B/s" else size / summary.median
+    if found.otherwise is not None and rate > BELIEVABLE * found.otherwise.rate:
+        found = found.otherwise  # it is impossible, whatever was assumed
+    return msgspec.structs.replace(
+        summary,
+        bound=found.rate if summary.unit == "B/s" else size / found.rate,
+        share=rate / found.rate,
+        limit=found.limit,
+        assumes=found.assumes,
+    )
 
 
 def bound(
@@ -146,13 +160,21 @@ def _tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardwar
         flow=flow.rate if flow else None,
         source=hardware.nic.source,
     )
-    one_way = goodput(link, streams)
-    if udp:
-        one_way *= 1 + UDP_SAVES / (hardware.mtu - HEADER_BYTES)
-    capped = flow is not None and streams * flow.rate < rate
-    source = f"{streams} connection(s): {flow.source}" if flow and capped else hardware.nic.source
-    limit = f"{'UDP' if udp else 'TCP'}, MTU {hardware.mtu} ({source})"
-    return _ways(definition, one_way, limit)
+    saved = 1 + UDP_SAVES / (hardware.mtu - HEADER_BYTES) if udp else 1.0
+    protocol = f"{'UDP' if udp else 'TCP'}, MTU {hardware.mtu}"
+    whole = _ways(
+        definition,
+        goodput(msgspec.structs.replace(link, flow=None)) * saved,
+        f"{protocol} ({hardware.nic.source})",
+    )
+    if flow is None or streams * flow.rate >= rate:
+        return whole
+    limit = f"{protocol} ({streams} connection(s): {flow.source})"
+    capped = _ways(definition, goodput(link, streams) * saved, limit)
+    if flow.source == SAID:
+        return capped
+    held = f"a connection is held to {format_rate(flow.rate)} ({flow.source})"
+    return msgspec.structs.replace(capped, assumes=held, otherwise=whole)
 
 
 def _network(
@@ -163,7 +185,17 @@ def _network(
     if hardware.nic is None or _count(params, "hosts") < PAIR or sender:
         return None  # a sender's time ends when its buffer is free, with bytes still on their way
     rate, limit = _line(hardware, hardware.nic)
-    return _ways(definition, rate, limit)
+    hosts, pairs = _count(params, "hosts"), _count(params, "pairs")
+    if pairs < PAIR:
+        return _ways(definition, rate, limit)
+    senders = min(pairs, hosts // 2)
+    alone = 2 * pairs == hosts  # one rank on each host: all pairs are of two hosts
+    return msgspec.structs.replace(
+        _ways(definition, rate * senders, f"{senders} sending host(s), each {limit}"),
+        assumes=""
+        if alone
+        else f"its {pairs} pairs send from {senders} of the {hosts} hosts to the others",
+    )
 
 
 def _line(hardware: Hardware, nic: Figure) -> tuple[float, str]:
@@ -213,11 +245,31 @@ def _inside(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound
     elif hosts > 1:
         stays = (here - 1) / ranks if operation == "alltoall" else _shared(word, here)
         gain = factor(word, ranks) / stays
-    what = "NVLink of a GPU" if hardware.nvlink else "PCIe of a GPU"
+    what = f"{_links(link)} of a GPU" if hardware.nvlink else "PCIe of a GPU"
     how = "the switch sums (NVLS)" if sums else "a ring"
-    return Bound(
+    found = Bound(
         rate=link.rate * gain, limit=f"one way: {_times(gain)}{what}, {how} ({link.source})"
     )
+    return _unless_bridged(found, hardware, gain)
+
+
+def _unless_bridged(found: Bound, hardware: Hardware, times: float = 1.0) -> Bound:
+    """Say that a bound of PCIe is none if bridges of NVLink join the boards."""
+    if hardware.nvlink or hardware.bridge is None or found.rate >= hardware.bridge.rate * times:
+        return found
+    bridge = hardware.bridge
+    return msgspec.structs.replace(
+        found,
+        assumes=UNBRIDGED,
+        otherwise=Bound(
+            rate=bridge.rate * times,
+            limit=f"{_times(times)}NVLink bridges of a GPU ({bridge.source})",
+        ),
+    )
+
+
+def _links(figure: Figure) -> str:
+    return "Infinity Fabric" if "Infinity Fabric" in figure.source else "NVLink"
 
 
 def _shared(word: Factor, here: int) -> float:
@@ -241,7 +293,9 @@ def _across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound
     if hardware.nic is None or not ranks or (operation not in FACTORS and ranks != hosts):
         return None
     rate, limit = _line(hardware, hardware.nic)
-    senders = 1 if operation == "sendrecv" else max(1, ranks // hosts)
+    if operation == "sendrecv":
+        return _to_next_host(ranks // hosts, hardware, Bound(rate=rate, limit=limit))
+    senders = max(1, ranks // hosts)
     if hardware.bus and senders * hardware.bus.rate < rate:
         rate, limit = (
             senders * hardware.bus.rate,
@@ -249,6 +303,28 @@ def _across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound
         )
     share = network_share(operation, ranks, hosts)
     return Bound(rate=rate * share, limit=f"one way, {hosts} hosts: {_times(share)}{limit}")
+
+
+def _to_next_host(ranks: int, hardware: Hardware, whole: Bound) -> Bound:
+    """Give what one rank of a host can send to another host: through the NICs next to its GPU."""
+    if hardware.bus and hardware.bus.rate < whole.rate:
+        whole = Bound(
+            rate=hardware.bus.rate, limit=f"one way: PCIe of a GPU ({hardware.bus.source})"
+        )
+    else:
+        whole = Bound(rate=whole.rate, limit=f"one way: {whole.limit}")
+    own = max(1, hardware.nics // max(hardware.gpus, ranks))
+    if hardware.nic is None or own >= hardware.nics:
+        return whole
+    rate = hardware.nic.rate * own / hardware.nics
+    if rate >= whole.rate:
+        return whole
+    return Bound(
+        rate=rate,
+        limit=f"one way: {own} of the {hardware.nics} interfaces of a host ({hardware.nic.source})",
+        assumes=f"a rank sends through {own} network interface(s), those next to its GPU",
+        otherwise=whole,
+    )
 
 
 def network_share(operation: str, ranks: int, hosts: int) -> float:
@@ -275,10 +351,15 @@ def _peers(
     direct = params.get("p2p") != "off"
     if direct and hardware.nvlink:
         links = hardware.nvlink
-        return _ways(definition, links.rate, f"NVLink of a GPU, all links ({links.source})")
+        return _ways(
+            definition, links.rate, f"{_links(links)} of a GPU, all links ({links.source})"
+        )
     if hardware.bus is None:
         return None
-    return _ways(definition, hardware.bus.rate, f"PCIe of a GPU ({hardware.bus.source})")
+    found = _ways(definition, hardware.bus.rate, f"PCIe of a GPU ({hardware.bus.source})")
+    if not direct:
+        return found
+    return _unless_bridged(found, hardware, 2 if definition.flow == "both ways" else 1)
 
 
 def _host_to_gpu(

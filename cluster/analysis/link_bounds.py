@@ -223,7 +223,12 @@ def implausible_values(summaries: Iterable[Summary]) -> Iterator[str]:
 
     """
     for summary in summaries:
-        if summary.share is not None and summary.share > BELIEVABLE:
+        if summary.share is not None and summary.share > BELIEVABLE and summary.assumes:
+            yield (
+                f"{summary.metric} ({format_point(summary.params)}) is {summary.share:.1%} of what "
+                f"is possible if {summary.assumes}, which nobody said."
+            )
+        elif summary.share is not None and summary.share > BELIEVABLE:
             yield (
                 f"{summary.metric} ({format_point(summary.params)}) is {summary.share:.1%} of its "
                 "bound, which is faster than possible: do not believe it. The link's rate or MTU "

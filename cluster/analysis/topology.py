@@ -342,6 +342,8 @@ def _gains(pairs: Sequence[GpuPair]) -> Iterator[str]:
         if rates:
             gain = median(rates)
             brings = f"{gain:.1f} x the rate" if gain >= FASTER else "nothing in rate"
+            if gain < SLOWER:
+                brings = f"{gain:.2f} x the rate: it is slower than through the host's memory"
             latency = f", and latency / {median(times):.1f}" if times else ""
             kind = f"joined by {path}" if path != UNKNOWN else "whose links no log names"
             yield f"peer-to-peer brings {brings}{latency} to {len(rates)} pair(s) {kind}"
@@ -422,6 +424,11 @@ def _why(pair: GpuPair, rate: float, expected: float, others: int, slow: float) 
     without = pair.copies.rate_without
     if links and without is not None and rate <= without * FASTER:
         return f"{shown} over {links} NVLink(s): no more than without peer-to-peer"
+    if without is not None and rate < SLOWER * without:
+        return (
+            f"{shown} with peer-to-peer, {format_value(without, 'B/s')} without: it is slower than "
+            "through the host's memory"
+        )
     if others and not SLOWER <= rate / expected <= FASTER:
         norm = format_value(expected, "B/s")
         how = f"the {others} other pair(s) of its kind promise {norm}"

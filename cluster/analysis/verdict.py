@@ -1,17 +1,18 @@
-"""Is a number normal? The best point of each series, its share of its bound, and a word for it."""
+"""Is a number normal? One point of each series, its share of its bound, and a word for it."""
 
 from __future__ import annotations
 
 import math
 from typing import TYPE_CHECKING, Literal
 
+from cluster.analysis.hardware import of_point
 from cluster.analysis.hardware_bounds import missing, network_share
 from cluster.analysis.link_bounds import BELIEVABLE
 from cluster.core.model.value import Scalar, Value
 from cluster.core.units import format_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cluster.core.model.hardware import Figure, Hardware
     from cluster.core.model.measurements import Definition, Summary
@@ -40,6 +41,7 @@ RDMA = Usual(share=0.9, source="12.0 of 12.5 GB/s on EFA, 24.7 of 25 on HDR Infi
 RING = Usual(share=0.75, source="rings of 8: 365 of 450 GB/s on H100, 682 of 900 on B200")
 SUMS = Usual(share=0.65, source="NVLS on 8 H100: 473 to 480 of 700 GB/s")
 ACROSS = Usual(share=0.7, source="4 hosts of 8 B200: 382 of 517 GB/s")
+RINGS = ("", "all_reduce", "all_gather", "reduce_scatter")  # whose figures ACROSS and TREES are
 RING_ACROSS = 0.85  # of what the interfaces of a host carry; 46 to 48 of 50 GB/s of NDR InfiniBand
 TREES = "2 hosts of 8 H100: 465 to 487 of 750 GB/s with trees, about 370 with rings"
 LINKS = Usual(share=0.8, source="copies between GPUs: 396 of 450 GB/s on H200, 24.3 of 25 on V100")
@@ -54,7 +56,24 @@ LATENCIES = (
     "others measured 1.6 us on InfiniBand, 10 to 16 us on EFA, 20 to 43 us with TCP in clouds "
     "(OSU, 8 B)"
 )
+REPEATED = 0.9  # of a figure that others measured once, which is the same figure
+COLLAPSE = 0.5  # of the best share, below which a larger message is a finding
 SMALL = 64  # bytes of such a message
+
+
+# The command that tells why a value is low, by what its bytes pass.
+NEXT = {
+    "TCP": "next: iperf3 -c HOST -P 8, and several processes at once: a core carries about 25 "
+    "Gbit/s, and iperf3 before 3.16 has one thread",
+    "network": "next: ib_write_bw -d DEVICE HOST without MPI, and UCX_LOG_LEVEL=info or "
+    "--mca btl_base_verbose 30 to see what carries the messages",
+    "collective": "next: the same test with NCCL_DEBUG=INFO, then cluster topology LOG: which "
+    "network, which interfaces, with GPUDirect or without",
+    "GPU to GPU": "next: nvidia-smi topo -m and nvidia-smi nvlink --status: are all links up?",
+    "host to GPU": "next: nvidia-smi -q | grep -A2 'Link Width' while it copies, and the same with "
+    "numactl --cpunodebind and --membind of the GPU's node",
+    "GPU memory": "next: nvidia-smi -q -d CLOCK,PERFORMANCE,ECC while it runs",
+}
 
 
 class Verdict(Value, frozen=True, kw_only=True):
@@ -62,7 +81,8 @@ class Verdict(Value, frozen=True, kw_only=True):
 
     Args:
         word: for it: `normal` or `low` against what healthy hardware reaches, `plausible` below its
-            bound where nobody knows that, `impossible` above it, `unknown` where there is no bound.
+            bound where nobody knows that, `impossible` above it, `unknown` where there is no bound,
+            or where a value is above one that takes something for granted.
         benchmark: whose it is.
         metric: of it.
         unit: of the median.
@@ -74,6 +94,7 @@ class Verdict(Value, frozen=True, kw_only=True):
         share: of the bound that the median reaches.
         share_ci: the same of the interval.
         limit: what sets the bound: direction and source.
+        assumes: what the bound takes for granted, and nobody said; empty if nothing.
         usual: the share that healthy hardware reaches; none if that is not known.
         usual_source: who says so.
         hint: what would have to be known for a bound or a word, or what others measured.
@@ -92,6 +113,7 @@ class Verdict(Value, frozen=True, kw_only=True):
     share: float | None = None
     share_ci: tuple[float, float] | None = None
     limit: str = ""
+    assumes: str = ""
     usual: float | None = None
     usual_source: str = ""
     hint: str = ""
@@ -102,7 +124,7 @@ def verdicts(
     definitions: Mapping[str, Definition],
     hardware: Hardware | None,
 ) -> tuple[Verdict, ...]:
-    """Judge the best point of each series.
+    """Judge each series at the best of its large messages, or where it collapses behind that.
 
     Args:
         summaries: with their bounds.
@@ -113,7 +135,7 @@ def verdicts(
         A verdict for each series that its benchmark is run for.
 
     """
-    best = list(_best(summaries))
+    best = [_point(points, definitions) for points in _by_series(summaries)]
     bounded = {s.definition.split(".")[0] for s in best if definitions[s.definition].medium}
     told: set[object] = set()
     found = []
@@ -125,7 +147,7 @@ def verdicts(
         if definition.medium == "TCP" and where in told and summary.ci is None:
             continue  # a sender's figure beside the receiver's
         told.add(where)
-        found.append(_verdict(summary, definition, hardware))
+        found.append(_verdict(summary, definition, of_point(hardware, summary.params)))
     return tuple(found)
 
 
@@ -167,10 +189,17 @@ def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardwa
     if medium == "GPU to GPU":
         return LINKS if hardware.switched and params.get("p2p") != "off" else None
     if medium == "network":
-        return RDMA if hardware.rdma else MPI_TCP
+        return _usual_messages(definition, hardware)
     if medium == "host to GPU":
         return _usual_bus(params, hardware.bus)
     return {"TCP": TCP, "GPU memory": MEMORY if params.get("devices", 1) == 1 else None}.get(medium)
+
+
+def _usual_messages(definition: Definition, hardware: Hardware) -> Usual:
+    both = hardware.both_ways
+    if definition.flow == "both ways" and both is not None and hardware.nic is not None:
+        return Usual(share=REPEATED * both.rate / (2 * hardware.nic.rate), source=both.source)
+    return RDMA if hardware.rdma else MPI_TCP
 
 
 def _usual_bus(params: Mapping[str, Scalar], bus: Figure | None) -> Usual | None:
@@ -198,6 +227,8 @@ def _usual_across(params: Mapping[str, Scalar], hardware: Hardware) -> Usual | N
     Some of a host's GPUs alone reach some of its interfaces, and nobody measured how many.
     """
     hosts, ranks = params.get("hosts", 0), params.get("ranks", 0)
+    if params.get("operation", "") not in RINGS:
+        return None
     if not isinstance(hosts, int) or not isinstance(ranks, int) or not 1 < hosts <= ranks:
         return ACROSS
     if hardware.nics > 1 and ranks // hosts < (hardware.gpus or hardware.nics):
@@ -206,15 +237,44 @@ def _usual_across(params: Mapping[str, Scalar], hardware: Hardware) -> Usual | N
     return Usual(share=ring, source=TREES) if ring < ACROSS.share else ACROSS
 
 
-def _best(summaries: Iterable[Summary]) -> Iterator[Summary]:
-    """Find the best point of each series, in the order of the summaries."""
-    best: dict[object, Summary] = {}
+def _by_series(summaries: Iterable[Summary]) -> Iterable[list[Summary]]:
+    """Put the points of each series together, in the order of the summaries."""
+    found: dict[object, list[Summary]] = {}
     for summary in summaries:
-        key = (summary.definition, _series(summary))
-        held = best.get(key)
-        if held is None or _rank(summary) > _rank(held):
-            best[key] = summary
-    yield from best.values()
+        found.setdefault((summary.definition, _series(summary)), []).append(summary)
+    return found.values()
+
+
+def _point(points: Sequence[Summary], definitions: Mapping[str, Definition]) -> Summary:
+    """Choose the point that is judged: small messages cannot fill what they pass.
+
+    A larger message that is much slower than the best one is a finding, and no small share of it.
+    """
+    least = LARGE.get(definitions[points[0].definition].medium, 0)
+    best = max(points, key=_rank)
+    slow = [s for s in _best_by_size(points) if _size(s) > _size(best) and _collapses(s, best)]
+    if slow:
+        return min(slow, key=_rank)
+    return max([s for s in points if _size(s) >= least] or points, key=_rank)
+
+
+def _best_by_size(points: Iterable[Summary]) -> Iterable[Summary]:
+    best: dict[float, Summary] = {}
+    for point in points:
+        held = best.get(_size(point))
+        if held is None or _rank(point) > _rank(held):
+            best[_size(point)] = point
+    return best.values()
+
+
+def _collapses(point: Summary, best: Summary) -> bool:
+    return point.share is not None and point.share < COLLAPSE * (best.share or 0.0)
+
+
+def _size(summary: Summary) -> float:
+    """Give the bytes of a message; those without a size are large."""
+    size = summary.params.get("size", math.inf)
+    return math.inf if isinstance(size, str) else size
 
 
 def _rank(summary: Summary) -> tuple[float, float]:
@@ -229,8 +289,9 @@ def _series(summary: Summary) -> tuple[object, ...]:
 
 def _verdict(summary: Summary, definition: Definition, hardware: Hardware | None) -> Verdict:
     known = usual(definition, summary.params, hardware) if hardware and summary.share else None
+    word = _word(summary, known)
     return Verdict(
-        word=_word(summary.share, known),
+        word=word,
         benchmark=definition.benchmark,
         metric=summary.metric,
         unit=summary.unit,
@@ -242,9 +303,10 @@ def _verdict(summary: Summary, definition: Definition, hardware: Hardware | None
         share=summary.share,
         share_ci=_share_interval(summary),
         limit=summary.limit,
+        assumes=summary.assumes,
         usual=known.share if known else None,
         usual_source=known.source if known else "",
-        hint=_hint(summary, definition, hardware),
+        hint=_hint(summary, definition, hardware) or _next_step(summary, definition, word),
     )
 
 
@@ -253,6 +315,8 @@ def _hint(summary: Summary, definition: Definition, hardware: Hardware | None) -
     if summary.share is None:
         small = summary.metric == "latency" and not isinstance(size, str) and size <= SMALL
         return LATENCIES if small else missing(definition, summary.params, hardware)
+    if summary.share > BELIEVABLE and summary.assumes:
+        return f"impossible only if {summary.assumes}"
     least = LARGE.get(definition.medium, 0)
     if not isinstance(size, str) and size < least:
         return f"too small a message to fill it; measure {format_size(least)} or more"
@@ -261,11 +325,21 @@ def _hint(summary: Summary, definition: Definition, hardware: Hardware | None) -
     return ""
 
 
-def _word(share: float | None, known: Usual | None) -> Word:
+def _next_step(summary: Summary, definition: Definition, word: Word) -> str:
+    """Give the command that tells why a value is low."""
+    if word != "low":
+        return ""
+    if definition.medium == "collective" and summary.params.get("hosts") == 1:
+        return NEXT["GPU to GPU"]
+    return NEXT.get(definition.medium, "")
+
+
+def _word(summary: Summary, known: Usual | None) -> Word:
+    share = summary.share
     if share is None:
         return "unknown"
     if share > BELIEVABLE:
-        return "impossible"
+        return "unknown" if summary.assumes else "impossible"
     if known is None:
         return "plausible"
     return "normal" if share >= known.share else "low"

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from cluster.analysis import hardware
+from cluster.analysis.topology import nvlinks
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.model.hardware import Hardware
-from cluster.core.model.logs import NcclLog, Reading
+from cluster.core.model.logs import NcclLog, Reading, Topology
 from cluster.core.model.records import Condition, Record
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
@@ -111,17 +112,28 @@ def import_logs(
         raise
     imported = Imported(folder=folder, readings=readings)
     results = imported.results
-    store.append(folder, _distinct([_placed(result, place.hosts) for result in results]))
+    store.append(folder, _distinct(_placed(results, place.hosts)))
     store.write_results(folder, results)
     store.write(folder, _record(imported, spec, at, condition, place))
     return imported
 
 
-def _placed(result: Parsed, hosts: int) -> Parsed:
+def _placed(results: Sequence[Parsed], hosts: int) -> list[Parsed]:
+    """Add to the points of results who took part, and on which GPU where these differ."""
+    models = {result.devices for result in results if result.devices and result.measurements}
+    several = len(models) > 1
+    return [
+        _with_participants(result, hosts, result.devices if several else ()) for result in results
+    ]
+
+
+def _with_participants(result: Parsed, hosts: int, models: Sequence[str]) -> Parsed:
     """Add to the points of a result who took part: the log knows better than the user."""
     media = {d.id: d.medium for d in result.definitions}
     who: dict[str, Scalar] = {"operation": result.operation, "ranks": result.ranks}
     who = {key: value for key, value in who.items() if value}
+    if len(models) == 1:
+        who["gpu"] = models[0]
     where: dict[str, Scalar] = {"hosts": result.hosts or hosts} if result.hosts or hosts else {}
     return structs.replace(
         result,
@@ -222,6 +234,7 @@ def _record(
     models = [model for result in results for model in result.devices]
     logs = [result.detail for result in results if isinstance(result.detail, NcclLog)]
     known = hardware.with_logged_gpus(place.hardware, models)
+    known = hardware.with_bridges(known, _nvlinks(results))
     doubt = hardware.contradiction(place.hardware, models)
     failures = [f"{result.title}: {text}" for result in results for text in result.failures]
     formats = dict.fromkeys(result.format for result in results)
@@ -243,6 +256,19 @@ def _record(
         expected=condition.expected,
         hardware=hardware.with_fabric(known, models, fabric=any(log.fabric for log in logs)),
     )
+
+
+def _nvlinks(results: Iterable[Parsed]) -> int:
+    """Count the NVLinks between two GPUs, where a matrix of a log has them."""
+    paths = (
+        path
+        for result in results
+        if isinstance(result.detail, Topology)
+        for device in result.detail.devices
+        if device.is_gpu
+        for path in device.paths
+    )
+    return max((nvlinks(path) for path in paths), default=0)
 
 
 def _notes(imported: Imported) -> Iterator[str]:

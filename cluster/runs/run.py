@@ -56,6 +56,7 @@ class Run(Value, frozen=True, kw_only=True):
             One summary per metric, point and series.
 
         """
+        from cluster.analysis.hardware import of_point  # noqa: PLC0415 - only for summaries
         from cluster.analysis.hardware_bounds import with_hardware_bound  # noqa: PLC0415 - only for summaries
         from cluster.analysis.rates import with_rates  # noqa: PLC0415
         from cluster.analysis.summarize import summarize  # noqa: PLC0415 - it imports NumPy
@@ -66,8 +67,9 @@ class Run(Value, frozen=True, kw_only=True):
             known.values(),
             _route(self.record, self.measurements, self.folder),
         )
+        hardware = self.record.hardware
         return tuple(
-            with_hardware_bound(s, known[s.definition], self.record.hardware) for s in found
+            with_hardware_bound(s, known[s.definition], of_point(hardware, s.params)) for s in found
         )
 
     def evidence(self, summaries: tuple[Summary, ...]) -> Evidence:

@@ -227,6 +227,7 @@ LOGGED: dict[
         nccl("P2P/IPC", extra="NCCL_P2P_LEVEL set by environment to PIX"),
     ),
     gpus.peers_blocked: (matrix(11.1, 11.0), "", matrix(48.0, 11.0)),
+    gpus.slow_peers: (matrix(9.9, 21.0), "", matrix(19.0, 21.0)),
     gpus.far_memory: (
         NVBANDWIDTH.format(near="12.2", far="3.80"),
         "",

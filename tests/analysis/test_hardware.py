@@ -21,7 +21,7 @@ GBIT = 1e9 / 8
 @pytest.mark.parametrize("name", names())
 def test_every_name_is_known_and_every_figure_has_its_source(name: str) -> None:
     found = find_hardware(name)
-    figures = [found.nvlink, found.bus, found.memory, found.nic, found.flow]
+    figures = [found.nvlink, found.bus, found.memory, found.nic, found.flow, found.bridge]
 
     assert any(figures)
     assert all(figure.rate > 0 and figure.source for figure in figures if figure)
@@ -52,6 +52,16 @@ def test_an_instance_type() -> None:
         ("NVIDIA GH200 480GB", 450e9, 450e9),
         ("Tesla T4", None, 15.75e9),
         ("NVIDIA B200", 900e9, 63e9),
+        ("NVIDIA A10", None, 31.5e9),
+        ("NVIDIA A10G", None, 31.5e9),
+        ("NVIDIA GeForce RTX 4090", None, 31.5e9),
+        ("NVIDIA GeForce RTX 5090", None, 63e9),
+        ("NVIDIA H100 NVL", None, 63e9),
+        ("NVIDIA H20", 450e9, 63e9),
+        ("NVIDIA B300 SXM6 AC", 900e9, 121e9),
+        ("NVIDIA GB200", 900e9, 450e9),
+        ("AMD Instinct MI300X", 448e9, 63e9),
+        ("AMD Instinct MI355X", 537.6e9, 63e9),
     ],
 )
 def test_gpus_as_tools_print_them(model: str, nvlink: float | None, bus: float) -> None:

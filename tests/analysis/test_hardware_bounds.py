@@ -180,7 +180,7 @@ def test_few_gpus_cannot_fill_the_network_of_their_host() -> None:
 
     assert busbw(P5, "all_reduce", 2, 2) == pytest.approx(pcie, rel=1e-3)
     assert busbw(P5, "all_reduce", 4, 2) == pytest.approx(2 * pcie * 1.5, rel=1e-3)
-    assert busbw(P5, "sendrecv", 16, 2) == pytest.approx(pcie, rel=1e-3)
+    assert busbw(P5, "sendrecv", 16, 2) == 4 * 100 * GBIT  # 4 of the 32 interfaces are next to it
     assert busbw(P5, "all_reduce", 16, 2) == 750e9
 
 

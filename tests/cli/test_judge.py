@@ -234,5 +234,5 @@ def test_a_rate_of_udp_that_was_asked_for_is_not_called_low() -> None:
     said = judge(str(LOGS / "iperf3.both_ways.txt"), "--hardware", "p4d.24xlarge", "--hosts", "2")
 
     assert said.returncode == 0
-    assert said.stdout.startswith("WITHIN BOUNDS")
+    assert said.stdout.startswith("PLAUSIBLE")
     assert "as fast as it was asked for (-b)" in said.stdout

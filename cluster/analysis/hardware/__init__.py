@@ -16,15 +16,16 @@ import msgspec
 from cluster.analysis import link_speeds
 from cluster.core import pcie
 from cluster.core.errors import SpecError
-from cluster.core.model.hardware import Figure, Hardware
+from cluster.core.model.hardware import SAID, Figure, Hardware
 from cluster.core.model.value import Value
 from cluster.core.units import format_rate, parse_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from cluster.core.model.value import Scalar
 
 GPUS, HOSTS = "gpus.toml", "hosts.toml"
-SAID = "as --hardware said"
 _YES_NO = {"yes": True, "no": False}
 THROUGH_SLOTS = ("PIX", "PXB", "PHB", "NODE", "SYS")  # paths, as nvidia-smi says them
 _RACKS = re.compile(r"\bGB[23]00\b")  # sold as racks in which NVLink joins all hosts
@@ -71,6 +72,7 @@ class HardwareGpu(Value, frozen=True, kw_only=True):
     slot: str = ""
     bus: ListedRate | None = None
     memory: ListedRate | None = None
+    bridge: ListedRate | None = None
     switched: bool = False
     reduces: bool = False
 
@@ -92,6 +94,8 @@ class HardwareHost(Value, frozen=True, kw_only=True):
     gpu: str = ""
     gpus: int = 0
     rdma: bool = False
+    gpudirect: bool = True
+    both_ways: ListedRate | None = None
 
 
 class HardwareHosts(Value, frozen=True, kw_only=True):
@@ -216,6 +220,21 @@ def with_logged_gpus(hardware: Hardware | None, models: Sequence[str]) -> Hardwa
     return _with_gpu(hardware, key)
 
 
+def of_point(hardware: Hardware | None, params: Mapping[str, Scalar]) -> Hardware | None:
+    """Give the hardware of a point: a file may hold runs on several models of GPUs.
+
+    Args:
+        hardware: of all of them, as far as it is known.
+        params: of the point; `gpu` is the model, if there are several.
+
+    Returns:
+        The hardware with that GPU.
+
+    """
+    gpu = params.get("gpu")
+    return with_logged_gpus(hardware, [gpu]) if isinstance(gpu, str) else hardware
+
+
 def with_fabric(
     hardware: Hardware | None, models: Iterable[str], *, fabric: bool
 ) -> Hardware | None:
@@ -233,6 +252,23 @@ def with_fabric(
     if hardware is None or not (fabric or any(map(_RACKS.search, models))):
         return hardware
     return msgspec.structs.replace(hardware, fabric=True)
+
+
+def with_bridges(hardware: Hardware | None, links: int) -> Hardware | None:
+    """Add to hardware the NVLink bridges that a log shows.
+
+    Args:
+        hardware: as far as it is known.
+        links: NVLinks between two of its GPUs, as `nvidia-smi topo -m` counts them.
+
+    Returns:
+        The hardware; its bridges are its NVLink, where a log shows links between boards that may
+        have some.
+
+    """
+    if hardware is None or hardware.nvlink or hardware.bridge is None or not links:
+        return hardware
+    return msgspec.structs.replace(hardware, nvlink=hardware.bridge)
 
 
 def contradiction(hardware: Hardware | None, models: Sequence[str]) -> str:
@@ -294,6 +330,8 @@ def _as_host(name: str, host: HardwareHost) -> Hardware:
         ),
         nics=host.nics,
         rdma=host.rdma,
+        gpudirect=host.gpudirect,
+        both_ways=None if host.both_ways is None else host.both_ways.figure,
         mtu=maker.mtu,
         flow=None if maker.flow is None else maker.flow.figure,
     )
@@ -309,6 +347,7 @@ def _with_gpu(hardware: Hardware, key: str) -> Hardware:
         nvlink=links,
         bus=gpu.bus.figure if gpu.bus else pcie.slot_bandwidth(gpu.slot),
         memory=None if gpu.memory is None else gpu.memory.figure,
+        bridge=None if gpu.bridge is None else gpu.bridge.figure,
         switched=gpu.switched,
         reduces=gpu.reduces,
     )

@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import NcclEdge, NcclLog, Parsed
     from cluster.core.model.measurements import Summary
 
+SLOWER = 0.75  # of the rate without peer-to-peer, below which it does harm
 ALIKE = 0.1  # by which matrices with and without peers may differ, and still be the same
 FAR = 1.5  # of the near memory's rate over the far one's, from which the place counts
 SLOW = 0.5  # of the bound
+LARGE = 8 << 20  # bytes of a copy from which it fills a slot
 CARRIED = 0.75  # of what iperf measured over TCP, below which it is not TCP that limits
 STRINGS = ("LOC", "NVL", "PIX", "PXB", "PHB", "SYS")
 NICS = ("IB", "AWS Libfabric", "OFI", "IBext")
@@ -41,6 +43,8 @@ def cuda_ipc(evidence: Evidence) -> Finding | None:
 
 def no_gpudirect(evidence: Evidence) -> Finding | None:
     """NCCL copies through the host's memory on its way to a NIC that could do without."""
+    if evidence.hardware is not None and not evidence.hardware.gpudirect:
+        return None  # nobody has it there
     said = evidence.symptom("peermem")
     for log in evidence.nccl:
         edges = [e for e in _between(log) if e.via.split("/")[1].startswith(NICS)]
@@ -159,6 +163,15 @@ def peers_blocked(evidence: Evidence) -> Finding | None:
     same = gains and all(abs(gain - 1) < ALIKE for gain in gains)
     if not same and not line:
         return None
+    if same and (board := _without_peers(evidence)):
+        return Finding(
+            name="these boards have no peer-to-peer",
+            evidence=f"{board}; P2P on is {median(gains):.2f} x P2P off over {len(gains)} pair(s)",
+            confidence="likely",
+            remedy="nothing is broken: the driver of GeForce boards allows none (GeForce RTX 40 "
+            "and 50, and 30 without a bridge); data pass the host's memory",
+            confirm="nvidia-smi topo -p2p r says CNS or NS for every pair",
+        )
     figures = f"P2P on is {median(gains):.2f} x P2P off over {len(gains)} pair(s)" if same else ""
     return Finding(
         name="GPUs do not reach one another directly (ACS, IOMMU or topology)",
@@ -167,6 +180,37 @@ def peers_blocked(evidence: Evidence) -> Finding | None:
         remedy="switch ACS off on the PCIe bridges (bare metal), iommu=pt; in VMs ATS; "
         "nvidia-smi topo -p2p r says which pairs may",
         confirm="p2pBandwidthLatencyTest again: P2P=Enabled should be faster, and data right",
+    )
+
+
+def _without_peers(evidence: Evidence) -> str:
+    """Name a board that allows no peer-to-peer, whatever the host does."""
+    models = [model for result in evidence.results for model in result.devices]
+    models += [evidence.hardware.gpu] if evidence.hardware else []
+    return next((model for model in models if "GeForce" in model), "")
+
+
+def slow_peers(evidence: Evidence) -> Finding | None:
+    """Copies from GPU to GPU are slower with peer-to-peer than through the host's memory."""
+    series = evidence.series("p2p_bandwidth", "p2p_bidirectional")
+    without = {_pair(s): s for s in series if s.params.get("p2p") == "off"}
+    both = [
+        (s, without[_pair(s)])
+        for s in series
+        if s.params.get("p2p") == "on" and _pair(s) in without
+    ]
+    slow = [(on, off) for on, off in both if on.median < SLOWER * off.median]
+    if not slow:
+        return None
+    on, off = min(slow, key=lambda pair: pair[0].median / pair[1].median)
+    return Finding(
+        name="peer-to-peer makes copies slower",
+        evidence=f"{len(slow)} of {len(both)} figure(s); GPUs {on.params.get('row')} and "
+        f"{on.params.get('column')}: {_bytes(on.median)} with it, {_bytes(off.median)} without",
+        confidence="certain",
+        remedy="NCCL_P2P_DISABLE=1, or NCCL_P2P_LEVEL=PXB, for GPUs below different bridges; "
+        "switch ACS and the IOMMU's translation off, so that peers need not pass the root",
+        confirm="all_reduce_perf -g 2 with NCCL_P2P_DISABLE=0 and =1",
     )
 
 
@@ -194,6 +238,7 @@ def far_memory(evidence: Evidence) -> Finding | None:
         and s.share is not None
         and s.share < SLOW
         and s.params.get("devices") == 1
+        and count(s, "size") >= LARGE
     ]
     if slow:
         return _numa(f"{slow[0].metric} reaches {slow[0].share:.0%} of its slot", sure=False)
@@ -242,5 +287,6 @@ def _tests(results: list[Parsed]) -> str:
 
 RULES = (
     *(cuda_ipc, no_gpudirect, on_sockets, slow_sockets, level_by_number, peers_blocked),
+    slow_peers,
     *(far_memory, unconnected),
 )

@@ -17,6 +17,8 @@ CAPS = (5 * GBIT, 10 * GBIT)
 """Of one TCP connection on EC2: outside and inside a cluster placement group (EC2 user guide)."""
 FULL = 0.8  # of an interface's rate, from which it is what limits
 NEAR = 0.92  # of a cap, from which a rate is at it: 4.7 of 5 and 9.5 of 10 Gbit/s are seen
+CORE = (10 * GBIT, 45 * GBIT)  # what one core was seen to carry over TCP: about 25 Gbit/s
+FEW = 0.6  # of a network's rate, below which one connection does not fill it
 GAIN = 1.5  # of several streams over one, from which one stream is the limit
 JUMBO = 9001
 PRIVATE = (IPv4Network("172.17.0.0/16"), IPv4Network("192.168.122.0/24"))
@@ -31,7 +33,7 @@ TYPICAL = {1398: 1450, 1388: 1440, 1428: 1480, 1410: 1450, 1400: 1440}
 
 def one_flow(evidence: Evidence) -> Finding | None:
     """One connection is capped, by the cloud or by the member of a bond that it is on."""
-    return _streams_help(evidence) or _at_a_cap(evidence)
+    return _streams_help(evidence) or _at_a_cap(evidence) or _one_core(evidence)
 
 
 def _streams_help(evidence: Evidence) -> Finding | None:
@@ -61,6 +63,26 @@ def _at_a_cap(evidence: Evidence) -> Finding | None:
                 sure=False,
             )
     return None
+
+
+def _one_core(evidence: Evidence) -> Finding | None:
+    """See whether one connection carries what one core can, on a network that is much faster."""
+    hardware, rates = evidence.hardware, evidence.between_hosts()
+    if hardware is None or hardware.nic is None or not rates:
+        return None
+    one = rates[0]
+    part = one.median / hardware.nic.rate
+    if count(one, "streams") != 1 or not CORE[0] <= one.median <= CORE[1] or part > FEW:
+        return None
+    return Finding(
+        name="one TCP stream is bound by a core",
+        evidence=f"{_rate(one)} with one connection is {part:.0%} of the network's "
+        f"{format_rate(hardware.nic.rate)}",
+        confidence="likely",
+        remedy="use several: iperf3 -P 8 (iperf3 3.16 or newer, else several processes with ports "
+        "of their own), more sockets of NCCL, more ranks; or RDMA",
+        confirm="iperf3 -c HOST -P 8, or cluster bench iperf --streams 1,8",
+    )
 
 
 def _one_flow(evidence: str, *, sure: bool) -> Finding:

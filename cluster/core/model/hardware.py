@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from cluster.core.model.value import Value
 
+SAID = "as --hardware said"  # the source of what the user said
+
 
 class Figure(Value, frozen=True, kw_only=True):
     """What something can carry at most.
@@ -32,12 +34,17 @@ class Hardware(Value, frozen=True, kw_only=True):
         nvlink: of one GPU, all its links together.
         bus: between a GPU and its host: PCIe, or what takes its place.
         memory: of a GPU, what it reads and writes counted together.
+        bridge: between two of its GPUs, all NVLinks of the bridges that they may have; none if a
+            board takes none.
         switched: all links of a GPU reach any other one, by a switch.
         reduces: that switch can sum (NVLink SHARP).
         fabric: NVLink joins hosts, too, or may do so: GPUs then do without the network.
         nic: all network interfaces of a host together.
         nics: how many these are.
         rdma: they can do without TCP.
+        gpudirect: its network can read and write the GPUs' memory.
+        both_ways: what two ranks on two hosts were measured to exchange, both directions together;
+            none if nobody we know has measured it.
         mtu: bytes of a packet without its Ethernet frame, for TCP.
         flow: one TCP connection, where that has a limit of its own.
 
@@ -49,11 +56,14 @@ class Hardware(Value, frozen=True, kw_only=True):
     nvlink: Figure | None = None
     bus: Figure | None = None
     memory: Figure | None = None
+    bridge: Figure | None = None
     switched: bool = False
     reduces: bool = False
     fabric: bool = False
     nic: Figure | None = None
     nics: int = 1
     rdma: bool = False
+    gpudirect: bool = True
+    both_ways: Figure | None = None
     mtu: int = 1500
     flow: Figure | None = None

@@ -167,6 +167,8 @@ class Summary(Value, frozen=True, kw_only=True):
             rate, or the shortest time.
         share: of the bound that the median reaches; above 1 it is faster than possible.
         limit: what sets the bound: how much of what, in which direction, and who says so.
+        assumes: what the bound takes for granted, and neither the log nor the user said; empty if
+            nothing. A value above such a bound is not impossible.
         definition: the id of the metric's definition; empty if there is none.
         shape: of the series, where the values are known.
 
@@ -187,6 +189,7 @@ class Summary(Value, frozen=True, kw_only=True):
     bound: float | None = None
     share: float | None = None
     limit: str = ""
+    assumes: str = ""
     definition: str = ""
     shape: Distribution | None = None
 

@@ -237,7 +237,8 @@ def _family(test: str) -> Definition:
     if test.startswith(("host_to_", "device_to_host", "all_to_host")):
         return HOST
     if "device_to_device" in test or test.startswith(("all_to_one", "one_to_all")):
-        return PEERS_BOTH if test.endswith("_total") else PEER
+        both = test.endswith("_total") or ("bidirectional" in test and test.endswith("_sm"))
+        return PEERS_BOTH if both else PEER
     return LOCAL if test.startswith("device_local_copy") else BANDWIDTH
 
 

@@ -76,6 +76,7 @@ _TITLE = re.compile(
 _HEADER = re.compile(r"\s*(D\\D|GPU|CPU)((?:\s+\d{1,3})+)\s*$")
 _PEERS = re.compile(r"\s*P2P Connectivity Matrix")
 _DEVICE = re.compile(r"\s*Device: (\d+), (.+?), pciBusID: (\w+)")
+_FIRST = re.compile(r"\s*\[P2P \(Peer-to-Peer\) GPU Bandwidth")
 _KNOWN = re.compile(
     r"\s*(?:\[P2P \(Peer-to-Peer\) GPU Bandwidth|Device=\d+ CAN(?:NOT)? Access Peer|\*+NOTE|"
     r"So you can see|NOTE: The CUDA Samples)"
@@ -95,6 +96,10 @@ class P2PMatrix(Parser):
 
     def __init__(self) -> None:
         """Begin outside any matrix."""
+        self._parsed: list[Parsed] = []
+        self._begin()
+
+    def _begin(self) -> None:
         self._sheet: ResultBuilder | None = None
         self._title: re.Match[str] | None = None
         self._by = ""  # GPU or CPU, whose clock a latency is by
@@ -104,6 +109,8 @@ class P2PMatrix(Parser):
 
     def take(self, line: str, number: int) -> bool:
         """Read a title, a header or a row."""
+        if _FIRST.match(line):
+            self._end()  # another run of it
         title, peers = _TITLE.match(line), _PEERS.match(line)
         if title or peers:
             self._open(number)
@@ -160,12 +167,17 @@ class P2PMatrix(Parser):
         return self._sheet
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give one result with all matrices."""
+        """Give a result per run, with all its matrices."""
+        self._end()
+        return tuple(self._parsed)
+
+    def _end(self) -> None:
         if self._sheet is None:
-            return ()
+            return
         if self._sheet.empty and not self._peers:
             self._sheet.fail("there is no matrix: it was stopped, or the log is cut off")
-        return (self._sheet.parsed(self._access()),)
+        self._parsed.append(self._sheet.parsed(self._access()))
+        self._begin()
 
     def _access(self) -> PeerAccess | None:
         size = len(self._peers)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _START = re.compile(r"#?\s*(nThreads?:?\s+\d+\s|nccl-tests version|Collective test starting:)")
 _NAME = re.compile(r"#?\s*Collective test starting:\s*(\S+)")
 _KNOWN = re.compile(
-    r"#\s*(?:$|-+$|\(B\)|out-of-place|Using devices|Collective test concluded|NCCL version|"
+    r"#\s*(?:$|-+$|\(B\)|out-of-place|Using devices|NCCL version|"
     r"Blocking|Parallel Init|Per-Iteration|Writing JSON|GPU memory|NCCL Tests compiled with|"
     r"Errors with asterisks)|"
     r"\(B\)\s+\(elements\)|out-of-place\s+in-pl|rccl-tests: Version",

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
+from typing import TYPE_CHECKING
 
 from cluster.core.model.measurements import Definition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _nccl = partial(
     Definition,
@@ -58,6 +63,7 @@ _FAMILIES = {
 }
 SLACK = 0.02  # by which a printed rate may differ from what the other columns say
 RESOLUTION = 0.01  # GB/s, to which rates are printed
+HALF_STEP = 0.51 * RESOLUTION  # a little more, for what a float cannot hold
 
 
 def operation(program: str, family: str) -> str:
@@ -76,6 +82,32 @@ def operation(program: str, family: str) -> str:
     if not family or _FAMILIES.get(found) == family:
         return found
     return ALL_REDUCE if family == ALL_REDUCE else ""
+
+
+def ranks_of(rates: Iterable[tuple[float, float]]) -> int:
+    """Tell the number of ranks from bus bandwidth over algorithm bandwidth.
+
+    The ratio is 2(n-1)/n or (n-1)/n, and 1 says nothing. Both rates are printed to 0.01 GB/s, so
+    each row allows a range of ratios.
+
+    Args:
+        rates: algorithm and bus bandwidth of each row in GB/s, as printed.
+
+    Returns:
+        The only number that fits all rows; 0 if none does, or if several do.
+
+    """
+    ranges = [
+        ((busbw - HALF_STEP) / (algbw + HALF_STEP), (busbw + HALF_STEP) / (algbw - HALF_STEP))
+        for algbw, busbw in rates
+        if algbw >= 100 * RESOLUTION
+    ]
+    low, high = max((r[0] for r in ranges), default=0.0), min((r[1] for r in ranges), default=0.0)
+    whole = 2 if low > 1 else 1
+    if low > high or low <= 0 or low <= 1 <= high or high >= whole:
+        return 0
+    fewest, most = whole / (whole - low), whole / (whole - high)
+    return math.floor(most) if math.ceil(fewest) == math.floor(most) else 0
 
 
 def family_of(algbw: float, busbw: float, ranks: int) -> str:

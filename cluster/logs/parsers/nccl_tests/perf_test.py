@@ -15,6 +15,7 @@ from cluster.logs.parsers.nccl_tests.metrics import (
     TIME,
     family_of,
     operation,
+    ranks_of,
 )
 
 if TYPE_CHECKING:
@@ -41,7 +42,11 @@ RANK = re.compile(
     r"#?\s*Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?(?:Pid\s+\d+\s+)?on\s+(\S+)\s+device\s+(\d+)"
     r"(?:\s+\[\w+(?::\w+)*(?:\.\d)?\]\s+(\S.*))?"
 )
-_FOOT = re.compile(r"#?\s*(Out of bounds values|Bitwise mismatches|Avg bus bandwidth)\s*:\s*(.*)")
+CONCLUDED = "Collective test concluded"
+_FOOT = re.compile(
+    r"#?\s*(Out of bounds values|Bitwise mismatches|Avg bus bandwidth|"
+    rf"{CONCLUDED})\s*:\s*(.*)"
+)
 FAILED = re.compile(
     r".*: Test (?:NCCL|CUDA|HIP|MPI) failure|.*: Test failure |# error: \S|"
     r"(?:NCCL|Cuda|CUDA|HIP) failure (?!\S*p2pBandwidth)\S+:\d+|Invalid number of GPUs"
@@ -83,14 +88,25 @@ class PerfTest:
         """How many hosts there are; containers may have one name, but a device is there once."""
         if self._alone:
             return 1
+        if len(self.ranks) < self.count:
+            return 0  # some of its lines are missing
         names = {host for host, _ in self.ranks.values()}
         places = Counter(self.ranks.values())
         return max(len(names), max(places.values(), default=0))
 
     @property
     def count(self) -> int:
-        """How many ranks there are; 0 if the log does not say."""
-        return len(self.ranks)
+        """How many ranks there are; 0 if the log does not say.
+
+        Lines of ranks may be missing: the last rank, and the two bandwidths, tell of more.
+        """
+        if self._alone:
+            return len(self.ranks)
+        return max(1 + max(self.ranks, default=-1), self._derived)
+
+    @property
+    def _derived(self) -> int:
+        return 0 if self._partial else ranks_of((v[1], v[2]) for _, v in self._rows)
 
     @property
     def is_begun(self) -> bool:
@@ -134,6 +150,9 @@ class PerfTest:
             self.ranks[int(rank[1])] = rank[2], int(rank[3])
             if rank[4]:
                 self.models[rank[4]] = None
+        elif foot and foot[1] == CONCLUDED:
+            self.ended = True
+            self.name = self.name or foot[2].strip()
         elif foot:
             self.ended = True
             if "FAILED" in foot[2]:
@@ -213,8 +232,13 @@ class PerfTest:
         sheet.hosts = self.hosts
         for model in self.models:
             sheet.on(model)
-        if ranks:
+        if ranks and sheet.hosts:
             sheet.note(f"{ranks} rank(s) on {sheet.hosts} host(s)")
+        elif ranks:
+            sheet.note(
+                f"{ranks} ranks, of which {len(self.ranks)} are named: on how many hosts, nobody "
+                "says (--hosts)"
+            )
         algbw, busbw = max(((v[1], v[2]) for _, v in self._rows), default=(0.0, 0.0))
         family = family_of(algbw, busbw, ranks)
         if family:

@@ -1,0 +1,213 @@
+"""Verdicts on logs: what is judged, and what is only impossible if something is assumed."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.analysis import hardware
+from cluster.analysis.pitfalls import gpus, network, trust
+from cluster.analysis.verdict import Verdict, overall, verdicts
+from cluster.runs import store
+from cluster.runs.import_logs import LogLocation, import_logs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from cluster.runs.run import Run
+
+    Import = Callable[..., Run]
+    Judge = Callable[..., tuple[Verdict, ...]]
+
+MATRIX = (
+    "[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]\n"
+    "Device: 0, {gpu}, pciBusID: 1, pciDeviceID: 0, pciDomainID:0\n"
+    "Device: 1, {gpu}, pciBusID: 2, pciDeviceID: 0, pciDomainID:0\n"
+    "Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n"
+    "   D\\D     0      1 \n     0 1290.00  {off} \n     1  {off} 1290.00 \n"
+    "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n"
+    "   D\\D     0      1 \n     0 1290.00  {on} \n     1  {on} 1290.00 \n"
+)
+BRIDGED = (
+    "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\n"
+    "GPU0\t X \tNV12\t0-31\t0\nGPU1\tNV12\t X \t0-31\t0\n\n"
+)
+HEAD = "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong\n"
+BW = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n"
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Import:
+    """Make a run of a log."""
+
+    def imported(text: str, words: str = "", hosts: int = 0) -> Run:
+        place = LogLocation(hardware=hardware.find(words) if words else None, hosts=hosts)
+        made = import_logs(["-"], tmp_path, stdin=io.BytesIO(text.encode()), place=place)
+        return store.read(made.folder)
+
+    return imported
+
+
+@pytest.fixture
+def judged(kept: Import) -> Judge:
+    """Judge a log."""
+
+    def of(text: str, words: str = "", hosts: int = 0) -> tuple[Verdict, ...]:
+        run = kept(text, words, hosts)
+        return verdicts(run.summary(), run.record.definitions, run.record.hardware)
+
+    return of
+
+
+def row(size: int, seconds: float, factor: float) -> str:
+    half = f"{seconds * 1e6:.2f} {size / seconds / 1e9:.2f} {size / seconds / 1e9 * factor:.2f} 0"
+    return f" {size} {size // 4} float sum -1 {half} {half}\n"
+
+
+def pair(found: tuple[Verdict, ...]) -> Verdict:
+    """Give the verdict on copies with peer-to-peer."""
+    return next(v for v in found if v.metric == "p2p_bandwidth" and v.params["p2p"] == "on")
+
+
+def test_bridged_boards_are_not_impossible(judged: Judge, kept: Import) -> None:
+    """250 GB/s is 8 times what PCIe carries, and 83 % of what NVLink bridges do."""
+    text = MATRIX.format(gpu="NVIDIA A100 80GB PCIe", on=250.0, off=20.0)
+    alone, with_matrix = pair(judged(text)), pair(judged(BRIDGED + text))
+
+    assert alone.word == "unknown"
+    assert alone.hint.startswith("impossible only if no bridge of NVLink joins the boards")
+    assert overall([alone], failed=False) == "unknown"
+    run = kept(text)
+    found = trust.above_bound(run.evidence(run.summary()))
+    assert found is not None
+    assert found.confidence == "possible"
+
+    assert with_matrix.word == "plausible"
+    assert with_matrix.bound == 300e9
+
+
+def test_what_no_bridge_carries_is_impossible_all_the_same(judged: Judge) -> None:
+    found = pair(judged(MATRIX.format(gpu="NVIDIA A100 80GB PCIe", on=450.0, off=20.0)))
+
+    assert (found.word, found.bound) == ("impossible", 300e9)
+
+
+@pytest.mark.parametrize(("rate", "word"), [(46000, "normal"), (99000, "unknown")])
+def test_pairs_send_from_half_of_the_hosts(judged: Judge, rate: int, word: str) -> None:
+    """8 ranks on each of 8 hosts: 4 hosts send, each 12.5 GB/s, unless pairs share a host."""
+    text = (
+        "# OSU MPI Multiple Bandwidth / Message Rate Test v7.3\n"
+        "# [ pairs: 32 ] [ window size: 64 ]\n# Size                  MB/s        Messages/s\n"
+        f"4194304               {rate}.00          10490.42\n"
+    )
+    (found,) = [v for v in judged(text, "nic=100gbit,rdma=yes", 8) if v.bound]
+
+    assert (found.word, found.bound) == (word, 50e9)
+    assert found.assumes == "its 32 pairs send from 4 of the 8 hosts to the others"
+
+
+def test_read_and_write_by_kernels_both_ways_count_both_directions(judged: Judge) -> None:
+    text = (
+        "nvbandwidth Version: v0.6\nDevice 0: NVIDIA H100 80GB HBM3 (00000000:04:00)\n"
+        "Running device_to_device_bidirectional_memcpy_read_sm.\n"
+        "memcpy SM GPU(row) <- GPU(column) bandwidth (GB/s)\n"
+        "           0         1\n 0       N/A    784.20\n 1    783.90       N/A\n\n"
+        "SUM device_to_device_bidirectional_memcpy_read_sm 1568.10\n"
+    )
+    (found,) = [v for v in judged(text) if v.bound]
+
+    assert (found.word, found.bound) == ("normal", 900e9)
+
+
+def test_a_capped_connection_that_is_faster_than_its_cap(judged: Judge) -> None:
+    """ENA Express lifts the 10 Gbit/s of a connection, and nobody said whether it was on."""
+    text = (
+        "Connecting to host 10.0.0.2, port 5201\n"
+        "[  5]   0.00-10.00  sec  28.0 GBytes  24.0 Gbits/sec  receiver\n"
+    )
+    (found,) = judged(text, "c5n.18xlarge", 2)
+
+    assert found.word == "unknown"
+    assert found.hint.startswith("impossible only if a connection is held to 10")
+
+
+def test_a_collapse_behind_a_good_message_is_the_finding(judged: Judge) -> None:
+    rows = ((65536, 10900), (262144, 11800), (1048576, 11500), (4194304, 1100))
+    text = BW + "".join(f"{size}        {rate}.00\n" for size, rate in rows)
+    (low,) = judged(text, "nic=100gbit,rdma=yes", 2)
+    (good,) = judged(text.replace("1100.00", "11600.00"), "nic=100gbit,rdma=yes", 2)
+
+    assert (low.word, low.params["size"]) == ("low", 4194304)
+    assert low.share == pytest.approx(0.088)
+    assert low.hint.startswith("next: ib_write_bw")
+    assert (good.word, good.params["size"]) == ("normal", 4194304)
+
+
+def test_a_small_message_that_is_best_is_not_what_is_judged(judged: Judge) -> None:
+    """256 KiB does better than 4 MiB: nobody is told to measure 1 MiB or more."""
+    text = BW + "262144        12300.00\n4194304        11800.00\n"
+    (found,) = judged(text, "nic=100gbit,rdma=yes", 2)
+
+    assert (found.word, found.params["size"], found.hint) == ("normal", 4194304, "")
+
+
+@pytest.mark.parametrize("ranks", [3, 16, 72])
+def test_a_pasted_table_says_its_operation_and_its_ranks(judged: Judge, ranks: int) -> None:
+    factor = 2 * (ranks - 1) / ranks
+    text = HEAD + row(8 << 30, 0.05, factor) + row(4 << 30, 0.025, factor)
+    (found,) = [v for v in judged(text, "nic=400gbit,nics=8,rdma=yes", 1) if v.metric == "busbw"]
+
+    assert found.params["operation"] == "all_reduce"
+    assert found.params["ranks"] == ranks
+
+
+def test_a_test_that_is_named_at_its_end_only(judged: Judge) -> None:
+    text = HEAD + row(8 << 30, 0.05, 15 / 16) + "# Collective test concluded: all_gather_perf\n"
+    (found,) = [v for v in judged(text) if v.metric == "busbw"]
+
+    assert (found.params["operation"], found.params["ranks"]) == ("all_gather", 16)
+
+
+def test_each_gpu_of_a_file_has_its_own_bound(judged: Judge) -> None:
+    one, other = (MATRIX.format(gpu=gpu, on=14.0, off=12.0) for gpu in ("Tesla T4", "NVIDIA L4"))
+    found = {v.params["gpu"]: v.bound for v in judged(one + other) if v.params.get("p2p") == "on"}
+
+    assert found["Tesla T4"] == pytest.approx(15.75e9, rel=1e-3)
+    assert found["NVIDIA L4"] == pytest.approx(31.5e9, rel=1e-3)
+
+
+def test_boards_without_peers_get_no_advice_on_bridges(kept: Import) -> None:
+    geforce = kept(MATRIX.format(gpu="NVIDIA GeForce RTX 4090", on=11.0, off=11.1))
+    board = kept(MATRIX.format(gpu="NVIDIA A100 80GB PCIe", on=11.0, off=11.1))
+    said = gpus.peers_blocked(geforce.evidence(geforce.summary()))
+    other = gpus.peers_blocked(board.evidence(board.summary()))
+
+    assert said is not None
+    assert "ACS" not in said.name + said.remedy
+    assert other is not None
+    assert "ACS" in other.name
+
+
+def test_one_stream_is_bound_by_a_core(kept: Import) -> None:
+    text = (
+        "Connecting to host 10.0.0.2, port 5201\n"
+        "[  5]   0.00-10.00  sec  28.0 GBytes  {rate} Gbits/sec  receiver\n"
+    )
+    slow, fast = (kept(text.format(rate=rate), "nic=100gbit", 2) for rate in ("24.0", "94.0"))
+    said = network.one_flow(slow.evidence(slow.summary()))
+
+    assert said is not None
+    assert said.name == "one TCP stream is bound by a core"
+    assert "-P 8" in said.remedy
+    assert network.one_flow(fast.evidence(fast.summary())) is None
+
+
+def test_both_directions_of_efa_are_held_against_what_others_reached(judged: Judge) -> None:
+    text = "# OSU MPI Bi-Directional Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n"
+    (found,) = judged(text + "4194304   10500.00\n", "c5n.18xlarge", 2)
+
+    assert found.word == "normal"
+    assert "aws-parallelcluster" in found.usual_source
