@@ -50,6 +50,25 @@ class Intended(Value, frozen=True, kw_only=True, tag="intended"):
     ttl: float | None = None
 
 
+class Owned(Value, frozen=True, kw_only=True, tag="owned"):
+    """A launch is about to make things: who pays for them, and how they are found again.
+
+    Args:
+        provider: that makes them.
+        region: of the provider.
+        account: of the owner, as the provider numbers or names it; empty, if nobody wrote it down.
+        owner: whose credentials make them, without the session.
+        launch: the tag that everything of this launch carries.
+
+    """
+
+    provider: str
+    region: str
+    account: str
+    owner: str
+    launch: str
+
+
 class Requested(Value, frozen=True, kw_only=True, tag="ordered"):
     """A call that makes something is about to be sent.
 
@@ -139,6 +158,7 @@ class Collected(Value, frozen=True, kw_only=True, tag="settled"):
 
 Entry = (
     Intended
+    | Owned
     | Requested
     | Answered
     | Created

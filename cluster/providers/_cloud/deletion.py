@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from cluster.core.errors import ProvisionError
+from cluster.core.model.billing import Resource
+from cluster.core.model.value import Value
+from cluster.providers._cloud.tags import Tags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from cluster.core.model.billing import Resource
+    from collections.abc import Callable, Sequence
 
 WITHIN = 600.0  # seconds for everything to be gone
 REMAINS = (  # of what cluster
@@ -19,6 +21,98 @@ REMAINS = (  # of what cluster
     "try again: cluster down {}"
 )
 FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two looks
+
+
+class CloudResource(Value, frozen=True, kw_only=True):
+    """Something of ours that exists in a cloud.
+
+    Args:
+        kind: for a person, such as `volume`.
+        id: by which a person finds it.
+        state: as the cloud calls it; empty where it has none.
+        tags: that it carries.
+
+    """
+
+    kind: str
+    id: str
+    state: str = ""
+    tags: Tags | None
+
+    @property
+    def resource(self) -> Resource:
+        """The same for whoever wonders what is left."""
+        state = f" ({self.state})" if self.state else ""
+        return Resource(kind=f"{self.kind}{state}", id=self.id)
+
+
+R = TypeVar("R", bound=CloudResource)
+
+
+class Deletion(ABC, Generic[R]):
+    """What exists of ours in one place of a cloud, and its end.
+
+    Args:
+        where: the place, for a person, such as `us-east-1`.
+
+    """
+
+    def __init__(self, where: str) -> None:
+        """Nothing is asked yet."""
+        self._where = where
+
+    @abstractmethod
+    def _machines(self) -> Sequence[R]:
+        """List the machines that exist."""
+
+    @abstractmethod
+    def _others(self) -> Sequence[R]:
+        """List everything else, in the order in which it can go."""
+
+    @abstractmethod
+    def _delete(self, there: Sequence[R]) -> None:
+        """Begin to delete; what is still in use goes in a later round."""
+
+    def found(self) -> tuple[R, ...]:
+        """List everything that exists.
+
+        Returns:
+            It.
+
+        """
+        return (*self._machines(), *self._others())
+
+    @abstractmethod
+    def _unlisted(self) -> tuple[Resource, ...]:
+        """Give what may exist though it is not listed yet."""
+
+    def delete(self) -> None:
+        """Take away everything, and look until nothing is listed.
+
+        Raises:
+            ProvisionError: something is left.
+            Failure: the cloud refused a call.
+
+        """
+        delete_until_gone(lambda: self._round() or self._unlisted(), self._where)
+
+    def delete_machines(self) -> None:
+        """Take away the machines, and wait until they are gone.
+
+        Raises:
+            ProvisionError: some are left.
+            Failure: the cloud refused a call.
+
+        """
+        delete_until_gone(lambda: self._attempt(self._machines()), self._where)
+
+    def _round(self) -> tuple[Resource, ...]:
+        """Take away what can go now: machines first; give what was there."""
+        return self._attempt(self._machines()) or self._attempt(self._others())
+
+    def _attempt(self, there: Sequence[R]) -> tuple[Resource, ...]:
+        self._delete(there)
+        return tuple(one.resource for one in there)
 
 
 def listing_delay() -> float:

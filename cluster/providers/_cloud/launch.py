@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import msgspec
 
 from cluster.core import journal, ssh_keys
+from cluster.core.model.billing import Price
+from cluster.core.model.hosts import Link
 from cluster.core.model.value import Value
 from cluster.providers._cloud import capacity_cache
 from cluster.providers._cloud.api_errors import PASSING, Failure
@@ -23,7 +25,29 @@ if TYPE_CHECKING:
 INSTANCES = "instances"  # the kind of an order of machines
 NEXT_ZONE = ("capacity", "unsupported")  # kinds of failures that another zone may not have
 
-Offer = TypeVar("Offer", bound=Value)
+
+class CloudOffer(Value, frozen=True, kw_only=True):
+    """What a cloud would make, as far as it is the same for all of them.
+
+    Args:
+        allow: the network that SSH is open to.
+        ttl: seconds until the machines end by themselves.
+        link: what their network can do, where that is known.
+        price: of one machine for an hour, where that is known.
+        lines: the same for a person.
+        gpus: of each machine.
+
+    """
+
+    allow: str
+    ttl: float
+    link: Link | None
+    price: Price | None
+    lines: tuple[str, ...]
+    gpus: int = 0
+
+
+Offer = TypeVar("Offer", bound=CloudOffer)
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -58,12 +82,13 @@ class LaunchJournal:
         self._cluster_journal = book
 
     def record_intent(
-        self, of: type[Intent[Offer]], decide: Callable[[], Intent[Offer]]
+        self, of: type[Intent[Offer]], account: str, decide: Callable[[], Intent[Offer]]
     ) -> Intent[Offer]:
         """Write down what is about to be made; a launch that was begun before goes on.
 
         Args:
             of: the intent's type.
+            account: of whoever launches.
             decide: gives what was decided.
 
         Returns:
@@ -74,6 +99,15 @@ class LaunchJournal:
         if path.exists():
             return msgspec.json.decode(path.read_bytes(), type=of)
         intent = decide()
+        self._cluster_journal.append(
+            journal.Owned(
+                provider=self._provider,
+                region=self._place,
+                account=account,
+                owner=intent.tags.owner,
+                launch=intent.tags.launch,
+            )
+        )
         ssh_keys.write_secret(path, msgspec.json.encode(intent))
         journal.remember_region(self._provider, self._place)
         return intent

@@ -62,6 +62,21 @@ class Tags(Value, frozen=True, kw_only=True):
         return f"cluster-{self.name}-{whose}"
 
 
+class Selection(Value, frozen=True, kw_only=True):
+    """Whose things are meant: those of some launches, else those of an owner.
+
+    Args:
+        owner: of them.
+        name: of the cluster; any, if empty.
+        launches: that made them; any, if there is none.
+
+    """
+
+    owner: str = ""
+    name: str = ""
+    launches: tuple[str, ...] = ()
+
+
 def new_tags(name: str, owner: str, expires: float, *, user: str = "") -> Tags:
     """Make the tags of a new launch.
 

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from cluster.core import journal
-from cluster.core.errors import ClusterError
-from cluster.core.model.billing import Plan, RemoteCluster, Resource
 from cluster.core.model.value import Value, ignore
 from cluster.core.ssh_keys import KNOWN
-from cluster.providers import Provider, refuse
-from cluster.providers._cloud.api_errors import Failure
-from cluster.providers._cloud.deletion import REMAINS, listing_delay
+from cluster.providers import refuse
+from cluster.providers._cloud.deletion import listing_delay
 from cluster.providers._cloud.launch import INSTANCES, Intent
 from cluster.providers._cloud.machine import machine
 from cluster.providers._cloud.options import TTL
+from cluster.providers._cloud.provider import CloudProvider, specs_of
 from cluster.providers.aws import api, power
-from cluster.providers.aws.create import PROVIDER, AwsLaunch, record_intent
+from cluster.providers.aws.create import AwsLaunch
 from cluster.providers.aws.delete import (
     LOOKED_FOR,
     AwsDeletion,
     AwsUnlisted,
-    cluster_filter,
     console,
-    launch_filter,
+    filters_of,
 )
 from cluster.providers.aws.errors import to_cluster_error
 from cluster.providers.aws.inventory import list_clusters, regions
@@ -37,108 +32,103 @@ from cluster.providers.aws.plan import REGION, make_offer, region_of
 from cluster.providers.aws.request import instance_view
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
+    from cluster.core.errors import ClusterError
+    from cluster.core.model.billing import Plan, RemoteCluster
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
+    from cluster.providers._cloud.api_errors import Failure
+    from cluster.providers._cloud.tags import Selection
     from cluster.providers.aws.api import Region
 
-T = TypeVar("T")
 
-
-class AwsProvider(Provider):
+class AwsProvider(CloudProvider["Region", AwsOffer]):
     """Machines of Amazon EC2, which cost money while they exist."""
 
+    intent: ClassVar[type[Intent[Any]]] = Intent[AwsOffer]
     Options: ClassVar[type[Value]] = AwsOptions
-    resumes: ClassVar[bool] = True
     rotates_host_keys: ClassVar[bool] = True
-    ready_within: ClassVar[float] = 300.0
-    passing_states: ClassVar[frozenset[str]] = frozenset({"authentication"})  # by cloud-init
+    kinds: ClassVar[str] = LOOKED_FOR
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
         """Ask nobody yet; regions of other clouds are not for us."""
         super().__init__(tuple(one for one in regions if REGION.fullmatch(one)))
-        self._regions: dict[str, Region] = {}
-        self._offers: dict[bytes, AwsOffer] = {}
+        self._clients: dict[str, Region] = {}
+
+    def is_set_up(self) -> bool:
+        """Look for any sign of credentials."""
+        return api.is_set_up()
+
+    def place_of(self, spec: ClusterSpec) -> str:
+        """Tell the region."""
+        return region_of(spec, _options(spec))
+
+    def default_place(self) -> str:
+        """Tell the region of the environment or the profile."""
+        return api.default_region()
+
+    def client(self, place: str, spec: ClusterSpec | None) -> Region:
+        """Give the client of a region, the same every time."""
+        if place not in self._clients:
+            self._clients[place] = api.Region(place)
+        return self._clients[place]
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Find out everything that reading can tell, or refuse."""
+        """Refuse what Amazon has no word for, then find out everything that reading can tell."""
         refuse(spec, {"accelerator": "the machine type says it, such as --instance p4d.24xlarge"})
-        with _translating_errors("Nothing was created."):
-            offer = self._offer(spec)
-        return Plan(
-            lines=offer.lines, costs=True, price=offer.price, ttl=offer.ttl, gpus=offer.gpus
-        )
+        return super().plan(spec)
 
-    def create(
-        self, spec: ClusterSpec, journal: journal.Journal, tell: StateCallback = ignore
+    def plan_request(self, client: Region, spec: ClusterSpec) -> AwsOffer:
+        """Find out everything that a launch needs, or refuse."""
+        return make_offer(client, spec, _options(spec))
+
+    def create_machines(
+        self,
+        client: Region,
+        spec: ClusterSpec,
+        cluster: journal.Journal,
+        intent: Intent[AwsOffer],
+        tell: StateCallback,
     ) -> tuple[Machine, ...]:
         """Make the groups, the key, and all machines in one call."""
-        options = _options(spec)
-        region = self._region(region_of(spec, options))
-        with _translating_errors("Nothing is left."):
-            intent = record_intent(region, spec, journal, lambda: self._offer(spec))
-            try:
-                return AwsLaunch(region, spec, options, journal, intent, tell).make()
-            except (Failure, ClusterError, KeyboardInterrupt):
-                with _translating_errors(REMAINS.format(spec.name)):
-                    self._end(region, journal, intent)
-                raise
+        return AwsLaunch(client, spec, _options(spec), cluster, intent, tell).launch()
 
-    def find(self, name: str) -> tuple[Resource, ...]:
-        """Ask Amazon, in every region where it may be."""
-        with _translating_errors("It may still exist."):
-            found = self._in_each(
-                self._places(name),
-                lambda region: AwsDeletion(region, cluster_filter(name, region.owner)).found(),
-            )
-        return tuple(one for there in found for one in there)
+    def list_clusters(self, client: Region) -> tuple[RemoteCluster, ...]:
+        """List our clusters in a region."""
+        return list_clusters(client)
 
-    def destroy(self, name: str) -> None:
-        """Take away what carries our tags, in every region where it may be."""
-        book = journal.for_cluster(name)
-        with _translating_errors("It may still exist."):
-            expected = _unlisted(book)
-            self._in_each(
-                self._places(name),
-                lambda region: AwsDeletion(region, cluster_filter(name, region.owner)).end(
-                    expected
-                ),
-            )
+    def deletion(self, client: Region, whose: Selection, cluster: journal.Journal) -> AwsDeletion:
+        """Find by tags, and by the ids of the journal."""
+        return AwsDeletion(client, whose, _unlisted(cluster))
 
-    def live(self) -> tuple[RemoteCluster, ...]:
-        """Ask Amazon, wherever we ever made anything, which clusters of ours there are."""
-        with _translating_errors("Clusters may exist that are not shown."):
-            found = self._in_each(self._everywhere(), list_clusters)
-        return tuple(one for there in found for one in there)
+    def translate_error(self, failure: Failure, left: str) -> ClusterError:
+        """Say it in the words of Amazon's tools."""
+        return to_cluster_error(failure, left=left)
 
     def all_regions(self) -> tuple[str, ...]:
         """Ask Amazon which regions this account has."""
-        if not self._everywhere():
+        if not self.everywhere():
             return ()
-        with _translating_errors("Nothing was looked for."):
-            return regions(self._region(self._everywhere()[0]))
+        with self.translating_errors("Nothing was looked for."):
+            return regions(self.client(self.everywhere()[0], None))
 
     def stop(self, name: str, machines: tuple[Machine, ...]) -> None:
         """Stop the instances; their disks stay, and cost a little."""
-        with _translating_errors("They go on."):
-            [place] = self._places(name)
-            region = self._region(place)
-            power.stop(region, cluster_filter(name, region.owner), machines)
+        with self.translating_errors("They go on."):
+            [region] = self.clients_of(name)
+            power.stop(region, filters_of(self.selection(region, name)), machines)
 
     def start(
         self, name: str, machines: tuple[Machine, ...], tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
         """Start the instances; their time to live begins anew."""
-        spec = _spec(name)
+        spec = specs_of(name)[-1]
         options = _options(spec)
-        with _translating_errors("They are as they were."):
-            [place] = self._places(name)
-            region = self._region(place)
+        with self.translating_errors("They are as they were."):
+            [region] = self.clients_of(name)
             found = power.start(
                 region,
-                cluster_filter(name, region.owner),
+                filters_of(self.selection(region, name)),
                 machines,
                 public=options.public,
                 ttl=spec.ttl or TTL,
@@ -150,63 +140,19 @@ class AwsProvider(Provider):
             for was, one in zip(machines, found, strict=True)
         )
 
-    def looked_for(self, name: str) -> str:
-        """Say what is looked for, and where."""
-        places = ", ".join(self._places(name))
-        return f"{LOOKED_FOR} in {places}" if places else ""
-
     def console(self, machine: Machine) -> str:
         """Give what a machine said on its serial console."""
         name = machine.name.rpartition(".")[2]
-        return "".join(console(self._region(place), machine.id) for place in self._places(name))
-
-    def _offer(self, spec: ClusterSpec) -> AwsOffer:
-        """Decide once: what was shown is what will be made."""
-        key = msgspec.json.encode(spec)
-        if key not in self._offers:
-            options = _options(spec)
-            region = self._region(region_of(spec, options))
-            self._offers[key] = make_offer(region, spec, options)
-        return self._offers[key]
-
-    def _region(self, name: str) -> Region:
-        if name not in self._regions:
-            self._regions[name] = api.Region(name)
-        return self._regions[name]
-
-    def _end(self, region: Region, book: journal.Journal, intent: Intent[AwsOffer]) -> None:
-        """Take away what one launch made, and nothing of any other."""
-        AwsDeletion(region, launch_filter(intent.tags)).end(_unlisted(book))
-
-    def _places(self, name: str) -> tuple[str, ...]:
-        """Give the regions in which something of a cluster may be."""
-        book = journal.for_cluster(name)
-        if entries := book.entries():
-            asked = [entry.region for entry in entries if isinstance(entry, journal.Requested)]
-            return tuple(dict.fromkeys([*asked, *self.regions]))
-        return self._everywhere()
-
-    def _everywhere(self) -> tuple[str, ...]:
-        """Give the regions to look in where no journal says which."""
-        if not self.regions and not journal.used_regions(PROVIDER) and not api.is_set_up():
-            return ()
-        own = self.regions or (api.default_region(),)
-        return tuple(dict.fromkeys(one for one in (*own, *journal.used_regions(PROVIDER)) if one))
-
-    def _in_each(self, places: tuple[str, ...], do: Callable[[Region], T]) -> list[T]:
-        """Do something in each region, in all at once."""
-        regions = [self._region(place) for place in places]
-        with ThreadPoolExecutor(max_workers=max(1, len(regions))) as pool:
-            return list(pool.map(do, regions))
+        return "".join(console(region, machine.id) for region in self.clients_of(name))
 
 
 def _options(spec: ClusterSpec) -> AwsOptions:
     return msgspec.convert(spec.options, AwsOptions, strict=False)
 
 
-def _unlisted(book: journal.Journal) -> AwsUnlisted:
+def _unlisted(cluster: journal.Journal) -> AwsUnlisted:
     """Tell from a journal what Amazon may not list yet; without one, anything may be."""
-    entries = book.entries()
+    entries = cluster.entries()
     if not entries:
         return AwsUnlisted(until=time.time() + listing_delay())
     orders = [e for e in entries if isinstance(e, journal.Requested) and e.kind == INSTANCES]
@@ -217,17 +163,3 @@ def _unlisted(book: journal.Journal) -> AwsUnlisted:
         listed=max((order.at for order in orders), default=0.0) + listing_delay(),
         until=max(unanswered) + listing_delay() if unanswered else 0.0,
     )
-
-
-def _spec(name: str) -> ClusterSpec:
-    entries = journal.for_cluster(name).entries()
-    return next(entry.spec for entry in reversed(entries) if isinstance(entry, journal.Intended))
-
-
-@contextmanager
-def _translating_errors(left: str) -> Iterator[None]:
-    """Turn what Amazon refused into what a person can use."""
-    try:
-        yield
-    except Failure as failure:
-        raise to_cluster_error(failure, left=left) from failure

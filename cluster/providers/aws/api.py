@@ -91,14 +91,21 @@ class Region:
         return self.call("get_caller_identity", service="sts")
 
     @property
+    def account(self) -> str:
+        """The account that pays."""
+        return str(self._caller["Account"])
+
+    @property
     def owner(self) -> str:
-        """Who we are: the name that Amazon has for whoever calls."""
-        return str(self._caller["Arn"])
+        """Who we are: the name that Amazon has for whoever calls, without the session."""
+        arn = str(self._caller["Arn"])
+        return arn.rpartition("/")[0] if _has_passing_session(arn) else arn
 
     @property
     def user(self) -> str:
-        """The same in the words of its policies, where it is `${aws:userid}`."""
-        return str(self._caller["UserId"])
+        """The same in the words of its policies, where `${aws:userid}` begins with it."""
+        user = str(self._caller["UserId"])
+        return user.partition(":")[0] if _has_passing_session(str(self._caller["Arn"])) else user
 
     def now(self) -> float:
         """Give the time by Amazon's clock, in seconds since the epoch: ours may be wrong."""
@@ -214,6 +221,15 @@ class Region:
         if date:
             there = parsedate_to_datetime(date).timestamp()
             self._skew = there - datetime.now(UTC).timestamp()
+
+
+def _has_passing_session(arn: str) -> bool:
+    """Tell whether the last word of an ARN is another one in every process.
+
+    That of a role is; but IAM Identity Center has one role for many people, and there the session
+    is the person (IAM Identity Center user guide, "Identity-based policy examples").
+    """
+    return ":assumed-role/" in arn and ":assumed-role/AWSReservedSSO_" not in arn
 
 
 def _failure(operation: str, error: Exception) -> Failure:

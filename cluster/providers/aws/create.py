@@ -13,9 +13,8 @@ from cluster.providers._cloud import cloud_init
 from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
 from cluster.providers._cloud.launch import Intent, LaunchJournal, too_few_machines, try_zones
 from cluster.providers._cloud.machine import machine
-from cluster.providers._cloud.tags import LAUNCH, new_tags
-from cluster.providers.aws.delete import AwsDeletion, console, instances, launch_filter
-from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
+from cluster.providers._cloud.tags import LAUNCH, Selection
+from cluster.providers.aws.delete import AwsDeletion, console, filters_of, instances
 from cluster.providers.aws.plan import name_taken_error
 from cluster.providers.aws.request import (
     instance_view,
@@ -45,37 +44,13 @@ if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
     from cluster.providers.aws.api import Region
+    from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
 
 PROVIDER = "aws"
 CIDR = "10.0.0.0/16"  # of a network of our own
 POLL = 1.0  # seconds
 ENDED = ("shutting-down", "terminated", "stopping", "stopped")
 N = TypeVar("N", bound=TaggedResource)
-
-
-def record_intent(
-    region: Region, spec: ClusterSpec, book: journal.Journal, offer: Callable[[], AwsOffer]
-) -> Intent[AwsOffer]:
-    """Write down what is about to be made; a launch that was begun before goes on.
-
-    Args:
-        region: where.
-        spec: what is asked.
-        book: of the cluster.
-        offer: gives what was decided.
-
-    Returns:
-        The intent, on disk.
-
-    """
-
-    def decide() -> Intent[AwsOffer]:
-        decided = offer()
-        expires = region.now() + decided.ttl
-        tags = new_tags(spec.name, region.owner, expires, user=region.user)
-        return Intent(tags=tags, offer=decided)
-
-    return LaunchJournal(PROVIDER, region.name, book).record_intent(Intent[AwsOffer], decide)
 
 
 class AwsLaunch:
@@ -108,8 +83,9 @@ class AwsLaunch:
         self._cluster_journal = book
         self._journal = LaunchJournal(PROVIDER, region.name, book)
         self._tags, self._offer = intent.tags, intent.offer
+        self._whose = Selection(launches=(intent.tags.launch,))
 
-    def make(self) -> tuple[Machine, ...]:
+    def launch(self) -> tuple[Machine, ...]:
         """Make the machines, all or none.
 
         Returns:
@@ -257,7 +233,7 @@ class AwsLaunch:
             lambda site: self._run_in(site, self._subnet(vpc, site), group, data),
             zone=lambda site: site.zone,
             instance=self._spec.instance or "",
-            give_back=AwsDeletion(self._region, launch_filter(self._tags)).end_instances,
+            give_back=AwsDeletion(self._region, self._whose).delete_machines,
         )
 
     def _token(self, site: ZoneSubnet) -> str:
@@ -287,7 +263,7 @@ class AwsLaunch:
         """Wait until all run and have their addresses, asking for all of them in one call."""
         began = time.monotonic()
         while True:
-            listed = instances(self._region, launch_filter(self._tags))
+            listed = instances(self._region, filters_of(self._whose))
             found = sorted(
                 (one for one in listed if one.instance_id in ids),
                 key=lambda one: one.ami_launch_index,

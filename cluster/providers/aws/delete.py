@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 from cluster.core.model.billing import Resource
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure, ignoring
-from cluster.providers._cloud.deletion import delete_until_gone
-from cluster.providers._cloud.tags import CLUSTER, LAUNCH, OWNER
+from cluster.providers._cloud.deletion import CloudResource, Deletion
+from cluster.providers._cloud.tags import CLUSTER, LAUNCH, OWNER, Selection, parse_tags
 from cluster.providers.aws.responses import AwsInstance, Reservation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from cluster.providers._cloud.tags import Tags
     from cluster.providers.aws.api import Region
 
 Filters = list[dict[str, Any]]
@@ -33,15 +32,25 @@ LOOKED_FOR = (
 )
 
 
-def launch_filter(tags: Tags) -> Filters:
-    """Give what finds everything of one launch, and of no other."""
-    return [{"Name": f"tag:{LAUNCH}", "Values": [tags.launch]}]
+def filters_of(whose: Selection) -> Filters:
+    """Give what finds the things of a selection.
 
+    Older revisions wrote an owner with the session of the role, which is a word more.
 
-def cluster_filter(name: str, owner: str) -> Filters:
-    """Give what finds everything of an owner's clusters of one name; of any, if it is empty."""
-    named = [{"Name": f"tag:{CLUSTER}", "Values": [name]}] if name else []
-    return [*named, {"Name": f"tag:{OWNER}", "Values": [owner]}]
+    Args:
+        whose: they are.
+
+    Returns:
+        Filters of any call that lists things.
+
+    """
+    if whose.launches:
+        return [{"Name": f"tag:{LAUNCH}", "Values": list(whose.launches)}]
+    owners = [whose.owner]
+    if ":assumed-role/" in whose.owner:
+        owners.append(f"{whose.owner}/*")
+    named = [{"Name": f"tag:{CLUSTER}", "Values": [whose.name]}] if whose.name else []
+    return [*named, {"Name": f"tag:{OWNER}", "Values": owners}]
 
 
 def instances(region: Region, filters: Filters) -> tuple[AwsInstance, ...]:
@@ -111,6 +120,9 @@ class AwsUnlisted(Value, frozen=True, kw_only=True):
         if now < self.until:
             late.append(Resource(kind="instance", id="of a call whose reply never came"))
         return tuple(late)
+
+
+NOTHING_UNLISTED = AwsUnlisted()
 
 
 class AwsResourceType(Value, frozen=True, kw_only=True):
@@ -203,96 +215,80 @@ RESOURCE_TYPES = (  # in the order in which they can go
         param="VpcId",
     ),
 )
-LISTS = (
-    "describe_instances",
-    *(sort.describe for sort in RESOURCE_TYPES),
-)  # calls that find what is ours
+LISTS = ("describe_instances", *(one.describe for one in RESOURCE_TYPES))  # find what is ours
 
 
-class AwsDeletion:
+class AwsResource(CloudResource, frozen=True, kw_only=True):
+    """A thing of ours that exists.
+
+    Args:
+        type: of thing; none for an instance.
+        in_use: it goes together with what it is attached to.
+        networks: ids of the virtual networks that a gateway is attached to.
+
+    """
+
+    type: AwsResourceType | None = None
+    in_use: bool = False
+    networks: tuple[str, ...] = ()
+
+
+class AwsDeletion(Deletion[AwsResource]):
     """What exists of ours in a region, and its end.
 
     Args:
         region: where.
-        filters: what finds it: tags of ours, so that nothing else is ever touched.
+        whose: what is ours, by its tags; nothing else is ever touched.
+        unlisted: instances that are ours, too, by their ids, whatever their tags are now.
 
     """
 
-    def __init__(self, region: Region, filters: Filters) -> None:
+    def __init__(
+        self, region: Region, whose: Selection, unlisted: AwsUnlisted = NOTHING_UNLISTED
+    ) -> None:
         """Nothing is asked yet."""
+        super().__init__(region.name)
         self._region = region
-        self._filters = filters
-        self._told: set[str] = set()  # ids that were told to end
-        self._seen: set[str] = set()  # ids that were ever listed
+        self._filters = filters_of(whose)
+        self._expected = unlisted
+        self._terminated: set[str] = set()  # ids that were told to end
+        self._seen: set[str] = set()  # ids of instances that were ever listed
 
-    def found(self) -> tuple[Resource, ...]:
-        """List everything that exists.
-
-        Returns:
-            It.
-
-        """
-        return (*_listed(self._alive()), *self._others())
-
-    def tags(self) -> tuple[dict[str, str], ...]:
-        """List the tags of everything that exists.
-
-        Returns:
-            Those of each thing.
-
-        """
-        others = [
-            {tag["Key"]: tag["Value"] for tag in row.get(sort.tags, ())}
-            for sort in RESOURCE_TYPES
-            for row in self._rows(sort)
-        ]
-        return (*(one.tags for one in self._alive()), *others)
-
-    def end(self, expected: AwsUnlisted) -> None:
-        """Take away everything, and look until nothing is listed.
-
-        Args:
-            expected: what may not be listed yet.
-
-        Raises:
-            ProvisionError: something is left.
-            Failure: Amazon refused a call.
-
-        """
-        delete_until_gone(lambda: self._round() or expected.missing(self._seen), self._region.name)
-
-    def end_instances(self) -> None:
-        """Take away the instances, and wait until they are gone.
-
-        Raises:
-            ProvisionError: some are left.
-            Failure: Amazon refused a call.
-
-        """
-        delete_until_gone(lambda: _listed(self._end_instances()), self._region.name)
-
-    def _round(self) -> tuple[Resource, ...]:
-        """Look, and take away what can go now; tell what was there."""
-        if alive := self._end_instances():
-            return _listed(alive)
-        return self._take_others()
-
-    def _alive(self) -> list[AwsInstance]:
+    def _machines(self) -> list[AwsResource]:
         found = instances(self._region, self._filters)
+        if untagged := sorted(self._expected.ids - {one.instance_id for one in found}):
+            by_id = [{"Name": "instance-id", "Values": untagged}]
+            found += instances(self._region, by_id)
         self._seen |= {one.instance_id for one in found}
-        return [one for one in found if one.state.name not in GONE]
+        return [_instance(one) for one in found if one.state.name not in GONE]
 
-    def _end_instances(self) -> list[AwsInstance]:
-        """Tell all that live to end, once; give those that are not gone."""
-        alive = self._alive()
+    def _others(self) -> list[AwsResource]:
+        return [
+            _resource(type_, row)
+            for type_ in RESOURCE_TYPES
+            for row in self._region.all(
+                type_.describe, type_.key, dict[str, Any], Filters=self._filters
+            )
+            if row.get("State") not in DELETED
+        ]
+
+    def _unlisted(self) -> tuple[Resource, ...]:
+        return self._expected.missing(self._seen)
+
+    def _delete(self, there: Sequence[AwsResource]) -> None:
+        self._terminate_all([one for one in there if one.type is None])
+        for one in there:
+            if one.type is not None and not one.in_use:
+                with ignoring("missing", "in use"):
+                    self._delete_one(one, one.type)
+
+    def _terminate_all(self, there: list[AwsResource]) -> None:
+        """Tell all that live to end, once."""
         doomed = [
-            one.instance_id
-            for one in alive
-            if one.state.name not in GOING and one.instance_id not in self._told
+            one.id for one in there if one.state not in GOING and one.id not in self._terminated
         ]
         for start in range(0, len(doomed), AT_ONCE):
             self._terminate(doomed[start : start + AT_ONCE])
-        return alive
 
     def _terminate(self, ids: list[str]) -> None:
         """One id that is not known keeps all others alive, so then they go one by one."""
@@ -304,40 +300,30 @@ class AwsDeletion:
             for one in ids if len(ids) > 1 else ():  # not known is not gone: it is looked for again
                 self._terminate([one])
             return
-        self._told |= set(ids)
+        self._terminated |= set(ids)
 
-    def _rows(self, sort: AwsResourceType) -> tuple[Mapping[str, Any], ...]:
-        found = self._region.all(sort.describe, sort.key, dict[str, Any], Filters=self._filters)
-        return tuple(row for row in found if row.get("State") not in DELETED)
-
-    def _others(self) -> tuple[Resource, ...]:
-        return tuple(
-            Resource(kind=sort.kind, id=row[sort.id])
-            for sort in RESOURCE_TYPES
-            for row in self._rows(sort)
-        )
-
-    def _take_others(self) -> tuple[Resource, ...]:
-        """Try to delete each; what is still in use goes in a later round."""
-        there = []
-        for sort in RESOURCE_TYPES:
-            for row in self._rows(sort):
-                there.append(Resource(kind=sort.kind, id=row[sort.id]))
-                if ATTACHED not in (row.get("State"), row.get("Status")):  # else it goes with that
-                    with ignoring("missing", "in use"):
-                        self._delete(sort, row)
-        return tuple(there)
-
-    def _delete(self, sort: AwsResourceType, row: Mapping[str, Any]) -> None:
-        for attached in row.get("Attachments", ()) if sort.kind == GATEWAY else ():
+    def _delete_one(self, one: AwsResource, type_: AwsResourceType) -> None:
+        for network in one.networks:
             with ignoring("missing"):
                 self._region.call(
-                    "detach_internet_gateway",
-                    InternetGatewayId=row[sort.id],
-                    VpcId=attached["VpcId"],
+                    "detach_internet_gateway", InternetGatewayId=one.id, VpcId=network
                 )
-        self._region.call(sort.delete, **{sort.param: row[sort.id]})
+        self._region.call(type_.delete, **{type_.param: one.id})
 
 
-def _listed(alive: list[AwsInstance]) -> tuple[Resource, ...]:
-    return tuple(Resource(kind=f"instance ({one.state.name})", id=one.instance_id) for one in alive)
+def _instance(one: AwsInstance) -> AwsResource:
+    return AwsResource(
+        kind="instance", id=one.instance_id, state=one.state.name, tags=parse_tags(one.tags)
+    )
+
+
+def _resource(type_: AwsResourceType, row: Mapping[str, Any]) -> AwsResource:
+    gateway = type_.kind == GATEWAY
+    return AwsResource(
+        kind=type_.kind,
+        id=row[type_.id],
+        tags=parse_tags({tag["Key"]: tag["Value"] for tag in row.get(type_.tags, ())}),
+        type=type_,
+        in_use=ATTACHED in (row.get("State"), row.get("Status")),
+        networks=tuple(one["VpcId"] for one in row.get("Attachments", ())) if gateway else (),
+    )

@@ -6,11 +6,12 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from cluster.core.model.billing import RemoteCluster
-from cluster.providers._cloud.tags import Tags, parse_tags
-from cluster.providers.aws.delete import GONE, AwsDeletion, cluster_filter, instances
+from cluster.providers._cloud.tags import Selection
+from cluster.providers.aws.delete import GONE, AwsDeletion, filters_of, instances
 from cluster.providers.aws.prices import price
 
 if TYPE_CHECKING:
+    from cluster.providers._cloud.tags import Tags
     from cluster.providers.aws.api import Region
     from cluster.providers.aws.responses import AwsInstance
 
@@ -45,9 +46,9 @@ def list_clusters(region: Region) -> tuple[RemoteCluster, ...]:
         Failure: it was refused.
 
     """
-    ours = cluster_filter("", region.owner)
-    found = {one.name: one for raw in AwsDeletion(region, ours).tags() if (one := parse_tags(raw))}
-    alive = [one for one in instances(region, ours) if one.state.name not in GONE]
+    ours = Selection(owner=region.owner)
+    found = {one.tags.name: one.tags for one in AwsDeletion(region, ours).found() if one.tags}
+    alive = [one for one in instances(region, filters_of(ours)) if one.state.name not in GONE]
     by_name = {
         name: list(group)
         for name, group in groupby(

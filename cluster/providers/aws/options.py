@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from cluster.core.model.billing import Price
-from cluster.core.model.hosts import Link
 from cluster.core.model.value import Value
+from cluster.providers._cloud.launch import CloudOffer
 from cluster.providers._cloud.options import CloudOptions
 
 
@@ -33,7 +32,7 @@ class ZoneSubnet(Value, frozen=True, kw_only=True):
     subnet: str = ""
 
 
-class AwsOffer(Value, frozen=True, kw_only=True):
+class AwsOffer(CloudOffer, frozen=True, kw_only=True):
     """What would be made, decided to the last detail.
 
     Args:
@@ -45,12 +44,6 @@ class AwsOffer(Value, frozen=True, kw_only=True):
         disk: size of it, in GiB.
         cores: of a machine.
         interfaces: how many EFA interfaces; none means an ordinary one.
-        allow: the network that SSH is open to.
-        ttl: seconds until the machines end by themselves.
-        link: what their network can do, where that is known.
-        price: of one machine for an hour, where that is known.
-        lines: the same for a person.
-        gpus: of each machine.
 
     """
 
@@ -62,9 +55,3 @@ class AwsOffer(Value, frozen=True, kw_only=True):
     disk: int
     cores: int
     interfaces: int
-    allow: str
-    ttl: float
-    link: Link | None
-    price: Price | None
-    lines: tuple[str, ...]
-    gpus: int = 0

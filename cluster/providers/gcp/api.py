@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-import getpass
+import json
 import os
+import platform
+import pwd
 import time
+import urllib.parse
 from functools import cache, cached_property, partial
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,6 +34,7 @@ SIGNS = (
 )
 BILLING = "https://cloudbilling.googleapis.com"
 COMPUTE = "6F81-5844-456A"  # the price list's name for Compute Engine
+WHOSE = "https://oauth2.googleapis.com/tokeninfo"  # tells whose a token is
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 T = TypeVar("T")
@@ -93,16 +98,36 @@ class Project:
         self._endpoint = (endpoint or default_endpoint()).partition("/compute/")[0].rstrip("/")
         self._clients: dict[str, Any] = {}
 
+    user: str = ""  # policies of Google name nobody otherwise
+
+    def now(self) -> float:
+        """Give the time, in seconds since the epoch."""
+        return time.time()
+
+    @property
+    def account(self) -> str:
+        """What pays: the project."""
+        return self.name
+
     @cached_property
     def owner(self) -> str:
-        """Who we are: the account that calls."""
-        if account := os.environ.get("CLOUDSDK_CORE_ACCOUNT"):
-            return account
-        known = None if self._endpoint else _default()[0]
-        for name in ("service_account_email", "account"):
-            if account := getattr(known, name, ""):
-                return str(account)
-        return getpass.getuser()
+        """Who we are, as Google knows us; where it asks for no credentials, who we are here."""
+        named = os.environ.get("CLOUDSDK_CORE_ACCOUNT", "")
+        if self._endpoint:
+            return named or _local_user()
+        try:
+            email = _email(_default()[0])
+        except Exception as error:
+            raise _translated("tokeninfo", error) from error
+        if email or named:
+            return email or named
+        raise Failure(
+            "denied",
+            operation="tokeninfo",
+            code="no email",
+            message="The credentials do not tell whose they are; say it: "
+            "export CLOUDSDK_CORE_ACCOUNT=you@example.com",
+        )
 
     def call(self, collection: str, verb: str, **params: Any) -> dict[str, Any]:  # noqa: ANN401
         """Call until it gets through.
@@ -294,6 +319,44 @@ class Project:
                 credentials=self._credentials(), transport="rest", client_options=options
             )
         return self._clients[collection]
+
+
+def _local_user() -> str:
+    """Tell who runs this: by the system, as anybody may set the variable LOGNAME."""
+    user = os.geteuid()
+    try:
+        name = pwd.getpwuid(user).pw_name
+    except KeyError:  # a container may run as a number
+        name = f"uid{user}"
+    return f"{name}@{platform.node()}"
+
+
+def _email(credentials: Any) -> str:  # noqa: ANN401
+    """Tell whose credentials they are; empty, if neither they nor Google tell it.
+
+    A user's own do not name them: Google answers whose its token is. Those of a machine are called
+    `default` until the first token came.
+    """
+    from google.auth.transport.requests import Request  # noqa: PLC0415 - with the client
+
+    def told() -> str:
+        names = ("service_account_email", "account")
+        found = [str(getattr(credentials, name, "") or "") for name in names]
+        return next((one for one in found if one not in ("", "default")), "")
+
+    if email := told():
+        return email
+    request = Request()
+    if not credentials.valid:
+        credentials.refresh(request)
+    if email := told():
+        return email
+    query = urllib.parse.urlencode({"access_token": credentials.token})
+    answer = request(url=f"{WHOSE}?{query}", method="GET", timeout=TIMEOUT)
+    if answer.status != HTTPStatus.OK:
+        return ""
+    about: dict[str, Any] = json.loads(answer.data)
+    return str(about.get("email") or about.get("sub") or "")
 
 
 def _pages(session: Any, url: str) -> Iterator[dict[str, Any]]:  # noqa: ANN401

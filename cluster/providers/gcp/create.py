@@ -12,76 +12,38 @@ from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
 from cluster.providers._cloud.launch import (
     Intent,
     LaunchJournal,
-    intent_file,
     too_few_machines,
     try_zones,
 )
 from cluster.providers._cloud.machine import machine
-from cluster.providers._cloud.tags import new_tags
+from cluster.providers._cloud.tags import Selection
 from cluster.providers.gcp.delete import GcpDeletion, console
 from cluster.providers.gcp.host_keys import HostKeys
 from cluster.providers.gcp.labels import (
     DIGITS,
-    OwnerFilter,
     description_of,
+    filter_of,
+    is_of,
     label,
     parse_description,
     request_id,
 )
-from cluster.providers.gcp.options import GcpOffer, GcpOptions
 from cluster.providers.gcp.plan import name_taken_error
 from cluster.providers.gcp.request import alias, firewalls, instance_view, request
 from cluster.providers.gcp.responses import Firewall, GcpInstance, GcpOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from cluster.core import journal
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
     from cluster.providers.gcp.api import Project
+    from cluster.providers.gcp.options import GcpOffer, GcpOptions
 
 PROVIDER = "gcp"
 POLL = 1.0  # seconds
 ENDED = ("STOPPING", "STOPPED", "TERMINATED", "SUSPENDING", "SUSPENDED", "DEPROVISIONING")
 BULK = "instances.bulkInsert"
-
-
-def record_intent(
-    project: Project, spec: ClusterSpec, book: journal.Journal, offer: Callable[[], GcpOffer]
-) -> Intent[GcpOffer]:
-    """Write down what is about to be made; a launch that was begun before goes on.
-
-    Args:
-        project: where.
-        spec: what is asked.
-        book: of the cluster.
-        offer: gives what was decided.
-
-    Returns:
-        The intent, on disk.
-
-    """
-
-    def decide() -> Intent[GcpOffer]:
-        decided = offer()
-        tags = new_tags(spec.name, project.owner, time.time() + decided.ttl)
-        return Intent(tags=tags, offer=decided)
-
-    return LaunchJournal(PROVIDER, project.name, book).record_intent(Intent[GcpOffer], decide)
-
-
-def forget(book: journal.Journal) -> None:
-    """Let no launch go on with this intent: what it made is about to be taken away.
-
-    Google would answer its calls with what they did before, which is not there any more.
-
-    Args:
-        book: of the cluster.
-
-    """
-    intent_file(book, PROVIDER).unlink(missing_ok=True)
 
 
 class GcpLaunch:
@@ -114,11 +76,9 @@ class GcpLaunch:
         self._cluster_journal = book
         self._journal = LaunchJournal(PROVIDER, project.name, book)
         self._tags, self._offer = intent.tags, intent.offer
-        self._whose = OwnerFilter(
-            owner=self._tags.owner, name=self._tags.name, launch=self._tags.launch
-        )
+        self._whose = Selection(launches=(self._tags.launch,))
 
-    def make(self) -> tuple[Machine, ...]:
+    def launch(self) -> tuple[Machine, ...]:
         """Make the machines, all or none.
 
         Returns:
@@ -222,7 +182,7 @@ class GcpLaunch:
             lambda zone: self._run_in(zone, public_key),
             zone=str,
             instance=self._offer.instance,
-            give_back=GcpDeletion(self._project, self._whose).end_instances,
+            give_back=GcpDeletion(self._project, self._whose).delete_machines,
         )
 
     def _token(self, zone: str) -> str:
@@ -279,9 +239,11 @@ class GcpLaunch:
 
     def _listed(self, zone: str) -> tuple[GcpInstance, ...]:
         """List the machines of the launch in the order of their numbers."""
-        found = self._project.all("instances", GcpInstance, zone=zone, filter=self._whose.filter)
-        ours = [one for one in found if self._whose.has(one.description)]
-        return tuple(sorted(ours, key=lambda one: one.name))
+        found = self._project.all(
+            "instances", GcpInstance, zone=zone, filter=filter_of(self._whose)
+        )
+        made = [one for one in found if is_of(self._whose, one.description)]
+        return tuple(sorted(made, key=lambda one: one.name))
 
     def _is_ready(self, one: GcpInstance) -> bool:
         public = one.public or not self._options.public

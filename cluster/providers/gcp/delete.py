@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 from cluster.core.model.billing import Resource
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure, ignoring
-from cluster.providers._cloud.deletion import delete_until_gone, listing_delay
-from cluster.providers._cloud.tags import Tags
+from cluster.providers._cloud.deletion import CloudResource, Deletion, listing_delay
 from cluster.providers.gcp import api
-from cluster.providers.gcp.labels import parse_description
+from cluster.providers.gcp.labels import filter_of, is_of, parse_description
 from cluster.providers.gcp.responses import GcpInstance, GcpOperation, NamedResource
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.providers._cloud.tags import Selection
     from cluster.providers.gcp.api import Project
-    from cluster.providers.gcp.labels import OwnerFilter
 
 INSTANCE = "instance"
 AT_ONCE = 10  # calls in flight: as many connections as the client keeps
@@ -56,35 +57,19 @@ OTHER_TYPES = (  # in the order in which they can go
 )
 
 
-class GcpResource(Value, frozen=True, kw_only=True):
+class GcpResource(CloudResource, frozen=True, kw_only=True):
     """A thing of ours that exists.
 
     Args:
-        sort: of thing.
+        type: of thing.
         scope: zone or region, as a call names it; neither for what is everywhere.
         name: of it.
-        status: that it has.
-        tags: that it carries.
 
     """
 
-    sort: GcpResourceType
+    type: GcpResourceType
     scope: tuple[tuple[str, str], ...]
     name: str
-    status: str
-    tags: Tags
-
-    @property
-    def resource(self) -> Resource:
-        """The same for whoever wonders what is left."""
-        state = f" ({self.status})" if self.status else ""
-        return Resource(kind=f"{self.sort.kind}{state}", id=self.key.id)
-
-    @property
-    def key(self) -> Resource:
-        """What tells it from everything else, whatever its state."""
-        place = "".join(f"{value}/" for _, value in self.scope)
-        return Resource(kind=self.sort.kind, id=f"{place}{self.name}")
 
 
 class PendingDeletion(Value, frozen=True, kw_only=True):
@@ -138,6 +123,9 @@ class GcpUnlisted(Value, frozen=True, kw_only=True):
         return tuple(late)
 
 
+NOTHING_UNLISTED = GcpUnlisted()
+
+
 def _may_bring(project: Project, order: OpenCall) -> bool:
     """Tell whether a call may still bring machines: it may not even have arrived yet."""
     found = project.all(
@@ -151,125 +139,81 @@ def _may_bring(project: Project, order: OpenCall) -> bool:
     return time.time() < order.at + listing_delay()
 
 
-class GcpDeletion:
+class GcpDeletion(Deletion[GcpResource]):
     """What exists of ours in a project, and its end.
 
     Args:
         project: where.
         whose: what is ours; nothing else is ever touched.
+        unlisted: calls that may still bring machines.
 
     """
 
-    def __init__(self, project: Project, whose: OwnerFilter) -> None:
+    def __init__(
+        self, project: Project, whose: Selection, unlisted: GcpUnlisted = NOTHING_UNLISTED
+    ) -> None:
         """Nothing is asked yet."""
+        super().__init__(f"the project {project.name}")
         self._project = project
         self._whose = whose
-        self._begun: dict[Resource, PendingDeletion] = {}
+        self._expected = unlisted
+        self._begun: dict[tuple[str, str], PendingDeletion] = {}
 
-    def found(self) -> tuple[Resource, ...]:
-        """List everything that exists.
+    def _machines(self) -> list[GcpResource]:
+        return self._listed(INSTANCE_TYPE, GcpInstance)
 
-        Returns:
-            It.
+    def _others(self) -> list[GcpResource]:
+        return [one for type_ in OTHER_TYPES for one in self._listed(type_, NamedResource)]
 
-        """
-        return tuple(one.resource for one in (*self._alive(), *self._others()))
+    def _listed(self, type_: GcpResourceType, of: type[NamedResource]) -> list[GcpResource]:
+        filters = {"filter": filter_of(self._whose)} if type_.labelled else {}
+        return [
+            _resource(type_, one)
+            for one in self._project.all(type_.collection, of, **filters)
+            if is_of(self._whose, one.description)
+        ]
 
-    def tags(self) -> tuple[Tags, ...]:
-        """List the tags of everything that exists.
+    def _unlisted(self) -> tuple[Resource, ...]:
+        return self._expected.missing(self._project)
 
-        Returns:
-            That of each thing.
-
-        """
-        return tuple(one.tags for one in (*self._alive(), *self._others()))
-
-    def end(self, expected: GcpUnlisted) -> None:
-        """Take away everything, and look until nothing is listed.
-
-        Args:
-            expected: what may not be listed yet.
-
-        Raises:
-            ProvisionError: something is left.
-            Failure: Google refused a call.
-
-        """
-        delete_until_gone(
-            lambda: self._round() or expected.missing(self._project),
-            where=f"the project {self._project.name}",
-        )
-
-    def end_instances(self) -> None:
-        """Take away the instances, and wait until they are gone.
-
-        Raises:
-            ProvisionError: some are left.
-            Failure: Google refused a call.
-
-        """
-        delete_until_gone(self._end_instances, where=f"the project {self._project.name}")
-
-    def _round(self) -> tuple[Resource, ...]:
-        """Look, and take away what can go now; tell what was there."""
-        return self._end_instances() or self._end_all(self._others())
-
-    def _end_instances(self) -> tuple[Resource, ...]:
-        return self._end_all(self._alive())
-
-    def _end_all(self, there: tuple[GcpResource, ...]) -> tuple[Resource, ...]:
+    def _delete(self, there: Sequence[GcpResource]) -> None:
         if there:
             with ThreadPoolExecutor(min(AT_ONCE, len(there))) as pool:
-                list(pool.map(self._end, there))
-        return tuple(one.resource for one in there)
+                list(pool.map(self._delete_one, there))
 
-    def _end(self, one: GcpResource) -> None:
-        """Delete it; what is still in use goes in a later round."""
-        begun = self._begun.get(one.key)
+    def _delete_one(self, one: GcpResource) -> None:
+        key = one.kind, one.id
+        begun = self._begun.get(key)
         with ignoring("missing", "in use"):
             if begun is None:
-                operation = self._delete(one)
-                self._begun[one.key] = PendingDeletion(operation=operation, at=time.monotonic())
+                where = {**dict(one.scope), one.type.param: one.name}
+                operation = self._project.begin(one.type.collection, "delete", **where)
+                self._begun[key] = PendingDeletion(operation=operation, at=time.monotonic())
             elif time.monotonic() > begun.at + LOOK_AGAIN:
                 self._look(one, begun.operation)
-
-    def _delete(self, one: GcpResource) -> GcpOperation:
-        where = {**dict(one.scope), one.sort.param: one.name}
-        return self._project.begin(one.sort.collection, "delete", **where)
 
     def _look(self, one: GcpResource, operation: GcpOperation) -> None:
         """See what became of a deletion; if it went wrong, it is begun again."""
         now = self._project.look(operation)
         if now.done:
-            del self._begun[one.key]
-            api.check(f"{one.sort.collection}.delete", now)
-
-    def _alive(self) -> tuple[GcpResource, ...]:
-        return self._rows(INSTANCE_TYPE, GcpInstance)
-
-    def _others(self) -> tuple[GcpResource, ...]:
-        return tuple(one for sort in OTHER_TYPES for one in self._rows(sort, NamedResource))
-
-    def _rows(self, sort: GcpResourceType, of: type[NamedResource]) -> tuple[GcpResource, ...]:
-        filters = {"filter": self._whose.filter} if sort.labelled else {}
-        return tuple(
-            _found(sort, one, tags)
-            for one in self._project.all(sort.collection, of, **filters)
-            if self._whose.has(one.description) and (tags := parse_description(one.description))
-        )
+            del self._begun[one.kind, one.id]
+            api.check(f"{one.type.collection}.delete", now)
 
 
-def _found(sort: GcpResourceType, one: NamedResource, tags: Tags) -> GcpResource:
+def _resource(type_: GcpResourceType, one: NamedResource) -> GcpResource:
+    scope = tuple(
+        (kind, place.rpartition("/")[2])
+        for kind, place in (("zone", one.zone), ("region", one.region))
+        if place
+    )
     return GcpResource(
-        sort=sort,
-        scope=tuple(
-            (kind, place.rpartition("/")[2])
-            for kind, place in (("zone", one.zone), ("region", one.region))
-            if place
-        ),
+        kind=type_.kind,
+        id="".join(f"{value}/" for _, value in scope) + one.name,
+        state=one.status if isinstance(one, GcpInstance) else "",
+        tags=parse_description(one.description),
+        type=type_,
+        scope=scope,
         name=one.name,
-        status=one.status if isinstance(one, GcpInstance) else "",
-        tags=tags,
     )
 
 

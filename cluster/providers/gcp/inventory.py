@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from cluster.core.model.billing import RemoteCluster
 from cluster.providers._cloud.api_errors import Failure
+from cluster.providers._cloud.tags import Selection
 from cluster.providers.gcp.delete import GcpDeletion
-from cluster.providers.gcp.labels import OwnerFilter, parse_description
+from cluster.providers.gcp.labels import filter_of, is_of, parse_description
 from cluster.providers.gcp.prices import price
 from cluster.providers.gcp.responses import GcpInstance, MachineType
 
@@ -35,12 +36,12 @@ def list_clusters(project: Project) -> tuple[RemoteCluster, ...]:
         Failure: it was refused.
 
     """
-    whose = OwnerFilter(owner=project.owner)
-    found = {tags.name: tags for tags in GcpDeletion(project, whose).tags()}
+    whose = Selection(owner=project.owner)
+    found = {one.tags.name: one.tags for one in GcpDeletion(project, whose).found() if one.tags}
     alive: dict[str, list[GcpInstance]] = {name: [] for name in found}
-    for one in project.all("instances", GcpInstance, filter=whose.filter):
+    for one in project.all("instances", GcpInstance, filter=filter_of(whose)):
         tags = parse_description(one.description)
-        if tags is not None and whose.has(one.description):
+        if tags is not None and is_of(whose, one.description):
             alive.setdefault(tags.name, []).append(one)
     return tuple(_seen(project, tags, alive[name]) for name, tags in sorted(found.items()))
 

@@ -7,46 +7,38 @@ import re
 import uuid
 from typing import TYPE_CHECKING
 
-from cluster.core.model.value import Value
 from cluster.providers._cloud.tags import CLUSTER, EXPIRES, LAUNCH, OWNER, parse_tags
 
 if TYPE_CHECKING:
-    from cluster.providers._cloud.tags import Tags
+    from cluster.providers._cloud.tags import Selection, Tags
 
 REQUESTS = uuid.UUID("6ba7b812-9dad-11d1-80b4-00c04fd430c8")  # RFC 9562's name space for OIDs
 DIGITS = 4  # of a machine's number: names are of one length, and so sorted
 LONGEST = 40  # characters of a name, so that -ssh, -0001 and the like fit into 63
 
 
-class OwnerFilter(Value, frozen=True, kw_only=True):
-    """Whose things are meant.
+def is_of(whose: Selection, description: str) -> bool:
+    """Tell whether something belongs to a selection by its description."""
+    tags = parse_description(description)
+    if tags is None:
+        return False
+    if whose.launches:
+        return tags.launch in whose.launches
+    return tags.owner == whose.owner and whose.name in ("", tags.name)
 
-    Args:
-        owner: of them.
-        name: of the cluster; any, if empty.
-        launch: one launch of it; any, if empty.
 
+def filter_of(whose: Selection) -> str:
+    """Give what narrows a list of things that have labels; `is_of` decides.
+
+    Google's filters have no word for one of several values, so several launches are not told apart.
     """
-
-    owner: str
-    name: str = ""
-    launch: str = ""
-
-    def has(self, description: str) -> bool:
-        """Tell whether something is theirs by its description."""
-        tags = parse_description(description)
-        return (
-            tags is not None
-            and tags.owner == self.owner
-            and self.name in ("", tags.name)
-            and self.launch in ("", tags.launch)
-        )
-
-    @property
-    def filter(self) -> str:
-        """What finds it among things that have labels."""
-        launch = f" (labels.{LAUNCH} = {self.launch})" if self.launch else ""
-        return f"(labels.{OWNER} = {_hash(self.owner)}){launch}"
+    match whose.launches:
+        case ():
+            return f"(labels.{OWNER} = {_hash(whose.owner)})"
+        case (launch,):
+            return f"(labels.{LAUNCH} = {launch})"
+        case _:
+            return f'(labels.{LAUNCH} eq ".+")'
 
 
 def label(tags: Tags) -> str:

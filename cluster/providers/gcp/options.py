@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.core.model.billing import Price
-from cluster.core.model.hosts import Link
-from cluster.core.model.value import Value
+from cluster.providers._cloud.launch import CloudOffer
 from cluster.providers._cloud.options import CloudOptions
 
 DEFAULT = "default"  # the network that a project begins with
@@ -30,7 +28,7 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
     user: str = "cluster"
 
 
-class GcpOffer(Value, frozen=True, kw_only=True):
+class GcpOffer(CloudOffer, frozen=True, kw_only=True):
     """What would be made, decided to the last detail.
 
     Args:
@@ -44,13 +42,7 @@ class GcpOffer(Value, frozen=True, kw_only=True):
         disk: size of the root disk, in GiB.
         accelerator: Google's name of what is attached to each machine; empty, if nothing is.
         accelerators: how many of them.
-        gpus: accelerators of each machine, attached or its own.
         tier1: they have Tier_1 networking.
-        allow: the network that SSH is open to.
-        ttl: seconds until the machines end by themselves.
-        link: what their network can do, where that is known.
-        price: of one machine for an hour, where that is known.
-        lines: the same for a person.
 
     """
 
@@ -64,10 +56,4 @@ class GcpOffer(Value, frozen=True, kw_only=True):
     disk: int
     accelerator: str = ""
     accelerators: int = 0
-    gpus: int = 0
     tier1: bool = False
-    allow: str
-    ttl: float
-    link: Link | None
-    price: Price | None
-    lines: tuple[str, ...]

@@ -13,10 +13,11 @@ from cluster.core.units import format_seconds
 from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.options import TTL, words
+from cluster.providers._cloud.tags import Selection
 from cluster.providers.gcp import images, machine_types, prices, quotas
 from cluster.providers.gcp.accelerators import RequestedAccelerators, requested_accelerators
 from cluster.providers.gcp.api import default_project
-from cluster.providers.gcp.labels import OwnerFilter
+from cluster.providers.gcp.labels import is_of
 from cluster.providers.gcp.options import DEFAULT, GcpOffer, GcpOptions
 from cluster.providers.gcp.responses import (
     Firewall,
@@ -178,8 +179,8 @@ def _check_name_is_free(project: Project, spec: ClusterSpec) -> None:
     """Refuse a name that a launch from another machine has."""
     if journal.for_cluster(spec.name).entries():
         return
-    ours = OwnerFilter(owner=project.owner, name=spec.name)
-    if any(ours.has(one.description) for one in project.all("firewalls", Firewall)):
+    ours = Selection(owner=project.owner, name=spec.name)
+    if any(is_of(ours, one.description) for one in project.all("firewalls", Firewall)):
         raise name_taken_error(spec.name, project.name)
 
 

@@ -23,7 +23,9 @@ What a `Cloud` has:
                         fixtures fail the test if there are any
     things()            all that exists, in every region: a frozenset of `Thing`, terminated
                         instances left out; `things(theirs=False)` without the stranger's
-    user(name, policy)  a key for a user with an IAM policy document: gives the environment to use
+    user(name, policy)  a key for a user with an IAM policy document: gives the environment to use;
+                        with `account=OTHER_ACCOUNT` it is the user of another account
+    permissions.add_role(name, policy)  a role that a profile may name in `role_arn`: gives its ARN
     end(instance_id)    the instance ends as if Amazon had reclaimed it
     console(instance_id), running(instance_id)  what its host said; whether its host lives
     peer()              private addresses are reachable from here too, as over a VPN

@@ -19,7 +19,7 @@ class Calls(Service, EC2BaseResponse):
     @property
     def here(self) -> Region:
         """The region that is asked."""
-        return self.cloud.region(self.region)
+        return self.cloud.region(self.region, self.current_account)
 
     def tags(self, kind: str) -> dict[str, str]:
         """Give the tags that a kind of resource gets in a creating call."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from moto.ec2.models import ec2_backends
 
 from tests.fakes.aws import hosting, images, speed, strangers, things
-from tests.fakes.aws.permissions import ACCOUNT, ADMIN, Permissions
+from tests.fakes.aws.permissions import ACCOUNT, ADMIN, OTHER_ACCOUNT, Permissions
 from tests.fakes.aws.region import Region
 from tests.fakes.aws.server import listener
 from tests.fakes.aws.values import Settings, Thing
@@ -58,14 +58,17 @@ class Cloud(Emulated[Settings]):
         self._reset(settings or Settings())
 
     def _begin_anew(self) -> None:
-        self._regions: dict[str, Region] = {}
+        self._regions: dict[tuple[str, str], Region] = {}
         self.permissions = Permissions()
-        _backends().reset()
+        for account in (ACCOUNT, OTHER_ACCOUNT):
+            _backends(account).reset()
         strangers.put(self)
 
-    def user(self, name: str, policy: dict[str, Any]) -> dict[str, str]:
-        """Give the environment of a user who may do what an IAM policy document says."""
-        return self._environ(self.permissions.add(name, policy))
+    def user(
+        self, name: str, policy: dict[str, Any] | None, account: str = ACCOUNT
+    ) -> dict[str, str]:
+        """Give the environment of a user who may do what an IAM policy document says, or all."""
+        return self._environ(self.permissions.add(name, policy, account))
 
     def things(self, *, theirs: bool = True) -> frozenset[Thing]:
         """List what exists, in every region that was used."""
@@ -80,17 +83,18 @@ class Cloud(Emulated[Settings]):
             found = {thing for region in self._regions.values() for thing in things.of(region)}
             return frozenset(thing for thing in found if strangers.owns(thing))
 
-    def region(self, name: str) -> Region:
-        """Give what there is of a region beside what moto knows."""
-        if name not in self._regions:
-            self._regions[name] = Region(self, name, _backends()[name])
+    def region(self, name: str, account: str = ACCOUNT) -> Region:
+        """Give what there is of an account's region beside what moto knows."""
+        key = account, name
+        if key not in self._regions:
+            self._regions[key] = Region(self, name, _backends(account)[name])
             wanted = self.settings.default_vpc
             if wanted is not None and name not in wanted:
-                self._regions[name].remove_default_vpc()
+                self._regions[key].remove_default_vpc()
             else:
-                self._regions[name].open_default_vpc()
-            images.put(self._regions[name].backend)
-        return self._regions[name]
+                self._regions[key].open_default_vpc()
+            images.put(self._regions[key].backend)
+        return self._regions[key]
 
     def tick(self) -> None:
         """Let happen what is due."""
@@ -112,7 +116,8 @@ class Cloud(Emulated[Settings]):
         return hosting.rules(instances, devices, self._connected)
 
     def _connected(self, instance: Any) -> bool:
-        region = self.region(instance.ec2_backend.region_name)
+        backend = instance.ec2_backend
+        region = self.region(backend.region_name, backend.account_id)
         return region.connected(instance.nics[0].subnet)
 
 
@@ -120,6 +125,6 @@ speed.use()
 os.environ["MOTO_EC2_LOAD_DEFAULT_AMIS"] = "false"  # 1301 old ones, of which none is used
 
 
-def _backends() -> Any:
+def _backends(account: str) -> Any:
     backends: BackendDict[Any] = ec2_backends
-    return backends[ACCOUNT]
+    return backends[account]

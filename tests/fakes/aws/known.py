@@ -40,7 +40,7 @@ READS = {
         GetConsoleOutput InstanceId Latest
     """,
     "ssm": "GetParameter Name WithDecryption\nGetParameters Names WithDecryption",
-    "sts": "GetCallerIdentity",
+    "sts": "AssumeRole DurationSeconds RoleArn RoleSessionName\nGetCallerIdentity",
     "pricing": """
         GetProducts ServiceCode Filters FormatVersion MaxResults NextToken
     """,

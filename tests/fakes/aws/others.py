@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from moto.core.responses import ActionResult
 
 from tests.fakes.aws import images
 from tests.fakes.aws.errors import refused
-from tests.fakes.aws.permissions import ACCOUNT, user_id
 from tests.fakes.aws.service import Service
 
 
@@ -19,9 +19,16 @@ class Sts(Service):
     protocol = "query"
 
     def get_caller_identity(self) -> ActionResult:
-        name = self.cloud.permissions.name(self.user)
-        arn = f"arn:aws:iam::{ACCOUNT}:user/{name}"
-        return ActionResult({"Account": ACCOUNT, "Arn": arn, "UserId": user_id(self.user)})
+        who = self.caller
+        return ActionResult({"Account": who.account, "Arn": who.arn, "UserId": who.id})
+
+    def assume_role(self) -> ActionResult:
+        self.need("RoleArn", "RoleSessionName")
+        key = self.cloud.permissions.assume(self.params["RoleArn"], self.params["RoleSessionName"])
+        ends = datetime.now(UTC) + timedelta(hours=1)
+        credentials: dict[str, Any] = {"AccessKeyId": key, "SecretAccessKey": "not-a-secret"}
+        credentials |= {"SessionToken": "not-a-secret", "Expiration": ends}
+        return ActionResult({"Credentials": credentials})
 
 
 class Ssm(Service):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cluster.core.model.value import Value
 from tests.fakes.aws.errors import refused
 from tests.fakes.aws.policies import Demand, allows
 from tests.fakes.gaps import GapError
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
     from tests.fakes.aws.service import Service
 
 ACCOUNT = "123456789012"
+OTHER_ACCOUNT = "210987654321"
 ADMIN = "AKIATESTCLOUDADMIN00"  # may do everything
-FREE = {("sts", "GetCallerIdentity")}  # needs no permission
+FREE = {("sts", "GetCallerIdentity"), ("sts", "AssumeRole")}  # need no permission of the user
 
 MADE = {  # what a call makes, in the words of ARNs
     "CreateInternetGateway": "internet-gateway",
@@ -58,45 +60,92 @@ PREFIXES = {
 }
 
 
+class Caller(Value, frozen=True, kw_only=True):
+    """Whoever has an access key.
+
+    Args:
+        account: that pays.
+        arn: of a user, or of a session of a role.
+        id: by which policies know them: of a role, with its session.
+        policy: what they may do; everything, if none.
+
+    """
+
+    account: str = ACCOUNT
+    arn: str
+    id: str
+    policy: dict[str, Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """Of the user or the session."""
+        return self.arn.rpartition("/")[2]
+
+
 class Permissions:
-    """The users of the account, by access key."""
+    """Who may call, by access key, and the roles that they may take on, by ARN."""
 
     def __init__(self) -> None:
-        self._policies: dict[str, dict[str, Any]] = {}
-        self._names = {ADMIN: "admin"}
+        self._callers = {ADMIN: _user("admin", ADMIN, ACCOUNT, None)}
+        self._roles: dict[str, dict[str, Any] | None] = {}
 
-    def add(self, name: str, policy: dict[str, Any]) -> str:
+    def add(self, name: str, policy: dict[str, Any] | None, account: str = ACCOUNT) -> str:
         """Give the access key of a new user."""
-        key = f"AKIATESTCLOUDUSER{len(self._names):03}"
-        self._names[key] = name
-        self._policies[key] = policy
+        key = f"AKIATESTCLOUDUSER{len(self._callers):03}"
+        self._callers[key] = _user(name, key, account, policy)
         return key
+
+    def add_role(self, name: str, policy: dict[str, Any] | None, account: str = ACCOUNT) -> str:
+        """Give the ARN of a new role, which anybody may take on."""
+        arn = f"arn:aws:iam::{account}:role/{name}"
+        self._roles[arn] = policy
+        return arn
+
+    def assume(self, arn: str, session: str) -> str:
+        """Give the access key of a new session of a role."""
+        if arn not in self._roles:
+            raise refused("AccessDenied", f"You may not perform: sts:AssumeRole on {arn}")
+        account, name = arn.split(":")[4], arn.rpartition("/")[2]
+        key = f"ASIATESTCLOUDROLE{len(self._callers):03}"
+        self._callers[key] = Caller(
+            account=account,
+            arn=f"arn:aws:sts::{account}:assumed-role/{name}/{session}",
+            id=f"AROATESTCLOUD{name.upper()}:{session}",
+            policy=self._roles[arn],
+        )
+        return key
+
+    def caller(self, key: str) -> Caller | None:
+        """Tell whose an access key is."""
+        return self._callers.get(key)
 
     def name(self, key: str) -> str:
         """Tell whose an access key is; of a strange one, the key."""
-        return self._names.get(key, key)
+        caller = self.caller(key)
+        return caller.name if caller else key
 
     def check(self, service: Service) -> None:
         """Refuse a call that its caller may not make."""
-        if service.user not in self._names:
+        caller = self.caller(service.user)
+        if caller is None:
             raise refused(
                 "AuthFailure", "AWS was not able to validate the provided access credentials"
             )
-        if service.user == ADMIN or (service.name, service.action) in FREE:
+        if caller.policy is None or (service.name, service.action) in FREE:
             return
         for demand in _demands(service):
-            if not allows(self._policies[service.user], demand):
-                raise _denied(service, demand, self.name(service.user))
+            if not allows(caller.policy, demand):
+                raise _denied(service, demand, caller)
 
 
-def user_id(key: str) -> str:
-    """Give the id of the user of an access key, by which policies know them."""
-    return f"AIDA{key[4:]}"
+def _user(name: str, key: str, account: str, policy: dict[str, Any] | None) -> Caller:
+    arn = f"arn:aws:iam::{account}:user/{name}"
+    return Caller(account=account, arn=arn, id=f"AIDA{key[4:]}", policy=policy)
 
 
-def _denied(service: Service, demand: Demand, name: str) -> ServiceException:
+def _denied(service: Service, demand: Demand, caller: Caller) -> ServiceException:
     code = "UnauthorizedOperation" if service.protocol == "ec2" else "AccessDeniedException"
-    who = f"User: arn:aws:iam::{ACCOUNT}:user/{name}"
+    who = f"User: {caller.arn}"
     return refused(
         code,
         f"You are not authorized to perform this operation. {who} is not authorized to perform: "
@@ -122,7 +171,7 @@ def _where(service: Service) -> dict[str, tuple[str, ...]]:
     region = (service.region,)
     return {
         "aws:requestedregion": region,
-        "aws:userid": (user_id(service.user),),
+        "aws:userid": (service.caller.id,),
         "ec2:region": region,
     }
 
@@ -191,7 +240,7 @@ def _demand(
 ) -> Demand:
     """Give a demand with its condition keys."""
     kind, _, id_ = what.partition("/")
-    owner = "" if kind == "image" else ACCOUNT
+    owner = "" if kind == "image" else service.caller.account
     context = _where(service)
     context |= {f"aws:requesttag/{k}".lower(): (v,) for k, v in (requested or {}).items()}
     if requested:
@@ -209,7 +258,7 @@ def _demand(
 
 
 def _resource_tags(service: Service, kind: str, id_: str) -> dict[str, str]:
-    region = service.cloud.region(service.region)
+    region = service.cloud.region(service.region, service.caller.account)
     if kind == "key-pair" and id_ in region.backend.key_pairs:
         id_ = region.backend.key_pairs[id_].id
     if kind == "placement-group" and id_ in region.groups:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 OPERATOR = re.compile(r"(?:(ForAllValues|ForAnyValue):)?(\w+?)(IfExists)?")
+UNRESOLVED = "\0"  # no value of a call is like this
 VARIABLE = re.compile(r"\$\{([^}]+)\}")
 
 
@@ -84,6 +85,8 @@ def _holds(
 def _filled(value: str, context: Mapping[str, tuple[str, ...]]) -> str:
     """Put what is known of a call where a policy has a variable."""
     for variable in VARIABLE.findall(value):
+        if variable.lower().startswith("aws:resourcetag/") and variable.lower() not in context:
+            return UNRESOLVED  # then the whole statement does not hold
         if variable.lower() not in context:
             raise GapError(f"the variable {variable} in a policy")
         value = value.replace(f"${{{variable}}}", context[variable.lower()][0])

@@ -88,7 +88,7 @@ class Answers:
             if harm.code:
                 reply = service.error(harm.code, harm.message, harm.status)
             else:
-                cloud.region(service.region)
+                cloud.region(service.region, service.get_current_account())
                 cloud.tick()
                 reply = service.execute()
         time.sleep(harm.delay)

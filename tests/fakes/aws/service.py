@@ -13,6 +13,7 @@ from moto.core.utils import camelcase_to_underscores
 from cluster.core.model.value import Value
 from tests.fakes.aws import known
 from tests.fakes.aws.errors import STATUS, refused, written
+from tests.fakes.aws.permissions import ACCOUNT, Caller
 from tests.fakes.gaps import GapError
 
 if TYPE_CHECKING:
@@ -68,6 +69,19 @@ class Service(BaseResponse):
     def user(self) -> str:
         """The access key that signed the call."""
         return str(self.access_key)
+
+    @property
+    def caller(self) -> Caller:
+        """Whose that key is."""
+        found = self.cloud.permissions.caller(self.user)
+        if found is None:
+            raise refused("InvalidClientTokenId", "The security token is invalid")
+        return found
+
+    def get_current_account(self) -> str:
+        """Give the account that the call is for, as moto asks for it."""
+        found = self.cloud.permissions.caller(self.user)
+        return found.account if found else ACCOUNT
 
     def error(self, code: str, message: str, status: int = 0) -> Reply:
         """Write an error."""

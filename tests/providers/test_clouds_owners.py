@@ -1,0 +1,291 @@
+"""Who launched a cluster takes it down, in any later session; nobody else is told "0 left"."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from google.oauth2.credentials import Credentials
+
+from cluster.core import journal, plugins
+from cluster.core.errors import Denied
+from cluster.providers import Provider
+from cluster.providers.gcp import api
+from tests.clouds import AWS, GCP, NAME, WORLDS, World
+from tests.fakes.aws.permissions import ACCOUNT, OTHER_ACCOUNT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.fakes import gcp as google
+    from tests.fakes.aws import Cloud
+    from tests.fakes.cloud import Emulated
+    from tests.fakes.values import Thing
+
+POLICY = Path(__file__).parents[2] / "docs" / "aws-policy.json"
+KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clouds be consistent after a moment: the test clouds are at once."""
+    monkeypatch.setenv("CLUSTER_LATE", "0.1")
+    monkeypatch.setattr("cluster.providers.aws.create.POLL", 0.05)
+    monkeypatch.setattr("cluster.providers.gcp.create.POLL", 0.05)
+    monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
+
+
+@pytest.fixture(params=WORLDS, ids=lambda world: world.name)
+def world(request: pytest.FixtureRequest) -> World:
+    """Each cloud."""
+    found: World = request.param
+    return found
+
+
+@pytest.fixture
+def cloud(world: World, request: pytest.FixtureRequest) -> Emulated[Any]:
+    """The test cloud that plays it."""
+    found: Emulated[Any] = request.getfixturevalue(world.name)
+    found.set(**world.settings)
+    return found
+
+
+def afresh(world: World) -> Provider:
+    """Give a provider that knows nothing, as a new process has it."""
+    return plugins.load(Provider, world.name)
+
+
+def ours(cloud: Cloud) -> list[Thing]:
+    """List what a launch made."""
+    return sorted(one for one in cloud.things() if f"cluster={NAME}" in one.tags)
+
+
+class Role:
+    """A profile that takes on a role, in one session after another."""
+
+    def __init__(self, path: Path, arn: str, key: str) -> None:
+        self._path, self._arn, self._key = path, arn, key
+
+    def session(self, name: str) -> None:
+        """Let the next process have a session of this name."""
+        self._path.write_text(
+            f"[profile mpi]\nrole_arn = {self._arn}\nrole_session_name = {name}\n"
+            "source_profile = me\n"
+            f"[profile me]\naws_access_key_id = {self._key}\naws_secret_access_key = not-a-secret\n"
+        )
+
+
+@pytest.fixture
+def role(aws: Cloud, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Role:
+    """Who may do what `docs/aws-policy.json` says."""
+    policy = json.loads(POLICY.read_text())
+    arn = aws.permissions.add_role("mpi", policy)
+    path = tmp_path / "config"
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(path))
+    monkeypatch.setenv("AWS_PROFILE", "mpi")
+    for name in KEYS:
+        monkeypatch.delenv(name)
+    return Role(path, arn, aws.environ["AWS_ACCESS_KEY_ID"])
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["journal", "no journal"])
+def test_a_role_takes_down_what_it_launched_in_another_session(
+    aws: Cloud, role: Role, *, known: bool
+) -> None:
+    before = aws.things()
+    role.session("monday")
+    AWS.create(AWS.planned())
+    role.session("tuesday")
+    if not known:
+        journal.for_cluster(NAME).forget()
+
+    assert len(afresh(AWS).find(NAME)) >= AWS.spec.hosts
+    assert [one.name for one in afresh(AWS).live()] == [NAME]
+    afresh(AWS).destroy(NAME)
+    assert aws.things() == before
+
+
+def test_a_person_of_identity_center_is_told_from_others_with_the_same_role(
+    aws: Cloud, role: Role
+) -> None:
+    shared = Role(
+        role._path,
+        aws.permissions.add_role("AWSReservedSSO_Lab_0123456789abcdef", None),
+        role._key,
+    )
+    shared.session("alice@example.com")
+    AWS.create(AWS.planned())
+    shared.session("bob@example.com")
+
+    assert afresh(AWS).live() == ()
+    with pytest.raises(Denied, match=r"alice@example\.com.*bob@example\.com"):
+        afresh(AWS).destroy(NAME)
+    shared.session("alice@example.com")
+    afresh(AWS).destroy(NAME)
+    assert ours(aws) == []
+
+
+@pytest.mark.parametrize("account", [ACCOUNT, OTHER_ACCOUNT])
+def test_somebody_else_is_refused_with_both_names(
+    aws: Cloud, monkeypatch: pytest.MonkeyPatch, account: str
+) -> None:
+    """Before anything is looked for: whatever they see says nothing of what is left."""
+    AWS.create(AWS.planned())
+    made = ours(aws)
+    theirs = aws.user("bob", None, account)
+    monkeypatch.setenv(KEYS[0], theirs[KEYS[0]])
+
+    for act in (afresh(AWS).find, afresh(AWS).destroy):
+        with pytest.raises(Denied) as caught:
+            act(NAME)
+        words = caught.value.what
+        assert f"arn:aws:iam::{ACCOUNT}:user/admin in the account {ACCOUNT}" in words
+        assert f"arn:aws:iam::{account}:user/bob in the account {account}" in words
+        assert "may still run" in caught.value.means
+    with pytest.raises(Denied):
+        afresh(AWS).create(AWS.spec, journal.for_cluster(NAME))
+    assert ours(aws) == made
+    assert journal.names() == (NAME,)
+
+    monkeypatch.setenv(KEYS[0], aws.environ[KEYS[0]])
+    afresh(AWS).destroy(NAME)
+    assert ours(aws) == []
+
+
+def test_tags_that_were_taken_off_hide_no_machine(aws: Cloud) -> None:
+    """The journal has their ids."""
+    AWS.create(AWS.planned())
+    region = aws.region("us-east-1")
+    for life in region.alive():
+        if "cluster-launch" in region.backend.tags.get(life.instance.id, {}):
+            region.backend.tags.pop(life.instance.id)
+    assert len([one for one in afresh(AWS).find(NAME) if "instance" in one.kind]) == 2
+
+    afresh(AWS).destroy(NAME)
+    assert [one for one in aws.things(theirs=False) if one.kind == "instance"] == []
+
+
+def test_a_journal_of_an_older_revision_knows_its_owner_by_the_intent(
+    aws: Cloud, role: Role
+) -> None:
+    """It named the session, too, and said nothing of the account."""
+    before = aws.things()
+    role.session("monday")
+    AWS.create(AWS.planned())
+    cluster = journal.for_cluster(NAME)
+    lines = cluster.path.read_text().splitlines(keepends=True)
+    cluster.path.write_text("".join(one for one in lines if '"owned"' not in one))
+    intent = cluster.folder / "aws.json"
+    intent.write_text(intent.read_text().replace("/mpi", "/mpi/monday"))
+    role.session("tuesday")
+
+    assert afresh(AWS).find(NAME)
+    afresh(AWS).destroy(NAME)
+    assert aws.things() == before
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["journal", "no journal"])
+def test_a_variable_of_the_shell_makes_nobody_somebody_else(
+    gcp: google.Cloud, monkeypatch: pytest.MonkeyPatch, *, known: bool
+) -> None:
+    gcp.set(**GCP.settings)
+    monkeypatch.delenv("CLOUDSDK_CORE_ACCOUNT")
+    monkeypatch.setenv("LOGNAME", "alice")
+    GCP.create(GCP.planned())
+    monkeypatch.setenv("LOGNAME", "root")
+    if not known:
+        journal.for_cluster(NAME).forget()
+
+    assert len(afresh(GCP).find(NAME)) >= GCP.spec.hosts
+    afresh(GCP).destroy(NAME)
+    assert gcp.things(theirs=False) == frozenset()
+
+
+def test_equal_names_on_two_machines_are_two_owners(
+    gcp: google.Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gcp.set(**GCP.settings)
+    monkeypatch.delenv("CLOUDSDK_CORE_ACCOUNT")
+    GCP.create(GCP.planned())
+    made = gcp.things()
+    monkeypatch.setattr("platform.node", lambda: "another-machine")
+
+    assert afresh(GCP).live() == ()
+    with pytest.raises(Denied, match="another-machine"):
+        afresh(GCP).destroy(NAME)
+    assert gcp.things() == made
+
+
+class Identity(BaseHTTPRequestHandler):
+    """Google's answers about tokens."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer({"access_token": "alices", "expires_in": 3600, "token_type": "Bearer"})
+
+    def do_GET(self) -> None:
+        known = "access_token=alices" in self.path
+        self._answer({"email": "alice@example.com"} if known else {}, 200 if known else 400)
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+    def _answer(self, body: dict[str, Any], status: int = 200) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(json.dumps(body).encode())
+
+
+@pytest.fixture
+def identity() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Identity)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_users_credentials_are_asked_whose_they_are(
+    identity: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `gcloud auth application-default login` wrote does not name anybody."""
+    monkeypatch.setattr(api, "WHOSE", f"{identity}/tokeninfo")
+    monkeypatch.setenv("LOGNAME", "root")
+    monkeypatch.delenv("CLOUDSDK_CORE_ACCOUNT", raising=False)
+    monkeypatch.delenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE", raising=False)
+    stored = Credentials(
+        token=None,
+        refresh_token="kept",  # noqa: S106 - not a secret
+        token_uri=f"{identity}/token",
+        client_id="gcloud",
+        client_secret="public",  # noqa: S106 - not a secret
+    )
+    monkeypatch.setattr(api, "_default", lambda: (stored, "project"))
+
+    assert api.Project("project").owner == "alice@example.com"
+
+
+class OfMachine:
+    """A machine's own credentials, which have no name before their first token."""
+
+    service_account_email = "default"
+    valid = False
+
+    def refresh(self, _: object) -> None:
+        self.service_account_email = "mpi@project.iam.gserviceaccount.com"
+
+
+def test_a_machines_own_account_is_named_before_its_first_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE", raising=False)
+    monkeypatch.setattr(api, "_default", lambda: (OfMachine(), "project"))
+
+    assert api.Project("project").owner == "mpi@project.iam.gserviceaccount.com"
