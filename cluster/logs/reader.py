@@ -16,11 +16,13 @@ from cluster.logs.parsers import number as parsed_number
 from cluster.logs.text import LONGEST, JsonDocument, Lines, split_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 EXAMPLES = 5  # lines that nobody understood, kept to be shown
 HEAD = 1 << 16  # characters of a document that show what it is
 SHOWN = 200  # characters of such a line
+JOB = "job"  # the parser of what launchers say of a job
+_HELPER = re.compile(r"srun: error: .*: Exited with exit code \d+$")  # of a step of Slurm
 _BARE = re.compile(r"\s*\d[\d.]*(?:\s|$)")  # how rows of numbers begin
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 _RULE = re.compile(r"\s*#*\s*[-=*_~+]{4,}[ #]*$")  # a line that only separates others
@@ -63,12 +65,14 @@ class _Reader:
         self._results: list[Parsed] = []
         self._lines = self._unread = 0
         self._examples: list[Unread] = []
+        self._is_any = False  # there is a line that is not blank
         self._last = ""  # line that was taken
         self._owner = ""  # of the table that is open
         self._mixed: set[str] = set()  # parsers whose rows came between those of others
 
     def lines(self, piece: Lines) -> None:
         """Read some lines; what stands between the fences of a document is a log of its own."""
+        self._is_any = self._is_any or not piece.text.isspace()
         text, newline, end = piece.text.rpartition("\n")
         at, number = 0, piece.first
         for fence in _FENCE.finditer(text) if "```" in text or "~~~" in text else ():
@@ -96,8 +100,9 @@ class _Reader:
         self._collect()
         if not self._results:
             raise self._nothing()
+        results = [_outlived(result, self._results) for result in self._results]
         return Reading(
-            results=tuple(sorted(self._results, key=lambda result: result.first)),
+            results=tuple(sorted(results, key=lambda result: result.first)),
             lines=self._lines,
             unread=self._unread,
             examples=tuple(self._examples),
@@ -184,8 +189,13 @@ class _Reader:
     def _nothing(self) -> ParseError:
         first = self._examples[0] if self._examples else None
         known = ", ".join(_names())
-        if first is None:
+        if first is None and not self._is_any:
             return ParseError("The log is empty.", remedy=f"Formats: {known}")
+        if first is None:
+            return ParseError(
+                "The log holds no figure, and no failure.",
+                remedy="Give the lines with numbers, too: what was there are headings, or remarks",
+            )
         named = f"as {self._forced} " if self._forced else ""
         return ParseError(
             f"Nothing in {self._lines} line(s) could be read {named}(line {first.line} is the "
@@ -193,6 +203,20 @@ class _Reader:
             line=first.text,
             remedy=f"Name its format: --format NAME, of {known}",
         )
+
+
+def _outlived(result: Parsed, all_: Sequence[Parsed]) -> Parsed:
+    """Take no failure of a helper for that of a job whose figures are all there."""
+    helpers = result.format == JOB and all(map(_HELPER.match, result.failures))
+    if not result.failures or not helpers or not any(map(_is_whole, all_)):
+        return result
+    notes = tuple(f"{text}: another step, as the figures are whole" for text in result.failures)
+    return structs.replace(result, failures=(), notes=(*result.notes, *notes))
+
+
+def _is_whole(result: Parsed) -> bool:
+    cut = any("missing" in note or "cut off" in note for note in result.notes)
+    return bool(result.measurements) and not result.failures and not cut
 
 
 def _unusable(result: Parsed) -> Parsed:

@@ -20,14 +20,16 @@ if TYPE_CHECKING:
 LONGEST = 8192  # characters of a line that a parser is shown; a line of no tool is longer
 PORTION = 1 << 20  # characters handled at once; binary data without a newline is cut there
 UTF8 = "utf-8-sig"
+MOST_PREFIXES = 3  # before a line, one behind the other
 SAMPLE = 64  # lines at the head of a portion that show what stands before each line
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\^_])")
 # Open MPI and Horovod tag streams (Open MPI 5 also names the job, and SageMaker the host), torchrun
 # and PyTorch tag ranks.
 _TAGS = re.compile(
-    r"^(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4} ?)?\[(?:[^\]\s]{0,200}@)?\d+(?:,[\w:.-]{1,60}){0,2}\]"
-    r"<std(?:out|err|diag)>: ?|^\[(?:default|rank)\d+\]: ?",
+    r"^[ \t]*(?:\w{3} \w{3} [ \d]\d [\d:]{8} \d{4} ?)?"
+    r"\[(?:[^\]\s]{0,200}@)?\d+(?:,[\w:.-]{1,60}){0,2}\]"
+    r"<std(?:out|err|diag)>: ?|^[ \t]*\[(?:default|rank)\d+\]: ?",
     re.MULTILINE,
 )
 _TAG_WORDS = ("<stdout>:", "<stderr>:", "<stddiag>:", "[default", "[rank")
@@ -193,9 +195,16 @@ def _clean(text: str) -> str:
         text = _returned(text.replace("\r\n", "\n"))
     if "\u00a0" in text:  # web pages
         text = text.replace("\u00a0", " ")
-    if any(word in text for word in _TAG_WORDS):
-        text = _TAGS.sub("", text)
-    return _unlabelled(text)
+    habits: tuple[re.Pattern[str], ...] = (*_NAMED, *_HABITS)
+    for at in range(MOST_PREFIXES):  # in any order: a launcher's tag behind a mail's mark, ...
+        before = text
+        if any(word in text for word in _TAG_WORDS):
+            text = _TAGS.sub("", text)
+        text, used = _unlabelled(text, habits, numbers=not at)
+        habits = tuple(habit for habit in habits if habit not in used)
+        if text == before:
+            break
+    return text
 
 
 def _returned(text: str) -> str:
@@ -205,18 +214,23 @@ def _returned(text: str) -> str:
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
 
 
-def _unlabelled(text: str) -> str:
+def _unlabelled(
+    text: str, habits: tuple[re.Pattern[str], ...], *, numbers: bool
+) -> tuple[str, set[re.Pattern[str]]]:
+    """Take away what stands before most lines; say which of these habits did."""
     head = text.split("\n", SAMPLE)[:SAMPLE]
     head = [line for line in head if line.strip()]
-    if _is_numbered(head):
+    used = set()
+    if numbers and _is_numbered(head):
         text = _NUMBERED.sub("", text)
         head = [_NUMBERED.sub("", line) for line in head]
-    for habit in (*_NAMED, *_HABITS, *_NAMED):  # a name may stand before a clock, or behind it
+    for habit in habits:
         matches = [match for line in head if (match := habit.match(line))]
         if len(matches) * 2 > len(head) and (habit in _HABITS or _are_names(matches, head)):
             text = habit.sub("", text)
             head = [habit.sub("", line) for line in head]
-    return text
+            used.add(habit)
+    return text, used
 
 
 def _are_names(matches: list[re.Match[str]], head: list[str]) -> bool:

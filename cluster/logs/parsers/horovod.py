@@ -87,8 +87,9 @@ class Horovod(Parser):
             else:
                 self._unclear.append(value)
         elif mean:
+            sheet = self._open(number_)  # a new one forgets the mean of the last
             self._one = number(mean[2]) or 0.0
-            self._open(number_).add(MEAN, self._one)
+            sheet.add(MEAN, self._one)
         elif total:
             devices: dict[str, Scalar] = {"devices": int(total[1])}
             value = number(total[3]) or 0.0

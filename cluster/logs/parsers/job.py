@@ -7,6 +7,7 @@ were printed before.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.logs.parsers import Parser, ResultBuilder
@@ -33,7 +34,12 @@ _FAILED = re.compile(
     r"|Watchdog caught collective operation timeout|DistBackendError: |HIP error: "
     r"|terminate called after throwing|\bAborted \(core dumped\)|^\s*Killed\s*$"
     r"|with the EXIT STRING|ORTE daemon has unexpectedly failed"
-    r"|[Pp]rocess \d+ exit with status code [1-9]"
+    r"|[Pp]rocess \d+ exit with status code [1-9]|TERMINATED WITH THE EXIT STRING"
+    r"|some NCCL operations have failed or timed out|\bfailed \(exitcode: -?[1-9]"
+    r"|Horovod has been shut down|\bTERM_(?:RUNLIMIT|MEMLIMIT|OWNER)\b"
+    r"|\bexit(?:ed)?(?: with)?(?: exit)? (?:code|status):? (?:13[4-9]|143)\b"
+    r"|\bExited with exit code [1-9]|\bNVRM: Xid\b|\bfi_cq_readerr\b|\bUCX +ERROR\b"
+    r"|\bnccl(?:UnhandledCuda|System|Internal|Remote)Error\b|^\s*Terminated\s*$"
     r")"
 )
 _TRACEBACK = re.compile(r"\s*Traceback \(most recent call last\):\s*$")
@@ -42,6 +48,7 @@ _RAISED = re.compile(
     r"\s*[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|Failure|Expired)\b(?:: |:?$)"
 )
 _HARMLESS = re.compile(r"\s*Exception ignored in")  # while Python ends
+_DIGITS = re.compile(r"\d+|0x[0-9a-f]+|\b[\w-]*\d[\w-]*\b")
 MOST = 20  # lines that are kept
 
 
@@ -57,14 +64,16 @@ class JobFailures(Parser):
         *("No such file", "ModuleNotFoundError", "ImportError", "RuntimeError", "MemoryError"),
         *("ChildFailedError", "Fatal error in", "CUDA error", "CUDA out of memory", "Traceback"),
         *("terminate called", "core dumped", "Killed", "EXIT STRING", "ORTE daemon", "status code"),
-        *("Watchdog caught", "DistBackendError", "HIP error"),
+        *("Watchdog caught", "DistBackendError", "HIP error", "have failed or timed out"),
+        *("exitcode: ", "has been shut down", "TERM_", "exit code", "exit status", "exited with"),
+        *("NVRM: Xid", "fi_cq_readerr", "UCX", "Error", "Terminated"),
     )
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
     def __init__(self) -> None:
         """Begin with nothing."""
         self._sheet: ResultBuilder | None = None
-        self._count = 0
+        self._kinds: Counter[str] = Counter()
         self._traceback = 0  # the line on which one began, if it is open
         self._is_frame = False  # the last line named a file of it
         self._is_harmless = False
@@ -100,12 +109,19 @@ class JobFailures(Parser):
     def _fail(self, line: str, number: int) -> None:
         if self._sheet is None:
             self._sheet = ResultBuilder("job", number, "the job")
-        if self._count < MOST:
-            self._sheet.fail(line.strip())
-        self._count += 1
+        text = line.strip()
+        kind = _DIGITS.sub("0", text)  # the same failure of many ranks
+        self._kinds[kind] += 1
+        if self._kinds[kind] == 1 and len(self._kinds) <= MOST:
+            self._sheet.fail(text)
 
     def results(self) -> tuple[Parsed, ...]:
         """Give one result."""
         if self._traceback:
             self._end_traceback("a Python traceback whose end is missing")
-        return () if self._sheet is None else (self._sheet.parsed(),)
+        if self._sheet is None:
+            return ()
+        more = sum(self._kinds.values()) - len(self._kinds)
+        if more:
+            self._sheet.note(f"{more} more line(s) say the same of other ranks or hosts")
+        return (self._sheet.parsed(),)

@@ -49,7 +49,7 @@ _CHANNELS = re.compile(r"(\d{1,4}) coll channels,(?: \d+ \w+ channels,)*? (\d{1,
 _FABRIC = re.compile(r"MNNVL 1 cliqueId \w+ cliqueSize (\d+)(?:.* nvlDomainSize (\d+))?")
 _AFFINITY = re.compile(r"Setting affinity for GPU (\d{1,4}) to")
 _SETTING = re.compile(r"(NCCL_\w+) set (?:by environment )?to (\S+?)\.?\s*$")
-_VERSION = re.compile(r"([NR]CCL) version (?:: )?([\w.+-]+)")
+_VERSION = re.compile(r"([NR]CCL) version (?:: )?([\w.+-]+?)(?=[NR]CCL version|[^\w.+-]|$)")
 _WARNING = re.compile(r"NCCL WARN (.*)")
 _OLDEST = re.compile(r".*\brank access (\d{1,7}) -> (\d{1,7}) via (.+)")
 _SERIOUS = re.compile(
@@ -68,7 +68,7 @@ _HARMLESS = re.compile(
     r"open libibverbs|NET/OFI (?:Only EFA|Failed to init|Disabling shared)|"
     r"aws-ofi-nccl initialization failed|find real path of|"
     r"NET/IB : Unable to (?:open|query)|ibv_open_device failed|enable P2P between|"
-    r"Got non-fatal async event|Cannot get incoming CPU"
+    r"Got non-fatal async event|Cannot get incoming CPU|falling back to simple order"
 )
 # What nccl-tests says around its rows: that it begins, where its ranks are, and how it ended.
 _AROUND = re.compile(

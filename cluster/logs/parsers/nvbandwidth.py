@@ -91,6 +91,9 @@ _KNOWN = re.compile(
     r"NOTE: |Performance can vary|Additional system-specific tuning|Process \d+ \(|MPI version|"
     r"Current offset :)"
 )
+_HELP = re.compile(
+    r"\s*(?:nvbandwidth CLI|Index, Name:|-h \[ --help \]|(?:Usage|usage):? \S*nvbandwidth)"
+)
 _MODEL = re.compile(r"\d+: (.*?)(?: \([0-9a-f:]+\).*)?")  # in the JSON
 
 
@@ -110,6 +113,7 @@ class NvBandwidth(Parser):
         self._part = ""  # of a bidirectional test: one direction, the other, or both together
         self._unit = ""
         self._columns: list[str] = []
+        self._is_help = False
         self._begun = ""  # the test of which nothing more was said yet
 
     def take(self, line: str, number: int) -> bool:
@@ -147,6 +151,8 @@ class NvBandwidth(Parser):
         return True
 
     def _add(self, sheet: ResultBuilder, cell: tuple[int, int], value: float) -> None:
+        if not value and cell[0] == cell[1]:
+            return  # a GPU and itself, which some versions print as 0.00
         test = self._test.removesuffix(self._part) + self._part
         params: dict[str, Scalar] = {"test": test, "row": cell[0], "column": cell[1]}
         if self._unit == "ns":
@@ -157,6 +163,9 @@ class NvBandwidth(Parser):
     def _rest(self, line: str) -> bool:
         if not self._sheets:
             return False
+        if _HELP.match(line):
+            self._is_help = True
+            return True
         total, waived, device = _SUM.match(line), _WAIVED.match(line), _DEVICE.match(line)
         if device:
             self._sheets[-1].on(device[1])
@@ -227,6 +236,8 @@ class NvBandwidth(Parser):
         for sheet in self._sheets:
             if sheet.empty and sheet.says(WAIVED):
                 sheet.fail("there is no matrix: all of it was waived")
+            elif sheet.empty and self._is_help:
+                sheet.note("it lists its options or its tests, and ran none")
             elif sheet.empty:
                 sheet.fail("there is no matrix: it failed, or the log is cut off")
         return tuple(sheet.parsed() for sheet in self._sheets)

@@ -61,7 +61,11 @@ _WORD = "|".join(sorted(_BY_WORD, reverse=True))
 _PER = rf"(?P<word>{_WORD})/s(?:ec(?:ond)?)?"
 _PER_SECOND = r"[ _]?per[ _]?sec(?:ond)?"
 _LOGGED = "train_throughput|total_ips|throughput_train"
-_NUMBER = r"(?P<value>\d[\d.,]*(?:[eE][+-]?\d+)?)"
+_NUMBER = (
+    r"(?P<value>\d[\d.,]*(?:[eE][+-]?\d+)?)"
+    rf"(?:\s?(?P<scale>(?-i:[kKMG]))(?=[^\w.]|$|(?i:{_WORD})/s))?"
+)
+_SCALES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
 _END = r"(?![\w.,])"
 
 # word, then number: `Images/sec: 1.0`, `Throughput Average (sentences/sec) = 52.31`
@@ -150,13 +154,15 @@ class TrainingThroughput(Parser):
         text = match["value"].rstrip(",")
         if definition is TOKENS and named.get("name") == "tps" and _THOUSANDS.fullmatch(text):
             text = text.replace(",", "")
-        return self._add(at, definition, text, named.get("name") or "")
+        scale = _SCALES.get(named.get("scale") or "", 1.0)
+        scale *= TERA if definition is FLOPS else 1.0
+        return self._add(at, definition, text, scale, named.get("name") or "")
 
-    def _add(self, at: int, definition: Definition, text: str, name: str = "") -> bool:
+    def _add(self, at: int, definition: Definition, text: str, scale: float, name: str) -> bool:
         value = number(text)
         if value is None:
             return False
-        value *= TERA if definition is FLOPS else 1.0
+        value *= scale
         if self._sheet is None:
             self._sheet = ResultBuilder("throughput", at, "training throughput")
         self._sheet.add(definition, value, {"name": name} if name else None)

@@ -61,7 +61,15 @@ class Iperf3(Parser):
 
     marks: ClassVar[tuple[str, ...]] = (
         *("iperf3", "iperf 3.", "Connecting to host", "Accepted connection from", "sum_received"),
-        *("test_start", '"intervals"', '"event"', "receiver", "connected to", "Bitrate"),
+        *(
+            "bits/sec",
+            "test_start",
+            '"intervals"',
+            '"event"',
+            "receiver",
+            "connected to",
+            "Bitrate",
+        ),
     )
     definitions: ClassVar[tuple[Definition, ...]] = (
         *(RECEIVED, SENT, INTERVAL, RETRANSMITS, LOST, JITTER),

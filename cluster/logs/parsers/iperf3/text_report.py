@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from cluster.logs.parsers import GIB, KIB, MIB, ResultBuilder, number
 from cluster.logs.parsers.iperf3.metrics import (
+    INTERVAL,
     JITTER,
     LOST,
+    ONLY_INTERVALS,
     ONLY_SENT,
     RECEIVED,
     RETRANSMITS,
@@ -31,6 +33,7 @@ LINE = re.compile(
 )
 _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
 _RETRANSMITS = re.compile(r"\s+(\d{1,15})\s+sender\s*$")
+OMITTED = re.compile(r"\(omitted\)")
 ROLE = re.compile(r"\b(sender|receiver)\s*$")
 # Above the totals of UDP in versions before 3.2, and above each interval.
 _OLD_UDP = re.compile(r"\s*\[ *ID\] Interval .*\bBandwidth\b.*\bJitter\b")
@@ -59,7 +62,8 @@ class TextReport:
         self._again: dict[str, int] = {}  # segments that were sent again
         self._udp: dict[str, dict[str, tuple[float, float]]] = {}  # way -> jitter and % lost
         self._params: dict[str, Scalar] = {}
-        self._is_summary = self._is_old_udp = False
+        self._intervals: list[tuple[str, str, float]] = []  # stream, way, rate
+        self._is_summary = self._is_old_udp = self._failed = False
         self.is_begun = False
 
     def fail(self, text: str) -> None:
@@ -67,7 +71,7 @@ class TextReport:
         if text.startswith(STOPPED) and (self._totals or not self.is_begun):
             self._sheet.note("the server was stopped after the test")
             return
-        self.is_begun = True
+        self.is_begun = self._failed = True
         self._sheet.fail(text)
 
     def say(self, line: str) -> None:
@@ -95,6 +99,8 @@ class TextReport:
             self._params["protocol"] = "UDP"
         # The totals of UDP have no role before 3.2; they are the sender's.
         side = role[1] if role else "sender" if udp and self._is_old_udp else ""
+        if not side and not OMITTED.search(match[10]):
+            self._intervals.append((stream, way, amount * scale))
         if side and amount:  # no bytes: this side does not know what the other one counted
             self._totals.setdefault((side, way), {})[stream] = amount * scale
         again = _RETRANSMITS.match(match[10])
@@ -121,10 +127,29 @@ class TextReport:
                 sheet.add(JITTER, datagrams[name][0], params)
                 sheet.add(LOST, datagrams[name][1], params)
         if sheet.empty and self.is_begun:
-            sheet.fail("there are no totals: it was stopped, or the log is cut off")
+            self._without_totals(sheet)
         if self._totals and "receiver" not in {role for role, _ in self._totals}:
             sheet.note(ONLY_SENT)
         return sheet.parsed()
+
+    def _without_totals(self, sheet: ResultBuilder) -> None:
+        if self._intervals and not self._failed:
+            self._add_intervals(sheet)
+        else:
+            sheet.fail("there are no totals: it was stopped, or the log is cut off")
+
+    def _add_intervals(self, sheet: ResultBuilder) -> None:
+        """Use what each interval brought: somebody pasted nothing else."""
+        names = dict.fromkeys(name for name, _, _ in self._intervals)
+        sums = [one for one in self._intervals if one[0] == "SUM"]
+        streams = len(names) - bool(sums)
+        if streams > 1 and not sums:
+            sheet.fail(f"there are no totals, and no sums of its {streams} streams")
+            return
+        sheet.note(ONLY_INTERVALS)
+        for _, way, rate in sums or self._intervals:
+            params = {**self._params, "streams": max(1, streams), **({"way": way} if way else {})}
+            sheet.add(INTERVAL, rate, params)
 
     def _total(self, way: str, found: Mapping[str, object]) -> tuple[str, dict[str, Scalar]]:
         """Name what is of all streams together: their sum, or the only one."""

@@ -36,6 +36,7 @@ _KNOWN = re.compile(
 )
 _HEAD = re.compile(r"\d+\s+\d+\s+[a-z]\w*(?:\s+[a-z]\w*)?(?:\s+-?\d+)?")  # of a row
 _COMMENTED = re.compile(r"#\s*\d+\s+\d+\s+[a-z]")
+_COLUMNS = re.compile(r"\btime\s+algbw\s+busbw\b|\bcputime\s+algbw\s+busbw\b")  # no prose
 _COUNTS = re.compile(r"\bbusbw #?(?:wrong|err|res)")  # wrong values, in the last column of a half
 _UNITS = re.compile(r"\([^)|]*\)")
 _RULE = re.compile(r"[|\s:-]+$")
@@ -84,7 +85,7 @@ class NcclTests(Parser):
         if _START.match(text):
             self._begin(text, number)
             return True
-        if "algbw" in text and "busbw" in text:
+        if _COLUMNS.search(text):
             self._open(number).header(text)
             return True
         command = _COMMAND.search(text)

@@ -1,0 +1,187 @@
+"""Logs at the edges: prefixes, prose, pasted ends, failures that read as success."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core.errors import ParseError
+from cluster.logs.reader import read
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed, Reading
+
+HEAD = "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong\n"
+ROW = " 1048576 262144 float sum -1 100.0 10.49 18.35 0 100.0 10.49 18.35 0\n"
+FOOT = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 18.35\n"
+
+
+def of(text: str) -> Reading:
+    return read([text.encode()])
+
+
+def one(text: str) -> Parsed:
+    (result,) = of(text).results
+    return result
+
+
+def values(result: Parsed, metric: str) -> list[float]:
+    return [v for m in result.measurements if m.metric == metric for v in m.values]
+
+
+def test_the_mean_of_horovod_stands_before_its_total() -> None:
+    text = "Img/sec per GPU: 126.5 +-6.4\nTotal img/sec on 32 GPU(s): 4046.6 +-205.2\n"
+
+    assert values(one(text), "mean_rate") == [126.5]
+    assert values(one(text), "total_rate") == [4046.6]
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        ("tokens_per_sec: 22.8K", 22800),
+        ("step 1 | tok/sec: 1.2M", 1.2e6),
+        ("Throughput: 3.5k images/s", 3500),
+        ("ips: 12.5 K images/sec,", 12500),
+        ("Throughput: 1965.5 images/s", 1965.5),
+        ("'train_samples_per_second': 48.1", 48.1),
+    ],
+)
+def test_thousands_and_millions_after_a_rate(line: str, value: float) -> None:
+    (measurement,) = one(line + "\n").measurements
+
+    assert list(measurement.values) == [pytest.approx(value)]
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "   [1,0]<stdout>:",
+        "> [1,0]<stdout>:",
+        "0: [1,0]<stdout>:",
+        "2024-05-01T10:00:00Z [1,0]<stdout>:",
+        "[pod/nccl-launcher-0/main] [1,0]<stdout>:",
+        "> 0: [1,0]<stdout>:",
+        "[1,0]<stdout>:2024-05-01 10:00:00 ",
+    ],
+)
+def test_prefixes_in_any_order(prefix: str) -> None:
+    text = "".join(prefix + line + "\n" for line in (HEAD + ROW + FOOT).splitlines())
+
+    assert values(one(text), "busbw") == [18.35e9, 18.35e9]
+    assert of(text).unread == 0
+
+
+def test_prose_on_bandwidths_is_no_table() -> None:
+    text = "Bottom line: busbw is algbw times 2(n-1)/n, and the time does not count.\n"
+    found = of(text + "iperf 3.9\nConnecting to host a, port 5201\n" + IPERF)
+
+    assert [result.format for result in found.results] == ["iperf3"]
+    assert not found.results[0].failures
+
+
+IPERF = "".join(
+    f"[  5]   {n}.00-{n + 1}.00   sec  1.10 GBytes  9.4{n} Gbits/sec\n" for n in range(3)
+)
+
+
+def test_intervals_of_iperf_without_their_totals() -> None:
+    found = one(IPERF)
+
+    assert not found.failures
+    assert values(found, "interval") == [9.40e9 / 8, 9.41e9 / 8, 9.42e9 / 8]
+    assert any("totals are missing" in note for note in found.notes)
+
+
+def test_intervals_of_several_streams_are_their_sums() -> None:
+    line = "[{0:>3}]   0.00-1.00   sec  1.10 GBytes  {1} Gbits/sec\n"
+    text = "".join(line.format(name, rate) for name, rate in (("5", 4), ("7", 5), ("SUM", 9)))
+
+    assert values(one(text), "interval") == [9e9 / 8]
+    assert one(text).measurements[0].params["streams"] == 2
+
+
+def test_the_diagonal_that_nvbandwidth_prints_as_zero() -> None:
+    text = (
+        "nvbandwidth Version: v0.7\nRunning device_to_device_memcpy_read_ce.\n"
+        "memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n"
+        "           0         1\n 0      0.00    276.10\n 1    276.20      0.00\n\n"
+    )
+
+    assert values(one(text), "peer_copy_bandwidth") == [276.1e9, 276.2e9]
+
+
+@pytest.mark.parametrize(
+    "said", ["Index, Name:\n\tDescription\n", "nvbandwidth CLI:\n  -h [ --help ]   Produce help\n"]
+)
+def test_a_list_of_tests_is_no_failed_run(said: str) -> None:
+    assert not one(f"nvbandwidth Version: v0.7\nBuilt from Git version: v0.7\n\n{said}").failures
+
+
+def test_a_log_without_figures_is_not_empty() -> None:
+    with pytest.raises(ParseError, match="holds no figure"):
+        of("a:1:2 [0] NCCL INFO === System : maxBw 1.2 totalBw 12.0 ===\n")
+    with pytest.raises(ParseError, match="empty"):
+        of(" \n\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[E ProcessGroupNCCL.cpp:475] some NCCL operations have failed or timed out. Due to",
+        "torch.distributed.elastic.multiprocessing.api: failed (exitcode: -9) local_rank: 0",
+        "Horovod has been shut down. This was caused by an exception on one of the ranks",
+        "TERM_RUNLIMIT: job killed after reaching LSF run time limit.",
+        "Command terminated with exit code 137",
+        "YOUR APPLICATION TERMINATED WITH THE EXIT STRING: Hangup (signal 1)",
+        "kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.",
+        "RuntimeError: ncclUnhandledCudaError: Call to CUDA function failed.",
+        "NET/OFI fi_cq_readerr: err: 113, prov_errno: 4",
+        "[1700000000.1] [a:1:0] ib_mlx5_log.c:177 UCX  ERROR Transport retry count exceeded",
+        "Terminated",
+    ],
+)
+def test_failures_that_were_read_as_success(line: str) -> None:
+    found = of(HEAD + ROW + FOOT + line + "\n")
+
+    assert any(result.failures for result in found.results), line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "srun: error: node1: task 0: Exited with exit code 1",
+        "a:1:2 [0] search.cc:1 NCCL WARN Could not find a path, falling back to simple order",
+    ],
+)
+def test_successes_that_were_read_as_failures(line: str) -> None:
+    found = of(line + "\n" + HEAD + ROW + FOOT)
+
+    assert not [failure for result in found.results for failure in result.failures]
+
+
+def test_a_helper_that_fails_beside_a_test_that_was_cut() -> None:
+    found = of("srun: error: node1: task 0: Exited with exit code 1\n" + HEAD + ROW)
+
+    assert any(result.failures for result in found.results)
+
+
+def test_the_same_failure_of_many_ranks_is_one() -> None:
+    lines = "".join(f"srun: error: node{n}: task {n}: Segmentation fault\n" for n in range(16))
+
+    assert one(lines).failures == ("srun: error: node0: task 0: Segmentation fault",)
+    assert any("15 more" in note for note in one(lines).notes)
+
+
+def test_a_version_that_is_printed_twice_on_a_line() -> None:
+    assert one("NCCL version 2.18.3+cuda12.2NCCL version 2.18.3+cuda12.2\n").title == (
+        "NCCL 2.18.3+cuda12.2"
+    )
+
+
+def test_ranks_by_the_last_line_that_names_one() -> None:
+    text = "#  Rank 71 Group  0 Pid  9 on  node17 device  3 [0x00] NVIDIA H100 80GB HBM3\n"
+
+    assert one(text + HEAD + ROW).ranks == 72
+    assert not any("one rank alone" in note for note in one(text + HEAD + ROW).notes)
