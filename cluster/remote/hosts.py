@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cluster.core import plugins
 from cluster.remote.parallel import on_each, results, try_each
 from cluster.remote.shells import Shell
+from cluster.remote.tmux import attach_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -172,11 +173,10 @@ class Hosts:
         """
         machine = machine or next(iter(self.machines), None)
         if machine is None or machine.access is None:
-            verb = "switch-client" if inside else "attach-session"
-            return ["tmux", verb, "-t", f"={self.name}"]
+            return attach_words(self.name, inside=inside)
         command = ["ssh", "-t", *ssh_words(machine.access)]
         if machine == self.machines[0]:
-            job = shlex.join(["tmux", "attach-session", "-t", f"={self.name}"])
+            job = shlex.join(attach_words(self.name))
             command.append(f'{job} 2> /dev/null; exec "${{SHELL:-/bin/sh}}" -l')
         return command
 

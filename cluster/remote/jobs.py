@@ -23,8 +23,9 @@ from cluster.agent.protocol import (
     Running,
     Wrote,
 )
-from cluster.core.errors import JobError, ShellError, SpecError, Unreachable
+from cluster.core.errors import JobError, ShellError, Unreachable
 from cluster.remote.parallel import on_each
+from cluster.remote.tmux import tmux_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,9 +35,7 @@ if TYPE_CHECKING:
     from cluster.core.model.records import JobRecord
     from cluster.remote.shells import Shell
 
-MARK = "@cluster"  # the tmux option that says that a session is ours
 COMMAND_TIMEOUT = 60.0  # seconds for a command that is over in a moment
-NOT_FOUND = 127  # the exit status of a program that is not there
 
 SCRIPT = """\
 #!/bin/bash
@@ -103,23 +102,6 @@ def script(
     )
 
 
-def missing_tmux_error(host: str) -> SpecError:
-    """Make the error for a host that has no tmux.
-
-    Args:
-        host: its name.
-
-    Returns:
-        The error, with the command that mends it.
-
-    """
-    return SpecError(
-        f"tmux is missing on {host}.",
-        means="Jobs run in tmux sessions, so that they outlive the connection.",
-        remedy="Install it: sudo apt-get install tmux",
-    )
-
-
 class Job:
     """A job: its ranks on all hosts, and on the first one its script and session.
 
@@ -136,6 +118,7 @@ class Job:
         self._shells = shells
         self._shell = shells[machine.name]
         self._machine = machine
+        self._tmux = tmux_on(machine.name, self._shell)
 
     @property
     def _others(self) -> dict[str, Shell]:
@@ -160,18 +143,7 @@ class Job:
 
         on_each(self._shells, write)
         self._shell.write(text, f"{folder}/job.sh", mode=0o755)
-        session = self.record.session
-        target = f"={session}:"
-        self._must_tmux(
-            *("new-session", "-d", "-s", session, "-n", "0", "-x", "160", "-y", "48"),
-            *("-c", folder, "bash", f"{folder}/job.sh", ";"),
-            # A user's own ~/.tmux.conf may say otherwise for each of these.
-            *("set-option", "-t", target, "destroy-unattached", "off", ";"),
-            *("set-option", "-w", "-t", target, "remain-on-exit", "on", ";"),
-            # tmux's own last line would scroll the first one away; -q: older ones do not know it.
-            *("set-option", "-q", "-w", "-t", target, "remain-on-exit-format", "", ";"),
-            *("set-option", "-t", target, MARK, folder),
-        )
+        self._tmux.start(self.record.session, folder, ["bash", f"{folder}/job.sh"])
 
     def watch(self, on_event: Callable[[Wrote], None]) -> int:
         """Wait for the end of the job.
@@ -277,39 +249,15 @@ class Job:
 
         """
         session = self.record.session
-        if self._tmux("has-session", "-t", f"={session}") is None:
+        if not self._tmux.exists(session):
             return True
-        folder = self._marked()
+        folder = self._tmux.folder_of(session)
         if not folder:
             return False
         if self._shell.exists(folder):
             self._agent("stop", folder=folder)
-        self._tmux("kill-session", "-t", f"={session}")
+        self._tmux.kill(session)
         return True
-
-    def _marked(self) -> str:
-        """Give the job folder that the session of this name belongs to; nothing if not ours."""
-        text = self._tmux("show-options", "-qv", "-t", f"={self.record.session}:", MARK)
-        return (text or "").strip()
-
-    def _tmux(self, *words: str) -> str | None:
-        done = self._run_tmux(words)
-        return done.stdout if done.status == 0 else None
-
-    def _run_tmux(self, words: Sequence[str]) -> Completed:
-        done = self._shell.run(["tmux", *words], timeout=COMMAND_TIMEOUT)
-        if done.status == NOT_FOUND:
-            raise missing_tmux_error(self._machine.name)
-        return done
-
-    def _must_tmux(self, *words: str) -> None:
-        done = self._run_tmux(words)
-        if done.status != 0:
-            raise ShellError(
-                f"The tmux session {self.record.session} could not be started on "
-                f"{self._machine.name}.",
-                means=done.stderr.strip(),
-            )
 
     def _agent(
         self, verb: str, *, folder: str = "", on_line: Callable[[str], None] | None = None

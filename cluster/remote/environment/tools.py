@@ -9,7 +9,8 @@ import msgspec
 from cluster.agent.protocol import AGENT
 from cluster.core.errors import ShellError, SpecError
 from cluster.core.model.hosts import Facts
-from cluster.remote.jobs import COMMAND_TIMEOUT, missing_tmux_error
+from cluster.remote.jobs import COMMAND_TIMEOUT
+from cluster.remote.tmux import missing_tmux_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,233 @@
+"""tmux on one host: the only module that speaks to it.
+
+libtmux drives the server of this machine; that of any other host gets the same commands through a
+shell. Text of ours never reaches tmux unescaped: it would run what stands in `#(...)`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from cluster.core.errors import ShellError, SpecError
+from cluster.core.model.hosts import Completed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.remote.shells import Shell
+
+MARK = "@cluster"  # the tmux option that says that a session is ours
+TIMEOUT = 60.0  # seconds for a command that is over in a moment
+AS_IT_IS = "-u"  # print UTF-8 in any locale; without it, tmux prints `_` for what is not ASCII
+NOT_FOUND = 127  # the exit status of a program that is not there
+
+
+def escaped(text: str) -> str:
+    """Escape a text for tmux.
+
+    In a text that tmux expands, `#` begins a format, and `#(...)` runs a command; an argument that
+    ends with `;` ends the command ("FORMATS" and "PARSING SYNTAX" in tmux(1)).
+
+    Args:
+        text: such as a path.
+
+    Returns:
+        What tmux expands to the text.
+
+    """
+    formats = text.replace("#", "##")
+    return f"{formats[:-1]}\\;" if formats.endswith(";") else formats
+
+
+def missing_tmux_error(host: str) -> SpecError:
+    """Make the error for a host that has no tmux.
+
+    Args:
+        host: its name.
+
+    Returns:
+        The error, with the command that installs it.
+
+    """
+    return SpecError(
+        f"tmux is missing on {host}.",
+        means="Jobs run in tmux sessions, so that they outlive the connection.",
+        remedy="Install it: sudo apt-get install tmux",
+    )
+
+
+class Tmux(ABC):
+    """The tmux server of one host; a session is named exactly, never by a prefix.
+
+    Args:
+        host: its name, for messages.
+
+    """
+
+    def __init__(self, host: str) -> None:
+        """Start nothing."""
+        self._host = host
+
+    @abstractmethod
+    def _run(self, words: Sequence[str]) -> Completed:
+        """Run one command line of tmux."""
+
+    def _try(self, *words: str) -> Completed:
+        done = self._run(words)
+        if done.status == NOT_FOUND:
+            raise missing_tmux_error(self._host)
+        return done
+
+    def start(self, session: str, folder: str, argv: Sequence[str]) -> None:
+        """Run a command in a new detached session, which stays when the command ends.
+
+        Args:
+            session: its name, such as that of the cluster.
+            folder: that the session begins in, and is marked with as ours.
+            argv: the command, at least two words: tmux would give a single one to a shell.
+
+        Raises:
+            ShellError: the session could not be started.
+            SpecError: there is no tmux.
+
+        """
+        target = f"={session}:"
+        # One command line, as a user's own ~/.tmux.conf may end a session that nobody looks at.
+        done = self._try(
+            *("new-session", "-d", "-s", session, "-n", "0", "-x", "160", "-y", "48"),
+            *("-c", escaped(folder), *(_as_word(word) for word in argv), ";"),
+            *("set-option", "-t", target, "destroy-unattached", "off", ";"),
+            *("set-option", "-w", "-t", target, "remain-on-exit", "on", ";"),
+            # tmux's own last line would scroll the first one away; -q: older ones do not know it.
+            *("set-option", "-q", "-w", "-t", target, "remain-on-exit-format", "", ";"),
+            *("set-option", "-t", target, MARK, _as_word(folder)),
+        )
+        if done.status != 0:
+            raise ShellError(
+                f"The tmux session {session} could not be started on {self._host}.",
+                means=done.stderr.strip(),
+            )
+
+    def exists(self, session: str) -> bool:
+        """Tell whether there is a session, whoever made it.
+
+        Args:
+            session: its name.
+
+        Raises:
+            SpecError: there is no tmux.
+
+        """
+        return self._try("has-session", "-t", f"={session}").status == 0
+
+    def folder_of(self, session: str) -> str:
+        """Give the folder that a session of ours is marked with.
+
+        Args:
+            session: its name.
+
+        Returns:
+            The folder; empty if the session is not ours, or not there.
+
+        Raises:
+            SpecError: there is no tmux.
+
+        """
+        done = self._try("show-options", "-qv", "-t", f"={session}:", MARK)
+        return done.stdout.removesuffix("\n") if done.status == 0 else ""
+
+    def capture(self, session: str) -> str:
+        """Give the text that a session's pane shows.
+
+        Args:
+            session: its name.
+
+        Returns:
+            Its lines; empty if there is no such session.
+
+        Raises:
+            SpecError: there is no tmux.
+
+        """
+        done = self._try("capture-pane", "-p", "-t", f"={session}:")
+        return done.stdout if done.status == 0 else ""
+
+    def kill(self, session: str) -> None:
+        """End a session; one that is gone already is fine.
+
+        Args:
+            session: its name.
+
+        Raises:
+            SpecError: there is no tmux.
+
+        """
+        self._try("kill-session", "-t", f"={session}")
+
+
+class RemoteTmux(Tmux):
+    """The tmux server that a shell reaches.
+
+    Args:
+        host: its name, for messages.
+        shell: to the host.
+
+    """
+
+    def __init__(self, host: str, shell: Shell) -> None:
+        """Start nothing."""
+        super().__init__(host)
+        self._shell = shell
+
+    def _run(self, words: Sequence[str]) -> Completed:
+        return self._shell.run(["tmux", AS_IT_IS, *words], timeout=TIMEOUT)
+
+
+class LocalTmux(Tmux):
+    """The tmux server of this machine, by libtmux."""
+
+    def _run(self, words: Sequence[str]) -> Completed:
+        import libtmux  # noqa: PLC0415 - slow, and hosts elsewhere need none
+        from libtmux.exc import TmuxCommandNotFound  # noqa: PLC0415
+
+        argv = ("tmux", AS_IT_IS, *words)
+        try:
+            done = libtmux.Server().cmd(AS_IT_IS, *words)
+        except TmuxCommandNotFound:
+            return Completed(argv=argv, status=NOT_FOUND, stdout="", stderr="tmux: not found")
+        out, err = ("".join(f"{line}\n" for line in text) for text in (done.stdout, done.stderr))
+        return Completed(argv=argv, status=done.returncode, stdout=out, stderr=err)
+
+
+def tmux_on(host: str, shell: Shell) -> Tmux:
+    """Give the tmux server of a host.
+
+    Args:
+        host: its name, for messages.
+        shell: to it.
+
+    Returns:
+        The server.
+
+    """
+    return LocalTmux(host) if shell.name == "local" else RemoteTmux(host, shell)
+
+
+def attach_words(session: str, *, inside: bool = False) -> list[str]:
+    """Give the command that attaches a terminal to a session.
+
+    Args:
+        session: its name.
+        inside: it will be typed inside a tmux session, which cannot hold another.
+
+    Returns:
+        The command, unquoted.
+
+    """
+    return ["tmux", "switch-client" if inside else "attach-session", "-t", f"={session}"]
+
+
+def _as_word(word: str) -> str:
+    """Keep a word that tmux does not expand from ending the command."""
+    return f"{word[:-1]}\\;" if word.endswith(";") else word
