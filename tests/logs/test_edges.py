@@ -75,7 +75,7 @@ def test_prefixes_in_any_order(prefix: str) -> None:
 
 def test_prose_on_bandwidths_is_no_table() -> None:
     text = "Bottom line: busbw is algbw times 2(n-1)/n, and the time does not count.\n"
-    found = of(text + "iperf 3.9\nConnecting to host a, port 5201\n" + IPERF)
+    found = of(text + IPERF)
 
     assert [result.format for result in found.results] == ["iperf3"]
     assert not found.results[0].failures

@@ -88,6 +88,7 @@ class Iperf3(Parser):
             if self._text is None or self._text.is_begun:
                 self._close()
                 self._text = TextReport(number)
+            self._text.is_headed = True
             self._text.say(line)
             return True
         error = _ERROR.match(line)

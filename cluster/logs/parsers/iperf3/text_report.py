@@ -65,6 +65,7 @@ class TextReport:
         self._intervals: list[tuple[str, str, float]] = []  # stream, way, rate
         self._is_summary = self._is_old_udp = self._failed = False
         self.is_begun = False
+        self.is_headed = False  # its first lines are there: it was stopped if its last are not
 
     def fail(self, text: str) -> None:
         """Keep what went wrong; that the server was stopped in the end is no failure."""
@@ -133,7 +134,7 @@ class TextReport:
         return sheet.parsed()
 
     def _without_totals(self, sheet: ResultBuilder) -> None:
-        if self._intervals and not self._failed:
+        if self._intervals and not self._failed and not self.is_headed:
             self._add_intervals(sheet)
         else:
             sheet.fail("there are no totals: it was stopped, or the log is cut off")
