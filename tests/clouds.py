@@ -27,6 +27,7 @@ class World(Value, frozen=True, kw_only=True):
         settings: of the test cloud, so that all calls come.
         making: the calls of a launch that change something, in their order.
         looking: those of a launch that do not.
+        after: calls by which machines are seen, and seen to be gone, once they were made.
         planning: those that come before, none of which may be refused.
         optional: those whose answers are shown as unknown without them.
         deleting: the calls of a teardown.
@@ -46,6 +47,7 @@ class World(Value, frozen=True, kw_only=True):
     settings: Mapping[str, Any] = {}
     making: tuple[str, ...]
     looking: tuple[str, ...]
+    after: tuple[str, ...]
     planning: tuple[str, ...]
     optional: tuple[str, ...]
     deleting: tuple[str, ...]
@@ -91,6 +93,7 @@ AWS = World(
         "DescribeKeyPairs",
         "DescribeInstances",
     ),
+    after=("DescribeInstances",),
     planning=(
         "DescribeImages",
         "DescribeInstances",
@@ -144,6 +147,7 @@ GCP = World(
         "instances.list",
         "instances.getGuestAttributes",
     ),
+    after=("instances.list", "instances.aggregatedList"),
     planning=(
         "firewalls.list",
         "images.getFromFamily",

@@ -28,6 +28,8 @@ S = TypeVar("S", bound=msgspec.Struct)
 class Listening(Protocol):
     """A server of HTTP that is closed in the end."""
 
+    server_port: int
+
     def serve_forever(self, poll_interval: float = 0.5) -> None: ...
 
     def shutdown(self) -> None: ...
@@ -38,8 +40,8 @@ class Listening(Protocol):
 class Emulated(Generic[S]):
     """A cloud on loopback; each instance may be a real host.
 
-    Whoever plays one gives `_begin_anew`, `things`, `strangers`, `rules`, `environ` and `tick`, and
-    calls `_listen` once it can answer.
+    Whoever plays one gives `_begin_anew`, `things`, `strangers`, `rules`, `environ`, `tick` and
+    `_listener`, and calls `_listen` once it can answer.
     """
 
     settings: S
@@ -54,12 +56,18 @@ class Emulated(Generic[S]):
         self.gaps: list[str] = []
         self.log: list[Call] = []
         self.faults = Faults()
+        self._again: threading.Timer | None = None
 
-    def _listen(self, server: Listening, port: int) -> None:
-        self._server = server
-        self.url = f"http://127.0.0.1:{port}"
+    def _listener(self, port: int) -> Listening:
+        """Give what answers on a port, any that is free if it is 0, once it serves."""
+        raise NotImplementedError
+
+    def _listen(self, port: int) -> None:
+        self._server = self._listener(port)
+        self._port = self._server.server_port
+        self.url = f"http://127.0.0.1:{self._port}"
         self._thread = threading.Thread(
-            target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
         )
         self._thread.start()
 
@@ -74,11 +82,22 @@ class Emulated(Generic[S]):
     ) -> None:
         self.close()
 
-    def close(self) -> None:
-        """Stop listening, and leave nothing."""
+    def refuse(self, seconds: float) -> None:
+        """Let nobody connect for a while."""
+        self._stop_listening()
+        self._again = threading.Timer(seconds, self._listen, [self._port])
+        self._again.start()
+
+    def _stop_listening(self) -> None:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+    def close(self) -> None:
+        """Stop listening, and leave nothing."""
+        if self._again:
+            self._again.join()
+        self._stop_listening()
         if self.hosts:
             self.hosts.close()
 

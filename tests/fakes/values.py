@@ -23,6 +23,8 @@ class Fault(Value, frozen=True, kw_only=True):
         kill: the process that calls is killed with SIGKILL, `before` the call is executed, or
             `after` it, before it reads the reply; to kill it as soon as it has used a reply, kill
             it `before` its next call.
+        body: of the answer, which is neither XML nor JSON, as a proxy writes it; with `status`.
+        refuse: seconds for which nobody can connect from this call on, which gets no reply.
         skip: how many matching calls pass unharmed first.
         times: how many are harmed then.
         where: only calls with these parameters, such as {"Placement.GroupName": "c5"}; `region`
@@ -37,6 +39,8 @@ class Fault(Value, frozen=True, kw_only=True):
     delay: float = 0.0
     drop: Moment = ""
     kill: Moment = ""
+    body: str = ""
+    refuse: float = 0.0
     skip: int = 0
     times: int = 1_000_000
     where: Mapping[str, str] = {}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from cluster.core.errors import ClusterError, Denied, Timeout
-from tests.clouds import WORLDS, World, asked
+from tests.clouds import NAME, WORLDS, World, asked
 from tests.fakes.values import Fault
 
 if TYPE_CHECKING:
@@ -120,6 +121,69 @@ def test_a_connection_that_breaks_once_makes_nothing_twice(
 
     assert len(world.create(provider)) == world.spec.hosts
     assert tuple(sorted(thing.kind for thing in cloud.things() - before)) == world.kinds
+
+
+PAGE = "<html><head><title>Bad gateway</title></head></html>"
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+@calls(lambda world: world.making)
+def test_an_answer_of_a_proxy_is_no_answer(
+    cloud: Emulated[Any], world: World, call: str, status: int
+) -> None:
+    """Neither XML nor JSON: the call is sent again with its token, and makes nothing twice."""
+    provider = world.planned()
+    before = cloud.things()
+    cloud.fail(fault(world, call, body=PAGE, status=status, times=1))
+
+    assert len(world.create(provider)) == world.spec.hosts
+    assert tuple(sorted(thing.kind for thing in cloud.things() - before)) == world.kinds
+
+
+@worlds
+def test_an_endpoint_that_refuses_for_a_while_loses_nothing(
+    cloud: Emulated[Any], world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 30.0)
+    provider = world.planned()
+    before = cloud.things()
+    cloud.fail(fault(world, world.making[-1], refuse=2.0, times=1))
+
+    assert len(world.create(provider)) == world.spec.hosts
+    assert tuple(sorted(thing.kind for thing in cloud.things() - before)) == world.kinds
+
+
+@worlds
+def test_a_failed_launch_is_cleaned_up_by_an_endpoint_that_comes_back(
+    cloud: Emulated[Any], world: World
+) -> None:
+    """The launch gives up before that; its clean-up does not."""
+    error = refused(cloud, world, fault(world, world.making[-1], refuse=2.5, times=1))
+
+    assert type(error) is Timeout
+    assert "did not answer" in error.what
+
+
+@worlds
+def test_a_clean_up_that_gives_up_says_what_remains(
+    cloud: Emulated[Any], world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster.providers._cloud.deletion.WITHIN", 0.5)
+    provider = world.planned()
+    # The machines are made; then neither they nor their end can be seen.
+    for call in world.after:
+        cloud.fail(fault(world, call, **world.throttled))
+
+    with pytest.raises(Timeout) as caught:
+        world.create(provider)
+    machines = [one.id for one in cloud.things() if one.kind in ("instance", "instances")]
+    ours = [one for one in machines if one in caught.value.means]
+    assert len(ours) == world.spec.hosts
+    assert "an hour each" in caught.value.means
+    assert re.search(r"themselves at 20\d\d-\d\d-\d\dT", caught.value.means)
+    assert f"cluster down {NAME}" in caught.value.means
+    cloud.mend()
+    provider.destroy(NAME)
 
 
 @calls(lambda world: world.planning)

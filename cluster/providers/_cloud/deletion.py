@@ -10,16 +10,13 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from cluster.core.errors import ProvisionError
 from cluster.core.model.billing import Resource
 from cluster.core.model.value import Value
+from cluster.providers._cloud.api_errors import PASSING, Failure
 from cluster.providers._cloud.tags import Tags
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 WITHIN = 600.0  # seconds for everything to be gone
-REMAINS = (  # of what cluster
-    "What the launch had made may still exist, and cost money until its time to live is over; "
-    "try again: cluster down {}"
-)
 FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two looks
 
 
@@ -125,7 +122,7 @@ def listing_delay() -> float:
 
 
 def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -> None:
-    """Attempt to take things away until none is there.
+    """Attempt to take things away until none is there, also while the cloud does not answer.
 
     Args:
         attempt: takes away what can go now, and tells what was there.
@@ -133,16 +130,29 @@ def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -
 
     Raises:
         ProvisionError: something is left.
+        Failure: the cloud refused a call, or has not answered all the time.
 
     """
     deadline, pause = time.monotonic() + WITHIN, FIRST_POLL
-    while left := attempt():
-        if time.monotonic() > deadline:
-            raise ProvisionError(
-                f"{len(left)} thing(s) still exist in {where}: "
-                + ", ".join(f"{one.kind} {one.id}" for one in left),
-                means="They were to go, and the cloud was asked again and again.",
-                remedy="Try again: cluster gc -y",
-            )
+    while True:
+        try:
+            left = attempt()
+        except Failure as failure:
+            if failure.kind not in PASSING or time.monotonic() > deadline:
+                raise
+        else:
+            if not left:
+                return
+            if time.monotonic() > deadline:
+                raise _left(left, where)
         time.sleep(pause)
         pause = min(2 * pause, LONGEST_POLL)
+
+
+def _left(left: tuple[Resource, ...], where: str) -> ProvisionError:
+    return ProvisionError(
+        f"{len(left)} thing(s) still exist in {where}: "
+        + ", ".join(f"{one.kind} {one.id}" for one in left),
+        means="They were to go, and the cloud was asked again and again.",
+        remedy="Try again: cluster gc -y",
+    )

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from cluster.core import journal
-from cluster.core.errors import ClusterError
+from cluster.core.errors import ClusterError, ProvisionError
 from cluster.core.model.billing import Plan, Resource
 from cluster.core.model.value import ignore
 from cluster.providers import Provider
 from cluster.providers._cloud import ownership
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.client import Client
-from cluster.providers._cloud.deletion import REMAINS
 from cluster.providers._cloud.launch import CloudOffer, Intent, LaunchJournal
-from cluster.providers._cloud.tags import Selection, new_tags
+from cluster.providers._cloud.tags import Selection, new_tags, timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -132,8 +131,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
                 return self.create_machines(client, spec, journal, intent, tell)
             except (Failure, ClusterError, KeyboardInterrupt):
                 self.abandon_intent(journal)
-                with self.translating_errors(REMAINS.format(spec.name)):
-                    self.deletion(client, this_launch, journal).delete()
+                self._clean_up(self.deletion(client, this_launch, journal), journal, intent)
                 raise
 
     def find(self, name: str) -> tuple[Resource, ...]:
@@ -211,6 +209,21 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
         orders = LaunchJournal(self.name, client.name, cluster)
         return orders.record_intent(self.intent, client.account, decide)
 
+    def _clean_up(
+        self, deletion: Deletion[Any], cluster: journal.Journal, intent: Intent[OfferT]
+    ) -> None:
+        """Take away what a failed launch made, or say what may be left of it, and until when."""
+        remains = what_remains(cluster, intent)
+        try:
+            with self.translating_errors(remains):
+                deletion.delete()
+        except ProvisionError as error:
+            if remains in error.means:
+                raise
+            raise type(error)(
+                error.what, means=f"{error.means} {remains}", remedy=error.remedy
+            ) from error
+
     def _places(self, name: str) -> tuple[str, ...]:
         """Give the places in which something of a cluster may be."""
         if entries := journal.for_cluster(name).entries():
@@ -233,6 +246,29 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
 
         """
         return ownership.select(journal.for_cluster(name), self.name, client)
+
+
+def what_remains(cluster: journal.Journal, intent: Intent[Any]) -> str:
+    """Say what may be left of a launch, what it costs, and when it ends by itself.
+
+    Args:
+        cluster: its journal, which has the ids of what the cloud said that it made.
+        intent: of the launch.
+
+    Returns:
+        A sentence, and what to type.
+
+    """
+    entries = cluster.entries()
+    ids = [id_ for one in entries if isinstance(one, journal.Answered) for id_ in one.ids]
+    named = f": {', '.join(ids)}" if ids else ""
+    price = intent.offer.price
+    each = f" at ${price.hourly:.2f} an hour each" if price else ""
+    return (
+        f"What the launch had made may still exist{named}, and cost money{each}; machines end by "
+        f"themselves at {timestamp(intent.tags.expires)}. "
+        f"Try again: cluster down {intent.tags.name}"
+    )
 
 
 def specs_of(name: str) -> tuple[ClusterSpec, ...]:

@@ -243,13 +243,18 @@ def _failure(operation: str, error: Exception) -> Failure:
         said = answer.get("Error", {})
         code = str(said.get("Code", ""))
         return Failure(
-            kind_of(code),
+            kind_of(code, int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))),
             operation=name,
             code=code,
             message=str(said.get("Message", "")),
             request=str(answer.get("ResponseMetadata", {}).get("RequestId", "")),
         )
-    lost = (exceptions.HTTPClientError, ResponseParserError)
+    lost = (
+        exceptions.ConnectionError,  # refused, not resolved, no TLS, no proxy, not in time
+        exceptions.HTTPClientError,
+        exceptions.IncompleteReadError,
+        ResponseParserError,
+    )
     locked = (
         exceptions.NoCredentialsError,
         exceptions.PartialCredentialsError,

@@ -70,6 +70,7 @@ ENDINGS: tuple[tuple[str, Kind], ...] = (
     (".Duplicate", "exists"),
     ("LimitExceeded", "quota"),  # all but RequestLimitExceeded, which is above
 )
+PASSING_STATUSES = (500, 502, 503, 504)  # of a server that fails, or of a proxy before it
 KINDS: dict[str, Kind] = {code: kind for kind, codes in CODES.items() for code in codes}
 TOLD: dict[Kind, tuple[type[ProvisionError], str, str]] = {
     "capacity": (
@@ -103,11 +104,12 @@ CLOCK = ("RequestExpired", "RequestTimeTooSkewed")
 SESSION = ("ExpiredToken", "ExpiredTokenException")
 
 
-def kind_of(code: str) -> Kind:
+def kind_of(code: str, status: int = 0) -> Kind:
     """Tell what kind of failure a code is.
 
     Args:
-        code: such as `InsufficientInstanceCapacity`.
+        code: such as `InsufficientInstanceCapacity`; what stands between us and Amazon has others.
+        status: the HTTP status that came with it, if any.
 
     Returns:
         The kind; `other` if nothing is known of it.
@@ -115,7 +117,8 @@ def kind_of(code: str) -> Kind:
     """
     if code in KINDS:
         return KINDS[code]
-    return next((kind for ending, kind in ENDINGS if code.endswith(ending)), "other")
+    unknown: Kind = "lost" if status in PASSING_STATUSES else "other"
+    return next((kind for ending, kind in ENDINGS if code.endswith(ending)), unknown)
 
 
 def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> ClusterError:

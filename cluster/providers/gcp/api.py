@@ -401,9 +401,11 @@ def _translated(what: str, error: Exception) -> Exception:
     """Give the failure that an exception of the client means; other exceptions stay."""
     from google.api_core.exceptions import GoogleAPIError  # noqa: PLC0415 - with the client
     from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
+    from google.protobuf.json_format import ParseError  # noqa: PLC0415
     from requests.exceptions import RequestException  # noqa: PLC0415
 
-    known = isinstance(error, (GoogleAPIError, GoogleAuthError, RequestException))
+    no_json = (ParseError, UnicodeDecodeError)  # a proxy answered
+    known = isinstance(error, (GoogleAPIError, GoogleAuthError, RequestException, *no_json))
     return _failure(what, error) if known else error
 
 
@@ -420,6 +422,10 @@ def _failure(what: str, error: Exception) -> Failure:
         return Failure(
             kind_of(word, status), operation=what, code=word or str(status), message=message
         )
-    locked = isinstance(error, GoogleAuthError) and not isinstance(error, TransportError)
+    locked = (
+        isinstance(error, GoogleAuthError)
+        and not isinstance(error, TransportError)
+        and not error.retryable
+    )
     kind: Kind = "denied" if locked else "lost"
     return Failure(kind, operation=what, code=type(error).__name__, message=str(error))

@@ -13,7 +13,7 @@ from tests.fakes.aws.permissions import ACCOUNT, ADMIN, OTHER_ACCOUNT, Permissio
 from tests.fakes.aws.region import Region
 from tests.fakes.aws.server import listener
 from tests.fakes.aws.values import Settings, Thing
-from tests.fakes.cloud import Emulated
+from tests.fakes.cloud import Emulated, Listening
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,8 +33,10 @@ class Cloud(Emulated[Settings]):
     ) -> None:
         super().__init__(hosts=hosts)
         self.reset(settings)
-        server = listener(self, port)
-        self._listen(server, server.server_port)
+        self._listen(port)
+
+    def _listener(self, port: int) -> Listening:
+        return listener(self, port)
 
     @property
     def environ(self) -> dict[str, str]:

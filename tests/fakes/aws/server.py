@@ -14,6 +14,7 @@ from tests.fakes.aws import known
 from tests.fakes.aws.ec2 import Ec2
 from tests.fakes.aws.others import Ssm, Sts
 from tests.fakes.aws.prices import Pricing, Quotas
+from tests.fakes.aws.service import Reply
 from tests.fakes.aws.values import Call, Fault
 from tests.fakes.faults import kill
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tests.fakes.aws.cloud import Cloud
-    from tests.fakes.aws.service import Reply, Service
+    from tests.fakes.aws.service import Service
 
 SERVICES: dict[str, type[Service]] = {
     service.name: service for service in (Ec2, Ssm, Sts, Pricing, Quotas)
@@ -82,10 +83,18 @@ class Answers:
         harm = fault or Fault(action="*")
         if harm.kill == "before":
             kill(*ends)
-        if harm.kill == "before" or harm.drop == "before":
+        if harm.refuse:
+            cloud.refuse(harm.refuse)
+        if harm.kill == "before" or harm.drop == "before" or harm.refuse:
             return self._ended(log, call, None, lost=True)
         with cloud.lock:
-            if harm.code:
+            if harm.body:
+                reply = Reply(
+                    status=harm.status or 502,
+                    headers={"Content-Type": "text/html"},
+                    body=harm.body.encode(),
+                )
+            elif harm.code:
                 reply = service.error(harm.code, harm.message, harm.status)
             else:
                 cloud.region(service.region, service.get_current_account())

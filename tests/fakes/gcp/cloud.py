@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from tests.fakes.cloud import Emulated
+from tests.fakes.cloud import Emulated, Listening
 from tests.fakes.gcp import catalog, hosting, strangers
 from tests.fakes.gcp.calls import Calls
 from tests.fakes.gcp.catalog import PROJECT
@@ -32,8 +32,10 @@ class Cloud(Emulated[Settings]):
     ) -> None:
         super().__init__(hosts=hosts)
         self.reset(settings)
-        server = listener(self, port)
-        self._listen(server, server.server_port)
+        self._listen(port)
+
+    def _listener(self, port: int) -> Listening:
+        return listener(self, port)
 
     @property
     def environ(self) -> dict[str, str]:

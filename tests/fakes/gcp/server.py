@@ -22,7 +22,7 @@ from tests.fakes.gcp.values import Call, Fault
 if TYPE_CHECKING:
     from tests.fakes.gcp.cloud import Cloud
 
-Reply = tuple[int, dict[str, Any]]
+Reply = tuple[int, dict[str, Any] | str]  # what is no JSON is HTML
 
 
 class Asked(Value, frozen=True, kw_only=True):
@@ -82,7 +82,10 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
             return
-        self._write(reply[0], json.dumps(reply[1]).encode(), "application/json")
+        if isinstance(reply[1], str):
+            self._write(reply[0], reply[1].encode(), "text/html")
+        else:
+            self._write(reply[0], json.dumps(reply[1]).encode(), "application/json")
 
     do_GET = do_POST = do_DELETE = do_PATCH = do_PUT = _handle  # noqa: N815 - as http.server wants
 
@@ -129,7 +132,9 @@ def answer(
         harm = cloud.faults.of(call) or Fault(action="*")
     if harm.kill == "before":
         kill(*peer)
-    if harm.kill == "before" or harm.drop == "before":
+    if harm.refuse:
+        cloud.refuse(harm.refuse)
+    if harm.kill == "before" or harm.drop == "before" or harm.refuse:
         return _ended(cloud, log, call, None, lost=True)
     reply = _executed(cloud, asked, harm)
     time.sleep(harm.delay)
@@ -140,6 +145,8 @@ def answer(
 
 def _executed(cloud: Cloud, asked: Asked, harm: Any) -> Reply:
     late = isinstance(harm, Fault) and harm.operation
+    if harm.body:
+        return harm.status or 502, harm.body
     if harm.code and not late:
         status = harm.status or STATUS.get(harm.code, 400)
         return status, written(status, harm.code, harm.message)
@@ -169,7 +176,8 @@ def _checked(cloud: Cloud, asked: Asked, harm: Fault | None) -> dict[str, Any]:
 def _ended(
     cloud: Cloud, log: list[Call], call: Call, reply: Reply | None, *, lost: bool
 ) -> Reply | None:
-    errors = reply[1].get("error", {}).get("errors", []) if reply and reply[0] != 200 else []
+    said = reply[1] if reply and not isinstance(reply[1], str) else {}
+    errors = said.get("error", {}).get("errors", []) if reply and reply[0] != 200 else []
     code = errors[0]["reason"] if errors else ""
     with cloud.lock:
         log[call.number] = msgspec.structs.replace(

@@ -650,3 +650,12 @@ def test_a_launch_that_came_to_nothing_is_begun_anew(gcp: Cloud) -> None:
         create(spec_of())
 
     assert len(create(spec_of())) == 2
+
+
+def test_an_answer_that_is_no_json_is_asked_for_again(gcp: Cloud) -> None:
+    """Whatever its status says; the call has its id, and makes nothing twice."""
+    gcp.fail(Fault(action="instances.bulkInsert", body="<html>", status=200, times=1))
+    create(spec_of())
+
+    assert len(instances(gcp)) == 2
+    assert len(gcp.calls("instances.bulkInsert")) == 2
