@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from cluster.analysis import hardware as known_hardware
+from cluster.analysis.hardware_bounds import with_hardware_bound
 from cluster.analysis.link_bounds import MEMORY, goodput, with_given_bound
 from cluster.analysis.verdict import Verdict, verdicts
 from cluster.core.model.hardware import Hardware
@@ -80,7 +81,7 @@ def judge(
     """
     ours = {key: _with_medium(d, record) for key, d in record.definitions.items()}
     where = hardware or record.hardware or _own_hardware(record)
-    if hardware is not None and _is_ours(record):
+    if hardware is not None:
         summaries = [_on_hardware(s, ours[s.definition], record, hardware) for s in summaries]
     # Apart, as `verdicts` leaves out what says the same as a series with a medium.
     groups = [
@@ -138,7 +139,10 @@ def _own_hardware(record: Record) -> Hardware | None:
 def _on_hardware(
     summary: Summary, definition: Definition, record: Record, hardware: Hardware
 ) -> Summary:
-    """Take the bound from hardware that the user named, instead of what the hosts said."""
+    """Take the bound from hardware that the user named, instead of what was found."""
+    if not _is_ours(record):
+        bare = msgspec.structs.replace(summary, bound=None, share=None, limit="")
+        return with_hardware_bound(bare, definition, hardware)
     hosts = _hosts(record)
     if hardware.nic is None or hosts == 1 or not definition.flow or _is_sender(summary, record):
         return summary

@@ -14,6 +14,7 @@ from cluster.core import journal, plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec, SpecOptions
 from cluster.core.units import parse_seconds
+from cluster.logs.parsers import Parser
 from cluster.orchestration.launch import make_spec
 from cluster.providers import Provider as ProviderPlugin
 
@@ -109,6 +110,18 @@ TableFormat = Annotated[str, typer.Option("--format", help="terminal or markdown
 ClusterName = Annotated[
     str, typer.Argument(metavar="NAME", help="Name of the cluster.", autocompletion=_clusters)
 ]
+
+LogFormat = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="Format of the logs.  [default: recognised]",
+        show_default=False,
+        autocompletion=lambda: list(plugins.names(Parser)),
+    ),
+]
+RunName = Annotated[str, typer.Option("--name", help="Name under which the run is kept.")]
 
 Declared = dict[str, tuple[Any, object]]
 """Flags of a command: by the name of its parameter, what declares it, and its default."""

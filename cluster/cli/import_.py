@@ -9,13 +9,11 @@ import typer
 
 from cluster.cli import flags
 from cluster.cli.show import print_json, show_run
-from cluster.core import plugins
 from cluster.core.model.logs import Reading
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Condition, Status
 from cluster.core.model.value import Value
 from cluster.core.units import parse_expected
-from cluster.logs.parsers import Parser
 from cluster.runs import store
 from cluster.runs.import_logs import NAME, Imported, import_logs
 from cluster.runs.run import Run
@@ -36,17 +34,8 @@ def import_(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...|-", help="Logs; - is standard input.")
     ],
-    format_: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            help="Their format.  [default: what they look like]",
-            show_default=False,
-            autocompletion=lambda: list(plugins.names(Parser)),
-        ),
-    ] = "",
-    name: Annotated[str, typer.Option("--name", help="Under which the run is kept.")] = NAME,
+    format_: flags.LogFormat = "",
+    name: flags.RunName = NAME,
     condition: Annotated[
         str, typer.Option("--condition", help="Of an experiment, to compare by: cuda-ipc.")
     ] = "",

@@ -1,21 +1,30 @@
-"""`cluster judge`: is the number in a log normal?"""
+"""`cluster judge`: are the numbers of a run, or of a log, normal?"""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cluster.analysis import hardware
 from cluster.analysis.evidence import Finding
-from cluster.analysis.verdict import Verdict, overall, verdicts
+from cluster.analysis.verdict import Verdict
 from cluster.cli import flags
-from cluster.cli.show import finding_lines, findings, notes_of, print_json, relative_path
-from cluster.core import plugins
-from cluster.core.errors import SpecError
+from cluster.cli.show import (
+    finding_lines,
+    findings,
+    judgement,
+    notes_of,
+    print_json,
+    print_judgement,
+    relative_path,
+)
+from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.logs import NcclLog, Parsed, PeerAccess, Profile, Topology
 from cluster.core.model.measurements import Summary
@@ -23,17 +32,17 @@ from cluster.core.model.records import Status
 from cluster.core.model.spec import check_count
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
-from cluster.logs.parsers import Parser
 from cluster.runs import store
-from cluster.runs.import_logs import NAME, LogLocation, import_logs
+from cluster.runs.import_logs import NAME, STDIN, LogLocation, import_logs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cluster.analysis.judgement import Judgement
     from cluster.runs.run import Run
 
 WORDS = {
-    "failed": "FAILED: the log records a failure, so no number of it counts.",
+    "failed": "FAILED: the run or the log records a failure, so no number of it counts.",
     "impossible": "IMPOSSIBLE: a value is above what the hardware can do, so a definition, a unit "
     "or the hardware is not what was said.",
     "low": "LOW: at least one value is below what healthy hardware reaches.",
@@ -45,12 +54,14 @@ NOTHING = "NOTHING TO JUDGE: there are no values in it."
 ORDER = ("impossible", "low", "normal", "plausible", "unknown")
 MOST = 12  # series that are shown
 BAD = ("failed", "impossible")
+FAILED = 1
 
 
 class JudgeAnswer(Value, frozen=True, kw_only=True):
     """What `cluster judge --json` prints."""
 
     verdict: str
+    answer: str
     run: str
     status: Status
     reason: str
@@ -62,8 +73,11 @@ class JudgeAnswer(Value, frozen=True, kw_only=True):
 
 
 def judge(
-    files: Annotated[
-        list[str], typer.Argument(metavar="LOG...|-", help="Logs; - is standard input.")
+    named: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN|LOG...|-", help="A run (latest, id, folder, cluster), or logs; - is stdin."
+        ),
     ],
     hardware_: Annotated[
         str | None,
@@ -71,7 +85,7 @@ def judge(
             "--hardware",
             metavar="NAME|WORDS|FILE.toml",
             help="An instance type, a GPU model, or words: nic=100gbit,nics=4,gpus=8,gpu=a100.  "
-            "[default: what the log says]",
+            "[default: what the run or log says]",
             show_default=False,
             autocompletion=hardware.names,
         ),
@@ -80,41 +94,95 @@ def judge(
         int | None,
         typer.Option("--hosts", help="That took part.  [default: what the log says]"),
     ] = None,
-    format_: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="NAME",
-            help="The logs' format.  [default: what they look like]",
-            show_default=False,
-            autocompletion=lambda: list(plugins.names(Parser)),
-        ),
-    ] = "",
-    name: Annotated[str, typer.Option("--name", help="Under which the run is kept.")] = NAME,
+    format_: flags.LogFormat = "",
+    name: flags.RunName = NAME,
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
-    """Say what the numbers of a log should be, and what to look at.
+    """Say whether the numbers of a run or of logs are normal, and what to look at.
 
     Example: cluster judge all_reduce.log --hardware p4d.24xlarge --hosts 2
     """
-    place = LogLocation(
-        hardware=None if hardware_ is None else find_hardware(hardware_),
-        hosts=0 if hosts is None else check_count("hosts", hosts),
+    named_hardware = None if hardware_ is None else find_hardware(hardware_)
+    if not is_log(named):
+        run = store.read(_folder(named, root, hosts=hosts, format_=format_))
+        raise typer.Exit(_show(run, named_hardware, as_json=json, kept=True))
+    location = LogLocation(
+        hardware=named_hardware, hosts=0 if hosts is None else check_count("hosts", hosts)
     )
-    folder = import_logs(
-        files, store.root(root), name=name, format_=format_, stdin=sys.stdin.buffer, place=place
-    ).folder
-    run = store.read(folder)
-    summaries = run.summary()
-    found = verdicts(summaries, run.record.definitions, run.record.hardware)
-    word = overall(found, failed=run.status == "failed")
-    if json:
-        print_json(_answer(run, summaries, found, word))
+    with _place(root) as (where, kept):
+        folder = import_logs(
+            named, where, name=name, format_=format_, stdin=sys.stdin.buffer, place=location
+        ).folder
+        status = _show(store.read(folder), None, as_json=json, kept=kept)
+    raise typer.Exit(status)
+
+
+def is_log(named: Sequence[str]) -> bool:
+    """Tell whether these are logs to read, and no name of a run.
+
+    Args:
+        named: on the command line.
+
+    Returns:
+        Whether any of them is a file or standard input.
+
+    """
+    return any(name == STDIN or Path(name).is_file() for name in named)
+
+
+def _folder(named: Sequence[str], root: str | None, *, hosts: int | None, format_: str) -> Path:
+    """Find the one run that is named, and refuse what only logs take."""
+    if len(named) != 1:
+        raise SpecError(
+            f"{len(named)} names were given, and none is a file.",
+            remedy="Judge one run at a time, or name log files: cluster judge latest",
+        )
+    for flag, value in (("hosts", hosts), ("format", format_)):
+        if value:
+            raise SpecError(
+                f"--{flag} is for logs, and {named[0]!r} is not a file.",
+                remedy=f"Leave it out: cluster judge {named[0]}",
+            )
+    where = store.root(root)
+    try:
+        return store.find(where, named[0])
+    except SpecError as error:
+        raise SpecError(
+            f"There is neither a file nor a run {named[0]!r}.",
+            means=f"Runs are looked for in {where}, by folder, id, cluster or 'latest'.",
+            remedy="List them: cluster runs",
+        ) from error
+
+
+@contextmanager
+def _place(root: str | None) -> Iterator[tuple[Path, bool]]:
+    """Give the folder of all runs; another one for a while, where nothing can be written."""
+    where = store.root(root)
+    try:
+        store.make_root(where)
+    except ClusterError as error:
+        if root is not None:
+            raise
+        sys.stderr.write(f"The log is judged, and not kept as a run: {error.what}\n")
     else:
-        for line in (*_lines(run, found, word), *_rest(run, summaries)):
+        yield where, True
+        return
+    with TemporaryDirectory(prefix="cluster-") as folder:
+        yield Path(folder), False
+
+
+def _show(run: Run, named: Hardware | None, *, as_json: bool, kept: bool) -> int:
+    """Show what there is to say of a run; give the exit status."""
+    summaries = run.summary()
+    judged = judgement(run, summaries, named)
+    if as_json:
+        print_json(_answer(run, summaries, judged, named))
+    else:
+        for line in (*_lines(run, judged), *_rest(run, summaries, named, kept=kept)):
             sys.stdout.write(f"{line}\n")
-    raise typer.Exit(1 if word in BAD else 0)
+        print_judgement(judged)
+    return FAILED if judged.word in BAD else 0
 
 
 def find_hardware(text: str) -> Hardware:
@@ -140,24 +208,26 @@ def find_hardware(text: str) -> Hardware:
 
 
 def _answer(
-    run: Run, summaries: tuple[Summary, ...], found: tuple[Verdict, ...], word: str
+    run: Run, summaries: tuple[Summary, ...], judged: Judgement, named: Hardware | None
 ) -> JudgeAnswer:
     return JudgeAnswer(
-        verdict=word,
+        verdict=judged.word,
+        answer=judged.line,
         run=str(run.folder),
         status=run.status,
         reason=run.record.reason,
-        hardware=run.record.hardware,
-        verdicts=found,
+        hardware=named or run.record.hardware,
+        verdicts=judged.verdicts,
         findings=findings(run, summaries),
         notes=notes_of(run, summaries),
         summaries=summaries,
     )
 
 
-def _lines(run: Run, found: Sequence[Verdict], word: str) -> Iterator[str]:
+def _lines(run: Run, judged: Judgement) -> Iterator[str]:
     """Give the verdict first, then a few lines for each series, the worst first."""
-    yield WORDS[word] if found or word == "failed" else NOTHING
+    found = judged.verdicts
+    yield WORDS[judged.word] if found or judged.word == "failed" else NOTHING
     for result in run.results:
         yield from (f"  FAILED: {result.title}: {failure}" for failure in result.failures)
         yield from detail_lines(result)
@@ -222,10 +292,13 @@ def _series(verdict: Verdict, *, several: bool) -> Iterator[str]:
         yield f"  {'' if verdict.bound else 'no bound is known; '}{verdict.hint}"
 
 
-def _rest(run: Run, summaries: tuple[Summary, ...]) -> Iterator[str]:
+def _rest(
+    run: Run, summaries: tuple[Summary, ...], named: Hardware | None, *, kept: bool
+) -> Iterator[str]:
     yield from finding_lines(findings(run, summaries))
     yield from (f"Note: {note}" for note in (*run.record.notes, *run.warnings))
-    if run.record.hardware is not None:
-        where = run.record.hardware
+    where = named or run.record.hardware
+    if where is not None:
         yield f"Hardware: {where.name}{f', {where.gpus} x {where.gpu}' if where.gpus else ''}"
-    yield f"Run folder: {relative_path(run.folder)}; all values: cluster show {run.folder.name}"
+    if kept:
+        yield f"Run folder: {relative_path(run.folder)}; all values: cluster show {run.folder.name}"

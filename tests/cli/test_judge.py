@@ -143,7 +143,7 @@ def test_small_messages_are_not_called_low() -> None:
     bw = "# OSU MPI Bandwidth Test v7.3\n# Size      Bandwidth (MB/s)\n8              12.00\n"
     shown = judge("-", "--hardware", "c5.18xlarge", "--hosts", "2", text=bw)
 
-    assert shown.stdout.startswith("PLAUSIBLE")
+    assert shown.stdout.startswith("UNKNOWN")
     assert "too small a message to fill it; measure 1 MiB or more" in shown.stdout
 
 
@@ -184,6 +184,52 @@ def test_wrong_usage_is_refused_with_what_to_type(words: tuple[str, ...], says: 
 
     assert shown.returncode == 2
     assert says in shown.stderr
+
+
+def test_runs_are_judged_by_any_name_and_show_says_the_same(home: Path) -> None:
+    """Of an imported log here; by hardware that only the user knows, where it is named."""
+    del home
+    run = answer("-", "--hardware", "p4d.24xlarge", text=all_reduce(80.0, 16, 2))["run"]
+    shown = subprocess.run([COMMAND, "show"], capture_output=True, text=True, check=False)
+
+    for name in ("latest", run, Path(run).name, Path(run).parent.name):
+        again = judge(name)
+        assert again.returncode == 0
+        assert again.stdout.startswith("NORMAL")
+        assert again.stdout.splitlines()[-1] == shown.stdout.splitlines()[-1]
+    assert "Usual for busbw: 70% or more" in shown.stdout
+    assert judge("latest", "--hardware", "nic=400gbit,nics=8,rdma=yes,gpus=8").stdout.startswith(
+        "LOW"
+    )
+    assert len(list(Path(run).parent.iterdir())) == 1, "nothing was written"
+
+
+def test_a_log_is_judged_where_nothing_can_be_written(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / "file").touch()
+    monkeypatch.setenv("CLUSTER_RUNS", str(home / "file" / "runs"))
+    shown = judge("-", text=all_reduce(235.0, 8, 1))
+
+    assert shown.returncode == 0
+    assert shown.stdout.startswith("NORMAL")
+    assert "not kept as a run" in shown.stderr
+    assert "Run folder" not in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("nosuch.log",), "There is neither a file nor a run 'nosuch.log'."),
+        (("latest", "other"), "2 names were given, and none is a file"),
+        (("latest", "--hosts", "2"), "--hosts is for logs"),
+    ],
+)
+def test_what_is_no_run_is_refused(words: tuple[str, ...], says: str) -> None:
+    refused = judge(*words)
+
+    assert refused.returncode == 2
+    assert says in refused.stderr
 
 
 def test_show_and_report_say_the_same(tmp_path: Path) -> None:
