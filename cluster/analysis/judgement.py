@@ -141,7 +141,7 @@ def _on_hardware(
 ) -> Summary:
     """Take the bound from hardware that the user named, instead of what was found."""
     if not _is_ours(record):
-        bare = msgspec.structs.replace(summary, bound=None, share=None, limit="")
+        bare = msgspec.structs.replace(summary, bound=None, share=None, limit="", assumes="")
         return with_hardware_bound(bare, definition, hardware)
     hosts = _hosts(record)
     if hardware.nic is None or hosts == 1 or not definition.flow or _is_sender(summary, record):
@@ -210,7 +210,7 @@ def _next_step(
     if word in ("impossible", "low") and findings:
         return findings[0].confirm.rstrip(".")
     if not _is_ours(record):
-        hints = (verdict.hint for verdict in found if verdict.hint and not verdict.bound)
+        hints = (v.hint for v in found if v.hint.startswith("say ") and not v.bound)
         return next(hints, "") if word == "unknown" else ""
     name = shlex.quote(record.spec.name)
     other = "p2p" if record.benchmark == "iperf" else "iperf"

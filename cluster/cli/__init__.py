@@ -1,6 +1,7 @@
 """The `cluster` command: the only place that knows flags, progress bars and exit codes.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or refused before anything was created, 130 Ctrl-C,
+Exit codes: 0 done, 1 failed, 2 wrong usage or refused before anything was created, 3 a gate was hit
+(docs/ci.md), 130 Ctrl-C,
 143 SIGTERM. What signals do: docs/adr/0019-signals.md.
 """
 

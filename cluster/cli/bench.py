@@ -7,10 +7,12 @@ from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import typer
 
 from cluster.analysis.compare import ENOUGH_LAUNCHES, Comparison
 from cluster.cli import flags
 from cluster.cli.compare import show_tables
+from cluster.cli.gates import Gates, report_cases
 from cluster.cli.host_progress import HostProgress
 from cluster.cli.job_progress import JobProgress
 from cluster.cli.show import (
@@ -38,6 +40,7 @@ from cluster.orchestration.ab_test import (
 from cluster.orchestration.cluster import TIMEOUT, Cluster
 from cluster.orchestration.launch import launch_spec, plan_spec
 from cluster.orchestration.prepare import check_bench, check_plan
+from cluster.reports.ci import Case, comparison_cases, judgement_cases
 from cluster.reports.tables import comparison_tables
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
@@ -65,6 +68,7 @@ class BenchOptions(Value, frozen=True, kw_only=True):
     profile: str | None = None
     describe: str = ""
     expect: str = ""
+    gates: Gates = Gates()
 
     @property
     def variables(self) -> dict[str, str]:
@@ -113,11 +117,12 @@ def measure(
     live = JobProgress(stderr=options.json)
     cluster = _launch(spec, planned, live)
     stood_before = "launch" not in cluster.phases
+    cases: list[Case] = []
     try:
         if pair:
-            _alternate(cluster, benchmark, pair, params, options)
+            _alternate(cluster, benchmark, pair, params, options, cases)
         else:
-            run_once(cluster, benchmark, params, options, trial)
+            run_once(cluster, benchmark, params, options, trial, cases)
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted: the ranks are stopped.\n")
         raise
@@ -127,6 +132,9 @@ def measure(
         raise
     finally:
         _leave(cluster, options, live)
+        status = report_cases(options.gates, cases) if options.gates.asked else 0
+    if status:
+        raise typer.Exit(status)
 
 
 def check(
@@ -186,6 +194,7 @@ def run_once(
     params: Mapping[str, object],
     options: BenchOptions,
     trial: Trial = PLAIN,
+    cases: list[Case] | None = None,
 ) -> None:
     """Run a benchmark on a cluster, and show what came out, also of a run that failed.
 
@@ -195,12 +204,14 @@ def run_once(
         params: of the benchmark.
         options: what to do around it.
         trial: the condition that it is one launch of.
+        cases: where the verdicts go, for gates.
 
     Raises:
         JobError: the job failed.
         KeyboardInterrupt: the user interrupted.
 
     """
+    judged = None
     try:
         run = _bench(cluster, options)(
             benchmark,
@@ -209,10 +220,13 @@ def run_once(
             condition=trial.name,
             **{**params, **trial.params},
         )
-        show_run(run, as_json=options.json)
+        judged = show_run(run, as_json=options.json)
     except (JobError, KeyboardInterrupt):
-        show_newest_run(cluster, as_json=options.json)
+        judged = show_newest_run(cluster, as_json=options.json)
         raise
+    finally:
+        if cases is not None and judged is not None:
+            cases += judgement_cases(cluster.name, judged)
 
 
 def _bench(cluster: Cluster, options: BenchOptions) -> Callable[..., Run]:
@@ -241,6 +255,7 @@ def _alternate(
     pair: tuple[Trial, Trial],
     params: Mapping[str, object],
     options: BenchOptions,
+    cases: list[Case],
 ) -> None:
     """Run both conditions in turn, and compare what there is, also after a launch that failed."""
     console = JobProgress(stderr=options.json).console
@@ -261,6 +276,7 @@ def _alternate(
             console.print(f"Launch {len(ran)} of {total} done: {trial.name}", soft_wrap=True)
     finally:
         comparison = compare_conditions(pair, ran)
+        cases += comparison_cases(comparison)
         if options.json:
             folders = tuple(str(run.folder) for _, run in ran)
             print_json(AbAnswer(runs=folders, comparison=comparison))

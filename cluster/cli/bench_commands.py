@@ -12,6 +12,8 @@ from typer.main import get_command
 from cluster.analysis.compare import ENOUGH_LAUNCHES
 from cluster.cli import flags
 from cluster.cli.bench import BenchOptions, measure
+from cluster.cli.gates import FLAGS as GATES
+from cluster.cli.gates import read_gates
 from cluster.cli.param_flags import param_flags
 from cluster.core import plugins
 from cluster.measure.benchmark import Benchmark
@@ -38,6 +40,7 @@ FOLDED = {
     "profile",
     "describe",
     "expect",
+    *GATES,
 } - {
     "placement",
     "options",
@@ -99,7 +102,9 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
     def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
         del values[ALL]
         params = {key: values.pop(key) for key in benchmark.Params.__struct_fields__}
-        options = BenchOptions(**{key: values.pop(key) for key in BenchOptions.__struct_fields__})
+        gates = read_gates(**{key: values.pop(key) for key in GATES})
+        own = [key for key in BenchOptions.__struct_fields__ if key != "gates"]
+        options = BenchOptions(**{key: values.pop(key) for key in own}, gates=gates)
         provider = _provider(values, flags.DEFAULT_PROVIDER)
         given = {key: value for key, value in params.items() if value is not None}
         measure(flags.spec(provider=provider, **values), benchmark.name, given, options)
@@ -119,6 +124,7 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
         "profile": (flags.Profile, None),
         "describe": (flags.Describe, ""),
         "expect": (flags.Expect, ""),
+        **GATES,
         ALL: (
             Annotated[
                 bool,

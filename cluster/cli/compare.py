@@ -9,8 +9,10 @@ import typer
 
 from cluster.analysis.compare import THRESHOLD, Launch, Side, compare, group_by
 from cluster.cli import flags
+from cluster.cli.gates import Gates, report_cases, with_gates
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
+from cluster.reports.ci import comparison_cases
 from cluster.reports.formats.markdown import table_markdown
 from cluster.reports.formats.terminal import table_text
 from cluster.reports.tables import comparison_tables
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 FORMATS = {"terminal": table_text, "markdown": table_markdown}
 
 
+@with_gates
 def compare_(
     named: Annotated[
         list[str],
@@ -42,6 +45,8 @@ def compare_(
     report: flags.TableFormat = "terminal",
     root: flags.Runs = None,
     json: flags.Json = False,
+    *,
+    gates: Gates,
 ) -> None:
     """Compare two runs: what differs, and a verdict per cell.
 
@@ -55,11 +60,10 @@ def compare_(
     else:
         folders = dict.fromkeys(f for name in named for f in store.all_of(where, name))
         groups = group_by([launch(store.read(folder)) for folder in folders], by)
-    show_comparisons(
-        [compare(groups[0], other, threshold / 100) for other in groups[1:]],
-        report=report,
-        as_json=json,
-    )
+    found = [compare(groups[0], other, threshold / 100) for other in groups[1:]]
+    show_comparisons(found, report=report, as_json=json)
+    status = report_cases(gates, [case for one in found for case in comparison_cases(one)])
+    raise typer.Exit(status)
 
 
 def _two(where: Path, named: Sequence[str]) -> list[Side]:

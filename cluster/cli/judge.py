@@ -15,6 +15,7 @@ from cluster.analysis import hardware
 from cluster.analysis.evidence import Finding
 from cluster.analysis.verdict import Verdict
 from cluster.cli import flags
+from cluster.cli.gates import Gates, report_cases, with_gates
 from cluster.cli.show import (
     finding_lines,
     findings,
@@ -32,6 +33,7 @@ from cluster.core.model.records import Status
 from cluster.core.model.spec import check_count
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
+from cluster.reports.ci import judgement_cases
 from cluster.runs import store
 from cluster.runs.import_logs import NAME, STDIN, LogLocation, import_logs
 
@@ -53,8 +55,6 @@ WORDS = {
 NOTHING = "NOTHING TO JUDGE: there are no values in it."
 ORDER = ("impossible", "low", "normal", "plausible", "unknown")
 MOST = 12  # series that are shown
-BAD = ("failed", "impossible")
-FAILED = 1
 
 
 class JudgeAnswer(Value, frozen=True, kw_only=True):
@@ -72,6 +72,7 @@ class JudgeAnswer(Value, frozen=True, kw_only=True):
     summaries: tuple[Summary, ...]
 
 
+@with_gates
 def judge(
     named: Annotated[
         list[str],
@@ -98,6 +99,8 @@ def judge(
     name: flags.RunName = NAME,
     root: flags.Runs = None,
     json: flags.Json = False,
+    *,
+    gates: Gates,
 ) -> None:
     """Say whether the numbers of a run or of logs are normal, and what to look at.
 
@@ -106,7 +109,7 @@ def judge(
     named_hardware = None if hardware_ is None else find_hardware(hardware_)
     if not is_log(named):
         run = store.read(_folder(named, root, hosts=hosts, format_=format_))
-        raise typer.Exit(_show(run, named_hardware, as_json=json, kept=True))
+        raise typer.Exit(_show(run, named_hardware, gates, as_json=json))
     location = LogLocation(
         hardware=named_hardware, hosts=0 if hosts is None else check_count("hosts", hosts)
     )
@@ -114,7 +117,7 @@ def judge(
         folder = import_logs(
             named, where, name=name, format_=format_, stdin=sys.stdin.buffer, place=location
         ).folder
-        status = _show(store.read(folder), None, as_json=json, kept=kept)
+        status = _show(store.read(folder), None, gates, as_json=json, kept=kept)
     raise typer.Exit(status)
 
 
@@ -172,7 +175,9 @@ def _place(root: str | None) -> Iterator[tuple[Path, bool]]:
         yield Path(folder), False
 
 
-def _show(run: Run, named: Hardware | None, *, as_json: bool, kept: bool) -> int:
+def _show(
+    run: Run, named: Hardware | None, gates: Gates, *, as_json: bool, kept: bool = True
+) -> int:
     """Show what there is to say of a run; give the exit status."""
     summaries = run.summary()
     judged = judgement(run, summaries, named)
@@ -182,7 +187,8 @@ def _show(run: Run, named: Hardware | None, *, as_json: bool, kept: bool) -> int
         for line in (*_lines(run, judged), *_rest(run, summaries, named, kept=kept)):
             sys.stdout.write(f"{line}\n")
         print_judgement(judged)
-    return FAILED if judged.word in BAD else 0
+    cases = list(judgement_cases("/".join(run.folder.parts[-2:]), judged))
+    return report_cases(gates, cases)
 
 
 def find_hardware(text: str) -> Hardware:

@@ -11,9 +11,11 @@ from urllib.parse import quote
 import typer
 
 from cluster.cli import flags
-from cluster.cli.show import findings, judgement, relative_path
+from cluster.cli.gates import Gates, report_cases, with_gates
+from cluster.cli.show import findings, judgement, print_judgement, relative_path
 from cluster.core import paths
 from cluster.core.errors import ClusterError, SpecError
+from cluster.reports.ci import Case, comparison_cases, judgement_cases
 from cluster.reports.logbook import missing_series
 from cluster.runs import store
 from cluster.runs.run import RAW
@@ -21,11 +23,13 @@ from cluster.runs.run import RAW
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cluster.analysis.compare import Comparison
     from cluster.reports.html_page import PageLink
     from cluster.reports.page import ReportRun
     from cluster.runs.run import Run
 
 
+@with_gates
 def report_(
     named: Annotated[
         list[str], typer.Argument(metavar="RUN", help="A cluster stands for all of its runs.")
@@ -36,6 +40,8 @@ def report_(
         typer.Option("--by", metavar="FACTOR", help="Compare groups.  [default: condition]"),
     ] = None,
     root: flags.Runs = None,
+    *,
+    gates: Gates,
 ) -> None:
     """Write a page about runs: one file, for any browser.
 
@@ -43,12 +49,24 @@ def report_(
     """
     set_font_cache()
     from cluster.reports.html_page import render_page  # noqa: PLC0415
-    from cluster.reports.page import comparisons, report_page  # noqa: PLC0415 - it imports matplotlib
+    from cluster.reports.page import FEW, comparisons, report_page  # noqa: PLC0415 - NumPy
 
     found = read_all(store.root(root), named)
     shown = [report_run(run, out.absolute().parent) for run in found]
-    page = report_page(shown, comparisons(shown, by), no_plots=_why_no_plots())
+    compared = comparisons(shown, by)
+    page = report_page(shown, compared, no_plots=_why_no_plots())
     write(out, render_page(page).encode())
+    for run in shown:
+        if run.judgement is not None and len(shown) <= FEW:
+            print_judgement(run.judgement)
+    if gates.asked:
+        raise typer.Exit(report_cases(gates, _cases(shown, compared)))
+
+
+def _cases(shown: Sequence[ReportRun], compared: Sequence[Comparison]) -> list[Case]:
+    judged = ((run.name, run.judgement) for run in shown)
+    cases = [case for name, one in judged if one for case in judgement_cases(name, one)]
+    return [*cases, *(case for one in compared for case in comparison_cases(one))]
 
 
 def _why_no_plots() -> str:

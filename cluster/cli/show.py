@@ -62,21 +62,24 @@ class RunAnswer(Value, frozen=True, kw_only=True):
     answer: str = ""
 
 
-def show_newest_run(cluster: Cluster, *, as_json: bool) -> None:
+def show_newest_run(cluster: Cluster, *, as_json: bool) -> Judgement | None:
     """Show what there is of the newest run, also of one that failed.
 
     Args:
         cluster: whose run.
         as_json: as one JSON object.
 
+    Returns:
+        What there is to say of it; none if there is no run.
+
     """
     if not cluster.has_job:
-        return
+        return None
     record, _ = cluster.job()
-    show_run(read(Path(record.run)), as_json=as_json)
+    return show_run(read(Path(record.run)), as_json=as_json)
 
 
-def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
+def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> Judgement | None:
     """Show a run on standard output.
 
     Args:
@@ -84,10 +87,18 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
         as_json: as one JSON object.
         report: the format otherwise.
 
+    Returns:
+        What there is to say of it; none while it runs.
+
     """
+    if run.status in ("planned", "running") and not as_json:
+        name = run.record.spec.name
+        sys.stdout.write(f"It runs. Then: cluster wait {name}; cluster fetch {name}\n")
+        sys.stdout.write(f"Run folder: {relative_path(run.folder)}\n")
+        return None
+    summaries = run.summary()
+    judged = judgement(run, summaries)
     if as_json:
-        summaries = run.summary()
-        judged = judgement(run, summaries)
         answer = RunAnswer(
             verdict=judged.word,
             answer=judged.line,
@@ -100,13 +111,7 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
             summaries=summaries,
         )
         print_json(answer)
-        return
-    if run.status in ("planned", "running"):
-        name = run.record.spec.name
-        sys.stdout.write(f"It runs. Then: cluster wait {name}; cluster fetch {name}\n")
-        sys.stdout.write(f"Run folder: {relative_path(run.folder)}\n")
-        return
-    summaries = run.summary()
+        return judged
     rendered = plugins.load(Report, report).render(summaries, notes=notes_of(run, summaries))
     if isinstance(rendered, bytes):
         sys.stdout.flush()
@@ -119,12 +124,12 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> None:
         reason = f": {run.record.reason}" if run.record.reason else ""
         sys.stdout.write(f"Run folder: {relative_path(run.folder)} ({run.status}{reason})\n")
         _show_profiles(run)
-        judged = judgement(run, summaries)
         for verdict in judged.verdicts:
             if verdict.usual_source and verdict.usual is not None:
                 usual = f"{verdict.usual:.0%} or more; {verdict.usual_source}"
                 sys.stdout.write(f"Usual for {verdict.metric}: {usual}\n")
         print_judgement(judged)
+    return judged
 
 
 def _show_profiles(run: Run) -> None:

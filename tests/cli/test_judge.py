@@ -197,7 +197,7 @@ def test_runs_are_judged_by_any_name_and_show_says_the_same(home: Path) -> None:
         assert again.returncode == 0
         assert again.stdout.startswith("NORMAL")
         assert again.stdout.splitlines()[-1] == shown.stdout.splitlines()[-1]
-    assert "Usual for busbw: 70% or more" in shown.stdout
+    assert "Usual for busbw: 45% or more" in shown.stdout
     assert judge("latest", "--hardware", "nic=400gbit,nics=8,rdma=yes,gpus=8").stdout.startswith(
         "LOW"
     )
@@ -230,6 +230,45 @@ def test_what_is_no_run_is_refused(words: tuple[str, ...], says: str) -> None:
 
     assert refused.returncode == 2
     assert says in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("busbw", "gate", "status"),
+    [
+        (80.0, "low", 0),
+        (20.0, "low,unknown", 3),
+        (20.0, "unknown", 0),
+        (300.0, "low", 1),
+        (80.0, "moon", 2),
+        (80.0, "", 2),
+    ],
+)
+def test_gates(busbw: float, gate: str, status: int, tmp_path: Path) -> None:
+    """0 fine, 1 impossible, 2 wrong usage, 3 a gate was hit; the file has a case per series."""
+    junit = tmp_path / "junit.xml"
+    words = ("--hardware", "p4d.24xlarge", "--fail-on", gate, "--junit", str(junit))
+    shown = judge("-", *words, text=all_reduce(busbw, 16, 2))
+
+    assert shown.returncode == status
+    if status == 2:
+        assert "There are: low, slower, inconclusive, unknown" in shown.stderr
+        return
+    assert ("<failure" in junit.read_text()) is (status != 0)
+    assert ("Gate: " in shown.stderr) is (status == 3)
+
+
+def test_github_gets_annotations_and_a_summary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    summary = tmp_path / "summary.md"
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    words = ("--hardware", "p4d.24xlarge", "--github", "--json")
+    shown = judge("-", *words, text=all_reduce(20.0, 16, 2))
+
+    assert json.loads(shown.stdout)["verdict"] == "low"
+    assert "::warning title=busbw" in shown.stderr
+    assert "| LOW |" in summary.read_text()
 
 
 def test_show_and_report_say_the_same(tmp_path: Path) -> None:

@@ -1,0 +1,161 @@
+"""Gates for continuous integration: `--fail-on`, `--junit` and `--github`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from cluster.cli.flags import Declared, parameters, with_flags
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cluster.reports.ci import Case
+
+GATE_HIT = 3
+WRONG = 1
+FAIL_ON = ("low", "slower", "inconclusive", "unknown")
+
+FailOn = Annotated[
+    str | None,
+    typer.Option(
+        "--fail-on",
+        metavar="WORDS",
+        help=f"Exit with {GATE_HIT} if a verdict is one of: {','.join(FAIL_ON)}.",
+        autocompletion=lambda: list(FAIL_ON),
+    ),
+]
+Junit = Annotated[
+    Path | None,
+    typer.Option("--junit", metavar="FILE", help="Write JUnit XML: a case per series."),
+]
+Github = Annotated[
+    bool, typer.Option("--github", help="In GitHub Actions: a step summary and annotations.")
+]
+FLAGS: Declared = {"fail_on": (FailOn, None), "junit": (Junit, None), "github": (Github, False)}
+
+
+class Gates(Value, frozen=True, kw_only=True):
+    """What fails a step of continuous integration, and where it is reported.
+
+    Args:
+        fail_on: verdicts that are failures, besides `failed` and `impossible`.
+        junit: the file for JUnit XML.
+        github: write a step summary and annotations, in GitHub Actions.
+
+    """
+
+    fail_on: tuple[str, ...] = ()
+    junit: Path | None = None
+    github: bool = False
+
+    @property
+    def asked(self) -> bool:
+        """Whether any of them is used."""
+        return bool(self.fail_on or self.junit or self.github)
+
+
+def with_gates(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the three flags; it takes what they say as `gates`.
+
+    Args:
+        command: one with a keyword-only parameter `gates`.
+
+    Returns:
+        The command for typer.
+
+    """
+    hints = get_type_hints(command, include_extras=True)
+    own = [
+        parameter.replace(annotation=hints[parameter.name])
+        for parameter in signature(command).parameters.values()
+        if parameter.name != "gates"
+    ]
+
+    def gated(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
+        given = read_gates(**{key: values.pop(key) for key in FLAGS})
+        command(**values, gates=given)
+
+    as_keywords = [parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in own]
+    made = with_flags(gated, [*as_keywords, *parameters(FLAGS)])
+    made.__name__, made.__doc__ = command.__name__, command.__doc__
+    return made
+
+
+def read_gates(fail_on: str | None, junit: Path | None, github: bool) -> Gates:  # noqa: FBT001 - flags
+    """Read the flags.
+
+    Args:
+        fail_on: words with commas between them.
+        junit: --junit
+        github: --github
+
+    Returns:
+        The gates.
+
+    Raises:
+        SpecError: a word is none of those that there are.
+
+    """
+    words = tuple(word.strip().lower() for word in (fail_on or "").split(",") if word.strip())
+    unknown = [word for word in words if word not in FAIL_ON]
+    if unknown or (fail_on is not None and not words):
+        raise SpecError(
+            f"--fail-on {fail_on!r} names no verdict that can be a gate.",
+            means="FAILED and IMPOSSIBLE fail without it, with exit status 1.",
+            remedy=f"There are: {', '.join(FAIL_ON)}; several with commas: --fail-on low,unknown",
+        )
+    return Gates(fail_on=words, junit=junit, github=github)
+
+
+def report_cases(given: Gates, cases: Sequence[Case]) -> int:
+    """Write what was asked for, and tell whether a gate was hit.
+
+    Args:
+        given: the flags.
+        cases: one per series or data point.
+
+    Returns:
+        The exit status: 1 if a case failed or is impossible, 3 if a gate was hit, else 0.
+
+    Raises:
+        SpecError: a file cannot be written.
+
+    """
+    from cluster.reports import ci  # noqa: PLC0415 - only with these flags
+
+    if given.junit is not None:
+        try:
+            given.junit.write_bytes(ci.junit_xml(cases, given.fail_on))
+        except OSError as error:
+            raise SpecError(f"{given.junit} cannot be written: {error.strerror}.") from error
+    if given.github:
+        _report_to_github(given, cases)
+    hit = [case for case in cases if case.verdict in given.fail_on]
+    for case in hit:
+        sys.stderr.write(f"Gate: {case.suite}: {case.name} is {case.verdict.upper()}.\n")
+    if any(case.verdict in ci.WRONG for case in cases):
+        return WRONG
+    return GATE_HIT if hit else 0
+
+
+def _report_to_github(given: Gates, cases: Sequence[Case]) -> None:
+    """Speak to GitHub Actions; on standard error, as standard output may be JSON."""
+    from cluster.reports import ci  # noqa: PLC0415
+
+    if not os.environ.get("GITHUB_ACTIONS"):
+        sys.stderr.write("--github: this is no step of GitHub Actions; nothing was written.\n")
+        return
+    for line in ci.github_annotations(cases, given.fail_on):
+        sys.stderr.write(f"{line}\n")
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary:
+        with Path(summary).open("a", encoding="utf-8") as file:
+            file.write(ci.github_summary(cases))

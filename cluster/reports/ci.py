@@ -1,0 +1,187 @@
+"""Verdicts for continuous integration: JUnit XML, and GitHub's summary and annotations."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from cluster.core.model.value import Value
+from cluster.core.units import format_point, format_value
+from cluster.reports.formats.markdown import table_markdown
+from cluster.reports.tables import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Sequence
+
+    from cluster.analysis.compare import Comparison
+    from cluster.analysis.judgement import Judgement
+
+WRONG = ("failed", "impossible")  # these fail whatever was asked
+NOT_JUDGED = "not judged"  # a series without a bound, as every latency; the run may have a verdict
+UNDECIDED = (NOT_JUDGED, "unknown", "inconclusive")
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Case(Value, frozen=True, kw_only=True):
+    """The verdict on one series, or on one data point of a comparison.
+
+    Args:
+        suite: the run or the comparison that it belongs to.
+        name: of the series.
+        verdict: in lower case: `normal`, `low`, ..., `slower`, `inconclusive`, ...
+        text: the figure, and what it was compared with.
+
+    """
+
+    suite: str
+    name: str
+    verdict: str
+    text: str
+
+
+def judgement_cases(suite: str, judged: Judgement) -> Iterator[Case]:
+    """Give a case for a run as a whole, and one for each of its series.
+
+    Args:
+        suite: the name of the run.
+        judged: of it.
+
+    Yields:
+        The cases.
+
+    """
+    yield Case(suite=suite, name="run", verdict=judged.word, text=judged.answer)
+    for verdict in judged.verdicts:
+        text = format_value(verdict.median, verdict.unit)
+        if verdict.share is not None:
+            text += f", {verdict.share:.1%} of its bound ({verdict.limit})"
+        if verdict.usual is not None:
+            text += f"; usual: {verdict.usual:.0%} or more"
+        word = NOT_JUDGED if verdict.word == "unknown" else verdict.word
+        name = " ".join(filter(None, (verdict.metric, format_point(verdict.params))))
+        yield Case(suite=suite, name=name, verdict=word, text=text)
+
+
+def comparison_cases(comparison: Comparison) -> Iterator[Case]:
+    """Give a case for each data point of a comparison.
+
+    Args:
+        comparison: of two groups of runs.
+
+    Yields:
+        The cases.
+
+    """
+    suite = f"{comparison.other} against {comparison.base}"
+    for cell in comparison.cells:
+        ratio = "no ratio" if cell.ratio is None else f"{cell.ratio:.3f} x"
+        if cell.interval is not None:
+            ratio += f", 95% CI {cell.interval[0]:.3f} .. {cell.interval[1]:.3f}"
+        name = " ".join(filter(None, (cell.metric, format_point(cell.params))))
+        text = "; ".join(filter(None, (ratio, cell.reason)))
+        yield Case(suite=suite, name=name, verdict=cell.verdict, text=text)
+
+
+def junit_xml(cases: Sequence[Case], fail_on: Collection[str]) -> bytes:
+    """Write JUnit XML: a suite per run or comparison, a case per series.
+
+    Args:
+        cases: to write.
+        fail_on: verdicts that are failures, besides `failed` and `impossible`.
+
+    Returns:
+        A document. What is undecided, and no failure, is skipped.
+
+    """
+    root = Element("testsuites", name="cluster")
+    for suite in dict.fromkeys(case.suite for case in cases):
+        own = [case for case in cases if case.suite == suite]
+        failures = sum(fails(case, fail_on) for case in own)
+        skipped = sum(case.verdict in UNDECIDED and not fails(case, fail_on) for case in own)
+        element = SubElement(
+            root,
+            "testsuite",
+            name=_xml(suite),
+            tests=str(len(own)),
+            failures=str(failures),
+            errors="0",
+            skipped=str(skipped),
+            time="0",
+        )
+        for case in own:
+            _add_case(element, case, fail_on)
+    text: bytes = tostring(root, encoding="utf-8", xml_declaration=True)
+    return text + b"\n"
+
+
+def _add_case(suite: Element, case: Case, fail_on: Collection[str]) -> None:
+    made = SubElement(suite, "testcase", classname=_xml(case.suite), name=_xml(case.name), time="0")
+    message = _xml(f"{case.verdict.upper()}: {case.text}")
+    if fails(case, fail_on):
+        SubElement(made, "failure", message=message, type=case.verdict).text = message
+    elif case.verdict in UNDECIDED:
+        SubElement(made, "skipped", message=message)
+    else:
+        SubElement(made, "system-out").text = message
+
+
+def fails(case: Case, fail_on: Collection[str]) -> bool:
+    """Tell whether a case fails.
+
+    Args:
+        case: to look at.
+        fail_on: verdicts that are failures, besides `failed` and `impossible`.
+
+    Returns:
+        Whether it does.
+
+    """
+    return case.verdict in WRONG or case.verdict in fail_on
+
+
+def _xml(text: str) -> str:
+    """Replace what XML 1.0 cannot hold."""
+    return NOT_XML.sub("\ufffd", text)
+
+
+def github_summary(cases: Iterable[Case]) -> str:
+    """Write the summary of a step of GitHub Actions.
+
+    Args:
+        cases: to show.
+
+    Returns:
+        Markdown.
+
+    """
+    table = Table(
+        title="cluster",
+        columns=("run", "series", "verdict", "figure"),
+        rows=tuple((c.suite, c.name, c.verdict.upper(), c.text) for c in cases),
+        left=("run", "series", "verdict", "figure"),
+    )
+    return table_markdown(table)
+
+
+def github_annotations(cases: Iterable[Case], fail_on: Collection[str]) -> Iterator[str]:
+    """Give a workflow command for each case that fails or is low or slower.
+
+    Args:
+        cases: to look at.
+        fail_on: verdicts that are errors, besides `failed` and `impossible`.
+
+    Yields:
+        Such as `::warning title=bandwidth 1 MiB is LOW::...`.
+
+    """
+    for case in cases:
+        kind = "error" if fails(case, fail_on) else "warning"
+        if kind == "error" or case.verdict in ("low", "slower"):
+            title = _escaped(f"{case.name} is {case.verdict.upper()}")
+            title = title.replace(":", "%3A").replace(",", "%2C")
+            yield f"::{kind} title={title}::{_escaped(f'{case.suite}: {case.text}')}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
