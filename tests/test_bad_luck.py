@@ -26,6 +26,7 @@ from tests.conftest import (
     sessions,
     until,
 )
+from tests.one_file import one_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -394,13 +395,13 @@ IN_C = """\
 """
 
 
-def altered(home: Path, monkeypatch: pytest.MonkeyPatch, after: str, added: str) -> None:
+def altered(
+    home: Path, monkeypatch: pytest.MonkeyPatch, module: str, after: str, added: str
+) -> None:
     """Make a benchmark `altered`: the real p2p with a line added after another."""
-    source = (ROOT / "benchmarks" / "p2p.py").read_text()
-    assert source.count(after) == 1
     folder = home / "plugins" / "benchmarks"
     folder.mkdir(parents=True)
-    (folder / "altered.py").write_text(source.replace(after, after + added))
+    (folder / "altered.py").write_text(one_file("p2p", module, after, after + added))
     monkeypatch.setenv("CLUSTER_PLUGINS", str(home / "plugins"))
 
 
@@ -413,7 +414,8 @@ def test_a_wrong_byte_fails_the_run(
     """The real benchmark, with one byte that differs after one message in the middle arrived."""
     if kernel == "c" and shutil.which("cc") is None:
         pytest.skip("there is no C compiler: apt-get install gcc")
-    altered(home, monkeypatch, *((BEFORE_C, IN_C) if kernel == "c" else FLIPS[metric]))
+    change = ("compiled_loops", BEFORE_C, IN_C) if kernel == "c" else ("mpi_loops", *FLIPS[metric])
+    altered(home, monkeypatch, *change)
 
     words = (f"--metrics={metric}", f"--sizes={size}", "--iters=100", f"--kernel={kernel}")
     done = command("bench", "altered", *words, status=1)
@@ -427,7 +429,7 @@ def test_a_message_that_lands_nowhere_fails_the_run(
 ) -> None:
     """What is left of an earlier message is not taken for the one that did not arrive."""
     after = "        def pong(outgoing: Piece, incoming: Piece) -> float:\n"
-    altered(home, monkeypatch, after, "            incoming = incoming.copy()\n")
+    altered(home, monkeypatch, "mpi_loops", after, "            incoming = incoming.copy()\n")
 
     words = ("--metrics=latency", "--sizes=64", "--iters=300", "--warm-up=0", "--kernel=python")
     assert "arrived as" in command("bench", "altered", *words, status=1).stderr
@@ -440,7 +442,7 @@ def test_latency_is_half_of_the_round_trip(home: Path, monkeypatch: pytest.Monke
         "        def pong(outgoing: Piece, incoming: Piece) -> float:\n"
         "            receive(incoming, peer, TAG_DATA)\n"
     )
-    altered(home, monkeypatch, after, "            __import__('time').sleep(0.02)\n")
+    altered(home, monkeypatch, "mpi_loops", after, "            __import__('time').sleep(0.02)\n")
 
     words = ("--metrics=latency", "--sizes=8", "--iters=10", "--warm-up=1", "--kernel=python")
     [summary] = answer("bench", "altered", *words)["summaries"]

@@ -30,7 +30,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_it_holds_what_users_need_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
 
-    assert "cluster/benchmarks/p2p.py" in names
+    assert "cluster/benchmarks/iperf.py" in names
+    assert {f"cluster/benchmarks/p2p/{name}.py" for name in ("__init__", "__main__")} <= set(names)
     assert "cluster/py.typed" in names
     assert {name.split("/")[0] for name in names if ".dist-info" not in name} == {"cluster"}
     assert any(name.endswith("licenses/LICENSE") for name in names)

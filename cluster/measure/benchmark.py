@@ -26,7 +26,8 @@ class Benchmark(Plugin, Generic[ParamsT]):
     """One benchmark: its parameters, the definitions of its metrics, and what each rank does.
 
     The file is copied to the hosts and run there by every rank (`python3 NAME.py PARAMS`), so what
-    it imports at the top must be installed on a measured host.
+    it imports at the top must be installed on a measured host. A benchmark that outgrows one file
+    is a folder: `__init__.py` holds this class, and `__main__.py` is the file that ranks run.
     """
 
     folder: ClassVar[str] = "cluster.benchmarks"
@@ -171,7 +172,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return [
             "python3",
             "-P",
-            self.source.name,
+            f"{self.name}.py",
             msgspec.json.encode(params, enc_hook=encode).decode(),
         ]
 
@@ -189,8 +190,24 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
     @property
     def source(self) -> Path:
-        """The file that defines this benchmark."""
-        return Path(str(sys.modules[type(self).__module__].__file__))
+        """The file that every rank runs; that of a folder is its `__main__.py`.
+
+        Raises:
+            SpecError: it is a folder of your own, whose other files the hosts would not have.
+
+        """
+        path = Path(str(sys.modules[type(self).__module__].__file__))
+        if path.name != "__init__.py":
+            return path
+        ours = Path(str(sys.modules[self.folder].__file__)).parent
+        if path.parent.parent != ours:
+            raise SpecError(
+                f"The benchmark {self.name!r} is a folder: {path.parent}",
+                means="Only one file is copied to the hosts; the folders that come with cluster "
+                "are installed there.",
+                remedy=f"Put it into one file: {path.parent}.py",
+            )
+        return path.with_name("__main__.py")
 
 
 def check_pair(pair: tuple[int, int], ranks: int) -> None:

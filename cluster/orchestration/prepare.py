@@ -162,7 +162,7 @@ def prepare(
         record=record,
         job=JobRecord(session=session, folder=there, run=str(folder), benchmark=chosen.name, at=at),
         script=script(session, there, argv, env, timeout),
-        files={chosen.source.name: chosen.source.read_text(), **_peers(hosts)},
+        files={f"{chosen.name}.py": chosen.source.read_text(), **_peers(hosts)},
     )
 
 

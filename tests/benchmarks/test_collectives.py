@@ -13,18 +13,13 @@ import msgspec
 import pytest
 
 import cluster
-from cluster.benchmarks.collectives import (
-    NAMED,
-    OPERATIONS,
-    Collectives,
-    CollectivesParams,
-    Transport,
-    timed,
-)
+from cluster.benchmarks.collectives import Collectives, CollectivesParams
+from cluster.benchmarks.collectives.operations import NAMED, OPERATIONS, Transport, timed
 from cluster.core.options import convert
 from cluster.measure import kernels
 from cluster.measure.kernels import timed_in_c
 from tests.conftest import ROOT, answer, command, run
+from tests.one_file import one_file
 
 OF_C = pytest.mark.skipif(
     shutil.which("cc") is None, reason="there is no C compiler: apt-get install gcc"
@@ -148,12 +143,11 @@ def test_a_wrong_byte_fails_the_run(
     home: Path, monkeypatch: pytest.MonkeyPatch, name: str, kernel: str
 ) -> None:
     """The real benchmark, with one bit turned over in what came, or was to come."""
-    source = (ROOT / "benchmarks" / "collectives.py").read_text()
     after, added = WRONG[kernel]
-    place = source.index(after, source.index("class Mpi4py")) + len(after)
+    module = {"c": "compiled_loops", "python": "mpi_loops"}[kernel]
     folder = home / "plugins" / "benchmarks"
     folder.mkdir(parents=True)
-    (folder / "altered.py").write_text(source[:place] + added + source[place:])
+    (folder / "altered.py").write_text(one_file("collectives", module, after, after + added))
     monkeypatch.setenv("CLUSTER_PLUGINS", str(home / "plugins"))
 
     words = (f"--operations={name}", "--sizes=2000", "--iters=10", f"--kernel={kernel}")

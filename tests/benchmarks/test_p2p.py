@@ -10,16 +10,10 @@ import pytest
 
 import cluster
 from cluster.analysis.distribution import has_converged
-from cluster.benchmarks.p2p import (
-    BANDWIDTH,
-    BIDIRECTIONAL,
-    COPY,
-    LATENCY,
-    ONEWAY,
-    P2P,
-    P2PParams,
-    oneway_line,
-)
+from cluster.benchmarks.p2p import P2P
+from cluster.benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, COPY, LATENCY, ONEWAY
+from cluster.benchmarks.p2p.exchange import oneway_line
+from cluster.benchmarks.p2p.params import P2PParams
 from cluster.core.options import convert
 from cluster.measure.payload import first_difference
 

@@ -269,3 +269,29 @@ def test_a_job_of_the_revision_before_finds_its_agent(tmp_path: Path) -> None:
 
     assert "its folder is gone" in done.stdout
     assert done.stderr == ""
+
+
+def test_a_benchmark_that_is_a_folder_runs_its_main_file() -> None:
+    p2p = plugins.load(Benchmark, "p2p")
+
+    assert p2p.name == "p2p"
+    assert p2p.source.parts[-2:] == ("p2p", "__main__.py")
+    assert p2p.program(p2p.Params())[:3] == ["python3", "-P", "p2p.py"]
+
+
+def test_a_folder_of_ones_own_is_refused_as_a_benchmark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hosts would have one of its files only."""
+    folder = tmp_path / "benchmarks" / "mine"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text(
+        "from cluster.measure.benchmark import Benchmark\n"
+        "class Mine(Benchmark):\n    def measure(self, rank, params): ...\n"
+    )
+    monkeypatch.setenv("CLUSTER_PLUGINS", str(tmp_path))
+    mine = plugins.load(Benchmark, "mine")
+
+    with pytest.raises(SpecError, match="is a folder") as caught:
+        _ = mine.source
+    assert caught.value.remedy == f"Put it into one file: {folder}.py"

@@ -13,7 +13,9 @@ import cluster
 from cluster.agent import gpus
 from cluster.agent.facts import host_facts
 from cluster.agent.protocol import REASON
-from cluster.benchmarks.p2p import BANDWIDTH, BIDIRECTIONAL, LATENCY, ONEWAY, P2P, P2PParams
+from cluster.benchmarks.p2p import P2P
+from cluster.benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, LATENCY, ONEWAY
+from cluster.benchmarks.p2p.params import P2PParams
 from cluster.core.model.billing import Plan
 from cluster.core.model.hosts import Facts
 from cluster.core.model.measurements import Measurement

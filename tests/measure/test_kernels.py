@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import cluster
-from cluster.benchmarks.p2p import BANDWIDTH, LATENCY
+from cluster.benchmarks.p2p.definitions import BANDWIDTH, LATENCY
 from cluster.measure import kernels
 from cluster.measure.kernels import definitions_for, timed_in_c
 from tests.conftest import answer, command, on_ranks, run
@@ -127,11 +127,15 @@ EXCHANGE = """
 import ctypes
 from mpi4py import MPI
 from cluster.core.options import convert
-from cluster.benchmarks.p2p import LATENCY, Compiled, Data, Messages, P2PParams
+from cluster.benchmarks.p2p.compiled_loops import CompiledPairLoops
+from cluster.benchmarks.p2p.definitions import LATENCY
+from cluster.benchmarks.p2p.memory import Messages, PairMemory
+from cluster.benchmarks.p2p.params import P2PParams
 from cluster.measure.buffers import CpuMemory
 params = convert({{"sizes": [64]}}, P2PParams, "parameter")
-data = Data(MPI.COMM_WORLD.Dup(), params, CpuMemory())
-repeat = Compiled(data, ctypes.CDLL({library!r})).prepared(LATENCY, Messages(data, LATENCY, 64))
+data = PairMemory(MPI.COMM_WORLD.Dup(), params, CpuMemory())
+loops = CompiledPairLoops(data, ctypes.CDLL({library!r}))
+repeat = loops.prepared(LATENCY, Messages(data, LATENCY, 64))
 try:
     for value in repeat(5) + repeat(5): print(value)
 except Exception as error:
@@ -174,7 +178,7 @@ def test_in_c_too_a_message_that_lands_nowhere_is_seen(home: Path) -> None:
 @pytest.mark.usefixtures("tools")
 def test_a_message_may_be_larger_than_an_int_can_count() -> None:
     program = (
-        "from mpi4py import MPI; from cluster.benchmarks.p2p import _counted\n"
+        "from cluster.benchmarks.p2p.compiled_loops import _counted\n"
         "for size in (2**31 - 1, 2**31, 4 * 10**9):\n"
         "    count, kind = _counted(size); assert count * kind.Get_size() == size, size\n"
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
-from cluster.benchmarks.p2p import LATENCY, ONEWAY
+from cluster.benchmarks.p2p.definitions import LATENCY, ONEWAY
 from cluster.measure.rank import Rank
 
 class Comm:

@@ -1,4 +1,4 @@
-/* The timed loop of the benchmark collectives; benchmarks/collectives.py defines what it measures.
+/* The timed loop of the benchmark collectives; benchmarks/collectives defines what it measures.
  *
  * It does `n` repetitions and writes the nanoseconds of each. It gives the number of the first whose
  * result was wrong on this rank, or -1. Errors of MPI are fatal by the communicator's handler.
@@ -9,7 +9,7 @@
 
 enum operation { ALLREDUCE, ALLGATHER, REDUCE_SCATTER, BCAST, REDUCE, ALLTOALL, BARRIER };
 
-struct group { /* class Group in benchmarks/collectives.py */
+struct group { /* class GroupStruct in benchmarks/collectives/compiled_loops.py */
     const MPI_Comm *comm;
     void *given[2];          /* they take turns, so that what did not arrive is seen */
     void *result;            /* where it goes */

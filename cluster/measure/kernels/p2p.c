@@ -1,4 +1,4 @@
-/* The timed loops of the benchmark p2p; benchmarks/p2p.py defines what they measure.
+/* The timed loops of the benchmark p2p; benchmarks/p2p defines what they measure.
  *
  * Each function does `n` repetitions and writes the nanoseconds of each, on the rank that takes
  * them. It gives the number of the first message that arrived wrong, or -1. Errors of MPI are fatal
@@ -10,7 +10,7 @@
 
 enum { DATA = 100, ACK = 101, WORD = 4 };
 
-struct pair { /* class Pair in benchmarks/p2p.py */
+struct pair { /* class PairStruct in benchmarks/p2p/compiled_loops.py */
     const MPI_Comm *comm;
     const MPI_Datatype *type;
     MPI_Request *requests;  /* 2 * window */

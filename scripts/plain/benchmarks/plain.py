@@ -18,15 +18,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
-from cluster.benchmarks.p2p import (
-    BANDWIDTH,
-    LATENCY,
-    MOST_AT_ONCE,
-    Compiled,
-    Data,
-    Messages,
-    P2PParams,
-)
+from cluster.benchmarks.p2p.compiled_loops import MOST_AT_ONCE, CompiledPairLoops
+from cluster.benchmarks.p2p.definitions import BANDWIDTH, LATENCY
+from cluster.benchmarks.p2p.memory import Messages, PairMemory
+from cluster.benchmarks.p2p.params import P2PParams
 from cluster.core.model.measurements import Definition, Measurement, Output
 from cluster.core.model.value import Scalar, Value
 from cluster.core.units import Sizes
@@ -165,11 +160,11 @@ class Plain(Benchmark[PlainParams]):
         theirs = ctypes.CDLL(str(compiled("-shared", "-fPIC")))
         theirs.turn.restype = ctypes.POINTER(ctypes.c_double)
         sizes = Sizes(size for _, size in CELLS)
-        data = Data(rank.comm, P2PParams(sizes=sizes), open_memory("cpu", rank.comm))
+        data = PairMemory(rank.comm, P2PParams(sizes=sizes), open_memory("cpu", rank.comm))
         library = load(rank, "p2p", "c")
         if library is None:
             raise SystemExit("the kernel was insisted on")
-        loops = Compiled(data, library)
+        loops = CompiledPairLoops(data, library)
         for definition, size in CELLS:
             ways = {
                 "p2p": partial(in_portions, loops, definition, Messages(data, definition, size)),
@@ -203,7 +198,9 @@ class Plain(Benchmark[PlainParams]):
         )
 
 
-def in_portions(loops: Compiled, definition: Definition, messages: Messages) -> list[float]:
+def in_portions(
+    loops: CompiledPairLoops, definition: Definition, messages: Messages
+) -> list[float]:
     """Take a turn of p2p's loop."""
     repeat, n = loops.prepared(definition, messages), COUNTS[definition.id]
     return [s for done in range(0, n, MOST_AT_ONCE) for s in repeat(min(MOST_AT_ONCE, n - done))]

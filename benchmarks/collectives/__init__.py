@@ -1,0 +1,165 @@
+"""All ranks exchange messages at once: allreduce, allgather, reduce_scatter, bcast, alltoall ...
+
+Sizes and bandwidths are those of NVIDIA's nccl-tests (doc/PERFORMANCE.md): S is what one rank ends
+with or starts from, the algorithm bandwidth is S / t, and the bus bandwidth that times a factor of
+the operation, so that a ring reaches the speed of its slowest link at any number of ranks.
+Iteration and warm-up counts are those of the OSU Micro-Benchmarks 7.4 (c/util/osu_util.h).
+"""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.benchmarks.collectives.compiled_loops import MOST_AT_ONCE, CompiledLoops
+from cluster.benchmarks.collectives.mpi_loops import MpiLoops
+from cluster.benchmarks.collectives.operations import (
+    BARRIER,
+    NAMED,
+    TIMED,
+    Collective,
+    Transport,
+    rates,
+    timed,
+)
+from cluster.benchmarks.collectives.series import CollectiveSeries
+from cluster.benchmarks.collectives.torch_loops import TorchLoops
+from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Definition, Planned
+from cluster.core.units import Sizes, format_value
+from cluster.measure.benchmark import Benchmark
+from cluster.measure.kernels import Choice, definitions_for, load
+from cluster.measure.repetitions import Repetitions, samples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cluster.benchmarks.collectives.loops import CollectiveLoops
+    from cluster.measure.rank import Rank
+
+
+LARGE = 8192  # bytes; above it OSU does fewer iterations
+MOST = 2**31 - 1  # bytes: what MPI takes as a count
+AT_ONCE = 1 << 20  # bytes, about, that are exchanged before their times are looked at
+
+
+class CollectivesParams(Repetitions, frozen=True, kw_only=True):
+    """The parameters of `collectives`.
+
+    Args:
+        operations: allreduce, allgather, reduce_scatter, bcast, reduce, alltoall, barrier.
+        sizes: S in bytes, such as 8:64MiB (powers of two) or 8,65536.
+        transport: mpi; or gloo or nccl, by torch.
+        kernel: The timed loops of MPI: c, python, or auto.
+
+    """
+
+    operations: tuple[str, ...] = ("allreduce",)
+    sizes: Sizes = Sizes.parse("8:4MiB")
+    transport: Transport = "mpi"
+    kernel: Choice = "auto"
+
+
+class Collectives(Benchmark[CollectivesParams]):
+    """Collective operations of all ranks."""
+
+    Params = CollectivesParams
+    metrics: ClassVar[tuple[Definition, ...]] = tuple(
+        of for base in TIMED.values() for of in (base, *rates(base))
+    )
+
+    def check(self, params: CollectivesParams, ranks: int) -> None:
+        """Refuse unknown operations, empty work, and sizes that no library takes."""
+        unknown = [name for name in params.operations if name not in NAMED]
+        if unknown or not params.operations:
+            raise SpecError(
+                f"collectives has no operation {unknown[0]!r}."
+                if unknown
+                else "There are no operations.",
+                remedy=f"There are: {', '.join(NAMED)}",
+            )
+        params.check()
+        if not params.sizes:
+            raise SpecError("There are no sizes.", remedy="Give some: --sizes 8:64MiB")
+        if max(params.sizes) > MOST:
+            raise SpecError(f"A size is {max(params.sizes)} B; it must be below 2 GiB.")
+        if ranks < 2:  # noqa: PLR2004 - one rank has nobody to exchange anything with
+            raise SpecError(
+                "One rank has nobody to exchange anything with.",
+                remedy="Ask for more: --hosts 2, or --ranks-per-host 2.",
+            )
+        if params.transport != "mpi" and params.kernel == "c":
+            raise SpecError("--kernel c is for --transport mpi: torch has loops of its own.")
+
+    def selected(self, params: CollectivesParams) -> tuple[Definition, ...]:
+        """Give the definitions of the operations asked for, with their bandwidths."""
+        return _with_rates(TIMED[name] for name in dict.fromkeys(params.operations))
+
+    def recorded(self, params: CollectivesParams) -> tuple[Definition, ...]:
+        """Give those of the transport, and of both loops, if the hosts decide which runs."""
+        names = dict.fromkeys(params.operations)
+        bases = tuple(timed(NAMED[name], params.transport) for name in names)
+        choice = params.kernel if params.transport == "mpi" else "python"
+        return _with_rates(definitions_for(bases, choice))
+
+    def planned(self, params: CollectivesParams, ranks: int) -> Iterator[Planned]:
+        """Give every operation at every size that so many ranks can share."""
+        for name in dict.fromkeys(params.operations):
+            for size in _sizes(NAMED[name], params.sizes, ranks):
+                yield Planned(metric=TIMED[name].metric, params={"size": size} if size else {})
+
+    def measure(self, rank: Rank, params: CollectivesParams) -> None:
+        """Do every operation at every size."""
+        cells = [
+            CollectiveSeries(rank.comm, NAMED[name], size)
+            for name in dict.fromkeys(params.operations)
+            for size in _sizes(NAMED[name], params.sizes, rank.size)
+        ]
+        loops = _loops(rank, params)
+        for number, cell in enumerate(cells):
+            rank.progress(number, len(cells), cell.what)
+            _series(rank, params, loops, cell)
+        rank.progress(len(cells), len(cells), cells[-1].what)
+        loops.close()
+
+
+def _with_rates(bases: Iterable[Definition]) -> tuple[Definition, ...]:
+    return tuple(of for base in bases for of in (base, *rates(base)))
+
+
+def _sizes(operation: Collective, sizes: Sizes, ranks: int) -> list[int]:
+    """Give the sizes that can be divided as they must be; a barrier has none."""
+    if operation.name == BARRIER:
+        return [0]
+    return list(dict.fromkeys(operation.real(size, ranks) for size in sizes))
+
+
+def _series(
+    rank: Rank, params: CollectivesParams, loops: CollectiveLoops, cell: CollectiveSeries
+) -> None:
+    """Take one operation at one size."""
+    small = cell.size <= LARGE
+    counts = params.counts(100, 1_000) if small else params.counts(10, 100)
+    cell.fill()
+    repeat = loops.prepared(cell)
+    definition = loops.defined(timed(cell.operation, params.transport))
+    most = max(1, min(MOST_AT_ONCE, AT_ONCE // max(1, cell.size)))
+    values = rank.begin(definition, cell.point, size=cell.size)
+    for _ in samples(repeat, counts, most, rank.comm, values):
+        pass
+    rank.end()
+    slowest = rank.comm.reduce(values, lambda a, b: list(map(max, a, b)))
+    if slowest is not None:
+        middle = median(slowest)
+        rank.print_line(
+            f"Process 0 {cell.what}: {format_value(middle, 's')}"
+            + (f", {format_value(cell.size / middle, 'B/s')}" if cell.size else "")
+            + f" (n={len(values)}, slowest of {rank.size} ranks)"
+        )
+
+
+def _loops(rank: Rank, params: CollectivesParams) -> CollectiveLoops:
+    if params.transport != "mpi":
+        return TorchLoops(rank, params.transport)
+    library = load(rank, "collectives", params.kernel)
+    return MpiLoops() if library is None else CompiledLoops(rank.comm.Dup(), library)

@@ -1,0 +1,98 @@
+"""MPI's collectives by a loop in C."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.benchmarks.collectives.loops import CollectiveLoops
+from cluster.benchmarks.collectives.operations import (
+    NUMBER,
+    OPERATIONS,
+)
+from cluster.measure.kernels import address, timed_in_c
+from cluster.measure.payload import WrongDataError, aligned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mpi4py.MPI import Intracomm
+
+    from cluster.benchmarks.collectives.series import CollectiveSeries
+    from cluster.core.model.measurements import Definition
+
+
+MOST_AT_ONCE = 64  # repetitions
+
+
+class GroupStruct(ctypes.Structure):
+    """What the loop in C is told (`struct group` of kernels/collectives.c)."""
+
+    _fields_: ClassVar = [
+        ("comm", ctypes.c_void_p),
+        ("given", ctypes.c_void_p * 2),
+        ("result", ctypes.c_void_p),
+        ("expected", ctypes.c_void_p * 2),
+        ("nanoseconds", ctypes.c_void_p),
+        ("bytes", ctypes.c_int64),
+        ("number", ctypes.c_int64),
+        ("count", ctypes.c_int32),
+        ("operation", ctypes.c_int32),
+    ]
+
+
+class CompiledLoops(CollectiveLoops):
+    """MPI by a loop in C.
+
+    Args:
+        comm: of all ranks, for this alone.
+        library: kernels/collectives.c, compiled.
+
+    """
+
+    def __init__(self, comm: Intracomm, library: ctypes.CDLL) -> None:
+        """Make the memory of the times."""
+        from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
+
+        comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)  # the loop looks at no error
+        self._comm = comm
+        self._collect = library.collect
+        self._collect.restype = ctypes.c_int64
+        self._collect.argtypes = ctypes.POINTER(GroupStruct), ctypes.c_int64
+        self._nanoseconds = aligned(8 * MOST_AT_ONCE).view("float64")
+
+    def defined(self, definition: Definition) -> Definition:
+        """Give the definition under which values are recorded."""
+        return timed_in_c(definition)
+
+    def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
+        """Give the function."""
+        collect, nanoseconds = self._collect, self._nanoseconds
+        places = tuple(None if wanted is None else wanted.ctypes.data for wanted in cell.expected)
+        group = GroupStruct(
+            comm=address(self._comm),
+            given=tuple(given.ctypes.data for given in cell.given),
+            result=cell.result.ctypes.data,
+            expected=places,
+            nanoseconds=nanoseconds.ctypes.data,
+            bytes=cell.result.nbytes,
+            count=_count(cell),
+            operation=OPERATIONS.index(cell.operation),
+        )
+
+        def repeat(n: int) -> list[float]:
+            wrong = collect(group, n)
+            if wrong >= 0:
+                cell.check(wrong)
+                raise WrongDataError(f"{cell.what}: result {wrong} was wrong, and is right now")
+            seconds: list[float] = (nanoseconds[:n] / 1e9).tolist()
+            return seconds
+
+        return repeat
+
+
+def _count(cell: CollectiveSeries) -> int:
+    """Give the count that MPI takes: of the whole, or of one rank's part."""
+    unit = NUMBER if cell.operation.reduces else 1
+    parts = cell.comm.Get_size() if cell.operation.divides else 1
+    return cell.size // unit // parts

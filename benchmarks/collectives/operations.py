@@ -1,0 +1,145 @@
+"""The collective operations, and the definitions of their times and bandwidths."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from cluster.core.model.measurements import Definition, Factor, Flow
+from cluster.core.model.value import Value
+
+Transport = Literal["mpi", "gloo", "nccl"]
+NUMBER = 4  # bytes of a 32-bit floating-point number
+BARRIER = "barrier"
+
+
+class Collective(Value, frozen=True, kw_only=True):
+    """One collective.
+
+    Args:
+        name: as its metric is called.
+        what: of a size S it does.
+        factor: bus bandwidth over algorithm bandwidth.
+        flow: who needs what passes a host's link.
+        reduces: it sums 32-bit floating-point numbers; the others move bytes.
+        divides: S is in as many parts as there are ranks.
+
+    """
+
+    name: str
+    what: str
+    factor: Factor = ""
+    flow: Flow = "between hosts"
+    reduces: bool = False
+    divides: bool = False
+
+    def real(self, size: int, ranks: int) -> int:
+        """Give the size nearest below one, and above 0, that can be divided as it must be."""
+        unit = (NUMBER if self.reduces else 1) * (ranks if self.divides else 1)
+        return max(1, size // unit) * unit
+
+
+OPERATIONS = (
+    Collective(
+        name="allreduce",
+        what="every rank gives S bytes of 32-bit floats and gets their sum over all ranks",
+        factor="2(n-1)/n",
+        reduces=True,
+    ),
+    Collective(
+        name="allgather",
+        what="every rank gives S / n bytes and gets those of all ranks",
+        factor="(n-1)/n",
+        divides=True,
+    ),
+    Collective(
+        name="reduce_scatter",
+        what="every rank gives S bytes of 32-bit floats and gets its n-th of their sum",
+        factor="(n-1)/n",
+        reduces=True,
+        divides=True,
+    ),
+    Collective(name="bcast", what="rank 0 gives S bytes to every other rank", factor="1"),
+    Collective(
+        name="reduce",
+        what="every rank gives S bytes of 32-bit floats, and rank 0 gets their sum",
+        factor="1",
+        reduces=True,
+    ),
+    Collective(
+        name="alltoall",
+        what="every rank gives S / n bytes to each rank, itself included",
+        factor="(n-1)/n",
+        flow="between ranks",
+        divides=True,
+    ),
+    Collective(name=BARRIER, what="no rank goes on before all have come", flow=""),
+)
+NAMED = {operation.name: operation for operation in OPERATIONS}
+LIBRARIES = {
+    "mpi": "MPI (blocking, out of place but for bcast)",
+    "gloo": "torch.distributed with the backend gloo (in place where it allows nothing else)",
+    "nccl": "torch.distributed with the backend nccl, from and to the memory of GPUs "
+    "(in place where it allows nothing else), until the GPU is done (torch.cuda.synchronize)",
+}
+
+
+def timed(operation: Collective, transport: Transport = "mpi") -> Definition:
+    """Define how long an operation takes, timed by a loop in Python.
+
+    Args:
+        operation: which.
+        transport: what does it.
+
+    Returns:
+        The definition.
+
+    """
+    return Definition(
+        benchmark="collectives",
+        metric=operation.name,
+        unit="s",
+        better="lower",
+        what=f"one {operation.name} by {LIBRARIES[transport]}: {operation.what}; "
+        "then the result is checked",
+        clock="time.perf_counter_ns of each rank (CLOCK_MONOTONIC)",
+        synchronisation="barrier of all ranks (MPI) before each value, outside the timed region",
+        warm_up="100 times up to 8192 B, 10 above, not timed, unless said otherwise",
+        aggregation="slowest rank",
+        flow=operation.flow,
+        factor=operation.factor,
+    )
+
+
+def rates(base: Definition) -> tuple[Definition, ...]:
+    """Define the bandwidths that follow from an operation's times.
+
+    Args:
+        base: its definition.
+
+    Returns:
+        Those of its algorithm and bus bandwidths; none for a barrier.
+
+    """
+    if not base.factor:
+        return ()
+    bus = f"S x {base.factor} for n ranks (nccl-tests, doc/PERFORMANCE.md)"
+    shared = msgspec.structs.replace(base, unit="B/s", better="higher", rate_of=base.id)
+    return (
+        msgspec.structs.replace(
+            shared,
+            metric=f"{base.metric}_algbw",
+            what=f"S over the time of {base.what}",
+            rate="algorithm",
+        ),
+        msgspec.structs.replace(
+            shared,
+            metric=f"{base.metric}_busbw",
+            what=f"{bus} over the time of {base.what}",
+            rate="bus",
+        ),
+    )
+
+
+TIMED = {operation.name: timed(operation) for operation in OPERATIONS}

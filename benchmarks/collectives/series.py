@@ -1,0 +1,106 @@
+"""One operation at one size, and the data of a rank for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.benchmarks.collectives.operations import (
+    NUMBER,
+    Collective,
+)
+from cluster.core.units import format_size
+from cluster.measure.payload import aligned, check_data, inverse, pattern
+
+if TYPE_CHECKING:
+    import numpy as np
+    from mpi4py.MPI import Intracomm
+    from numpy.typing import NDArray
+
+    from cluster.core.model.value import Scalar
+
+    Data = NDArray[np.uint8] | NDArray[np.float32]
+
+
+class CollectiveSeries:
+    """One operation at one size, and the memory of one rank for it, once it is `filled`.
+
+    Two sets of data take turns, so that what did not arrive is seen: bytes and the inverse bytes,
+    or small whole numbers, whose sums are exact.
+
+    Args:
+        comm: of all ranks.
+        operation: which.
+        size: S, in bytes.
+
+    """
+
+    def __init__(self, comm: Intracomm, operation: Collective, size: int) -> None:
+        """Note what it is."""
+        self.comm = comm
+        self.operation = operation
+        self.size = size
+        self.number = 0
+        self.what = operation.name if not size else f"{operation.name} {format_size(size)}"
+
+    @property
+    def point(self) -> dict[str, Scalar]:
+        """Its parameters."""
+        sized: dict[str, Scalar] = {"size": self.size} if self.size else {}
+        return {**sized, "ranks": self.comm.Get_size()}
+
+    def fill(self) -> None:
+        """Make the data: what is given, where the result goes, and what it must be."""
+        n, me = self.comm.Get_size(), self.comm.Get_rank()
+        numbers = self.operation.reduces
+        data = _numbers(self.size, n, me) if numbers else _bytes(self.size)
+        self.given, self.expected = zip(
+            *(_parts(self.operation.name, given, whole, n, me) for given, whole in data),
+            strict=True,
+        )
+        gets = self.expected[0]
+        self.result = aligned(0 if gets is None else gets.nbytes)
+        if numbers:
+            self.result = self.result.view("float32")
+
+    def check(self, number: int) -> None:
+        """Compare the result of a repetition with what it must be."""
+        wanted = self.expected[number % 2]
+        if wanted is not None:
+            check_data(self.result.view("uint8"), wanted.view("uint8"), self.what)
+
+
+def _bytes(size: int) -> list[tuple[Data, Data]]:
+    """Give bytes that every rank has alike, twice: those that are given, and those that come."""
+    one = pattern(size)
+    other = inverse(one)
+    return [(one, one), (other, other)]
+
+
+def _numbers(size: int, n: int, me: int) -> list[tuple[Data, Data]]:
+    """Give numbers of this rank, and their sums over all: whole ones below 2**24 are exact."""
+    import numpy as np  # noqa: PLC0415 - not needed to list or plan benchmarks
+
+    common = (np.arange(size // NUMBER) % 13).astype(np.float32)
+    all_ = float(sum(rank % 8 for rank in range(n)))
+    return [(common + shift + me % 8, (common + shift) * n + all_) for shift in (0, 16)]
+
+
+def _parts(name: str, given: Data, whole: Data, n: int, me: int) -> tuple[Data, Data | None]:
+    """Give this rank's part of what is given, and of what comes.
+
+    What rank s sends to rank d in an alltoall is part (s + d) of n: no two of one rank are alike.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    part = len(given) // n
+    mine = slice(me * part, (me + 1) * part)
+    if name == "allgather":
+        return given[mine], whole
+    if name == "reduce_scatter":
+        return given, whole[mine]
+    if name == "alltoall":
+        turned = np.roll(given, -me * part)
+        return turned, turned
+    if name == "bcast":
+        return given, None if me == 0 else whole
+    return given, whole if me == 0 or name == "allreduce" else None

@@ -1,0 +1,103 @@
+"""Two ranks exchange messages: one-way time, latency, bandwidth, bidirectional bandwidth.
+
+Iteration and warm-up counts, and the window of 64, are those of the OSU Micro-Benchmarks 7.4
+(c/util/osu_util.h), where messages above 8192 B are "large".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.benchmarks.p2p.compiled_loops import CompiledPairLoops
+from cluster.benchmarks.p2p.definitions import (
+    BANDWIDTH,
+    BIDIRECTIONAL,
+    COPY,
+    LATENCY,
+    ONEWAY,
+    RECEIVED,
+)
+from cluster.benchmarks.p2p.exchange import Exchange, series_of
+from cluster.benchmarks.p2p.memory import PairMemory
+from cluster.benchmarks.p2p.mpi_loops import MpiPairLoops
+from cluster.benchmarks.p2p.params import P2PParams
+from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Definition, Planned
+from cluster.measure.benchmark import Benchmark, check_pair
+from cluster.measure.buffers import on_gpus, open_memory
+from cluster.measure.kernels import definitions_for, load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.core.model.hosts import Facts
+    from cluster.measure.rank import Rank
+
+
+class P2P(Benchmark[P2PParams]):
+    """Point-to-point messages between any two ranks."""
+
+    Params = P2PParams
+    metrics: ClassVar[tuple[Definition, ...]] = (
+        *(ONEWAY, RECEIVED, LATENCY, BANDWIDTH, BIDIRECTIONAL, COPY),
+    )
+
+    def check(self, params: P2PParams, ranks: int) -> None:
+        """Refuse unknown metrics, empty work, and ranks that do not exist."""
+        if not self.selected(params):
+            raise SpecError(
+                "--buffer cuda leaves nothing to take: memory_copy is of the processor's memory.",
+                remedy="Name other metrics: --metrics latency,bandwidth",
+            )
+        params.check()
+        if params.buffer == "cuda" and params.kernel == "c":
+            raise SpecError("--kernel c is for --buffer cpu: the loops in C know no GPU.")
+        if not params.sizes:
+            raise SpecError("There are no sizes.", remedy="Give some: --sizes 8:64MiB")
+        check_pair(params.pair, ranks)
+
+    def selected(self, params: P2PParams) -> tuple[Definition, ...]:
+        """Give the definitions of the metrics asked for, in that order.
+
+        A copy by the processor is nothing to GPUs.
+        """
+        named = self.named(params.metrics)
+        return tuple(of for of in named if params.buffer == "cpu" or of is not COPY)
+
+    def recorded(self, params: P2PParams) -> tuple[Definition, ...]:
+        """Give those of both loops, if the hosts decide which of them runs."""
+        selected = self.selected(params)
+        if params.buffer == "cuda":
+            return tuple(map(on_gpus, selected))
+        return definitions_for(selected, params.kernel)
+
+    def gpus(self, params: P2PParams, ranks_per_host: int) -> int:
+        """Tell how many GPUs a host needs: one for each rank of the pair that is there."""
+        if params.buffer == "cpu":
+            return 0
+        first, second = (number // ranks_per_host for number in params.pair)
+        return 2 if first == second else 1
+
+    def notes(self, params: P2PParams, facts: tuple[Facts, ...]) -> tuple[str, ...]:
+        """Say what is left out."""
+        del facts
+        if params.buffer == "cpu" or COPY.metric not in params.metrics:
+            return ()
+        return ("memory_copy is left out: it is of the processor's memory.",)
+
+    def measure(self, rank: Rank, params: P2PParams) -> None:
+        """Exchange messages on the pair; everybody else sleeps until it is done."""
+        library = load(rank, "p2p", params.kernel) if params.buffer == "cpu" else None
+        member = rank.number in params.pair
+        comm = rank.comm.Split(int(member), params.pair.index(rank.number) if member else 0)
+        if member:
+            data = PairMemory(comm, params, open_memory(params.buffer, comm))
+            loops = MpiPairLoops(data) if library is None else CompiledPairLoops(data, library)
+            Exchange(rank, data, loops, params).run(self.selected(params))
+        rank.barrier()
+
+    def planned(self, params: P2PParams, ranks: int) -> Iterator[Planned]:
+        """Give every metric at every size."""
+        del ranks
+        for definition, size in series_of(self.selected(params), params):
+            yield Planned(metric=definition.metric, params={"size": size})

@@ -1,0 +1,101 @@
+"""The memory of a rank of the pair, and the messages in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.benchmarks.p2p.definitions import (
+    BANDWIDTH,
+    BIDIRECTIONAL,
+    COPIED,
+    COPY,
+    LATENCY,
+    RECEIVED,
+    WINDOW,
+)
+from cluster.core.units import format_size
+from cluster.measure.payload import inverse, pattern
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Comm
+
+    from cluster.benchmarks.p2p.params import P2PParams
+    from cluster.core.model.measurements import Definition
+    from cluster.measure.buffers import Memory, Piece
+
+
+RING = 1 << 14  # bytes of small messages that are kept until they are checked
+
+
+class Messages:
+    """Messages of one size between the two ranks of the pair, numbered from 0.
+
+    Two patterns with inverse bits take turns in each place, so that a byte that did not arrive is
+    seen. Round trips of small messages have up to 64 places, all of which stay in the first-level
+    cache, and are checked together; everything else has one.
+
+    Args:
+        data: the memory.
+        definition: of the metric that they are for.
+        size: of each in bytes.
+
+    """
+
+    def __init__(self, data: PairMemory, definition: Definition, size: int) -> None:
+        """Cut the memory into places, a power of two of them."""
+        fitting = min(64, 1 << max(0, (RING // size).bit_length() - 1))
+        self.places = fitting if definition is LATENCY else 1
+        self.size = size
+        self.number = 0
+        self.patterns = data.patterns[0][:size], data.patterns[1][:size]
+        self._incoming = [data.incoming[k * size : (k + 1) * size] for k in range(self.places)]
+        self._what = f"{definition.metric} of {format_size(size)}"
+        self._check = data.memory.check
+        data.memory.clear(data.incoming)
+
+    def message(self, number: int) -> tuple[Piece, Piece]:
+        """Give what a message sends, and the place where it arrives."""
+        lap, place = divmod(number, self.places)
+        return self.patterns[lap % 2], self._incoming[place]
+
+    def check(self, number: int) -> None:
+        """Compare what arrived with what was sent."""
+        outgoing, incoming = self.message(number)
+        self._check(incoming, outgoing, self._what)
+
+
+class PairMemory:
+    """The memory of one rank of the pair, made once for all sizes; both send the same bytes.
+
+    Args:
+        comm: of the pair; its rank 0 sends first.
+        params: of the benchmark.
+        memory: that messages are in.
+
+    """
+
+    def __init__(self, comm: Comm, params: P2PParams, memory: Memory) -> None:
+        """Fill it."""
+        largest = max(*params.sizes, COPIED)
+        self.comm = comm
+        self.memory = memory
+        self.first = comm.Get_rank() == 0
+        self.peer = 1 - comm.Get_rank()
+        self.window = params.window or WINDOW
+        bytes_ = pattern(largest)
+        self.patterns = memory.put(bytes_), memory.put(inverse(bytes_))
+        self.incoming = memory.zeros(largest)
+
+    def takes(self, definition: Definition) -> bool:
+        """Tell whether this rank takes the values of a metric."""
+        if definition is RECEIVED:
+            return not self.first
+        return self.first or definition.aggregation != "one rank"
+
+    def moved(self, definition: Definition, size: int) -> int:
+        """Give the bytes that move during one value."""
+        if definition in (BANDWIDTH, COPY):
+            return size * self.window
+        if definition is BIDIRECTIONAL:
+            return 2 * size * self.window
+        return size

@@ -1,0 +1,47 @@
+"""The parameters of `p2p`, and their checks."""
+
+from __future__ import annotations
+
+from cluster.core.errors import SpecError
+from cluster.core.units import Sizes
+from cluster.measure.buffers import Buffers  # noqa: TC001 - msgspec reads annotations
+from cluster.measure.kernels import Choice  # noqa: TC001
+from cluster.measure.repetitions import Repetitions
+
+
+class P2PParams(Repetitions, frozen=True, kw_only=True):
+    """The parameters of `p2p`.
+
+    Args:
+        metrics: What to take, of those above.
+        sizes: Such as 8:64MiB (powers of two) or 8,65536.
+        window: Messages in flight. [default: 64]
+        pair: The two ranks that exchange messages.
+        kernel: The timed loops: c, python, or auto.
+        buffer: Memory of the messages: cpu or cuda.
+
+    """
+
+    metrics: tuple[str, ...] = ("memory_copy", "latency", "bandwidth")
+    sizes: Sizes = Sizes.parse("8:4MiB")
+    window: int | None = None
+    pair: tuple[int, int] = (0, 1)
+    kernel: Choice = "auto"
+    buffer: Buffers = "cpu"
+
+    def check(self) -> None:
+        """Refuse repetitions and windows that are too few, or have no effect.
+
+        Raises:
+            SpecError: it is so.
+
+        """
+        super().check()
+        if self.window is None:
+            return
+        if self.window < 1:
+            raise SpecError(f"--window is {self.window}; it must be at least 1.")
+        if not {"memory_copy", "bandwidth", "bidirectional"} & set(self.metrics):
+            raise SpecError(
+                "--window means nothing without the metrics bandwidth or bidirectional."
+            )
