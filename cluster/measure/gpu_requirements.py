@@ -13,19 +13,20 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Facts
 
 
-def check_host(facts: Facts, wanted: int) -> None:
+def check_host(facts: Facts, wanted: int, advice: str = "") -> None:
     """Refuse a host whose ranks could not send from the memory of its GPUs.
 
     Args:
         facts: of the host.
         wanted: how many GPUs it needs.
+        advice: of its provider, by which machines have GPUs (`Provider.gpu_advice`).
 
     Raises:
         SpecError: it has too few, no library for them, or an MPI that does not know them.
 
     """
     if len(facts.gpus) < wanted:
-        raise missing_gpus_error(facts.host, len(facts.gpus), wanted)
+        raise missing_gpus_error(facts.host, len(facts.gpus), wanted, advice=advice)
     if not set(PACKAGES) & set(facts.libraries):
         raise missing_library_error(facts.host, facts.executable)
     check_mpi(facts.host, facts.mpi_flags)
@@ -36,6 +37,7 @@ def missing_gpus_error(
     there: int,
     wanted: int,
     means: str = "Its driver does not know of any: nvidia-smi is not there, or names none.",
+    advice: str = "",
 ) -> SpecError:
     """Make the error for a host that has too few GPUs.
 
@@ -44,23 +46,24 @@ def missing_gpus_error(
         there: how many it has.
         wanted: how many it needs.
         means: why we think that it has none.
+        advice: of the provider, by which machines have GPUs; `{gpus}` in it is how many.
 
     Returns:
         The error.
 
     """
+    option = f", such as {advice.format(gpus=wanted)}" if advice else ""
     if there:
         return SpecError(
             f"{host} has {there} GPU(s) for {wanted} ranks.",
             means="Each rank needs the memory of a GPU of its own.",
-            remedy=f"Ask for machines with {wanted}, such as --accelerator t4:{wanted} on Google's "
-            "cloud, or for a rank on each: --ranks-per-host 1",
+            remedy=f"Ask for machines with {wanted}{option}, or for a rank on each: "
+            "--ranks-per-host 1",
         )
     return SpecError(
         f"{host} has no GPU.",
         means=means,
-        remedy="Take machines that have some, such as --accelerator t4:1 on Google's cloud, or the "
-        "processor's memory: --buffer cpu",
+        remedy=f"Take machines that have some{option}, or the processor's memory: --buffer cpu",
     )
 
 

@@ -367,7 +367,7 @@ class Cluster:
         wanted = 0 if in_image else gpus  # in an image, the ranks look for themselves
         if not host_setup.have(self.state.facts, programs, wanted):
             facts = host_setup.examine(self.shells(), self.machines, programs)
-            host_setup.check_gpus(facts, wanted)
+            host_setup.check_gpus(facts, wanted, self._provider.gpu_advice)
             if len(facts) > 1:
                 self.note_machines(host_setup.with_common_addresses(self.machines, facts))
             self.record(journal.Examined(facts=facts))

@@ -130,12 +130,13 @@ def examine(
     return facts
 
 
-def check_gpus(facts: Iterable[Facts], wanted: int) -> None:
+def check_gpus(facts: Iterable[Facts], wanted: int, advice: str = "") -> None:
     """Refuse hosts without the GPUs, or what GPUs need.
 
     Args:
         facts: of each host.
         wanted: GPUs of each host; nothing is checked if it is 0.
+        advice: of the provider, by which machines have GPUs (`Provider.gpu_advice`).
 
     Raises:
         SpecError: a host lacks something.
@@ -145,7 +146,7 @@ def check_gpus(facts: Iterable[Facts], wanted: int) -> None:
         from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
 
         for fact in facts:
-            gpu_requirements.check_host(fact, wanted)
+            gpu_requirements.check_host(fact, wanted, advice)
 
 
 def have(facts: Sequence[Facts], programs: Sequence[str], gpus: int) -> bool:

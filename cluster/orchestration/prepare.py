@@ -20,6 +20,7 @@ from cluster.core.options import convert, encode
 from cluster.core.version import __version__, revision
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
+from cluster.providers import Provider
 from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
 from cluster.remote.jobs import script
 from cluster.runs import store
@@ -97,8 +98,13 @@ def check_plan(chosen: Benchmark[Any], params: object, spec: ClusterSpec, plan: 
     if plan.gpus is not None and plan.gpus < wanted:
         from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
 
-        why = "The provider says so; nothing was asked for."
-        raise gpu_requirements.missing_gpus_error("Each of these machines", plan.gpus, wanted, why)
+        raise gpu_requirements.missing_gpus_error(
+            "Each of these machines",
+            plan.gpus,
+            wanted,
+            means="The provider says so; nothing was asked for.",
+            advice=plugins.find(Provider, spec.provider).gpu_advice,
+        )
 
 
 def prepare(

@@ -75,6 +75,9 @@ class Provider(Plugin):
     rotates_host_keys: ClassVar[bool] = False
     """Whether the host keys that machines come with were seen by others, and are changed."""
 
+    gpu_advice: ClassVar[str] = ""
+    """The option by which its machines have GPUs, such as `--accelerator t4:{gpus}`."""
+
     ready_within: ClassVar[float] = 60.0
     """Seconds after their creation within which all machines must be reachable."""
 

@@ -107,7 +107,9 @@ def test_cuda_ipc_is_refused_on_a_node_without_its_gpus(google: Cloud) -> None:
     ("words", "said"),
     [
         (("--instance", "n1-standard-8"), "Each of these machines has no GPU"),
+        (("--instance", "n1-standard-8"), "such as --accelerator t4:2, or the processor's memory"),
         (("--accelerator", "t4:1"), "Each of these machines has 1 GPU(s) for 2 ranks"),
+        (("--accelerator", "t4:1"), "machines with 2, such as --accelerator t4:2, or for a rank"),
         (("--accelerator", "k80:2"), "took its K80s away on 2024-05-01"),
         (("--max-bytes", "39"), "There are no sizes"),
     ],

@@ -38,6 +38,7 @@ class GcpProvider(CloudProvider["Project", GcpOffer]):
     Options: ClassVar[type[Value]] = GcpOptions
     kinds: ClassVar[str] = LOOKED_FOR
     place: ClassVar[str] = "the project {}"
+    gpu_advice: ClassVar[str] = "--accelerator t4:{gpus}"
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
         """Ask nobody yet; one question reaches all regions of a project, so only projects count."""

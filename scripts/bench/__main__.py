@@ -1,0 +1,66 @@
+"""How fast `cluster` itself is: ratios and differences measured side by side in one run.
+
+Usage: .venv/bin/python scripts/bench [REPETITIONS [PART...]]
+
+A part is one of the functions that `main` calls, such as `measuring`.
+
+As root it also makes labs of namespaces, and compares with OpenSSH on the same hosts.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from analysis_speed import asking, judging, reporting, summarising
+from cloud import launching_in_a_cloud
+from hosts import installing, launching_again, moving, reading, running
+from logs import parsing, profiles
+from loops import measuring, profiling, turning
+from startup import around, starting
+from timing import BIN, ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def main() -> None:
+    """Run everything, or the parts that are named, in a place of its own."""
+    repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 11
+    chosen = sys.argv[2:]
+    with tempfile.TemporaryDirectory(prefix="cb") as place:
+        os.environ.update(CLUSTER_STATE=f"{place}/s", CLUSTER_RUNS=f"{place}/r", TMUX_TMPDIR=place)
+        os.environ.setdefault("CLUSTER_CACHE", str(ROOT / ".cache"))
+        parts: dict[str, Callable[[], None]] = {
+            "starting": lambda: starting(repetitions),
+            "summarising": lambda: summarising(Path(place) / "r", repetitions),
+            "parsing": lambda: parsing(Path(place), repetitions),
+            "profiles": lambda: profiles(Path(place)),
+            "profiling": lambda: profiling(repetitions),
+            "judging": lambda: judging(min(repetitions, 5)),
+            "reporting": lambda: reporting(Path(place) / "r", min(repetitions, 3)),
+            "asking": lambda: asking(min(repetitions, 5)),
+            "around": lambda: around(repetitions),
+            "turning": lambda: turning(repetitions),
+            "measuring": lambda: measuring(repetitions),
+            "cloud": launching_in_a_cloud,
+        }
+        if os.geteuid() == 0:
+            parts |= {
+                "running": lambda: running(repetitions),
+                "launching_again": lambda: launching_again(repetitions),
+                "moving": lambda: moving(min(repetitions, 5), Path(place)),
+                "reading": lambda: reading(repetitions),
+                "installing": lambda: installing(min(repetitions, 3), Path(place)),
+            }
+        for part in chosen or parts:
+            parts[part]()
+        subprocess.run([str(BIN / "cluster"), "down", "--all", "-y"], check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""Summaries, comparisons, reports and SQL over many values."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from timing import BIN, MILLION, say, seconds
+
+from cluster.benchmarks.p2p.definitions import BANDWIDTH, LATENCY
+from cluster.core.model.measurements import Measurement
+from cluster.core.model.records import Record
+from cluster.core.model.spec import ClusterSpec
+from cluster.runs.store import append, create, write
+
+if TYPE_CHECKING:
+    from cluster.core.model.measurements import Definition
+    from cluster.core.model.value import Scalar
+
+
+def summarising(where: Path, repetitions: int) -> None:
+    """Measure the summary of a million values, in time and memory."""
+    folder = create(where, "million", "p2p", time.time())
+    spec = ClusterSpec(name="million")
+    record = Record(
+        id=folder.name,
+        benchmark="p2p",
+        status="done",
+        at=0.0,
+        spec=spec,
+        definitions={LATENCY.id: LATENCY},
+    )
+    write(folder, record)
+    for part in range(10):
+        values = tuple((i * 7919 % 100_003) * 1e-9 + 1e-6 for i in range(MILLION // 10))
+        params: dict[str, Scalar] = {"size": 8 << part}
+        measurement = Measurement(
+            metric="latency",
+            definition=LATENCY.id,
+            unit="s",
+            params=params,
+            rank=0,
+            host="h",
+            values=values,
+        )
+        append(folder, [measurement])
+    line = (
+        "import sys, time, resource\n"
+        "from pathlib import Path; from cluster.runs.store import read\n"
+        "t = time.perf_counter(); s = read(Path(sys.argv[1])).summary()\n"
+        "print(sum(x.n for x in s), time.perf_counter() - t,"
+        " resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    took, peak = [], 0.0
+    for _ in range(repetitions):
+        done = subprocess.run(
+            [sys.executable, "-c", line, str(folder)], check=True, capture_output=True, text=True
+        )
+        n, spent, kib = done.stdout.split()
+        if int(n) != MILLION:
+            sys.exit(f"{n} values were summarised, not {MILLION}")
+        took.append(float(spent))
+        peak = max(peak, float(kib) / 1024)
+    middle = statistics.median(took)
+    say("1e6 raw values", f"{middle:.2f} s", "1 s", good=middle <= 1)
+    say("1e6 raw values", f"{peak:.0f} MiB", "286 MiB (300 MB)", good=peak * 2**20 <= 3e8)  # noqa: PLR2004
+
+
+def judging(repetitions: int) -> None:
+    """Measure a comparison of two runs of a million values each; `summarising` made one."""
+    argv = [str(BIN / "cluster"), "compare", "million", "million"]
+    took = statistics.median(seconds(argv) for _ in range(repetitions))
+    say("compare two runs of 1e6 values", f"{took:.2f} s", "2 s", good=took <= 2)  # noqa: PLR2004
+
+
+def reporting(where: Path, repetitions: int) -> None:
+    """Measure a report of 50 runs: two metrics at 20 sizes, 100 values each."""
+    spec = ClusterSpec(name="fifty")
+    known = {of.id: of for of in (LATENCY, BANDWIDTH)}
+    for number in range(50):
+        folder = create(where, "fifty", "p2p", 1e9 + number)
+        record = Record(
+            id=folder.name,
+            benchmark="p2p",
+            status="done",
+            at=1e9 + number,
+            spec=spec,
+            definitions=known,
+            condition=f"links={number % 2}",
+        )
+        write(folder, record)
+        append(folder, [_series(of, 8 << k) for of in known.values() for k in range(20)])
+    argv = [str(BIN / "cluster"), "report", "fifty", "-o", str(where / "report.html")]
+    took = statistics.median(seconds(argv) for _ in range(repetitions))
+    say("report of 50 runs", f"{took:.2f} s", "5 s", good=took <= 5)  # noqa: PLR2004
+
+
+def asking(repetitions: int) -> None:
+    """Measure questions in SQL to 1,000 run folders: two metrics at two sizes, 100 values each."""
+    with tempfile.TemporaryDirectory() as place:
+        for number in range(1000):
+            _small_run(Path(place), number)
+        joined = (
+            "select name, size, median(median) from summaries join runs using (run) group by all"
+        )
+        raw = (
+            "select metric, count(*), max(v) from measurements, unnest(values) as t(v) group by all"
+        )
+        for what, query in (("medians", joined), ("raw values", raw)):
+            argv = [str(BIN / "cluster"), "sql", query, "--runs", place]
+            took = statistics.median(seconds(argv) for _ in range(repetitions))
+            say(f"sql over 1,000 run folders, {what}", f"{took:.2f} s", "2 s", good=took <= 2)  # noqa: PLR2004
+
+
+def _small_run(where: Path, number: int) -> None:
+    name = f"many{number % 10}"
+    known = {of.id: of for of in (LATENCY, BANDWIDTH)}
+    folder = create(where, name, "p2p", 1e9 + number)
+    record = Record(
+        id=folder.name,
+        benchmark="p2p",
+        status="done",
+        at=1e9 + number,
+        spec=ClusterSpec(name=name),
+        definitions=known,
+    )
+    write(folder, record)
+    append(folder, [_series(of, size) for of in known.values() for size in (8, 65_536)])
+
+
+def _series(of: Definition, size: int) -> Measurement:
+    once = 1e-6 + size / 1e10
+    return Measurement(
+        metric=of.metric,
+        definition=of.id,
+        unit="s",
+        params={"size": size},
+        rank=0,
+        host="h",
+        values=tuple(once * (1 + (i * 7919 % 101) * 1e-4) for i in range(100)),
+        bytes=size,
+    )

@@ -1,0 +1,89 @@
+"""Logs of other tools: 100 MB of them, and 10,000 profiles."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from timing import BIN, MILLION, ROOT, say, seconds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def nccl_lines() -> str:
+    """Write a log of NCCL as 64 ranks would, of four communicators."""
+    lines = ["NCCL version 2.20.5+cuda12.4"]
+    for comm, rank in ((comm, rank) for comm in range(4) for rank in range(64)):
+        near, to = rank % 8, (rank + 1) % 64
+        head = f"node-{rank // 8:03}:{10_000 + rank}:{20_000 + rank} [{near}] NCCL INFO"
+        via = "[send] via NET/IB/0/GDRDMA" if near == 7 else "via P2P/CUMEM/read"  # noqa: PLR2004
+        lines += [
+            f"{head} Channel {c:02}/{comm} : {rank}[{near}] -> {to}[{to % 8}] {via}"
+            for c in range(24)
+        ]
+        lines += [f"{head} Channel {c:02}/24 :    0   1   2   3   4   5   6   7" for c in range(8)]
+        lines.append(
+            f"{head} ncclCommInitRank comm 0x5{comm}{rank:03x} rank {rank} nranks 64 "
+            f"cudaDev {near} nvmlDev {near} busId 19000 commId 0x{comm} - Init COMPLETE"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def iperf_document() -> str:
+    """Write a document as iperf3 would, of a test of one minute with four streams."""
+    total = {"start": 0, "end": 1, "seconds": 1.000051, "bytes": 475_065_632, "omitted": False}
+    stream = {**total, "socket": 5, "bits_per_second": 9.5e8, "snd_cwnd": 573_408, "rtt": 301}
+    document = {
+        "start": {"version": "iperf 3.12", "test_start": {"protocol": "TCP", "num_streams": 4}},
+        "intervals": [{"streams": [stream] * 4, "sum": total}] * 60,
+        "end": {"sum_sent": total, "sum_received": total},
+    }
+    return json.dumps(document, indent="\t") + "\n"
+
+
+def parsing(place: Path, repetitions: int) -> None:
+    """Measure 100 MB of each of two logs, and the memory that lines need."""
+    for what, part in (("NCCL log", nccl_lines()), ("iperf3 JSON", iperf_document())):
+        rate, peak = _read(part, 100, place, min(repetitions, 3))
+        say(f"100 MB of {what}", f"{rate:.0f} MB/s", "2 s: 50 MB/s", good=rate >= 50)  # noqa: PLR2004
+        if what == "NCCL log":
+            grown = peak - _read(part, 10, place, 1)[1]
+            value = f"{peak:.0f} MiB, {grown:.1f} MiB more than for 10 MB"
+            say(f"100 MB of {what}", value, "8 MiB more", good=grown <= 8)  # noqa: PLR2004
+
+
+def _read(part: str, megabytes: int, place: Path, repetitions: int) -> tuple[float, float]:
+    """Give megabytes per second, the best of some times, and the most MiB that it needed."""
+    file = place / "log"
+    with file.open("w") as out:
+        for _ in range(megabytes * MILLION // len(part) + 1):
+            out.write(part)
+    line = (
+        "import sys, time; from cluster.logs.reader import read\n"
+        "file = open(sys.argv[1], 'rb'); t = time.perf_counter()\n"
+        "read(iter(lambda: file.read(1 << 20), b''))\n"
+        "spent = time.perf_counter() - t\n"  # ru_maxrss would hold what we needed, too
+        "print(spent, open('/proc/self/status').read().split('VmHWM:')[1].split()[0])"
+    )
+    argv = [sys.executable, "-c", line, str(file)]
+    found = [
+        subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split()
+        for _ in range(repetitions)
+    ]
+    spent = min(float(seconds) for seconds, _ in found)
+    return file.stat().st_size / spent / MILLION, max(float(kib) / 1024 for _, kib in found)
+
+
+def profiles(place: Path) -> None:
+    """Measure 10,000 files of mpitrace."""
+    text = (ROOT / "tests" / "logs" / "mpitrace.older.txt").read_bytes()
+    folder = place / "profiles"
+    folder.mkdir()
+    for rank in range(10_000):
+        own = text.replace(b"rank 3 of 8", b"rank %d of 10000" % rank)
+        (folder / f"mpi_profile.1.{rank}").write_bytes(own)
+    spent = seconds([str(BIN / "cluster"), "profile", str(folder)])
+    say("cluster profile, 10,000 files", f"{spent:.1f} s", "20 s", good=spent <= 20)  # noqa: PLR2004

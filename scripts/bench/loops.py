@@ -1,0 +1,121 @@
+"""The timed loops against a plain program in C, and what the MPI profiler adds to them."""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from timing import ROOT, medians, say
+
+from cluster.benchmarks.p2p.definitions import WINDOW
+from cluster.core.units import format_size, format_value
+from cluster.orchestration.launch import launch
+from cluster.orchestration.profiling import OWN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cluster.orchestration.cluster import Cluster
+
+
+def profiling(repetitions: int) -> None:
+    """Say what our MPI profiler adds to the smallest messages, which suffer most."""
+    with launch("bench-profile", hosts=2) as here:
+        profiled("shared memory", here, repetitions)
+    if os.geteuid() == 0:
+        with launch("bench-profile", provider="lab", hosts=2) as lab:
+            profiled("two lab hosts", lab, repetitions)
+
+
+def profiled(where: str, hosts: Cluster, repetitions: int) -> None:
+    """Give the median of the ratios of launches that follow one another."""
+    pairs: list[tuple[float, float]] = []
+    for _ in range(repetitions):
+        own, plain = (
+            medians(hosts.bench("p2p", metrics=["latency"], sizes="8", kernel="c", profile=how))
+            for how in (OWN, None)
+        )
+        pairs += [(own[cell], plain[cell]) for cell in plain]
+    ratio_ = statistics.median(own / plain for own, plain in pairs)
+    middle = [format_value(statistics.median(side), "s") for side in zip(*pairs, strict=True)]
+    shown = f"{middle[0]}, {ratio_:.2f} x of {middle[1]}"
+    say(f"latency 8 B profiled, {where}", shown, "1.5 x", good=ratio_ <= 1.5)  # noqa: PLR2004
+
+
+PLAIN = ROOT / "scripts" / "plain"
+CELLS = {"latency": "8", "bandwidth": "64KiB,1MiB,4MiB"}
+ENOUGH = {"latency": 1.05, "bandwidth": 0.97}  # of the plain program's
+
+
+def measuring(repetitions: int) -> None:
+    """Compare the timed loops with a plain program in C of the same definition."""
+    os.environ["CLUSTER_PLUGINS"] = str(PLAIN)
+    both_ways_of_hosts(against_plain, repetitions)
+
+
+def turning(repetitions: int) -> None:
+    """Compare them in the same processes, where they take turns."""
+    os.environ["CLUSTER_PLUGINS"] = str(PLAIN)
+    both_ways_of_hosts(beside_plain, 3 * repetitions)
+
+
+def both_ways_of_hosts(compare: Callable[[str, Cluster, int], None], repetitions: int) -> None:
+    """Compare over shared memory and, as root, over two lab hosts."""
+    with launch("bench-c", hosts=2) as here:
+        compare("shared memory", here, repetitions)
+    if os.geteuid() == 0:
+        with launch("bench-c", provider="lab", hosts=2) as lab:
+            compare("two lab hosts", lab, repetitions)
+
+
+def beside_plain(where: str, hosts: Cluster, repetitions: int) -> None:
+    """Give the median of the ratios of turns that follow one another in the same processes."""
+    turns = {
+        (str(m.metric), int(m.params["size"]), str(m.params["by"])): m
+        for m in hosts.bench("plain", turns=repetitions).measurements
+    }
+    for metric, size in [(metric, size) for metric, size, by in turns if by == "p2p"]:
+        own, plain = turns[metric, size, "p2p"], turns[metric, size, "plain"]
+        slower = statistics.median(a / b for a, b in zip(own.values, plain.values, strict=True))
+        middle = statistics.median(own.values)
+        judge(f"{metric} {format_size(size)}, {where}, by turns", metric, middle, own.bytes, slower)
+
+
+def judge(
+    what: str, metric: str, seconds: float, moved: int, slower: float, more: str = ""
+) -> None:
+    """Say how a loop of ours compares with the plain one: times, or rates."""
+    low, limit = metric == "latency", ENOUGH[metric]
+    ratio_ = slower if low else 1 / slower
+    shown = format_value(seconds, "s") if low else format_value(moved / seconds, "B/s")
+    good = ratio_ <= limit if low else ratio_ >= limit
+    say(what, f"{shown}, {ratio_:.3f} x of plain C{more}", f"{limit} x", good=good, least=not low)
+
+
+def against_plain(where: str, hosts: Cluster, repetitions: int) -> None:
+    """Give the median of the ratios to the launches of the plain program before and after.
+
+    A machine that lends its cores to others is at times three times slower for seconds, and from
+    one launch to the next. So the half of the rounds counts in which the plain program agreed best
+    with itself; how far it did not is said, for no ratio is known better than that.
+    """
+    found: defaultdict[tuple[str, int], list[tuple[float, float, float]]] = defaultdict(list)
+    for _ in range(repetitions):
+        before = medians(hosts.bench("plain"))
+        own: dict[tuple[str, int], float] = {}
+        for metric, sizes in CELLS.items():
+            own |= medians(hosts.bench("p2p", metrics=[metric], sizes=sizes, kernel="c"))
+        after = medians(hosts.bench("plain"))
+        for cell, median in own.items():
+            found[cell].append((median, before[cell], after[cell]))
+    for (metric, size), taken in found.items():
+        apart = sorted((abs(math.log(b / a)), own, math.sqrt(b * a)) for own, b, a in taken)
+        steady = apart[: (len(apart) + 1) // 2]
+        slower = statistics.median(own / plain for _, own, plain in steady)
+        middle = statistics.median(own for _, own, _ in steady)
+        itself = f" (itself {math.exp(steady[-1][0]):.2f} x)"
+        what = f"{metric} {format_size(size)}, {where}, by launches"
+        judge(what, metric, middle, size * (WINDOW if metric == "bandwidth" else 1), slower, itself)

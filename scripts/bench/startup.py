@@ -1,0 +1,37 @@
+"""What a person waits for before and after a measurement."""
+
+from __future__ import annotations
+
+import sys
+
+from timing import BIN, ROOT, interleaved, say
+
+from cluster.agent.facts import host_facts
+
+
+def starting(repetitions: int) -> None:
+    """Measure what a person waits for before anything happens."""
+    plain = [sys.executable, "-c", "import json, typing, dataclasses"]
+    ours = [sys.executable, "-c", "import cluster; cluster.launch"]
+    base, own, help_ = interleaved([plain, ours, [str(BIN / "cluster"), "--help"]], repetitions)
+    bound = 1.5 * base + 0.060
+    value = f"{own * 1e3:.0f} ms, {own / base:.2f} x of {base * 1e3:.0f} ms"
+    say(
+        "import cluster; cluster.launch",
+        value,
+        f"1.5 x + 60 ms = {bound * 1e3:.0f} ms",
+        good=own <= bound,
+    )
+    say("cluster --help", f"{help_ * 1e3:.0f} ms", "400 ms", good=help_ <= 0.4)  # noqa: PLR2004
+
+
+def around(repetitions: int) -> None:
+    """Measure everything around a measurement that is itself over in a moment."""
+    root = ["--allow-run-as-root"] if host_facts().user == "root" else []
+    line = "from mpi4py import MPI"
+    bare = [str(BIN / "mpirun"), *root, "-np", "2", sys.executable, "-c", line]
+    launcher = str(ROOT / "launchers" / "launch_mpi_test.py")
+    ours = [sys.executable, launcher, "--run-local", "--data-mb=1", "--iters=1"]
+    base, own = interleaved([bare, ours], repetitions)
+    value = f"{own - base:.2f} s more than a bare mpirun ({own:.2f} s, {base:.2f} s)"
+    say("--run-local", value, "1.5 s", good=own - base <= 1.5)  # noqa: PLR2004

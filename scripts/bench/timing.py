@@ -1,0 +1,74 @@
+"""Times of commands and calls that take turns, and the lines that are printed of them."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cluster.runs.run import Run
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+MILLION = 1_000_000
+
+
+def seconds(argv: Sequence[str]) -> float:
+    """Time a command."""
+    began = time.perf_counter()
+    subprocess.run(argv, check=True, capture_output=True)
+    return time.perf_counter() - began
+
+
+def interleaved(commands: Sequence[Sequence[str]], repetitions: int) -> list[float]:
+    """Give the median time of each command; they take turns, so that noise hits all alike."""
+    for argv in commands:
+        seconds(argv)  # fill the caches
+    rounds = [[seconds(argv) for argv in commands] for _ in range(repetitions)]
+    return [statistics.median(column) for column in zip(*rounds, strict=True)]
+
+
+def taking_turns(ways: Sequence[Callable[[], float]], repetitions: int) -> list[float]:
+    """Give the median of each way's times; they take turns."""
+    for way in ways:
+        way()
+    rounds = [[way() for way in ways] for _ in range(repetitions)]
+    return [statistics.median(column) for column in zip(*rounds, strict=True)]
+
+
+def shell_script(script: str) -> float:
+    """Time a shell script."""
+    return seconds(["bash", "-c", script])
+
+
+def timed(do: Callable[[], object]) -> float:
+    """Time a call."""
+    began = time.perf_counter()
+    do()
+    return time.perf_counter() - began
+
+
+def say(what: str, value: str, bound: str, *, good: bool, least: bool = False) -> None:
+    """Print one line."""
+    limit = f"at {'least' if least else 'most'} {bound}"
+    sys.stdout.write(f"{'ok  ' if good else 'SLOW'}  {what}: {value} ({limit})\n")
+    sys.stdout.flush()
+
+
+def ratio(what: str, own: float, base: float, most: float) -> None:
+    """Print one line of a ratio to something else."""
+    value = f"{own:.2f} s, {own / base:.2f} x of {base:.2f} s"
+    say(what, value, f"{most} x", good=own <= most * base)
+
+
+def medians(run: Run) -> dict[tuple[str, int], float]:
+    """Give the median times of a run, in seconds, by metric and size."""
+    return {
+        (m.metric, int(m.params["size"])): statistics.median(m.values) for m in run.measurements
+    }
