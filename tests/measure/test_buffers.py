@@ -31,7 +31,7 @@ METRICS = (ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL)
 PRETEND = """
 import numpy as np
 from cluster.agent import gpus
-from cluster.measure import buffers
+from cluster.measure import gpu_libraries
 from cluster.benchmarks.p2p import P2P
 from cluster.measure.main import main
 
@@ -53,7 +53,7 @@ class Pretend:
         Pretend.waited += 1
         {harm}
 
-buffers.LIBRARIES = (Pretend,)
+gpu_libraries.LIBRARIES = (Pretend,)
 gpus.mpi_flags = lambda: {{"mpi_built_with_cuda_support": "{built}"}}
 main(P2P())
 print("waited", Pretend.waited)

@@ -1,0 +1,163 @@
+"""Libraries for the memory of GPUs: PyTorch, or CuPy."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+from cluster.measure import gpu_requirements
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from cluster.measure.payload import Buffer
+
+    Piece = Any
+    """An array of the library."""
+
+
+class Library(Protocol):
+    """What is asked of a library for one GPU: arrays of bytes there, which can be cut."""
+
+    def put(self, bytes_: Buffer) -> Piece: ...  # noqa: D102
+    def zeros(self, size: int) -> Piece: ...  # noqa: D102
+    def clear(self, array: Piece) -> None: ...  # noqa: D102
+    def address(self, array: Piece) -> int: ...  # noqa: D102
+    def equal(self, one: Piece, other: Piece) -> bool: ...  # noqa: D102
+    def fetch(self, array: Piece) -> Buffer: ...  # noqa: D102
+    def synchronise(self) -> None: ...  # noqa: D102
+
+
+class TorchLibrary:
+    """PyTorch.
+
+    Args:
+        number: of the GPU, among those that this process sees.
+
+    """
+
+    module: ClassVar[str] = "torch"
+
+    def __init__(self, number: int) -> None:
+        """Take the GPU."""
+        import torch  # noqa: PLC0415 - gigabytes, and not ours to install
+
+        torch.cuda.set_device(number)
+        self._torch = torch
+        self._device = f"cuda:{number}"
+
+    @staticmethod
+    def count() -> int:
+        """Tell how many GPUs this process sees."""
+        import torch  # noqa: PLC0415
+
+        return int(torch.cuda.device_count()) if torch.cuda.is_available() else 0
+
+    def put(self, bytes_: Buffer) -> Piece:
+        """Copy bytes to the GPU."""
+        return self._torch.from_numpy(bytes_).to(self._device)
+
+    def zeros(self, size: int) -> Piece:
+        """Make an array there."""
+        return self._torch.zeros(size, dtype=self._torch.uint8, device=self._device)
+
+    def clear(self, array: Piece) -> None:
+        """Make all bytes 0."""
+        array.zero_()
+
+    def address(self, array: Piece) -> int:
+        """Tell where it begins."""
+        return int(array.data_ptr())
+
+    def equal(self, one: Piece, other: Piece) -> bool:
+        """Tell whether all bytes are equal."""
+        return bool(self._torch.equal(one, other))
+
+    def fetch(self, array: Piece) -> Buffer:
+        """Copy bytes here."""
+        bytes_: Buffer = array.cpu().numpy()
+        return bytes_
+
+    def synchronise(self) -> None:
+        """Wait until the GPU has done all that it was told."""
+        self._torch.cuda.synchronize()
+
+
+class CupyLibrary:
+    """CuPy.
+
+    Args:
+        number: of the GPU, among those that this process sees.
+
+    """
+
+    module: ClassVar[str] = "cupy"
+
+    def __init__(self, number: int) -> None:
+        """Take the GPU."""
+        import cupy  # noqa: PLC0415
+
+        self._cupy = cupy
+        self._device = cupy.cuda.Device(number)
+        self._device.use()
+
+    @staticmethod
+    def count() -> int:
+        """Tell how many GPUs this process sees."""
+        import cupy  # noqa: PLC0415
+
+        try:
+            return int(cupy.cuda.runtime.getDeviceCount())
+        except cupy.cuda.runtime.CUDARuntimeError:  # there is no driver, or no GPU
+            return 0
+
+    def put(self, bytes_: Buffer) -> Piece:
+        """Copy bytes to the GPU."""
+        return self._cupy.asarray(bytes_)
+
+    def zeros(self, size: int) -> Piece:
+        """Make an array there."""
+        return self._cupy.zeros(size, dtype=self._cupy.uint8)
+
+    def clear(self, array: Piece) -> None:
+        """Make all bytes 0."""
+        array.fill(0)
+
+    def address(self, array: Piece) -> int:
+        """Tell where it begins."""
+        return int(array.data.ptr)
+
+    def equal(self, one: Piece, other: Piece) -> bool:
+        """Tell whether all bytes are equal."""
+        return bool(self._cupy.array_equal(one, other))
+
+    def fetch(self, array: Piece) -> Buffer:
+        """Copy bytes here."""
+        bytes_: Buffer = self._cupy.asnumpy(array)
+        return bytes_
+
+    def synchronise(self) -> None:
+        """Wait until the GPU has done all that it was told."""
+        self._device.synchronize()
+
+
+LIBRARIES: tuple[type[TorchLibrary | CupyLibrary], ...] = (TorchLibrary, CupyLibrary)
+
+
+def find_library() -> type[TorchLibrary | CupyLibrary]:
+    """Find a library for GPUs.
+
+    Returns:
+        The first of `LIBRARIES` that is installed.
+
+    Raises:
+        SpecError: none is.
+
+    """
+    from importlib.util import find_spec  # noqa: PLC0415 - rarely needed
+
+    for library in LIBRARIES:
+        if find_spec(library.module):
+            return library
+    raise gpu_requirements.missing_library_error(platform.node(), sys.executable)
