@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from benchmarks.p2p import BANDWIDTH, BIDIRECTIONAL, LATENCY
+from benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, LATENCY
 from cluster.analysis import hardware
 from cluster.analysis.evidence import Finding
 from cluster.analysis.judgement import Judgement, judge
