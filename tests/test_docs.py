@@ -11,7 +11,12 @@ import pytest
 
 from tests.conftest import ROOT, command, run, sessions
 
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "tests/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+# Their examples are run by tests of their own.
+APART = ("CONTRIBUTING.md", "architecture.md", "sql.md")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)")
 # They set everything up and run these tests; CI and the shows run them.
@@ -20,6 +25,11 @@ NOT_HERE = ("scripts/",)
 
 def blocks(page: Path, kind: str) -> list[str]:
     return [text for found, text in BLOCK.findall(page.read_text()) if found == kind]
+
+
+def having(kind: str) -> list[Path]:
+    """Give the pages that have blocks of a kind, for this test to run."""
+    return [page for page in PAGES if page.name not in APART and blocks(page, kind)]
 
 
 @pytest.fixture
@@ -64,27 +74,47 @@ def test_the_smallest_plugins_are_well_written(plugins_of_the_page: Path) -> Non
 
 
 @pytest.mark.usefixtures("tools")
-def test_the_commands_of_the_readme_run(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", having("console"), ids=lambda page: page.stem)
+def test_the_commands_of_a_page_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the order of the page, each with the result it promises: exit status 0."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    text = "".join(blocks(ROOT / "README.md", "console"))
+    text = "".join(blocks(page, "console"))
     commands = [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ ")]
     ran = [words for words in commands if not words.startswith(NOT_HERE)]
 
-    assert len(ran) >= 5
+    assert ran
     for words in ran:
         run("bash", "-ec", words, cwd=ROOT)
     command("down", "--all", "-y")
 
 
 @pytest.mark.usefixtures("tools")
-def test_the_python_of_the_readme_runs() -> None:
-    found = blocks(ROOT / "README.md", "python")
-
-    assert found
-    for text in found:
+@pytest.mark.parametrize("page", having("python"), ids=lambda page: page.stem)
+def test_the_python_of_a_page_runs(page: Path) -> None:
+    for text in blocks(page, "python"):
         assert run(sys.executable, "-c", text).stdout
     assert sessions() == []
+
+
+def test_the_readme_is_short_and_leads_to_every_page() -> None:
+    """A page that no other page names is not found."""
+    linked = {
+        (page.parent / target).resolve()
+        for page in PAGES
+        for target in LINK.findall(page.read_text())
+    }
+
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+    assert {page for page in PAGES if "adr" not in page.parts} - linked == {ROOT / "README.md"}
+
+
+def test_every_question_of_the_readme_has_a_command_that_exists() -> None:
+    text = (ROOT / "README.md").read_text()
+    named = set(re.findall(r"`cluster ([a-z]+)", "\n".join(path.read_text() for path in PAGES)))
+    known = command("--help").stdout
+
+    assert len(re.findall(r"^\| .*\? \| `", text, re.MULTILINE)) >= 8
+    assert {name for name in named if not re.search(rf"^\W*{name} ", known, re.MULTILINE)} == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,0 +1,141 @@
+"""docs/explanation/architecture.md is true, and enough: its drawing, paths and examples."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tomllib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import ROOT, run
+from tests.test_docs import blocks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PAGE = ROOT / "docs" / "explanation" / "architecture.md"
+ADR = ROOT / "docs" / "adr" / "0018-packages-on-five-floors.md"
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+OSU = ROOT / "tests" / "logs" / "osu.latency.txt"
+NCCL = ROOT / "tests" / "logs" / "nccl_log.two_nodes.txt"
+
+
+class Copy:
+    """A copy of the sources, in which somebody new to them adds one thing."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "cluster", root / "cluster", ignore=ignored)
+
+    def add(self, text: str) -> None:
+        """Make the file that the first line of an example names."""
+        path = self.root / text.partition("\n")[0].removeprefix("# ")
+        assert not path.exists()
+        path.write_text(text)
+
+    def change(self, diff: str) -> None:
+        """Change the file that the first line of an example names."""
+        first, *lines = diff.splitlines(keepends=True)
+        path = self.root / first.removeprefix("# ").strip()
+        before = "".join(line[1:] for line in lines if line[0] != "+")
+        after = "".join(line[1:] for line in lines if line[0] != "-")
+        text = path.read_text()
+        assert text.count(before) == 1
+        path.write_text(text.replace(before, after))
+
+    def changed(self) -> list[str]:
+        """List the files that are not as they were."""
+        files = (p for p in (self.root / "cluster").rglob("*") if p.is_file())
+        names = (p.relative_to(self.root) for p in files if p.suffix != ".pyc")
+        return [
+            str(name)
+            for name in names
+            if not (ROOT / name).exists()
+            or (ROOT / name).read_bytes() != (self.root / name).read_bytes()
+        ]
+
+    def cluster(self, *words: str) -> str:
+        """Run the command of the copy."""
+        line = (
+            f"import sys; sys.path.insert(0, {str(self.root)!r}); sys.argv[0] = 'cluster'\n"
+            "from cluster.cli import main; main()"
+        )
+        return run(sys.executable, "-P", "-c", line, *words).stdout
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Copy:
+    return Copy(tmp_path / "copy")
+
+
+def example(page: Path, kind: str, name: str) -> str:
+    [found] = [text for text in blocks(page, kind) if text.startswith(f"# {name}")]
+    return found
+
+
+def test_the_drawing_is_that_of_the_import_rules() -> None:
+    drawn, *_ = blocks(PAGE, "text")
+    rules = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = rules["contracts"][0]["layers"]
+
+    assert [sorted(re.findall(r"\w+", line)) for line in drawn.splitlines()] == [
+        sorted(re.findall(r"\w+", layer)) for layer in layers
+    ]
+    assert drawn in blocks(CONTRIBUTING, "text")
+    assert drawn in blocks(ADR, "text")
+
+
+def test_every_path_that_it_names_is_there() -> None:
+    text = re.sub(r"^```.*?^```$", "", PAGE.read_text(), flags=re.MULTILINE | re.DOTALL)
+    named = re.findall(r"`([\w./]+/[\w./]*|[\w.]+\.(?:toml|md))`", text)
+
+    assert len(named) >= 30
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_every_package_has_its_place_in_the_walk_or_the_table() -> None:
+    text = PAGE.read_text()
+    packages = [path.name for path in (ROOT / "cluster").iterdir() if path.is_dir()]
+
+    missing = [
+        name for name in packages if f"cluster/{name}/" not in text and name != "__pycache__"
+    ]
+    assert missing == ["benchmarks"]  # which is at the top, and a link here
+    assert "`benchmarks/p2p.py`" in text
+
+
+def test_a_stranger_adds_a_provider_in_one_file(copy: Copy) -> None:
+    text = example(CONTRIBUTING, "python", "providers/here.py")
+    copy.add(text.replace("# providers", "# cluster/providers", 1))
+
+    assert copy.changed() == ["cluster/providers/here.py"]
+    assert "this machine" in copy.cluster("plan", "mine", "--provider", "here", "--hosts", "1")
+
+
+def test_a_stranger_adds_a_rule_of_diagnosis_in_one_file(copy: Copy, tmp_path: Path) -> None:
+    log = tmp_path / "trace.txt"
+    line = "node-a:101:201 [0] NCCL INFO NCCL_DEBUG set by environment to TRACE\n"
+    log.write_text(NCCL.read_text().replace("node-a:101", line + "node-a:101", 1))
+    before = copy.cluster("judge", str(log))
+    copy.add(example(PAGE, "python", "cluster/analysis/pitfalls/verbose_logs.py"))
+
+    assert copy.changed() == ["cluster/analysis/pitfalls/verbose_logs.py"]
+    assert "NCCL prints each call" not in before
+    assert "NCCL prints each call (possible): NCCL_DEBUG=TRACE" in copy.cluster("judge", str(log))
+
+
+@pytest.mark.parametrize("form", ["terminal", "markdown", "html"])
+def test_a_stranger_adds_a_column_to_the_report_in_one_file(copy: Copy, form: str) -> None:
+    copy.cluster("import", str(OSU), "--name", "osu")
+    before = copy.cluster("show", "osu", "--format", form)
+    copy.change(example(PAGE, "diff", "cluster/reports/formats/__init__.py"))
+
+    assert copy.changed() == ["cluster/reports/formats/__init__.py"]
+    assert "p95 / p5" not in before
+    assert "p95 / p5" in copy.cluster("show", "osu", "--format", form)
+    copy.cluster("report", "osu", "-o", "page.html")
+    assert "p95 / p5" in (copy.root.parent / "work" / "page.html").read_text()
