@@ -299,6 +299,8 @@ def _copies(measurements: Iterable[Measurement]) -> dict[tuple[int, int], Copies
 
 def _measured(m: Measurement) -> str:
     """Say what a measurement of a pair is; nvbandwidth copies between GPUs as the older test."""
+    if m.metric == "p2p_latency" and m.params.get("clock") == "CPU":
+        return "other"  # what it takes to launch the copy, too
     if m.metric.startswith("p2p_"):
         return f"{m.metric} {m.params.get('p2p', 'on')}"
     alone = str(m.params.get("test", "")).startswith("device_to_device_memcpy")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from cluster.analysis.profiles import job_profiles
 from cluster.analysis.profiles.values import JobProfile, Source
 from cluster.core.errors import ParseError
-from cluster.core.model.logs import Profile, Routine, TaskTimes
+from cluster.core.model.logs import Profile, RoleTime, Routine, TaskTimes
 from cluster.logs.reader import read
 
 LOGS = Path(__file__).parents[1] / "logs"
@@ -232,3 +233,25 @@ def test_damaged_profiles_are_put_together_all_the_same(name: str) -> None:
             assert made.share >= 0
             assert all(total.calls >= 0 for total in made.routines)
     assert read_ > 50
+
+
+def test_a_summary_counts_more_than_a_table_that_was_cut() -> None:
+    """The three lines of mpitrace name ranks that a pasted part of the table does not have."""
+    text = (LOGS / "mpitrace.current.txt").read_text()
+    cut = tuple(TaskTimes(rank=n, communication=2.0, elapsed=10.0) for n in (0, 1))
+    ends = (("minimum", 5, 1.0), ("median", 3, 4.0), ("maximum", 6, 9.0))
+    summary = tuple(RoleTime(role=role, rank=n, time=time) for role, n, time in ends)
+    whole = msgspec.structs.replace(
+        rank(0, ("MPI_Waitall", 9, 0.0, 2.0), size=8, tasks=cut), extremes=summary
+    )
+    uneven = (TaskTimes(rank=0, communication=2.0, elapsed=10.0), cut[1])
+    table = (uneven[0], msgspec.structs.replace(cut[1], communication=8.0))
+
+    assert how(job(whole), "imbalance") == (
+        "1.00 s (rank 5), median 4.00 s, 9.00 s (rank 6), of 10.00 s elapsed"
+    )
+    found = job(rank(0, ("MPI_Waitall", 9, 0.0, 2.0), size=8, tasks=table))
+    assert "median" not in how(found, "imbalance")
+    assert "of 2 of 8 ranks that are known" in how(found, "imbalance")
+    (read_one,) = {r.detail.extremes for r in read([text.encode()]).results if r.detail}
+    assert [one.role for one in read_one] == ["minimum", "median", "maximum"]

@@ -185,3 +185,25 @@ def test_ranks_by_the_last_line_that_names_one() -> None:
 
     assert one(text + HEAD + ROW).ranks == 72
     assert not any("one rank alone" in note for note in one(text + HEAD + ROW).notes)
+
+
+def test_rows_without_their_header_are_those_of_nccl_tests() -> None:
+    found = one(ROW + ROW.replace("1048576", "2097152").replace("100.0", "200.0"))
+
+    assert values(found, "busbw") == [18.35e9] * 4
+    assert any("header is missing" in note for note in found.notes)
+
+
+def test_the_last_lines_alone() -> None:
+    found = one("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 18.35\n")
+
+    assert not found.failures
+    assert values(found, "average_busbw") == [18.35e9]
+    assert any("only its last lines" in note for note in found.notes)
+
+
+def test_the_sum_of_nvbandwidth_alone() -> None:
+    found = one("SUM device_to_device_memcpy_read_ce 2778.45\n")
+
+    assert values(found, "copy_bandwidth_sum") == [2778.45e9]
+    assert any("matrix is missing" in note for note in found.notes)

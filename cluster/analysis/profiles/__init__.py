@@ -61,6 +61,7 @@ def _job(job: str, profiles: Sequence[Profile]) -> JobProfile:
         routines=routines,
         bins=bins,
         tasks=tasks,
+        extremes=next((p.extremes for p in profiles if p.extremes), ()),
         checks=tuple(check for profile in profiles for check in sum_checks(profile)),
         findings=(),
     )

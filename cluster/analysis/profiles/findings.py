@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from cluster.analysis.profiles.values import MILLI, ProfileFinding
-from cluster.core.model.logs import on_files
+from cluster.core.model.logs import RoleTime, on_files
 from cluster.core.units import format_bytes, format_value
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ ENOUGH_CALLS = 100  # that no set-up of connections explains
 MOST_CALLS = 0.5  # of a routine's
 MUCH = 0.25  # of a time
 UNEVEN = 0.15  # of the elapsed time, between the most and the least time in MPI
+ROLES = ("minimum", "median", "maximum")
 WAITS = ("MPI_Wait", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome", "MPI_Barrier", "MPI_Probe")
 RECEIVES = ("MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv")  # the same bytes as the sends
 
@@ -110,22 +111,38 @@ def _waiting(job: JobProfile) -> ProfileFinding | None:
 
 def _imbalance(job: JobProfile) -> ProfileFinding | None:
     """Compare ranks: who computes longest waits least."""
-    if len(job.tasks) < 2:  # noqa: PLR2004 - there must be another rank
+    least, middle, most = _extremes(job)
+    if least is None or most is None or least.rank == most.rank:
         return None
-    least = min(job.tasks, key=lambda task: task.communication)
-    most = max(job.tasks, key=lambda task: task.communication)
-    elapsed = max(task.elapsed for task in job.tasks)
-    apart = most.communication - least.communication
+    elapsed = max((task.elapsed for task in job.tasks), default=0.0)
+    apart = most.time - least.time
     if not elapsed or apart < UNEVEN * elapsed:
         return None
-    middle = median(task.communication for task in job.tasks)
     return ProfileFinding(
         name="imbalance",
         says=f"uneven: rank {most.rank} spends {apart / elapsed:.0%} of the time more in MPI than "
         f"rank {least.rank}, for which the others may be waiting",
-        how=f"{least.communication:.2f} s (rank {least.rank}), median {middle:.2f} s, "
-        f"{most.communication:.2f} s (rank {most.rank}), of {elapsed:.2f} s elapsed",
+        how=f"{least.time:.2f} s (rank {least.rank}), {middle}, "
+        f"{most.time:.2f} s (rank {most.rank}), of {elapsed:.2f} s elapsed",
     )
+
+
+def _extremes(job: JobProfile) -> tuple[RoleTime | None, str, RoleTime | None]:
+    """Give who spends least and most in MPI, and the median in words.
+
+    A file's own summary counts more than its table, which may be cut.
+    """
+    said = {one.role: one for one in job.extremes}
+    if len(said) == len(ROLES):
+        least, middle, most = (said[role] for role in ROLES)
+        return least, f"median {middle.time:.2f} s", most
+    if not job.tasks:
+        return None, "", None
+    known = [RoleTime(role="", rank=t.rank, time=t.communication) for t in job.tasks]
+    words = f"median {median(one.time for one in known):.2f} s"
+    if len(known) < job.size:
+        words = f"of {len(known)} of {job.size} ranks that are known"
+    return min(known, key=lambda one: one.time), words, max(known, key=lambda one: one.time)
 
 
 def _negotiations(job: JobProfile) -> Iterator[ProfileFinding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cluster.core.model.logs import Profile, TaskTimes
+from cluster.core.model.logs import Profile, RoleTime, TaskTimes
 from cluster.core.model.value import Value
 
 MILLI = 0.001  # seconds to which a profile rounds
@@ -109,6 +109,7 @@ class JobProfile(Value, frozen=True, kw_only=True):
         routines: the flat profile, by time.
         bins: sizes of messages, by routine.
         tasks: times of every rank that is known, by rank.
+        extremes: the ranks with the least, the median and the most time in MPI, as a file says.
         checks: sums that were checked.
         findings: what it means.
 
@@ -126,5 +127,6 @@ class JobProfile(Value, frozen=True, kw_only=True):
     routines: tuple[Total, ...]
     bins: tuple[Bin, ...]
     tasks: tuple[TaskTimes, ...]
+    extremes: tuple[RoleTime, ...] = ()
     checks: tuple[SumCheck, ...]
     findings: tuple[ProfileFinding, ...]

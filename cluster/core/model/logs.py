@@ -251,6 +251,21 @@ def on_files(name: str) -> bool:
     return name.startswith("MPI_File_")
 
 
+class RoleTime(Value, frozen=True, kw_only=True):
+    """What a summary says of the rank with the least, the median or the most time in MPI.
+
+    Args:
+        role: `minimum`, `median` or `maximum`.
+        rank: that has it.
+        time: in MPI, seconds.
+
+    """
+
+    role: str
+    rank: int
+    time: float
+
+
 class TaskTimes(Value, frozen=True, kw_only=True):
     """A row of the table of all ranks.
 
@@ -310,6 +325,7 @@ class Profile(Value, frozen=True, kw_only=True, tag="profile"):
         roles: `minimum`, `median`, `maximum`: those that this rank had in communication time.
         sections: parts by call site, stack or communicator.
         tasks: the table of all ranks, which only rank 0 writes.
+        extremes: the ranks with the least, the median and the most time in MPI, as it says itself.
         complete: the totals are there.
 
     """
@@ -329,6 +345,7 @@ class Profile(Value, frozen=True, kw_only=True, tag="profile"):
     roles: tuple[str, ...] = ()
     sections: tuple[ProfileSection, ...] = ()
     tasks: tuple[TaskTimes, ...] = ()
+    extremes: tuple[RoleTime, ...] = ()
     complete: bool = True
 
 

@@ -12,7 +12,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.core.model.logs import Profile, ProfileSection, Routine, TaskTimes, on_files
+from cluster.core.model.logs import Profile, ProfileSection, RoleTime, Routine, TaskTimes, on_files
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import GIB, KIB, MIB, Parser, ResultBuilder, count, number, numbers
 
@@ -48,6 +48,9 @@ _SIZES = re.compile(r"\s*(On-node m|M)essage size distributions:")
 _SIZED = re.compile(r"\s*(MPI_\w+)\s+#calls\s+avg\. bytes")
 _SIZE = re.compile(r"\s*(\d{1,18})\s+(\d{1,18}\.\d)\s+(\d{1,12}\.\d{3})\s*$")
 _ROLE = re.compile(r"\s*MPI task \d+ of \d+ had the (minimum|median|maximum) communication time")
+_EXTREME = re.compile(
+    r"\s*(minimum|median|maximum)\s+communication time\s*=\s*(\d+\.\d+) sec\w* for task (\d{1,9})"
+)
 _TOTAL = re.compile(
     r"\s*(total communication time|total elapsed time|user cpu time|system time|"
     r"total MPI-IO time|max resident set size|maximum memory size)\s*=\s*([\d.]+)\s*(seconds|[KMG])"
@@ -131,6 +134,7 @@ class _Profile:
         self._region = ""
         self._roles: list[str] = []
         self._tasks: list[TaskTimes] = []
+        self._extremes: list[RoleTime] = []
         self._columns: list[tuple[str, str]] = []  # of the table of all ranks
         self._parts: list[_Part] = [_Part("")]
         self._into: list[Routine] = self._parts[0].routines  # where rows go
@@ -146,7 +150,9 @@ class _Profile:
         self._columns = []
 
     def take(self, line: str) -> bool:
-        for read in (self._table_row, self._sizes, self._total, self._section, self._task):
+        for read in (
+            *(self._table_row, self._sizes, self._total, self._extreme, self._section, self._task),
+        ):
             if read(line):
                 return True
         region, role = _REGION.match(line), _ROLE.match(line)
@@ -192,6 +198,13 @@ class _Profile:
             return False
         self._parts[-1].totals.setdefault(match[1], value * UNITS.get(match[3], 1.0))
         return True
+
+    def _extreme(self, line: str) -> bool:
+        match = _EXTREME.match(line)
+        if match:
+            found = RoleTime(role=match[1], rank=int(match[3]), time=float(match[2]))
+            self._extremes.append(found)
+        return match is not None
 
     def _section(self, line: str) -> bool:
         sections = self._parts[-1].sections
@@ -274,6 +287,7 @@ class _Profile:
                 for kind, name, time, rows in part.sections
             ),
             tasks=tuple(self._tasks),
+            extremes=tuple(self._extremes),
             complete="total communication time" in totals and "total elapsed time" in totals,
         )
 

@@ -116,14 +116,18 @@ class NvBandwidth(Parser):
         self._is_help = False
         self._begun = ""  # the test of which nothing more was said yet
 
-    def take(self, line: str, number: int) -> bool:
+    def take(self, line: str, at: int) -> bool:
         """Read what names a test, its matrix, or an error."""
+        alone = None if self._sheets else _SUM.match(line)
+        if alone and "memcpy" in alone[1] and number(alone[2]) is not None:
+            self._open(at).note("only its sum is there: the matrix is missing")
+            self._unit = "GB/s"
         if "nvbandwidth Version" in line:
-            self._sheets.append(ResultBuilder("nvbandwidth", number, line.strip()))
+            self._sheets.append(ResultBuilder("nvbandwidth", at, line.strip()))
             return True
         running, unit = _RUNNING.match(line), _UNIT.match(line)
         if running:
-            self._leave(self._open(number))
+            self._leave(self._open(at))
             self._begun = running[1]
             self._test, self._part, self._unit, self._columns = running[1], "", "", []
         elif unit and self._sheets:

@@ -19,8 +19,8 @@ import msgspec
 
 from cluster.logs.parsers import Parser
 from cluster.logs.parsers.nccl_tests.json_report import JsonReport
-from cluster.logs.parsers.nccl_tests.metrics import ALGBW, BUSBW, TIME
-from cluster.logs.parsers.nccl_tests.perf_test import ABSENT, FAILED, RANK, PerfTest
+from cluster.logs.parsers.nccl_tests.metrics import ALGBW, AVERAGE, BUSBW, TIME
+from cluster.logs.parsers.nccl_tests.perf_test import ABSENT, AVERAGE_LINE, FAILED, RANK, PerfTest
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -60,10 +60,10 @@ class NcclTests(Parser):
 
     marks: ClassVar[tuple[str, ...]] = (
         *("algbw", "nccl-tests", "nThread", "Avg bus bandwidth", "out_of_place"),
-        *("Test NCCL failure", "NCCL failure"),
+        *("Test NCCL failure", "NCCL failure", " float ", " half ", " bfloat16 "),
     )
     mends: ClassVar[bool] = True
-    definitions: ClassVar[tuple[Definition, ...]] = (TIME, ALGBW, BUSBW)
+    definitions: ClassVar[tuple[Definition, ...]] = (TIME, ALGBW, BUSBW, AVERAGE)
 
     def __init__(self) -> None:
         """Begin outside any test."""
@@ -141,7 +141,8 @@ class NcclTests(Parser):
         return [cell for part in parts[heads[-1] :] for cell in part] if heads else []
 
     def _around(self, text: str, number: int) -> bool:
-        if not self._tests and (RANK.match(text) or FAILED.match(text)):
+        begun = (RANK, FAILED, AVERAGE_LINE)
+        if not self._tests and any(form.match(text) for form in begun):
             self._open(number)  # the log begins behind its head
         return bool(self._tests) and (self._tests[-1].take(text) or self._hides(text))
 

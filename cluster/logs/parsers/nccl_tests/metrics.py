@@ -31,6 +31,12 @@ ALGBW = _nccl(
     better="higher",
     what="algorithm bandwidth: the size over the time; printed in GB/s of 1e9 bytes, to 0.01",
 )
+AVERAGE = _nccl(
+    metric="average_busbw",
+    unit="B/s",
+    better="higher",
+    what="mean of the bus bandwidths of all sizes, as the last line of a test says it; in GB/s",
+)
 BUSBW = _nccl(
     metric="busbw",
     unit="B/s",

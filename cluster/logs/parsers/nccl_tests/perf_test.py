@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cluster.logs.parsers import GB, ResultBuilder, count, number, numbers
 from cluster.logs.parsers.nccl_tests.metrics import (
     ALGBW,
+    AVERAGE,
     BUSBW,
     RESOLUTION,
     SLACK,
@@ -47,6 +48,7 @@ _FOOT = re.compile(
     r"#?\s*(Out of bounds values|Bitwise mismatches|Avg bus bandwidth|"
     rf"{CONCLUDED})\s*:\s*(.*)"
 )
+AVERAGE_LINE = re.compile(r"#?\s*Avg bus bandwidth\s*:\s*(\S+)")
 FAILED = re.compile(
     r".*: Test (?:NCCL|CUDA|HIP|MPI) failure|.*: Test failure |# error: \S|"
     r"(?:NCCL|Cuda|CUDA|HIP) failure (?!\S*p2pBandwidth)\S+:\d+|Invalid number of GPUs"
@@ -81,6 +83,7 @@ class PerfTest:
         self.refused = 0  # rows that contradict themselves
         self.hidden = ""  # the first line that would be a row, but for what stands around it
         self.stopped = -1  # size of the row that was begun last, and never ended
+        self._average: float | None = None
         self._failures: list[str] = []
 
     @property
@@ -155,6 +158,8 @@ class PerfTest:
             self.name = self.name or foot[2].strip()
         elif foot:
             self.ended = True
+            average = AVERAGE_LINE.match(text)
+            self._average = number(average[1]) if average else self._average
             if "FAILED" in foot[2]:
                 self.fail(text.lstrip("# "))
         elif FAILED.match(text):
@@ -251,6 +256,12 @@ class PerfTest:
 
     def _end(self, sheet: ResultBuilder) -> None:
         """Say what is missing."""
+        if not (self.headed or self._rows or self._failures) and self._average:
+            sheet.add(AVERAGE, self._average * GB, {})
+            sheet.note("only its last lines are there: nobody says of which sizes this is the mean")
+            return
+        if self._rows and not self.headed:
+            sheet.note("its header is missing: the columns are as nccl-tests prints them")
         if sheet.empty and self.refused:
             sheet.fail(
                 f"none of its {self.refused} row(s) has size, count, type, time, algbw and busbw "
