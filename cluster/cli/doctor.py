@@ -10,6 +10,7 @@ from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import Layout
 from cluster.core.model.value import Value
+from cluster.core.paths import make_private
 from cluster.measure.starters import Starter
 from cluster.remote.shells import Shell
 
@@ -69,17 +70,18 @@ def examine() -> list[DoctorCheck]:
 
 
 def _state_folder() -> DoctorCheck:
-    folder = journal.root()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = journal.root()
+    except ClusterError as error:
+        return DoctorCheck(what="state folder", ok=False, found=error.what, remedy=journal.CHOOSE)
+    try:
+        make_private(folder)
         probe = folder / ".writable"
         probe.touch()
         probe.unlink()
     except OSError as error:
         found = f"{folder} cannot be written: {error.strerror}"
-        return DoctorCheck(
-            what="state folder", ok=False, found=found, remedy="export CLUSTER_STATE=DIR"
-        )
+        return DoctorCheck(what="state folder", ok=False, found=found, remedy=journal.CHOOSE)
     return DoctorCheck(what="state folder", ok=True, found=str(folder))
 
 

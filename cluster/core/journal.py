@@ -23,12 +23,14 @@ from cluster.core.model.hosts import Facts, Machine
 from cluster.core.model.records import JobRecord
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
+from cluster.core.paths import check_owner, make_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
 REGIONS_FILE = "places.jsonl"
+CHOOSE = "export CLUSTER_STATE=DIR"
 
 
 class Intended(Value, frozen=True, kw_only=True, tag="intended"):
@@ -217,7 +219,7 @@ class Journal(Value, frozen=True, kw_only=True):
             jsonl.append(self.path, msgspec.json.encode(entry) + b"\n", sync=True)
 
     def _open(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self.folder)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -243,6 +245,8 @@ class Journal(Value, frozen=True, kw_only=True):
             ParseError: an entry cannot be read.
 
         """
+        check_owner(self.folder, CHOOSE)
+        check_owner(self.path, CHOOSE)
         try:
             text = self.path.read_bytes()
         except FileNotFoundError:
@@ -344,12 +348,17 @@ class Journal(Value, frozen=True, kw_only=True):
 
 
 def root() -> Path:
-    """Give the state folder."""
+    """Give the state folder, which need not exist yet.
+
+    Raises:
+        ClusterError: somebody else may have written into it.
+
+    """
     own = os.environ.get("CLUSTER_STATE")
-    if own:
-        return Path(own).resolve()
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base).resolve() / "cluster"
+    folder = Path(own).resolve() if own else Path(base).resolve() / "cluster"
+    check_owner(folder, CHOOSE)
+    return folder
 
 
 def for_cluster(name: str) -> Journal:
@@ -381,6 +390,7 @@ def remember_region(provider: str, region: str) -> None:
     """
     if region not in used_regions(provider):
         entry = UsedRegion(provider=provider, region=region)
+        make_private(root())
         jsonl.append(root() / REGIONS_FILE, msgspec.json.encode(entry) + b"\n", sync=True)
 
 

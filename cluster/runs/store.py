@@ -14,6 +14,7 @@ from cluster.core import jsonl
 from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
+from cluster.core.paths import make_private
 from cluster.runs.run import RAW, Run
 
 if TYPE_CHECKING:
@@ -63,7 +64,9 @@ def create(where: Path, name: str, benchmark: str, at: float) -> Path:
     while True:
         folder = where / name / (f"{stem}.{number}" if number else stem)
         try:
-            folder.mkdir(parents=True)
+            make_private(folder.parent)
+            _check_writer(folder.parent)
+            folder.mkdir(mode=0o700)
         except FileExistsError as error:
             if not (where / name).is_dir():
                 raise _unwritable(where, error) from error
@@ -85,11 +88,28 @@ def make_root(where: Path) -> None:
 
     """
     try:
-        where.mkdir(parents=True, exist_ok=True)
+        make_private(where)
     except OSError as error:
         raise _unwritable(where, error) from error
+    _check_writer(where)
     if not os.access(where, os.W_OK):
         raise _unwritable(where, PermissionError(errno.EACCES, os.strerror(errno.EACCES)))
+
+
+def _check_writer(folder: Path) -> None:
+    """Refuse to write where another user may swap a file for a link to one of ours.
+
+    A folder of root's is well, as in a shared file system; and with sudo one of who called it.
+    """
+    owner, known = folder.stat().st_uid, {0, os.geteuid()}
+    if os.geteuid() == 0:
+        known.add(int(os.environ.get("SUDO_UID") or 0))
+    if owner not in known:
+        raise ClusterError(
+            f"The run folder {folder} belongs to another user (uid {owner}).",
+            means="Its owner could redirect what is written there. To read its runs is no danger.",
+            remedy="Choose a place of your own: --runs DIR",
+        )
 
 
 def write(folder: Path, record: Record) -> None:

@@ -9,6 +9,7 @@ import msgspec
 
 from cluster.core import journal, jsonl
 from cluster.core.model.value import Value
+from cluster.core.paths import make_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +43,7 @@ def note(zone: str, instance: str) -> None:
 
     """
     path = _path()
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(path.parent)
     entry = Shortage(zone=zone, instance=instance, at=time.time())
     jsonl.append(path, msgspec.json.encode(entry) + b"\n")
 

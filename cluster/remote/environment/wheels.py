@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from cluster.core import plugins
 from cluster.core.errors import ClusterError, tail
 from cluster.core.model.value import Value
-from cluster.core.paths import cache_folder
+from cluster.core.paths import cache_folder, check_owner, make_private
 from cluster.core.version import __version__
 from cluster.remote.shells import Shell
 
@@ -38,6 +38,7 @@ RETRIES = 2  # of pip; its own 5 take a quarter of a minute where nobody answers
 TAIL = 6  # lines of pip that are shown
 METADATA = "Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n"
 WHEEL = b"Wheel-Version: 1.0\nGenerator: cluster\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+CHOOSE = "export CLUSTER_CACHE=DIR"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip file can name
 
 
@@ -113,6 +114,7 @@ def fetch(target: Target, requirements: tuple[str, ...]) -> Path:
     words = (target.abi, target.arch, f"glibc{target.glibc}", digest)
     folder = cache_folder() / "wheels" / "-".join(words)
     with _kept(folder.parent), _held(folder.with_name(f"{folder.name}.lock")):
+        check_owner(folder, CHOOSE)
         if not folder.exists():
             _download(target, requirements, folder)
     return folder
@@ -122,12 +124,14 @@ def fetch(target: Target, requirements: tuple[str, ...]) -> Path:
 def _kept(folder: Path) -> Iterator[None]:
     """Turn a failure to write the cache into an error with a remedy."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private(folder)
+        for part in (folder.parent, folder):
+            check_owner(part, CHOOSE)
         yield
     except OSError as error:
         raise ClusterError(
             f"Wheels cannot be kept in {folder}: {error.strerror}.",
-            remedy="Choose another folder: export CLUSTER_CACHE=...",
+            remedy=f"Choose another folder: {CHOOSE}",
         ) from error
 
 
@@ -158,7 +162,7 @@ def _download(target: Target, requirements: tuple[str, ...], folder: Path) -> No
                 "The wheels for the hosts could not be downloaded here.",
                 means=tail(done.stderr or done.stdout, TAIL),
             )
-        part.chmod(0o755)
+        part.chmod(0o700)
         part.rename(folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
