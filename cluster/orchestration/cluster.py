@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from cluster.runs.run import Run
 
 TIMEOUT = 600.0  # seconds that a job may take if nothing else is said
+DEAD_AFTER = 7.0  # seconds in which a host must run `true`, or `down` does without it
 LAUNCH_PHASES = ("launch", "create", "running", "ssh")
 
 
@@ -435,9 +436,12 @@ class Cluster:
         Those that we made are about to go, whether they answer or not.
         """
         if self._provider.makes_machines:
-            with suppress(ClusterError, ExceptionGroup):
-                self.jobs.end_all(reason)
+            if self.state.open_jobs:  # of others, all is home
+                self.hosts.give_up_dead(DEAD_AFTER)
+                with suppress(ClusterError, ExceptionGroup):
+                    self.jobs.end_all(reason)
             return
+        self.hosts.give_up_dead(DEAD_AFTER)
         self.jobs.end_all(reason)
         clean_hosts(self.hosts)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.core import journal
-from cluster.core.errors import ClusterError, JobError, SpecError
+from cluster.core.errors import ClusterError, JobError, SpecError, Unreachable
 from cluster.core.model.records import JobRecord, Status
 from cluster.orchestration.collect import (
     JobListener,
@@ -128,6 +128,9 @@ class Jobs:
             return job_result(job.watch(JobOutput(listener, Path(job.record.run))))
         except JobError as error:
             return JobResult(status="failed", reason=error.what)
+        except Unreachable as error:
+            _note_unreachable(Path(job.record.run), error)
+            raise
         finally:
             self._phases["run"] = time.monotonic() - began
 
@@ -286,3 +289,12 @@ class Jobs:
 
     def _is_collected(self, job: Job) -> bool:
         return job.record.run in self._disk.state.collected
+
+
+def _note_unreachable(folder: Path, error: Unreachable) -> None:
+    """Write into a run that its host was lost, and when; the job may go on there."""
+    since = time.strftime("%F %T UTC", time.gmtime())
+    with suppress(ClusterError):  # somebody may have removed the folder
+        record = store.record(folder)
+        reason = f"Unreachable since {since}: {error.what}"
+        store.write(folder, msgspec.structs.replace(record, reason=reason))

@@ -55,15 +55,19 @@ def job_result(status: int) -> JobResult:
         return JobResult(status="done", exit_status=0)
     if status == TIMED_OUT:
         what = "It did not end within --timeout"
-    elif status > BY_SIGNAL:
-        what = f"It was ended by {_signal(status - BY_SIGNAL)}"
+    elif by := _signal(status):
+        what = f"It was ended by {by}"
     else:
         what = f"It ended with exit status {status}"
     reason = f"{what}, and all ranks were stopped."
     return JobResult(status="failed", reason=reason, exit_status=status)
 
 
-def _signal(number: int) -> str:
+def _signal(status: int) -> str:
+    """Name the signal that an exit status stands for; empty if it is just a high status."""
+    number = status - BY_SIGNAL
+    if number not in signal.valid_signals():
+        return ""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -137,7 +141,7 @@ def _bring_home(job: Job, folder: Path, ending: JobResult) -> JobResult:
 
 def _why(said: str, ending: JobResult) -> str:
     """Give the reason that was left; of a rank that was killed, others only tell the effects."""
-    killed = ending.exit_status is not None and ending.exit_status > BY_SIGNAL
+    killed = ending.exit_status is not None and _signal(ending.exit_status)
     return f"{ending.reason} {said}" if killed else said
 
 

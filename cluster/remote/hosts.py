@@ -5,17 +5,17 @@ from __future__ import annotations
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from cluster.core import plugins
-from cluster.remote.parallel import on_each, results, try_each
+from cluster.remote.parallel import on_each, results, try_each, unanswering
 from cluster.remote.shells import Shell
 from cluster.remote.tmux import attach_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from cluster.core.errors import ClusterError
+    from cluster.core.errors import ClusterError, Unreachable
     from cluster.core.model.hosts import Access, Completed, Machine
 
 
@@ -35,6 +35,25 @@ def distinct(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
 def _place(machine: Machine) -> Hashable:
     """Give what identifies a real machine: two may share an address, with different ports."""
     return machine.shell, machine.access or machine.address
+
+
+class DeadShell(Shell):
+    """A shell to a host that was given up: every call fails at once.
+
+    Args:
+        error: why it was.
+
+    """
+
+    def __init__(self, error: Unreachable) -> None:
+        """Keep why."""
+        super().__init__()
+        self._error = error
+
+    def _fail(self, *_: object, **__: object) -> NoReturn:
+        raise self._error
+
+    connect = run = write = put = fetch = exists = remove = _fail
 
 
 class Hosts:
@@ -60,6 +79,19 @@ class Hosts:
     def shells(self) -> dict[str, Shell]:
         """Give a shell to each real machine, by the machine's name."""
         return {machine.name: self._shell(machine) for machine in distinct(self.machines)}
+
+    def give_up_dead(self, seconds: float) -> None:
+        """Let every further call to a host that does not answer fail at once.
+
+        Args:
+            seconds: within which all hosts must answer.
+
+        """
+        alive = {p: s for p, s in self._shells.items() if not isinstance(s, DeadShell)}
+        self._shells = alive  # who was given up before may be back
+        names = {machine.name: machine for machine in distinct(self.machines)}
+        for name, error in unanswering(self.shells(), seconds).items():
+            self._shells[_place(names[name])] = DeadShell(error)
 
     def run(
         self,

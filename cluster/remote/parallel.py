@@ -101,6 +101,39 @@ def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
     return {name: value for name, value in ended.items() if not isinstance(value, ClusterError)}
 
 
+def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreachable]:
+    """Find the hosts that do not run so much as `true` in time.
+
+    Args:
+        hosts: shells by the names of their machines; those of hosts that do not answer are closed.
+        seconds: for all of them together.
+
+    Returns:
+        The error of each such host, by its name.
+
+    Raises:
+        KeyboardInterrupt: the user interrupted; the shells are closed.
+
+    """
+    begun = _begin(hosts, lambda _, shell: shell.run(["true"]))
+    try:
+        _, late = wait(begun.values(), seconds)
+    except BaseException:
+        _abandon(hosts, begun)
+        raise
+    dead = {
+        name: Unreachable(f"{name} does not answer within {seconds:g} s.", state="connecting")
+        for name, future in begun.items()
+        if future in late
+    }
+    for name, error in _failures({n: f for n, f in begun.items() if n not in dead}).items():
+        known = isinstance(error, Unreachable)
+        dead[name] = error if known else Unreachable(error.what, state="connecting")
+    for name in dead:
+        hosts[name].close()  # it may still be trying
+    return dead
+
+
 def connect_all(
     hosts: Mapping[str, Shell],
     seconds: float,

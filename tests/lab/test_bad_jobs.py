@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import threading
 import time
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from cluster.orchestration.cluster import Cluster
     from cluster.runs.run import Run
 
+DOWN_WITHIN = 20.0  # seconds; 10 are promised, and this machine may be busy
 NOTICED_WITHIN = 30.0  # seconds; 15 are promised, and this machine may be busy
 HANG = ("bench", "faulty", "--how=hang", "--provider=lab", "--name=shared", "--option=rate=1gbit")
 
@@ -161,6 +163,24 @@ def test_the_first_host_is_out_of_reach_and_comes_back_or_dies() -> None:
     assert answer("ls")[0]["status"] == "failed"
     c.down()
     assert journal.names() == ()
+
+
+@pytest.mark.usefixtures("own", "faulty")
+def test_a_cluster_whose_leading_host_is_cut_off_says_so_and_goes_down_in_time() -> None:
+    c = cluster.launch("lost", provider="lab")
+    heard = Once("ready 1", lambda: command("lab", "lost", "cut", "0"))
+    with pytest.raises(Unreachable, match=r"0\.mpi\.lost, which leads the job lost"):
+        c.bench("faulty", how="hang", timeout=60, listener=heard)
+
+    assert newest().status == "running"
+    since = r"Unreachable since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC: 0\.mpi\.lost, which leads"
+    assert re.match(since, newest().record.reason)
+    began = time.monotonic()
+    assert command("down", "lost").stdout == "lost is down; 0 left.\n"
+    assert time.monotonic() - began < DOWN_WITHIN
+    assert newest().status == "failed"
+    assert "0.mpi.lost" in newest().record.reason
+    assert 1 in values()
 
 
 @pytest.mark.usefixtures("own", "faulty", "impatient")

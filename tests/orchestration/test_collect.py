@@ -29,7 +29,9 @@ from tests.conftest import runs_folder
         (124, "failed", "--timeout"),
         (137, "failed", "SIGKILL"),
         (139, "failed", "SIGSEGV"),
-        (250, "failed", "signal 122"),
+        (163, "failed", "ended by signal 35"),
+        (250, "failed", "ended with exit status 250,"),
+        (255, "failed", "ended with exit status 255,"),
     ],
 )
 def test_an_exit_status_is_explained(status: int, expected: str, reason: str) -> None:

@@ -7,12 +7,14 @@ import signal
 import subprocess
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 from cluster.core.errors import ClusterError, ShellError, Timeout, Unreachable
+from cluster.core.model.hosts import Completed, Machine
 from cluster.remote import parallel
+from cluster.remote.hosts import Hosts
 from cluster.remote.shells.local import LocalShell
 from cluster.remote.shells.ssh import SshShell
 from tests.conftest import COMMAND, command, processes
@@ -202,3 +204,63 @@ def test_an_interrupt_ends_at_once(sshd: Sshd, home: Path, provider: str) -> Non
         assert processes(mark) == []
     for pid in processes(mark):
         os.kill(pid, signal.SIGKILL)
+
+
+class Hangs(LocalShell):
+    """A host that swallows what is sent, until the connection is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed = threading.Event()
+
+    def run(self, *_: object, **__: object) -> NoReturn:
+        self.closed.wait(30)
+        raise ShellError("It was closed.")
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+class Refuses(LocalShell):
+    def run(self, *_: object, **__: object) -> NoReturn:
+        raise Unreachable("It refuses.", state="refused", remedy="Look at it.")
+
+
+def test_hosts_that_do_not_answer_are_found_in_the_time_of_one() -> None:
+    shells = hosts(a=Hangs(), b=LocalShell(), c=Refuses(), d=Hangs())
+    began = time.monotonic()
+    dead = parallel.unanswering(shells, 1.0)
+
+    assert time.monotonic() - began < 10
+    assert {name: (error.what, error.remedy) for name, error in dead.items()} == {
+        "a": ("a does not answer within 1 s.", ""),
+        "c": ("It refuses.", "Look at it."),
+        "d": ("d does not answer within 1 s.", ""),
+    }
+    assert all(shell.closed.is_set() for shell in shells.values() if isinstance(shell, Hangs))
+
+
+def test_a_host_that_was_given_up_fails_at_once_until_it_is_back(tmp_path: Path) -> None:
+    machines = tuple(
+        Machine(name=name, id="i", address=name, shell="local", folder="x", bin="y")  # noqa: S604
+        for name in ("a", "b")
+    )
+    both = Hosts("mine", lambda: machines)
+    dead, alive = both.shells()["a"], both.shells()["b"]
+    both._shells = {key: Hangs() if shell is dead else shell for key, shell in both._shells.items()}
+    both.give_up_dead(1.0)
+    (tmp_path / "there").mkdir()
+
+    began = time.monotonic()
+    for _ in range(3):
+        ended = both.try_run(["echo", "there"])
+        assert isinstance(ended["a"], Unreachable)
+        assert isinstance(ended["b"], Completed)
+        assert ended["b"].stdout == "there\n"
+        with pytest.raises(Unreachable, match="a does not answer within 1 s"):
+            both.get(str(tmp_path / "there"), tmp_path / "home")
+    assert time.monotonic() - began < 10
+    assert both.shells()["b"] is alive
+
+    both.give_up_dead(20.0)
+    assert {name: end.status for name, end in both.run(["true"]).items()} == {"a": 0, "b": 0}
