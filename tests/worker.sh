@@ -9,26 +9,26 @@ root=$(cd -- "$(dirname -- "$0")/.." && pwd)
 
 keep() { mkdir -p "$2" && mount --rbind "$1" "$2"; }
 
-as_a_machine() { # FOLDER PYTHON [WORD...]; the first process of new namespaces
-  own=$1
-  shift
+begin_network() {
   mkdir -p /run/cgroup
   mount --rbind /sys/fs/cgroup /run/cgroup
   mount -t sysfs sysfs /sys # shows the devices of this network
   mount --move /run/cgroup /sys/fs/cgroup
+  ip link add dev host0 type veth peer name host1 # MPI does not take loopback for a network
+  ip address add 192.0.2.1/24 dev host0
+  for device in lo host0 host1; do ip link set dev $device up; done
+}
+
+as_a_machine() { # FOLDER PYTHON [WORD...]; the first process of new namespaces
+  own=$1
+  shift
+  [ "${CLUSTER_TESTS_NETWORK-}" = shared ] || begin_network
   for folder in "$root" "$root/../shared"; do # they stay where they are
     case $folder in /tmp/*) [ ! -d "$folder" ] || keep "$folder" "$own${folder#/tmp}" ;; esac
   done
   mount --rbind "$own" /tmp
   mount -t tmpfs tmpfs /run
   mount -t tmpfs tmpfs /dev/shm
-  ip link set dev lo up
-  if ! ip -o link show up | grep -qv ' lo:'; then # MPI does not take loopback for a network
-    ip link add dev host0 type veth peer name host1
-    ip address add 192.0.2.1/24 dev host0
-    ip link set dev host1 up
-    ip link set dev host0 up
-  fi
   "$@" # not exec: this shell reaps the orphans of the tests
   exit $?
 }
