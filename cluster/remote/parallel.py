@@ -127,8 +127,11 @@ def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreach
         if future in late
     }
     for name, error in _failures({n: f for n, f in begun.items() if n not in dead}).items():
-        known = isinstance(error, Unreachable)
-        dead[name] = error if known else Unreachable(error.what, state="connecting")
+        dead[name] = (
+            error
+            if isinstance(error, Unreachable)
+            else Unreachable(error.what, means=error.means, remedy=error.remedy)
+        )
     for name in dead:
         hosts[name].close()  # it may still be trying
     return dead
