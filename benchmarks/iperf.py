@@ -113,23 +113,23 @@ class IperfTest(Value, frozen=True, kw_only=True):
         return f"iperf3.{self.definition.metric}.{self.streams}.{self.number}.json"
 
 
-class Received(msgspec.Struct, frozen=True, kw_only=True):
+class ReceivedBytes(msgspec.Struct, frozen=True, kw_only=True):
     """What the receiver counted: bytes, and the seconds that they took."""
 
     bytes: int
     seconds: float
 
 
-class End(msgspec.Struct, frozen=True, kw_only=True):
+class IperfEnd(msgspec.Struct, frozen=True, kw_only=True):
     """The end of iperf3's document; empty if the test failed."""
 
-    sum_received: Received | None = None
+    sum_received: ReceivedBytes | None = None
 
 
 class IperfDocument(msgspec.Struct, frozen=True, kw_only=True):
     """What we read of iperf3's JSON; the whole of it is in the run's `raw/`."""
 
-    end: End = End()
+    end: IperfEnd = IperfEnd()
     error: str = ""
 
 
@@ -180,7 +180,7 @@ class Iperf(Benchmark[IperfParams]):
         member = rank.number in params.pair
         comm = rank.comm.Split(int(member), params.pair.index(rank.number) if member else 0)
         if member:
-            half = Server if rank.number == params.pair[1] else Client
+            half = IperfServer if rank.number == params.pair[1] else IperfClient
             half(rank, comm, server, params).run(self.selected(params))
         rank.barrier()
 
@@ -197,7 +197,7 @@ def _is_threaded(says: str) -> bool:
     return version is None or (int(version[1]), int(version[2])) >= THREADED
 
 
-class Half:
+class IperfRank:
     """What a rank of the pair does in all tests.
 
     Args:
@@ -242,7 +242,7 @@ class Half:
         raise NotImplementedError
 
 
-class Server(Half):
+class IperfServer(IperfRank):
     """Starts a server for each test, and tells the other rank its port."""
 
     def once(self, trial: IperfTest) -> list[float]:
@@ -255,7 +255,7 @@ class Server(Half):
         return []
 
 
-class Client(Half):
+class IperfClient(IperfRank):
     """Connects to the server, and keeps what iperf3 says."""
 
     def once(self, trial: IperfTest) -> list[float]:

@@ -29,7 +29,7 @@ FIELDS = ("name", "driver_version", "pcie.link.gen.max", "pcie.link.width.max")
 FORMAT = (f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader")
 
 
-class GpuInfo(Value, frozen=True, kw_only=True):
+class InstalledGpu(Value, frozen=True, kw_only=True):
     """A GPU, as its driver sees it.
 
     Args:
@@ -44,7 +44,7 @@ class GpuInfo(Value, frozen=True, kw_only=True):
     slot: str = ""
 
 
-def list_gpus() -> tuple[GpuInfo, ...]:
+def list_gpus() -> tuple[InstalledGpu, ...]:
     """Ask the driver for this host's GPUs.
 
     Returns:
@@ -54,7 +54,7 @@ def list_gpus() -> tuple[GpuInfo, ...]:
     lines = (output_of("nvidia-smi", *FORMAT) or "").strip().splitlines()
     rows = [line.rsplit(", ", len(FIELDS) - 1) for line in lines]
     return tuple(
-        GpuInfo(model=row[0], driver=row[1], slot=pcie.slot_name(row[2], row[3]))
+        InstalledGpu(model=row[0], driver=row[1], slot=pcie.slot_name(row[2], row[3]))
         for row in rows
         if len(row) == len(FIELDS)
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 LOGIN, FIRST, KNOWN = "key", "first_host_key", "known_hosts"
 
 
-class KeyPair(Value, frozen=True, kw_only=True):
+class SshKeyPair(Value, frozen=True, kw_only=True):
     """An ed25519 key in OpenSSH's formats.
 
     Args:
@@ -27,7 +27,7 @@ class KeyPair(Value, frozen=True, kw_only=True):
     public: str
 
 
-def load_or_create(path: Path) -> KeyPair:
+def load_or_create(path: Path) -> SshKeyPair:
     """Give the key of a file; if there is none, it is made, and nobody else can ever read it.
 
     Args:
@@ -46,7 +46,7 @@ def load_or_create(path: Path) -> KeyPair:
     public = key.public_key().public_bytes(
         serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
     )
-    return KeyPair(private=private, public=public.decode())
+    return SshKeyPair(private=private, public=public.decode())
 
 
 def _made() -> bytes:

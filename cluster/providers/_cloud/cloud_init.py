@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from cluster.core.ssh_keys import KeyPair
+    from cluster.core.ssh_keys import SshKeyPair
 
 EVERY_BOOT = "/var/lib/cloud/scripts/per-boot/cluster-ttl"
 
@@ -41,7 +41,7 @@ class CloudConfig(msgspec.Struct, frozen=True, kw_only=True):
     write_files: tuple[File, ...]
 
 
-def user_data(host_key: KeyPair, ttl: float) -> str:
+def user_data(host_key: SshKeyPair, ttl: float) -> str:
     """Give what a host is told: which host key it has, and when it ends whatever happens here.
 
     The span counts from each boot, so that no clock has to be right.
