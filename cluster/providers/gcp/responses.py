@@ -117,7 +117,7 @@ class GcpInstance(NamedResource, frozen=True, kw_only=True):
         return next((one.nat_ip for nic in nics for one in nic.access_configs), "")
 
 
-class Accelerator(GcpResponse, frozen=True, kw_only=True):
+class IncludedAccelerator(GcpResponse, frozen=True, kw_only=True):
     """Accelerators that come with a machine type."""
 
     guest_accelerator_type: str
@@ -131,7 +131,7 @@ class MachineType(NamedResource, frozen=True, kw_only=True):
     memory_mb: int = 0
     architecture: str = "X86_64"
     is_shared_cpu: bool = False
-    accelerators: tuple[Accelerator, ...] = ()
+    accelerators: tuple[IncludedAccelerator, ...] = ()
 
 
 class GcpImage(NamedResource, frozen=True, kw_only=True):

@@ -15,8 +15,8 @@ from cluster.logs.parsers import Parser, ResultBuilder
 from cluster.logs.parsers.iperf3.json_report import (
     End,
     Interval,
+    Iperf3JsonReport,
     JsonEvent,
-    JsonReport,
     Start,
     decode_report,
 )
@@ -79,7 +79,7 @@ class Iperf3(Parser):
         """Begin outside any test."""
         self._parsed: list[Parsed] = []
         self._text: TextReport | None = None
-        self._stream: JsonReport | None = None  # of `--json-stream`, as far as it is there
+        self._stream: Iperf3JsonReport | None = None  # of `--json-stream`, as far as it is there
         self._stream_at = 0
 
     def take(self, line: str, number: int) -> bool:
@@ -127,7 +127,7 @@ class Iperf3(Parser):
             if not start.version.startswith("iperf"):
                 return False  # of another program
             self._end_stream()
-            self._stream, self._stream_at = JsonReport(start=start, intervals=[]), number
+            self._stream, self._stream_at = Iperf3JsonReport(start=start, intervals=[]), number
         elif self._stream is None:
             return False
         elif event.event == "interval" and self._stream.intervals is not None:
@@ -146,7 +146,7 @@ class Iperf3(Parser):
             document.error = "its end is missing: it was stopped, or the log is cut off"
         self._document(document, self._stream_at)
 
-    def _document(self, document: JsonReport, number: int) -> bool:
+    def _document(self, document: Iperf3JsonReport, number: int) -> bool:
         sheet = ResultBuilder("iperf3", number, document.title)
         document.fill(sheet)
         self._parsed.append(sheet.parsed())

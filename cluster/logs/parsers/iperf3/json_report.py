@@ -104,7 +104,7 @@ class JsonEvent(msgspec.Struct):
     data: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class JsonReport(msgspec.Struct):
+class Iperf3JsonReport(msgspec.Struct):
     """What we read of a document."""
 
     start: Start | None = None
@@ -191,10 +191,10 @@ class JsonReport(msgspec.Struct):
             sheet.note(ONLY_SENT)
 
 
-def decode_report(text: str) -> JsonReport:
+def decode_report(text: str) -> Iperf3JsonReport:
     """Read a document, also one of a list, and with figures that are no numbers."""
     text = text.rstrip().removesuffix(",")
     try:
-        return msgspec.json.decode(text, type=JsonReport)
+        return msgspec.json.decode(text, type=Iperf3JsonReport)
     except msgspec.DecodeError:
-        return msgspec.json.decode(_NAN.sub("null", text), type=JsonReport)
+        return msgspec.json.decode(_NAN.sub("null", text), type=Iperf3JsonReport)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from cluster.logs.parsers import Parser
-from cluster.logs.parsers.nccl_tests.json_report import JsonReport
+from cluster.logs.parsers.nccl_tests.json_report import NcclJsonReport
 from cluster.logs.parsers.nccl_tests.metrics import ALGBW, AVERAGE, BUSBW, TIME
 from cluster.logs.parsers.nccl_tests.perf_test import ABSENT, AVERAGE_LINE, FAILED, RANK, PerfTest
 
@@ -155,7 +155,7 @@ class NcclTests(Parser):
     def take_document(self, text: str, number: int) -> bool:
         """Read what `-J` wrote."""
         try:
-            found = msgspec.json.decode(text, type=JsonReport)
+            found = msgspec.json.decode(text, type=NcclJsonReport)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
         test = PerfTest(number)

@@ -68,7 +68,7 @@ class _Outcome(msgspec.Struct):
     okay: str = ""
 
 
-class JsonReport(msgspec.Struct):
+class NcclJsonReport(msgspec.Struct):
     """What we read of the file."""
 
     results: list[_Row]

@@ -1,0 +1,113 @@
+"""The house: names that occur once, no cycle, and functions that ask for few things."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter, defaultdict
+from functools import cache
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING
+
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PARAMETERS = 8
+NOUNS = {"billing", "profiling", "scaling", "timing", "tuning"}  # words of the field that end so
+FOLDERS = ("cluster", "benchmarks", "launchers", "examples", "scripts")
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """Read every module, and every script in Python; `cluster/benchmarks` is a link."""
+    paths = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file())
+    return {path: ast.parse(path.read_bytes()) for path in sorted(paths) if _is_python(path)}
+
+
+def _is_python(path: Path) -> bool:
+    if path.is_relative_to(ROOT / "cluster" / "benchmarks"):
+        return False
+    if path.suffix:
+        return path.suffix == ".py"
+    return path.read_bytes().startswith(b"#!/usr/bin/env python3")
+
+
+def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    for path, tree in trees().items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", node
+
+
+def test_there_is_something_to_look_at() -> None:
+    found = {str(path.relative_to(ROOT)) for path in trees()}
+
+    assert {"cluster/__init__.py", "benchmarks/p2p/__init__.py", "scripts/fresh"} <= found
+    assert len(found) > 200
+    assert sum(1 for _ in functions()) > 2000
+
+
+def test_a_class_name_occurs_once() -> None:
+    """If two areas need a word, each takes its own: `Subnet`, `UsedRegion`, `LogLocation`."""
+    names = Counter(
+        node.name
+        for path, tree in trees().items()
+        if path.relative_to(ROOT).parts[0] in {"cluster", "benchmarks"}
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    )
+
+    assert {name for name, times in names.items() if times > 1} == set()
+
+
+def test_no_function_asks_for_more_than_eight_things() -> None:
+    """Those that are given by their names alone are a specification, and not counted."""
+    many = {
+        name: count
+        for name, node in functions()
+        if (count := len(node.args.posonlyargs) + len(node.args.args)) > PARAMETERS
+    }
+
+    assert many == {}
+
+
+def test_a_module_is_named_by_a_noun() -> None:
+    gerunds = {path.stem for path in trees() if path.stem.endswith("ing")}
+
+    assert gerunds - NOUNS == set()
+
+
+def test_no_cycle_between_packages() -> None:
+    """Also in imports that only types need."""
+    packages: defaultdict[str, set[str]] = defaultdict(set)
+    for path, tree in trees().items():
+        own = _package(path)
+        if own:
+            packages[own] |= set(_imported(tree)) - {own}
+    try:
+        TopologicalSorter(packages).prepare()
+    except CycleError as error:
+        raise AssertionError(" -> ".join(error.args[1])) from error
+
+    assert {"core", "agent", "benchmarks", "cli"} <= set(packages)
+
+
+def _package(path: Path) -> str:
+    first, *inside = path.relative_to(ROOT).parts
+    if first == "benchmarks":
+        return first
+    return inside[0] if first == "cluster" and len(inside) > 1 else ""
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    """Give the packages of ours that a module imports, wherever it does."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "cluster":
+            yield from (alias.name for alias in node.names)
+        modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for module in modules:
+            if module.startswith("cluster."):
+                yield module.split(".")[1]
