@@ -19,6 +19,7 @@ from cluster.cli.report import report_
 from cluster.cli.scaling import scaling
 from cluster.cli.show import (
     print_json,
+    say,
     show_run,
 )
 from cluster.cli.sql import sql
@@ -103,6 +104,9 @@ def show(
             autocompletion=lambda: list(plugins.names(Report)),
         ),
     ] = "terminal",
+    wide: Annotated[
+        bool, typer.Option("--wide", help="All columns, whatever the width of the terminal.")
+    ] = False,
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
@@ -111,7 +115,7 @@ def show(
     Example: cluster show mpi_test --format markdown
     """
     plugins.load(Report, report)
-    show_run(store.read(store.find(store.root(root), run)), as_json=json, report=report)
+    show_run(store.read(store.find(store.root(root), run)), as_json=json, report=report, wide=wide)
 
 
 def doctor_(json: flags.Json = False) -> None:
@@ -124,10 +128,9 @@ def doctor_(json: flags.Json = False) -> None:
         print_json(checks)
     else:
         for check in checks:
-            mend = "" if check.ok else f"\n      {check.remedy}"
-            sys.stdout.write(
-                f"{'ok  ' if check.ok else 'BAD '}  {check.what}: {check.found}{mend}\n"
-            )
+            say(f"{'ok  ' if check.ok else 'BAD '}  {check.what}: {check.found}")
+            if not check.ok:
+                say(f"      {check.remedy}")
     raise typer.Exit(0 if all(check.ok for check in checks) else 1)
 
 

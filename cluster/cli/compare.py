@@ -10,7 +10,7 @@ import typer
 from cluster.analysis.compare import THRESHOLD, Launch, Side, compare, group_by
 from cluster.cli import flags
 from cluster.cli.gates import Gates, report_cases, with_gates
-from cluster.cli.show import print_json
+from cluster.cli.show import print_json, screen_width
 from cluster.core.errors import SpecError
 from cluster.reports.ci import comparison_cases
 from cluster.reports.formats.markdown import table_markdown
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cluster.reports.tables import Table
     from cluster.runs.run import Run
 
-FORMATS = {"terminal": table_text, "markdown": table_markdown}
+FORMATS = ("terminal", "markdown")
 
 
 @with_gates
@@ -131,4 +131,9 @@ def show_tables(tables: Sequence[Table], report: str) -> None:
         raise SpecError(
             f"There is no format {report!r} for this.", remedy=f"There are: {', '.join(FORMATS)}"
         )
-    sys.stdout.write("\n".join(FORMATS[report](table) for table in tables))
+    width = screen_width()
+    texts = (
+        table_text(table, width) if report == "terminal" else table_markdown(table)
+        for table in tables
+    )
+    sys.stdout.write("\n".join(texts))

@@ -24,6 +24,7 @@ from cluster.cli.show import (
     print_json,
     print_judgement,
     relative_path,
+    say,
 )
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.hardware import Hardware
@@ -184,8 +185,7 @@ def _show(
     if as_json:
         print_json(_answer(run, summaries, judged, named))
     else:
-        for line in (*_lines(run, judged), *_rest(run, summaries, named, kept=kept)):
-            sys.stdout.write(f"{line}\n")
+        say(*_lines(run, judged), *_rest(run, summaries, named, kept=kept))
         print_judgement(judged)
     cases = list(judgement_cases("/".join(run.folder.parts[-2:]), judged))
     return report_cases(gates, cases)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from rich import box
 from rich.console import Console
-from rich.table import Table as Grid
 from rich.text import Text
 
 from cluster.agent.gpus import BUILT
@@ -26,7 +25,7 @@ from cluster.core.units import format_seconds
 from cluster.orchestration.profiling import FILES as PROFILES
 from cluster.orchestration.profiling import PRELOAD
 from cluster.reports.formats import Report
-from cluster.reports.formats.terminal import plain_text
+from cluster.reports.formats.terminal import grid_text, summaries_text, wrapped
 from cluster.reports.logbook import expectation_lines, missing_series
 from cluster.runs.run import RAW
 from cluster.runs.store import read
@@ -79,13 +78,16 @@ def show_newest_run(cluster: Cluster, *, as_json: bool) -> Judgement | None:
     return show_run(read(Path(record.run)), as_json=as_json)
 
 
-def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> Judgement | None:
+def show_run(
+    run: Run, *, as_json: bool, report: str = "terminal", wide: bool = False
+) -> Judgement | None:
     """Show a run on standard output.
 
     Args:
         run: to show.
         as_json: as one JSON object.
         report: the format otherwise.
+        wide: show all columns, whatever the width of the terminal.
 
     Returns:
         What there is to say of it; none while it runs.
@@ -112,24 +114,50 @@ def show_run(run: Run, *, as_json: bool, report: str = "terminal") -> Judgement 
         )
         print_json(answer)
         return judged
+    if report == "terminal":
+        _show_on_screen(run, summaries, judged, wide=wide)
+        return judged
     rendered = plugins.load(Report, report).render(summaries, notes=notes_of(run, summaries))
     if isinstance(rendered, bytes):
         sys.stdout.flush()
         sys.stdout.buffer.write(rendered)
     else:
         sys.stdout.write(rendered)
-    if report == "terminal":
-        sys.stdout.write("".join(f"{line}\n" for line in _gpu_lines(run.record.environment)))
-        sys.stdout.write("".join(f"{line}\n" for line in finding_lines(findings(run, summaries))))
-        reason = f": {run.record.reason}" if run.record.reason else ""
-        sys.stdout.write(f"Run folder: {relative_path(run.folder)} ({run.status}{reason})\n")
-        _show_profiles(run)
-        for verdict in judged.verdicts:
-            if verdict.usual_source and verdict.usual is not None:
-                usual = f"{verdict.usual:.0%} or more; {verdict.usual_source}"
-                sys.stdout.write(f"Usual for {verdict.metric}: {usual}\n")
-        print_judgement(judged)
     return judged
+
+
+def _show_on_screen(
+    run: Run, summaries: tuple[Summary, ...], judged: Judgement, *, wide: bool
+) -> None:
+    """Show tables, findings and where the run is, as wide as the terminal; the answer last."""
+    width = None if wide else screen_width()
+    sys.stdout.write(summaries_text(summaries, notes_of(run, summaries), width))
+    say(*_gpu_lines(run.record.environment), *finding_lines(findings(run, summaries)))
+    reason = f": {run.record.reason}" if run.record.reason else ""
+    say(f"Run folder: {relative_path(run.folder)} ({run.status}{reason})")
+    _show_profiles(run)
+    for verdict in judged.verdicts:
+        if verdict.usual_source and verdict.usual is not None:
+            usual = f"{verdict.usual:.0%} or more; {verdict.usual_source}"
+            say(f"Usual for {verdict.metric}: {usual}")
+    print_judgement(judged)
+
+
+def screen_width() -> int | None:
+    """Give the width of the terminal in characters; none if standard output is a pipe or a file."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def say(*lines: str) -> None:
+    """Print lines; on a terminal they wrap between words, so that no number is torn apart.
+
+    Args:
+        lines: of prose.
+
+    """
+    width = screen_width()
+    for line in lines:
+        sys.stdout.write("".join(f"{part}\n" for part in wrapped(line, width)))
 
 
 def _show_profiles(run: Run) -> None:
@@ -137,9 +165,9 @@ def _show_profiles(run: Run) -> None:
     profiles = len(list((run.folder / RAW).glob(PROFILES)))
     if profiles:
         which = "/".join(run.folder.parts[-2:])
-        sys.stdout.write(f"MPI profiles: {profiles}; show them: cluster profile {which}\n")
+        say(f"MPI profiles: {profiles}; show them: cluster profile {which}")
     elif PRELOAD in run.record.variables:
-        sys.stdout.write("No MPI profile was written: no rank came to MPI_Finalize.\n")
+        say("No MPI profile was written: no rank came to MPI_Finalize.")
 
 
 def judgement(
@@ -168,10 +196,9 @@ def print_judgement(judged: Judgement) -> None:
         judged: of a run.
 
     """
-    line = Text(judged.line)
-    line.highlight_words([judged.word.upper()], VERDICT_STYLES.get(judged.word, "bold"))
-    console = Console(highlight=False, soft_wrap=not sys.stdout.isatty())
-    console.print(line)
+    line = Text("\n".join(wrapped(judged.line, screen_width())))
+    line.highlight_words([judged.word.upper()], VERDICT_STYLES.get(judged.word, "none"))
+    Console(highlight=False, soft_wrap=True).print(line)
 
 
 def findings(run: Run, summaries: tuple[Summary, ...]) -> tuple[Finding, ...]:
@@ -316,7 +343,4 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) 
     if not rows:
         sys.stdout.write(empty + "\n")
         return
-    shown = Grid(*columns, box=box.SIMPLE_HEAD, pad_edge=False)
-    for row in rows:
-        shown.add_row(*row)
-    sys.stdout.write(plain_text(shown))
+    sys.stdout.write(grid_text(columns, rows, columns, screen_width()))

@@ -19,7 +19,7 @@ from rich.text import Text
 from cluster.analysis.host_topology import HostTopology, group_alike, host_topologies
 from cluster.cli import flags
 from cluster.cli.log_files import print_left_out, readings
-from cluster.cli.show import print_json
+from cluster.cli.show import print_json, screen_width
 from cluster.core.errors import ClusterError, ParseError, ShellError, SpecError
 from cluster.core.model.logs import Topology
 from cluster.logs import reader
@@ -131,7 +131,9 @@ def _text(alike: Sequence[HostTopology]) -> str:
     one = alike[0]
     title = ", ".join(host.host for host in alike) + "\n" if one.host else ""
     parts = [_matrix(one.topology)] if one.topology else []
-    parts += [table_text(table) for table in topology_tables(one.joined, one.transports)]
+    parts += [
+        table_text(table, screen_width()) for table in topology_tables(one.joined, one.transports)
+    ]
     return title + "\n".join(parts)
 
 

@@ -252,6 +252,7 @@ def test_json() -> None:
             "definition": "",
             "shape": None,
             "limit": "",
+            "assumes": "",
         },
         {
             "metric": "bandwidth",
@@ -271,6 +272,7 @@ def test_json() -> None:
             "definition": "",
             "shape": None,
             "limit": "",
+            "assumes": "",
         },
     ]
 

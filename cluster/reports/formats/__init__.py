@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 from cluster.core.plugins import Plugin
 from cluster.core.units import format_point, format_value
@@ -41,6 +42,9 @@ class Column(NamedTuple):
         name: its heading.
         cell: the text for a summary; every value with its unit.
         words: it holds words, not numbers.
+        on: the tables that have it: `wide` ones, those of a `narrow` screen, or both.
+        dropped: if even these columns are too wide, this one goes before those of higher numbers;
+            0 stays always.
         shown: if given, the column is left out unless this holds for a summary of the table.
 
     """
@@ -48,6 +52,8 @@ class Column(NamedTuple):
     name: str
     cell: Callable[[Summary], str]
     words: bool = False
+    on: Literal["both", "wide", "narrow"] = "both"
+    dropped: int = 0
     shown: Callable[[Summary], bool] | None = None
 
 
@@ -61,6 +67,19 @@ def _interval(summary: Summary) -> str:
     return " .. ".join(_value(summary, end) for end in summary.ci)
 
 
+def _with_error(summary: Summary) -> str:
+    """Give the median, and half of its interval in per cent."""
+    median = _value(summary, summary.median)
+    if summary.ci is None or not 0 < summary.median < math.inf:
+        return median
+    half = (summary.ci[1] - summary.ci[0]) / 2 / summary.median
+    return f"{median} ±{half:.1%}" if half < math.inf else median
+
+
+def _is_repeated(summary: Summary) -> bool:
+    return summary.n > 1
+
+
 def _is_bounded(summary: Summary) -> bool:
     return summary.bound is not None
 
@@ -68,28 +87,56 @@ def _is_bounded(summary: Summary) -> bool:
 COLUMNS = (
     Column("metric", lambda s: s.metric, words=True),
     Column("parameters", lambda s: format_point(s.params), words=True),
-    Column("n", lambda s: f"{s.n}" if s.complete else f"{s.n} (stopped)"),
-    Column("median", lambda s: _value(s, s.median)),
-    Column("95% CI of median", _interval),
-    Column("p5", lambda s: _value(s, s.p5)),
-    Column("p95", lambda s: _value(s, s.p95)),
-    Column("p99", lambda s: _value(s, s.p99)),
-    Column("converged", lambda s: "yes" if s.converged else "not converged", words=True),
-    Column("bound", lambda s: "none" if s.bound is None else _value(s, s.bound), shown=_is_bounded),
+    Column("n", lambda s: f"{s.n}" if s.complete else f"{s.n} (stopped)", dropped=3),
+    Column("median", lambda s: _value(s, s.median), on="wide"),
+    Column("median ± CI/2", _with_error, on="narrow"),
+    Column("95% CI of median", _interval, on="wide"),
+    Column("p5", lambda s: _value(s, s.p5), on="wide", shown=_is_repeated),
+    Column("p95", lambda s: _value(s, s.p95), on="wide", shown=_is_repeated),
+    Column("p99", lambda s: _value(s, s.p99), dropped=2, shown=_is_repeated),
+    Column("converged", lambda s: "yes" if s.converged else "not converged", words=True, on="wide"),
     Column(
-        "of bound", lambda s: "none" if s.share is None else f"{s.share:.1%}", shown=_is_bounded
+        "bound",
+        lambda s: "none" if s.bound is None else _value(s, s.bound),
+        on="wide",
+        shown=_is_bounded,
     ),
     Column(
-        "remarks", lambda s: ", ".join(remarks(s)), words=True, shown=lambda s: bool(remarks(s))
+        "of bound",
+        lambda s: "none" if s.share is None else f"{s.share:.1%}",
+        dropped=4,
+        shown=_is_bounded,
+    ),
+    Column(
+        "remarks",
+        lambda s: ", ".join(remarks(s)),
+        words=True,
+        dropped=1,
+        shown=lambda s: bool(remarks(s)),
     ),
 )
 """A new column is one more entry: the terminal, Markdown, HTML and the report show it."""
 LEFT = tuple(column.name for column in COLUMNS if column.words)
 
 
-def _shown(summaries: Sequence[Summary]) -> Iterator[Column]:
+def shown_columns(
+    summaries: Sequence[Summary], screen: Literal["wide", "narrow"] = "wide"
+) -> Iterator[Column]:
+    """Choose the columns that say something of a summary.
+
+    Args:
+        summaries: to show.
+        screen: that they are for.
+
+    Yields:
+        Some of `COLUMNS`, in their order.
+
+    """
     for column in COLUMNS:
-        if column.shown is None or any(map(column.shown, summaries)):
+        if column.on not in ("both", screen):
+            continue
+        says_something = column.shown is None or any(map(column.shown, summaries))
+        if says_something or (column.shown is _is_repeated and not summaries):
             yield column
 
 
@@ -103,7 +150,7 @@ def columns(summaries: Sequence[Summary]) -> tuple[str, ...]:
         The names of those `COLUMNS` that say something of a summary.
 
     """
-    return tuple(column.name for column in _shown(summaries))
+    return tuple(column.name for column in shown_columns(summaries))
 
 
 def rows(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
@@ -116,7 +163,7 @@ def rows(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
         For each a text per column of `columns(summaries)`.
 
     """
-    shown = tuple(_shown(summaries))
+    shown = tuple(shown_columns(summaries))
     return [tuple(column.cell(summary) for column in shown) for summary in summaries]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from typing import TYPE_CHECKING, Literal
 
 from rich import box
@@ -11,10 +12,10 @@ from rich.console import Console
 from rich.table import Table as Grid
 
 from cluster.core.units import format_point
-from cluster.reports.formats import LEFT, Report, columns, rows
+from cluster.reports.formats import LEFT, Report, columns, rows, shown_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from cluster.core.model.measurements import Summary
     from cluster.core.model.value import Scalar
@@ -22,43 +23,195 @@ if TYPE_CHECKING:
 
 BARS = "▁▂▃▄▅▆▇█"
 ENOUGH_TO_SKETCH = 4  # sizes
-WIDE = 100_000  # columns: a table is never squeezed; a narrow terminal wraps it
+WIDE = 100_000  # characters: nothing is squeezed
+WIDE_SCREEN = 140  # characters from which a table of summaries has all its columns
+LEAST_REMARKS = 24  # characters of the column that wraps
+GAP, EDGES = 3, 2  # characters between two columns, and at both ends of a row
 
 
 class Terminal(Report):
-    """Aligned columns, and the notes below."""
+    """Aligned columns, and the notes below, as wide as they are."""
 
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
         """Show a row per summary."""
-        grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-        for column in columns(summaries):
-            grid.add_column(column, justify="left" if column in LEFT else "right", no_wrap=True)
-        for cells in rows(summaries):
-            grid.add_row(*cells)
-        shown = plain_text(grid) if summaries else "No values were taken.\n"
-        sketched = "".join(f"{line}\n" for line in sparklines(summaries))
-        return shown + sketched + "".join(f"Note: {note}\n" for note in notes)
+        return summaries_text(summaries, notes)
 
 
-def table_text(table: Table) -> str:
+def summaries_text(
+    summaries: Sequence[Summary], notes: Sequence[str] = (), width: int | None = None
+) -> str:
+    """Show summaries: a row each, sparklines, and notes.
+
+    Args:
+        summaries: to show.
+        notes: what a reader of the numbers must know.
+        width: of the screen, in characters; below 140 the table has fewer columns. None if there
+            is no screen, as in a pipe.
+
+    Returns:
+        Lines that end with a newline; no number wraps.
+
+    """
+    if not summaries:
+        shown = "No values were taken.\n"
+    elif width is None or width >= WIDE_SCREEN:
+        shown = grid_text(columns(summaries), rows(summaries), LEFT, width)
+    else:
+        shown = _narrow(summaries, width)
+    lines = [*sparklines(summaries), *(f"Note: {note}" for note in notes)]
+    return shown + "".join(f"{part}\n" for line in lines for part in wrapped(line, width))
+
+
+def _narrow(summaries: Sequence[Summary], width: int) -> str:
+    """Leave columns out until the rest fits, and say below what they would have said."""
+    chosen = list(shown_columns(summaries, "narrow"))
+    left_out = ""
+
+    def texts() -> list[tuple[str, ...]]:
+        return [tuple(column.cell(summary) for column in chosen) for summary in summaries]
+
+    names = [column.name for column in chosen]
+    while _squeezed_width(names, texts()) > width and any(column.dropped for column in chosen):
+        first = min((c for c in chosen if c.dropped), key=lambda column: column.dropped)
+        chosen.remove(first)
+        names = [column.name for column in chosen]
+        left_out = "The other columns: cluster show RUN --wide, or a wider window.\n"
+    unsure = sum(summary.n > 1 and not summary.converged for summary in summaries)
+    if unsure:
+        left_out = f"{unsure} of {len(summaries)} series are not converged.\n" + left_out
+    below = "".join(f"{part}\n" for line in left_out.splitlines() for part in wrapped(line, width))
+    return grid_text(names, texts(), LEFT, width) + below
+
+
+def table_text(table: Table, width: int | None = None) -> str:
     """Show any table, with its title above and its notes below.
 
     Args:
         table: to show.
+        width: of the screen, in characters; none if there is no screen.
 
     Returns:
         Its lines.
 
     """
+    shown = grid_text(table.columns, table.rows, table.left, width) if table.rows else ""
+    title, *notes = (wrapped(line, width) for line in (table.title, *_notes(table)))
+    lines = [*title, *shown.splitlines(), *(part for note in notes for part in note)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _notes(table: Table) -> list[str]:
+    return [f"Note: {note}" for note in table.notes]
+
+
+def grid_text(
+    names: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    left: Collection[str],
+    width: int | None = None,
+) -> str:
+    """Lay rows out: as they are, or with wrapped words, or as one record below the other.
+
+    Args:
+        names: of the columns.
+        cells: a text per column for each row.
+        left: columns of words, which may wrap between two words; all others are numbers.
+        width: of the screen, in characters; none if there is no screen.
+
+    Returns:
+        Lines, none of them wider than the screen unless a single cell of numbers is.
+
+    """
+    if width is None or natural_width(names, cells) <= width:
+        return _grid(names, cells, left, WIDE)
+    if _total(_least_widths(names, cells, left)) <= width:
+        return _grid(names, cells, left, width)
+    return "".join(f"{line}\n" for line in _records(names, cells, width))
+
+
+def natural_width(names: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
+    """Give the width of a table of which nothing wraps.
+
+    Args:
+        names: of the columns.
+        cells: a text per column for each row.
+
+    Returns:
+        Characters.
+
+    """
+    return _total([max(map(len, texts)) for texts in zip(names, *cells, strict=True)])
+
+
+def _squeezed_width(names: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
+    """Give the width of a table whose last column, if it is one of remarks, wraps."""
+    last = max(len(texts[-1]) for texts in (names, *cells))
+    saved = max(0, last - LEAST_REMARKS) if names[-1] == "remarks" else 0
+    return natural_width(names, cells) - saved
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + GAP * (len(widths) - 1) + EDGES
+
+
+def _least_widths(
+    names: Sequence[str], cells: Sequence[Sequence[str]], left: Collection[str]
+) -> list[int]:
+    """Give the width of each column in which words wrap and numbers do not."""
+    return [
+        max(_longest_word(text) if name in left else len(text) for text in (name, *texts))
+        for name, *texts in zip(names, *cells, strict=True)
+    ]
+
+
+def _longest_word(text: str) -> int:
+    return max(map(len, text.split()), default=0)
+
+
+def _grid(
+    names: Sequence[str], cells: Sequence[Sequence[str]], left: Collection[str], width: int
+) -> str:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in table.columns:
-        justify: Literal["left", "right"] = "left" if column in table.left else "right"
-        grid.add_column(column, justify=justify, no_wrap=True)
-    for cells in table.rows:
-        grid.add_row(*cells)
-    shown = plain_text(grid) if table.rows else ""
-    notes = "".join(f"Note: {note}\n" for note in table.notes)
-    return f"{table.title}\n{shown}{notes}"
+    for name, least in zip(names, _least_widths(names, cells, left), strict=True):
+        justify: Literal["left", "right"] = "left" if name in left else "right"
+        wraps = name in left and width < WIDE
+        grid.add_column(name, justify=justify, no_wrap=not wraps, min_width=least)
+    for texts in cells:
+        grid.add_row(*texts)
+    return plain_text(grid, width)
+
+
+def _records(names: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
+    """Give each row as lines of `column: cell`, with an empty line between two rows."""
+    for number, texts in enumerate(cells):
+        if number:
+            yield ""
+        for name, text in zip(names, texts, strict=True):
+            if text:
+                yield from wrapped(f"{name}: {text}", width)
+
+
+def wrapped(line: str, width: int | None) -> list[str]:
+    """Wrap a line of prose between two words.
+
+    Args:
+        line: its indentation is kept.
+        width: of the screen; none for no limit.
+
+    Returns:
+        Lines; a word that is longer than the screen stays whole.
+
+    """
+    if width is None or len(line) <= width:
+        return [line]
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.wrap(
+        line,
+        width,
+        subsequent_indent=indent + "  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def sparklines(summaries: Sequence[Summary]) -> Iterator[str]:
@@ -103,11 +256,12 @@ def sparkline(values: Sequence[float]) -> str:
     return "".join(BARS[round((v - low) / span * (len(BARS) - 1)) if span else 0] for v in logs)
 
 
-def plain_text(grid: Grid) -> str:
-    """Give a table as text, as wide as it needs to be, whatever the terminal is.
+def plain_text(grid: Grid, width: int = WIDE) -> str:
+    """Give a table as text.
 
     Args:
         grid: of rich.
+        width: that it may take, in characters.
 
     Returns:
         Its lines, without spaces at their ends.
@@ -116,7 +270,7 @@ def plain_text(grid: Grid) -> str:
     out = io.StringIO()
     console = Console(
         file=out,
-        width=WIDE,
+        width=width,
         force_terminal=False,
         color_system=None,
         highlight=False,
