@@ -200,10 +200,12 @@ class PerfTest:
         if not found:
             return None
         time, algbw, busbw = found[0] * MICRO / self._scale, found[1], found[2]
-        part, slack = 1 - 1 / max(2, self.count), COARSE if "e" in half[0] else SLACK
+        slack = COARSE if "e" in half[0] else SLACK
         if _agrees(size, [time, algbw, busbw], slack):
             return [time, algbw, busbw]
-        if self.count > 1 and algbw == busbw and _agrees(size * part, [time, algbw, busbw], slack):
+        named = len(self.ranks)
+        part = 1 - 1 / max(2, named)
+        if named > 1 and algbw == busbw and _agrees(size * part, [time, algbw, busbw], slack):
             self._partial = True
             return [time, algbw / part, busbw]
         return None
