@@ -135,16 +135,18 @@ def _with_participants(result: Parsed, hosts: int, models: Sequence[str]) -> Par
     if len(models) == 1:
         who["gpu"] = models[0]
     where: dict[str, Scalar] = {"hosts": result.hosts or hosts} if result.hosts or hosts else {}
-    return structs.replace(
-        result,
-        measurements=tuple(
-            structs.replace(
-                m,
-                params={**m.params, **who, **(where if media[m.definition] in BETWEEN else {})},
-            )
-            for m in result.measurements
-        ),
-    )
+    if not who and not where:
+        return result
+    merged: dict[tuple[int, bool], dict[str, Scalar]] = {}  # metrics of a point share its params
+
+    def placed(m: Measurement) -> Measurement:
+        between = media[m.definition] in BETWEEN
+        key = id(m.params), between
+        if key not in merged:
+            merged[key] = {**m.params, **who, **(where if between else {})}
+        return structs.replace(m, params=merged[key])
+
+    return structs.replace(result, measurements=tuple(map(placed, result.measurements)))
 
 
 def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> Reading:
@@ -216,15 +218,19 @@ def _kept(chunks: Iterable[bytes], out: BinaryIO) -> Iterator[bytes]:
 
 def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
     """Number the runs of a tool that measured the same thing again: they are no one series."""
+    if len(results) == 1:  # within one, every series is another
+        yield from results[0].measurements
+        return
     keys = Counter(m.key for result in results for m in result.measurements)
     seen: Counter[object] = Counter()
     for result in results:
         for m in result.measurements:
-            seen[m.key] += 1
-            if keys[m.key] == 1:
+            key = m.key
+            if keys[key] == 1:
                 yield m
-            else:
-                yield structs.replace(m, params={**m.params, "part": seen[m.key]})
+                continue
+            seen[key] += 1
+            yield structs.replace(m, params={**m.params, "part": seen[key]})
 
 
 def _record(

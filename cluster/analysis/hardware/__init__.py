@@ -371,6 +371,7 @@ def between(model: str, path: str, slot: str) -> Figure | None:
     return pcie.slot_bandwidth(slot) if path in THROUGH_SLOTS else None
 
 
+@cache
 def _gpu_key(model: str) -> str | None:
     """Find the GPU whose name is in a model's, the longest that fits."""
     plain = f" {_plain(model)} "

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
+    _Series = tuple[Definition, dict[str, Scalar], int, int, list[float]]  # rank, size, values
+
 KB, MB, GB = 1e3, 1e6, 1e9
 DIGITS = 18  # of a number that fits into 64 bits
 KIB, MIB, GIB = 2.0**10, 2.0**20, 2.0**30
@@ -115,8 +117,7 @@ class ResultBuilder:
         self.format = format_
         self.first = first
         self.title = title
-        self._series: dict[tuple[object, ...], tuple[Definition, dict[str, Scalar], int]] = {}
-        self._values: dict[tuple[object, ...], list[float]] = {}
+        self._series: dict[tuple[object, ...], _Series] = {}
         self._notes: dict[str, None] = {}
         self._failures: dict[str, None] = {}
         self._devices: dict[str, None] = {}
@@ -143,12 +144,14 @@ class ResultBuilder:
             size: bytes that moved.
 
         """
-        params = dict(params or {})
-        key = (definition.metric, rank, *params.items())
-        if key not in self._values:
-            self._values[key] = []
-            self._series[key] = (definition, params, size)
-        self._values[key].append(value)
+        known = params or {}
+        key = (definition.metric, rank, *known.items())
+        series = self._series.get(key)
+        if series is None:  # all metrics of a point may share its parameters: nobody changes them
+            kept = known if isinstance(known, dict) else dict(known)
+            self._series[key] = (definition, kept, rank, size, [value])
+        else:
+            series[-1].append(value)
 
     def note(self, text: str) -> None:
         """Say once what a reader of the numbers must know."""
@@ -174,12 +177,11 @@ class ResultBuilder:
     def clear(self) -> None:
         """Forget the values: they cannot be believed."""
         self._series.clear()
-        self._values.clear()
 
     @property
     def empty(self) -> bool:
         """Whether there are no values."""
-        return not self._values
+        return not self._series
 
     def parsed(self, detail: Detail | None = None) -> Parsed:
         """Give all of it.
@@ -191,7 +193,7 @@ class ResultBuilder:
             The result.
 
         """
-        used = {definition.metric: definition for definition, _, _ in self._series.values()}
+        used = {series[0].metric: series[0] for series in self._series.values()}
         return Parsed(
             format=self.format,
             title=self.title,
@@ -210,15 +212,15 @@ class ResultBuilder:
 
     def _measurements(self, used: Mapping[str, Definition]) -> Iterable[Measurement]:
         ids = {metric: definition.id for metric, definition in used.items()}  # a digest each
-        for key, (definition, params, size) in self._series.items():
+        for definition, params, rank, size, values in self._series.values():
             yield Measurement(
                 metric=definition.metric,
                 definition=ids[definition.metric],
                 unit=definition.unit,
                 params=params,
-                rank=int(str(key[1])),
+                rank=rank,
                 host="",
-                values=tuple(self._values[key]),
+                values=tuple(values),
                 bytes=size,
             )
 
