@@ -16,6 +16,7 @@ Kind = Literal[
     "denied",  # the account may not
     "throttled",  # too many calls: the same one will work later
     "lost",  # nobody knows whether it was done: the same call again tells
+    "internal",  # the cloud failed by itself: the same thing, asked for anew, may be done
     "unsupported",  # it cannot be had like that here
     "missing",  # no such thing, or not known yet
     "in use",  # something else still needs it: it can go once that is gone

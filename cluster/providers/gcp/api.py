@@ -17,7 +17,7 @@ import msgspec
 
 from cluster.core.extras import require
 from cluster.providers._cloud.api_errors import Failure, Kind, retry
-from cluster.providers.gcp.errors import kind_of
+from cluster.providers.gcp.errors import kind_of, weight
 from cluster.providers.gcp.responses import GcpOperation
 
 if TYPE_CHECKING:
@@ -248,8 +248,20 @@ class Project:
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_POLL)
             operation = self.look(operation)
-        check(what, operation)
+        if operation.error.errors or operation.created < operation.asked:
+            check(what, operation, *self._parts(operation))
         return operation
+
+    def _parts(self, operation: GcpOperation) -> tuple[GcpOperation, ...]:
+        """List what an operation began in its turn: the insertions of a bulkInsert."""
+        if not (operation.operation_group_id and operation.zone):
+            return ()
+        wanted = f"operationGroupId = {operation.operation_group_id}"
+        zone = operation.zone.rpartition("/")[2]
+        try:
+            return self.all("zone_operations", GcpOperation, zone=zone, filter=wanted)
+        except Failure:  # what the operation itself says has to do
+            return ()
 
     def catalog(self, of: type[T]) -> tuple[T, ...]:
         """List what Google's price list has of Compute Engine.
@@ -372,19 +384,25 @@ def _pages(session: Any, url: str) -> Iterator[dict[str, Any]]:  # noqa: ANN401
             return
 
 
-def check(what: str, operation: GcpOperation) -> None:
-    """Read the errors of an operation, which may come without any HTTP status.
+def check(what: str, *operations: GcpOperation) -> None:
+    """Read all errors of operations, which may come without any HTTP status.
 
     Args:
         what: was called.
-        operation: that is done.
+        operations: that are done: the one that was begun, and what that began in its turn.
 
     Raises:
         Failure: it went wrong.
 
     """
-    for error in operation.error.errors:
-        raise Failure(kind_of(error.code), operation=what, code=error.code, message=error.message)
+    errors = sorted(
+        (error for one in operations for error in one.error.errors),
+        key=lambda error: weight(error.code),
+    )
+    if errors:
+        first = errors[0]
+        said = "; ".join(dict.fromkeys(error.message.rstrip(".") for error in errors))
+        raise Failure(kind_of(first.code), operation=what, code=first.code, message=said)
 
 
 def _name(collection: str, verb: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cluster.core import ssh_keys
@@ -33,6 +34,8 @@ from cluster.providers.gcp.request import alias, firewalls, instance_view, reque
 from cluster.providers.gcp.responses import Firewall, GcpInstance, GcpOperation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cluster.core import journal
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
 
 PROVIDER = "gcp"
 POLL = 1.0  # seconds
+ATTEMPTS = 3  # at what Google itself fails to do
 ENDED = ("STOPPING", "STOPPED", "TERMINATED", "SUSPENDING", "SUSPENDED", "DEPROVISIONING")
 BULK = "instances.bulkInsert"
 
@@ -125,9 +129,9 @@ class GcpLaunch:
         """Make the firewall rules; the first one's name keeps two launches of one name apart."""
         first, *others = firewalls(self._offer, self._tags)
         self._named("firewalls", "firewall", first)
-        begun = [self._begin("firewalls", "firewall", wall) for wall in others]
-        for operation in begun:
-            self._finish("firewalls.insert", operation)
+        begins = [partial(self._begin, "firewalls", "firewall", wall) for wall in others]
+        for begin, operation in [(begin, begin()) for begin in begins]:
+            self._finish("firewalls.insert", operation, begin)
 
     def _policy(self) -> None:
         """Make the placement policy, which names no number: with one, machines wait for others."""
@@ -137,12 +141,13 @@ class GcpLaunch:
             "group_placement_policy": {"collocation": "COLLOCATED"},
         }
         region = self._offer.region
-        operation = self._begin("resource_policies", "resource_policy", body, region=region)
-        self._finish("resourcePolicies.insert", operation)
+        begin = partial(self._begin, "resource_policies", "resource_policy", body, region=region)
+        self._finish("resourcePolicies.insert", begin(), begin)
 
     def _named(self, collection: str, kind: str, body: dict[str, Any]) -> None:
         """Make something; if its name is taken, it may be by our own call whose reply was lost."""
-        self._finish(f"{collection}.insert", self._begin(collection, kind, body))
+        begin = partial(self._begin, collection, kind, body)
+        self._finish(f"{collection}.insert", begin(), begin)
         where = {kind: body["name"]}
         found = retry(lambda: self._project.get(collection, Firewall, **where), kinds=UNLISTED)
         tags = parse_description(found.description)
@@ -150,10 +155,10 @@ class GcpLaunch:
             raise name_taken_error(self._spec.name, self._project.name)
 
     def _begin(
-        self, collection: str, kind: str, body: dict[str, Any], **where: str
+        self, collection: str, kind: str, body: dict[str, Any], attempt: int = 0, **where: str
     ) -> GcpOperation | None:
         """Begin to make something; nothing, if there is one of that name."""
-        token = request_id(self._tags, f"{collection}/{body['name']}")
+        token = request_id(self._tags, _again(f"{collection}/{body['name']}", attempt))
         self._journal.note(collection, token)
         try:
             return self._project.begin(
@@ -164,14 +169,27 @@ class GcpLaunch:
                 raise
             return None
 
-    def _finish(self, what: str, operation: GcpOperation | None) -> None:
-        if operation is None:
-            return
-        try:
-            self._project.finish(what, operation)
-        except Failure as failure:
-            if failure.kind != "exists":
-                raise
+    def _finish(
+        self,
+        what: str,
+        operation: GcpOperation | None,
+        begin: Callable[[int], GcpOperation | None],
+    ) -> None:
+        """Wait until it is made; what Google itself failed to do is begun anew."""
+        for attempt in range(1, ATTEMPTS + 1):
+            if operation is None:
+                return
+            try:
+                self._project.finish(what, operation)
+            except Failure as failure:
+                if failure.kind == "exists":
+                    return
+                if failure.kind != "internal" or attempt == ATTEMPTS:
+                    raise
+            else:
+                return
+            time.sleep(POLL)
+            operation = begin(attempt)
 
     # Machines.
 
@@ -179,29 +197,42 @@ class GcpLaunch:
         """Ask zone after zone; give the machines once they run."""
         return try_zones(
             self._journal.left(self._offer.zones, self._token),
-            lambda zone: self._run_in(zone, public_key),
+            lambda zone: self._persist_in(zone, public_key),
             zone=str,
             instance=self._offer.instance,
             give_back=GcpDeletion(self._project, self._whose).delete_machines,
         )
 
-    def _token(self, zone: str) -> str:
-        return f"{zone}/{request_id(self._tags, zone)}"
+    def _token(self, zone: str, attempt: int = 0) -> str:
+        return f"{zone}/{request_id(self._tags, _again(zone, attempt))}"
 
-    def _run_in(self, zone: str, public_key: str) -> tuple[GcpInstance, ...]:
+    def _persist_in(self, zone: str, public_key: str) -> tuple[GcpInstance, ...]:
+        """Make the machines in a zone; what Google itself failed to do is begun anew."""
+        for attempt in range(ATTEMPTS - 1):
+            try:
+                return self._run_in(zone, public_key, attempt)
+            except Failure as failure:
+                if failure.kind != "internal":
+                    raise
+            GcpDeletion(self._project, self._whose).delete_machines()
+            time.sleep(POLL)
+        return self._run_in(zone, public_key, ATTEMPTS - 1)
+
+    def _run_in(self, zone: str, public_key: str, attempt: int) -> tuple[GcpInstance, ...]:
         """Make the machines in a zone; an operation that went well may have made too few."""
-        names = self._journal.machines(self._token(zone), lambda: self._bulk(zone, public_key))
+        token = self._token(zone, attempt)
+        names = self._journal.machines(token, lambda: self._bulk(zone, public_key, token))
         if len(names) < self._spec.hosts:
             raise self._too_few(zone, f"gave {len(names)} of {self._spec.hosts} machines")
         return self._wait(zone)
 
-    def _bulk(self, zone: str, public_key: str) -> tuple[str, ...]:
+    def _bulk(self, zone: str, public_key: str, token: str) -> tuple[str, ...]:
         """Ask for all machines in one call; give the names of those that were made."""
         operation = self._project.begin(
             "instances",
             "bulk_insert",
             zone=zone,
-            request_id=request_id(self._tags, zone),
+            request_id=token.partition("/")[2],
             bulk_insert_instance_resource_resource=request(
                 self._spec, self._options, self._offer, self._tags, public_key
             ),
@@ -274,3 +305,8 @@ class GcpLaunch:
 
     def _named_one(self, one: GcpInstance, found: tuple[GcpInstance, ...]) -> str:
         return f"{self._called(found.index(one))} ({one.name})"
+
+
+def _again(what: str, attempt: int) -> str:
+    """Name a call of a launch; when it is made anew, Google must not take it for the same."""
+    return f"{what}/again{attempt}" if attempt else what

@@ -184,7 +184,7 @@ class GcpDeletion(Deletion[GcpResource]):
     def _delete_one(self, one: GcpResource) -> None:
         key = one.kind, one.id
         begun = self._begun.get(key)
-        with ignoring("missing", "in use"):
+        with ignoring("missing", "in use", "internal"):
             if begun is None:
                 where = {**dict(one.scope), one.type.param: one.name}
                 operation = self._project.begin(one.type.collection, "delete", **where)

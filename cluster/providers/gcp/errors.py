@@ -32,8 +32,11 @@ WORDS: dict[Kind, tuple[str, ...]] = {
     "missing": ("notFound", "RESOURCE_NOT_FOUND"),
     "denied": ("forbidden", "authError", "PERMISSIONS_ERROR", "accessNotConfigured"),
     "unsupported": ("UNSUPPORTED_OPERATION", "RESOURCE_NOT_AVAILABLE"),
+    "internal": ("INTERNAL_ERROR",),  # of an operation, which the same call would only show again
 }
 KINDS: dict[str, Kind] = {word: kind for kind, words in WORDS.items() for word in words}
+SUMMARY = "VM_MIN_COUNT_NOT_REACHED"  # of a bulkInsert: one of its machines says why
+PRECEDENCE: tuple[Kind, ...] = ("quota", "denied", "unsupported", "capacity")
 NO_ROOM = ("ZONE_RESOURCE_POOL_EXHAUSTED", "RESOURCE_POOL_EXHAUSTED", "STOCKOUT")  # how it begins
 STATUSES: dict[int, Kind] = {
     401: "denied",
@@ -72,6 +75,11 @@ TOLD: dict[Kind, tuple[type[ProvisionError], str, str]] = {
         "Your credentials do not permit it",
         "Who you are: gcloud auth list; log in: gcloud auth application-default login",
     ),
+    "internal": (
+        ProvisionError,
+        "Google's own service failed again and again",
+        "Wait a minute, and type the same again; see https://status.cloud.google.com",
+    ),
     "unsupported": (
         ProvisionError,
         "It cannot be had like that there",
@@ -92,9 +100,27 @@ def kind_of(word: str, status: int = 0) -> Kind:
         The kind; `other` if nothing is known of it.
 
     """
-    if word.startswith(NO_ROOM):
+    if word.startswith((*NO_ROOM, SUMMARY)):
         return "capacity"
     return KINDS.get(word) or STATUSES.get(status, "other")
+
+
+def weight(word: str) -> int:
+    """Tell which of several errors of one call says why: the one of the least weight.
+
+    A quota is the same in the next zone; a summary says only that something else went wrong.
+
+    Args:
+        word: of the error.
+
+    Returns:
+        Its place in the order.
+
+    """
+    if word.startswith(SUMMARY):
+        return len(PRECEDENCE) + 1
+    kind = kind_of(word)
+    return PRECEDENCE.index(kind) if kind in PRECEDENCE else len(PRECEDENCE)
 
 
 def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> ClusterError:

@@ -105,19 +105,30 @@ def _needs(
     *,
     public: bool,
 ) -> list[Need]:
-    spare = "PREEMPTIBLE_" if spec.spot else ""
     own = f"{family(kind.name).upper()}_CPUS"
-    cpus = f"{spare}CPUS" if spec.spot else own if own in known else "CPUS"
+    normal = own if own in known else "CPUS"
+    cpus = _counted("CPUS", normal, known) if spec.spot else normal
     needs = [Need(metric=cpus, count=spec.hosts * kind.guest_cpus)]
     if gpus and gpus[0] in GPU_WORDS:
         count = spec.hosts * gpus[1]
-        needs.insert(0, Need(metric=f"{spare}NVIDIA_{GPU_WORDS[gpus[0]]}_GPUS", count=count))
+        metric = f"NVIDIA_{GPU_WORDS[gpus[0]]}_GPUS"
+        metric = _counted(metric, metric, known) if spec.spot else metric
+        needs.insert(0, Need(metric=metric, count=count))
         needs.append(Need(metric="GPUS_ALL_REGIONS", count=count, everywhere=True))
     if public:
         needs.append(Need(metric="IN_USE_ADDRESSES", count=spec.hosts))
     if spec.placement:
         needs.append(Need(metric="AFFINITY_GROUPS", count=1))
     return [*needs, Need(metric="INSTANCES", count=spec.hosts)]
+
+
+def _counted(what: str, normal: str, known: dict[str, QuotaMetric]) -> str:
+    """Tell which limit spot machines count for: where their own is 0, which is usual, the normal.
+
+    Source: cloud.google.com/compute/docs/instances/spot, "Preemptible quotas".
+    """
+    spare = f"PREEMPTIBLE_{what}"
+    return spare if spare in known and known[spare].limit > 0 else normal
 
 
 def _refuse_more(need: Need, quota: QuotaMetric, region: str) -> None:

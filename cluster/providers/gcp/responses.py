@@ -43,6 +43,7 @@ class GcpOperation(GcpResponse, frozen=True, kw_only=True):
     zone: str = ""
     region: str = ""
     operation_type: str = ""
+    operation_group_id: str = ""
     error: OperationErrors = OperationErrors()
     instances_bulk_insert_operation_metadata: BulkStatus = BulkStatus()
 
@@ -50,6 +51,12 @@ class GcpOperation(GcpResponse, frozen=True, kw_only=True):
     def done(self) -> bool:
         """Whether it is over, well or not."""
         return self.status == "DONE"
+
+    @property
+    def asked(self) -> int:
+        """How many machines it was to make."""
+        zones = self.instances_bulk_insert_operation_metadata.per_location_status
+        return sum(status.target_vm_count for status in zones.values())
 
     @property
     def created(self) -> int:

@@ -144,13 +144,33 @@ class InstanceCalls:
             where = "" if metric == "GPUS_ALL_REGIONS" else region
             limit = self.quotas.limit(where, metric)
             if each * count > self.quotas.left(where, metric):
-                operation.fail(
+                self._fail(
+                    operation,
                     "QUOTA_EXCEEDED",
                     f"Quota '{metric}' exceeded.  Limit: {limit} in region {region}.",
                     [{"quotaInfo": {"metricName": metric, "limit": limit}}],
                 )
                 return 0
         return self._with_capacity(operation, zone, properties, count)
+
+    def _fail(
+        self,
+        operation: Operation,
+        code: str,
+        message: str,
+        details: list[dict[str, Any]] | None = None,
+    ) -> None:
+        """Let a bulkInsert have an error, in the way that the settings say."""
+        summary = self.cloud.settings.summary
+        if summary:
+            text = "Requested minimum count of 2 VMs could not be created."
+            operation.fail("VM_MIN_COUNT_NOT_REACHED", text)
+        part = operation
+        if summary == "parts":
+            part = self.begin("insert", operation.target)
+            part.request = ""
+            part.metadata = {"operationGroupId": operation.name.replace("operation", "group")}
+        part.fail(code, message, details)
 
     def _with_capacity(
         self, operation: Operation, zone: str, properties: Mapping[str, Any], count: int
@@ -162,7 +182,8 @@ class InstanceCalls:
             return count
         if settings.shortage in ("error", "ghost"):
             code = "ZONE_RESOURCE_POOL_EXHAUSTED" + "_WITH_DETAILS" * settings.details
-            operation.fail(
+            self._fail(
+                operation,
                 code,
                 f"The zone 'projects/{PROJECT}/zones/{zone}' does not have enough resources "
                 "available to fulfill the request.",

@@ -48,14 +48,20 @@ class Quotas:
         name = str(properties["machineType"]).rpartition("/")[2]
         kind = self._cloud.resources[f"projects/{PROJECT}/zones/{zone}/machineTypes/{name}"]
         spot = properties.get("scheduling", {}).get("provisioningModel") == "SPOT"
-        before = "PREEMPTIBLE_" if spot else ""
+        region = region_of(zone)
+
+        def counted(what: str, normal: str) -> str:
+            """Spot machines count as normal ones where they have no quota of their own."""
+            own = f"PREEMPTIBLE_{what}"
+            return own if spot and self.limit(region, own) else normal
+
         cpus = f"{family(name).upper()}_CPUS" if family(name) in OWN_CPUS else "CPUS"
         found: Counter[str] = Counter(INSTANCES=1)
-        found["PREEMPTIBLE_CPUS" if spot else cpus] = kind["guestCpus"]
+        found[counted("CPUS", cpus)] = kind["guestCpus"]
         if any(nic.get("accessConfigs") for nic in properties["networkInterfaces"]):
             found["IN_USE_ADDRESSES"] = 1
         for gpu, count in gpus_of(kind, properties):
-            found[before + QUOTA_OF_GPU[gpu]] = count
+            found[counted(QUOTA_OF_GPU[gpu], QUOTA_OF_GPU[gpu])] = count
             found["GPUS_ALL_REGIONS"] = count
         return found
 

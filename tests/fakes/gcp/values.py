@@ -30,6 +30,9 @@ class Settings(Value, frozen=True, kw_only=True):
         shortage: how a lack of capacity shows: as an `error` of the operation; as one after
             instances could be seen for a moment (`ghost`); as instances that vanish after the
             operation went well (`vanish`); as fewer instances than were asked for (`short`).
+        summary: how an error of a bulkInsert comes: alone; behind the summary
+            VM_MIN_COUNT_NOT_REACHED (`first`); or only with the insertions of its group, while it
+            says the summary (`parts`).
         details: the code of that error ends with `_WITH_DETAILS`.
         status: errors of operations carry an HTTP status as well.
         quotas: limits by "region METRIC", and by "METRIC" for those of the project.
@@ -51,6 +54,7 @@ class Settings(Value, frozen=True, kw_only=True):
     rate: str = ""
     capacity: Mapping[str, int] = {}
     shortage: Literal["error", "ghost", "vanish", "short"] = "error"
+    summary: Literal["", "first", "parts"] = ""
     details: bool = True
     status: bool = True
     quotas: Mapping[str, float] = {}

@@ -21,6 +21,7 @@ from cluster.core.errors import (
 from cluster.core.model.spec import ClusterSpec
 from cluster.providers import Provider
 from cluster.providers._cloud import capacity_cache
+from tests.clouds import GCP
 from tests.conftest import answer, command, until
 from tests.fakes.gcp import Fault, Settings
 from tests.fakes.gcp.catalog import PROJECT
@@ -659,3 +660,81 @@ def test_an_answer_that_is_no_json_is_asked_for_again(gcp: Cloud) -> None:
 
     assert len(instances(gcp)) == 2
     assert len(gcp.calls("instances.bulkInsert")) == 2
+
+
+@pytest.mark.parametrize("summary", ["first", "parts"])
+def test_a_stock_out_behind_a_summary_leads_to_the_next_zone(gcp: Cloud, summary: str) -> None:
+    """`VM_MIN_COUNT_NOT_REACHED` says nothing of the cause, which one of the machines has."""
+    gcp.set(summary=summary, capacity={"us-central1-a": 1})
+    machines = create(spec_of(placement=False, zone=None, options={"zones": "us-central1-a,b"}))
+
+    assert [machine.id.partition("/")[0] for machine in machines] == ["us-central1-b"] * 2
+    assert len(gcp.calls("instances.bulkInsert")) == 2
+
+
+@pytest.mark.parametrize("summary", ["first", "parts"])
+def test_a_quota_behind_a_summary_is_a_quota(gcp: Cloud, summary: str) -> None:
+    """The next zone has the same, so it is not asked."""
+    chosen = provider()
+    spec = spec_of(placement=False, zone=None, options={"zones": "us-central1-a,b"})
+    chosen.plan(spec)
+    gcp.set(summary=summary, quotas={"us-central1 C2_CPUS": 100})
+    book = journal.for_cluster(spec.name)
+    book.append(journal.Intended(spec=spec, at=time.time()))
+
+    with pytest.raises(Quota, match="Quota 'C2_CPUS' exceeded"):
+        chosen.create(spec, book)
+    assert len(gcp.calls("instances.bulkInsert")) == 1
+    assert gcp.things(theirs=False) == frozenset()
+
+
+def test_a_summary_alone_is_a_lack_of_capacity(gcp: Cloud) -> None:
+    gcp.fail(Fault(action="instances.bulkInsert", operation=True, code="VM_MIN_COUNT_NOT_REACHED"))
+
+    with pytest.raises(Capacity):
+        create(spec_of())
+
+
+@pytest.mark.parametrize("call", GCP.making)
+def test_what_google_itself_fails_to_do_is_begun_anew(gcp: Cloud, call: str) -> None:
+    """With another id: the same one would only show the same operation."""
+    gcp.fail(Fault(action=call, operation=True, code="INTERNAL_ERROR", times=2))
+    create(spec_of())
+
+    tokens = [one.params["requestId"] for one in gcp.calls(call)]
+    assert len(tokens) == len(set(tokens)) >= 3
+    assert len(instances(gcp)) == 2
+
+
+def test_what_google_fails_to_do_for_good_is_said_and_leaves_nothing(gcp: Cloud) -> None:
+    gcp.fail(Fault(action="instances.bulkInsert", operation=True, code="INTERNAL_ERROR"))
+
+    with pytest.raises(ProvisionError, match="INTERNAL_ERROR"):
+        create(spec_of())
+    assert len(gcp.calls("instances.bulkInsert")) == 3
+    assert gcp.things(theirs=False) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("fields", "spare", "normal"),
+    [
+        ({}, "PREEMPTIBLE_CPUS", "C2_CPUS"),
+        ({"accelerator": "t4:1", "instance": None}, "PREEMPTIBLE_NVIDIA_T4_GPUS", "NVIDIA_T4_GPUS"),
+    ],
+)
+def test_spot_without_a_quota_of_its_own_counts_as_the_others(
+    gcp: Cloud, fields: dict[str, Any], spare: str, normal: str
+) -> None:
+    """A limit of 0 is the usual one, and refuses nobody."""
+    spec = spec_of(spot=True, placement=False, **fields)
+    gcp.set(quotas={f"us-central1 {spare}": 0})
+    assert any(f" {normal} needed" in line for line in provider().plan(spec).lines)
+    create(spec)
+    provider().destroy("c5")
+
+    gcp.set(quotas={f"us-central1 {spare}": 0, f"us-central1 {normal}": 1})
+    with pytest.raises(Quota, match=f" {normal} are needed"):
+        provider().plan(spec)
+    gcp.set(quotas={f"us-central1 {spare}": 1})
+    with pytest.raises(Quota, match=f" {spare} are needed"):
+        provider().plan(spec)
