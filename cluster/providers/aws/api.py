@@ -259,6 +259,8 @@ def _failure(operation: str, error: Exception) -> Failure:
         exceptions.NoCredentialsError,
         exceptions.PartialCredentialsError,
         exceptions.CredentialRetrievalError,
+        exceptions.InvalidConfigError,
+        getattr(exceptions, "LoginError", exceptions.SSOError),  # newer than what we ask for
         exceptions.ProfileNotFound,
         exceptions.SSOError,
         exceptions.TokenRetrievalError,

@@ -100,8 +100,63 @@ TOLD: dict[Kind, tuple[type[ProvisionError], str, str]] = {
     ),
 }
 OTHERWISE = (ProvisionError, "That is its own word for it", "See what would be made: --plan")
-CLOCK = ("RequestExpired", "RequestTimeTooSkewed")
-SESSION = ("ExpiredToken", "ExpiredTokenException")
+PROFILE = "export AWS_PROFILE=NAME"
+LOG_IN = "Log in: aws sso login (with --profile NAME, if you use one)"
+KEY = "Look at your key: aws configure; who it says you are: aws sts get-caller-identity"
+SIGN_UP = "https://portal.aws.amazon.com/billing/signup"
+SUPPORT = "https://console.aws.amazon.com/support"
+CLOCK = "This machine's clock is wrong", "Set it: sudo timedatectl set-ntp true"
+EXPIRED = "The credentials have expired", LOG_IN
+STRANGE_KEY = "Amazon does not know this key, or the region is not enabled for its account", KEY
+LOGINS: dict[str, tuple[str, str]] = {  # by code, or by boto3's class: what it means, what to type
+    "RequestExpired": CLOCK,
+    "RequestTimeTooSkewed": CLOCK,
+    "ExpiredToken": EXPIRED,
+    "ExpiredTokenException": EXPIRED,
+    "UnauthorizedSSOTokenError": ("The login has expired", LOG_IN),
+    "SSOTokenLoadError": ("Nobody has logged in on this machine yet", LOG_IN),
+    "SSOError": ("The login is not valid", LOG_IN),
+    "TokenRetrievalError": ("The login has expired, or nobody has logged in yet", LOG_IN),
+    "LoginRefreshRequired": ("The login has expired", "Log in: aws login"),
+    "LoginTokenLoadError": ("Nobody has logged in on this machine yet", "Log in: aws login"),
+    "NoCredentialsError": (
+        "There are no credentials of Amazon on this machine",
+        f"Give a key: aws configure; or log in: aws configure sso; or choose a profile: {PROFILE}",
+    ),
+    "PartialCredentialsError": (
+        "Only one half of a key is there",
+        "Set both: export AWS_ACCESS_KEY_ID=... AWS_SECRET_ACCESS_KEY=...",
+    ),
+    "ProfileNotFound": (
+        "AWS_PROFILE names a profile that is not in the configuration",
+        f"See which there are: aws configure list-profiles; choose one: {PROFILE}",
+    ),
+    "InvalidConfigError": (
+        "The profile is not complete",
+        "Look at it: aws configure list; it is in ~/.aws/config",
+    ),
+    "CredentialRetrievalError": (
+        "What the profile names as the source of its credentials gave none",
+        "Try it alone: aws sts get-caller-identity; its source is in ~/.aws/config",
+    ),
+    "AuthFailure": STRANGE_KEY,
+    "InvalidClientTokenId": STRANGE_KEY,
+    "UnrecognizedClientException": STRANGE_KEY,
+    "SignatureDoesNotMatch": ("The secret half of the key is not that of its other half", KEY),
+    "PendingVerification": (
+        "Amazon is still verifying the account for this region, which may take hours",
+        f"Wait for its e-mail, or ask: {SUPPORT}",
+    ),
+    "OptInRequired": (
+        "The account is not signed up for this service, or not for this region",
+        f"Finish it: {SIGN_UP}; enable the region: aws account enable-region --region-name REGION",
+    ),
+    "Blocked": ("Amazon has blocked the account", f"Ask why: {SUPPORT}"),
+}
+MAY_NOT = (
+    "Your credentials do not permit it",
+    "docs/aws-policy.json has all that is needed; who you are: aws sts get-caller-identity",
+)
 
 
 def kind_of(code: str, status: int = 0) -> Kind:
@@ -144,19 +199,5 @@ def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> Clu
 
 
 def _denied(failure: Failure, said: str, source: str) -> Denied:
-    if failure.code in CLOCK:
-        return Denied(
-            said,
-            means=f"This machine's clock is wrong{source}",
-            remedy="Set it: sudo timedatectl set-ntp true",
-        )
-    if failure.code in SESSION:
-        return Denied(
-            said, means=f"The credentials have expired{source}", remedy="Log in: aws sso login"
-        )
-    return Denied(
-        said,
-        means=f"Your credentials do not permit it{source}",
-        remedy="docs/aws-policy.json has all that is needed; who you are: "
-        "aws sts get-caller-identity",
-    )
+    means, remedy = LOGINS.get(failure.code, MAY_NOT)
+    return Denied(said, means=f"{means} {source}", remedy=remedy)

@@ -30,7 +30,13 @@ WORDS: dict[Kind, tuple[str, ...]] = {
     ),
     "exists": ("alreadyExists", "RESOURCE_ALREADY_EXISTS"),
     "missing": ("notFound", "RESOURCE_NOT_FOUND"),
-    "denied": ("forbidden", "authError", "PERMISSIONS_ERROR", "accessNotConfigured"),
+    "denied": (
+        "forbidden",
+        "authError",
+        "PERMISSIONS_ERROR",
+        "accessNotConfigured",
+        "billingNotEnabled",
+    ),
     "unsupported": ("UNSUPPORTED_OPERATION", "RESOURCE_NOT_AVAILABLE"),
     "internal": ("INTERNAL_ERROR",),  # of an operation, which the same call would only show again
 }
@@ -86,6 +92,23 @@ TOLD: dict[Kind, tuple[type[ProvisionError], str, str]] = {
         "See what would be made: --plan; choose another --zone or --instance.",
     ),
 }
+LOG_IN = "Log in: gcloud auth application-default login"
+BILLING = "https://console.cloud.google.com/billing/projects"
+DISABLED = (
+    "The Compute Engine API is not enabled in this project",
+    "Enable it, and wait a minute: gcloud services enable compute.googleapis.com --project PROJECT",
+)
+NO_BILLING = "The project has no account that pays", f"Give it one: {BILLING}"
+LOGINS: dict[str, tuple[str, str]] = {  # by word, or by google-auth's class
+    "DefaultCredentialsError": ("There are no credentials of Google on this machine", LOG_IN),
+    "RefreshError": ("The login has expired, or was revoked", LOG_IN),
+    "ReauthFailError": ("The login has to be confirmed again", LOG_IN),
+    "authError": ("Google does not accept the login any more", LOG_IN),
+    "accessNotConfigured": DISABLED,
+    "SERVICE_DISABLED": DISABLED,
+    "billingNotEnabled": NO_BILLING,
+    "BILLING_DISABLED": NO_BILLING,
+}
 OTHERWISE = (ProvisionError, "That is its own word for it", "See what would be made: --plan")
 
 
@@ -136,6 +159,8 @@ def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> Clu
     """
     did = "did not answer" if failure.kind == "lost" else "refused"
     error, means, remedy = TOLD.get(failure.kind, OTHERWISE)
+    if failure.kind == "denied":
+        means, remedy = LOGINS.get(failure.code, (means, remedy))
     return error(
         f"Google {did} {failure.operation}: {failure.message.rstrip('.')}.",
         means=f"{means} ({failure.code}). {left}",
