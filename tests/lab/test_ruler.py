@@ -28,11 +28,15 @@ ATTEMPTS = 5
 
 
 def test_one_way_of_100_mb_agrees_with_the_bound(lab: Cluster) -> None:
-    run = lab.bench("p2p", metrics=["oneway_time"], sizes="100MB", iterations=7)
-    received = next(s for s in run.summary() if s.params["rank"] == 1)
+    """The median of a launch does, of one launch in five where others use the machine, too."""
+    for _ in range(ATTEMPTS):
+        run = lab.bench("p2p", metrics=["oneway_time"], sizes="100MB", iterations=7)
+        received = next(s for s in run.summary() if s.params["rank"] == 1)
+        assert received.bound == pytest.approx(100e6 / (1448 / 1538 * 125e6))
+        if (received.share or 0) >= 1 - WITHIN:
+            break
 
     assert received.share == pytest.approx(1.0, abs=WITHIN)
-    assert received.bound == pytest.approx(100e6 / (1448 / 1538 * 125e6))
 
 
 def test_iperf_agrees_with_the_bound(lab: Cluster) -> None:
@@ -115,17 +119,22 @@ def moved(c: Cluster, size: str, iterations: int, *operations: str, **variables:
 
 @pytest.mark.usefixtures("own")
 def test_faster_links_are_read_where_the_machine_carries_twice_as_much() -> None:
-    """The slowest repetition without a shaper is what it carries."""
-    with cluster.launch("bare", provider="lab") as c:
-        carries = {name: slowest(bench(c, 1.0)) for name, bench in TOOLS.items()}
-    assert min(carries.values()) > 0
-
+    """The slowest repetition without a shaper is what it carries, before and after."""
     for gbit in FASTER:
-        enough = [name for name, rate in carries.items() if rate >= 2 * gbit * GBIT]
+        before = carried(gbit)
         with cluster.launch(f"fast{gbit:g}", provider="lab", options={"rate": f"{gbit}gbit"}) as c:
-            for name in enough:
-                shares = read(partial(TOOLS[name], c, gbit))
-                assert shares == same(1.0, *shares), f"{name} at {gbit:g} Gbit/s of {carries}"
+            shares = {name: read(partial(TOOLS[name], c, gbit)) for name in before}
+        wrong = {name for name, found in shares.items() if found != same(1.0, *found)}
+        after = carried(gbit) if wrong else {}
+        assert not wrong & set(after), f"{shares} at {gbit:g} Gbit/s of {before}, {after} carried"
+
+
+def carried(gbit: float) -> dict[str, float]:
+    """Give the tools for which this machine carries twice a rate now, and what it carries."""
+    with cluster.launch("bare", provider="lab") as c:
+        rates = {name: slowest(bench(c, 1.0)) for name, bench in TOOLS.items()}
+    assert min(rates.values()) > 0
+    return {name: rate for name, rate in rates.items() if rate >= 2 * gbit * GBIT}
 
 
 TOOLS: dict[str, Callable[[Cluster, float], Run]] = {
