@@ -163,6 +163,7 @@ def test_what_is_not_asked_for() -> None:
                 "bound": None,
                 "share": None,
                 "limit": "",
+                "assumes": "",
                 "definition": "",
                 "shape": None,
             },
