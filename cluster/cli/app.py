@@ -29,6 +29,19 @@ from cluster.core.version import __version__
 from cluster.reports.formats import Report
 from cluster.runs import store
 
+GROUPS = {
+    "Measure": (
+        *("bench", "judge", "compare", "report", "show", "runs", "fit", "plot", "sql", "push"),
+    ),
+    "Clusters": (
+        *("up", "run", "put", "get", "hosts", "connect", "ls", "status", "logs", "wait", "fetch"),
+        *("down", "stop", "start", "lab"),
+    ),
+    "Logs": ("import", "topology", "profile", "scaling"),
+    "Maintenance": ("gc", "doctor", "plan"),
+}
+"""All commands, in the order of use."""
+
 
 class Commands(TyperGroup):
     """All commands; their options take one line of a help that fits a screen."""
@@ -40,12 +53,29 @@ class Commands(TyperGroup):
         formatter.write_text(f"Options: {', '.join(names)}")
         self.format_commands(ctx, formatter)
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
+        """Describe the commands, group by group, in the order in which they are used."""
+        longest = max(len(name) for names in GROUPS.values() for name in names)
+        for title, names in GROUPS.items():
+            found = ((name, self.get_command(ctx, name)) for name in names)
+            limit = formatter.width - 6 - longest
+            rows = [
+                (name.ljust(longest), command.get_short_help_str(limit))
+                for name, command in found
+                if command is not None
+            ]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
 
 app = typer.Typer(
     name="cluster",
     cls=Commands,
     help="\b\nIs the network between your machines as fast as it should be? If not, why?\n"
-    "Example: cluster bench p2p --run-local",
+    "Example: cluster bench p2p --run-local          measure this machine\n"
+    "         cluster judge latest                   is that normal?\n"
+    "         cluster report latest -o report.html   the same as a page\n"
+    "Documentation: README.md and docs/",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

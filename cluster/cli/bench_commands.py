@@ -34,6 +34,7 @@ RUN_FLAGS: flags.Declared = {
 FOLDED = {
     *flags.MACHINES,
     *RUN_FLAGS,
+    "name",
     "launches",
     "mca",
     "env",

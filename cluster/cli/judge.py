@@ -103,7 +103,7 @@ def judge(
     *,
     gates: Gates,
 ) -> None:
-    """Say whether the numbers of a run or of logs are normal, and what to look at.
+    """Say whether the numbers of a run or log are normal.
 
     Example: cluster judge all_reduce.log --hardware p4d.24xlarge --hosts 2
     """

@@ -14,8 +14,10 @@ from typing import Any
 import libtmux
 import msgspec
 import pytest
+from typer.main import get_command
 
 from cluster.cli import clusters
+from cluster.cli.app import GROUPS, Commands, app
 from cluster.core.errors import ProvisionError
 from cluster.core.model.measurements import Definition
 from cluster.providers.local import LocalProvider
@@ -312,11 +314,18 @@ def test_every_help_fits_a_screen_and_shows_an_example(name: str) -> None:
 def test_the_first_help_names_every_command() -> None:
     shown = command("--help").stdout
 
-    assert len(shown.splitlines()) <= 40
+    assert len(shown.splitlines()) <= 50, "32 commands in four groups"
     assert "Example: cluster bench p2p --run-local" in shown
     assert all(re.search(rf"^  {name} ", shown, re.MULTILINE) for name in COMMANDS)
     assert not re.search(r"^  .*\.\.\.$", shown, re.MULTILINE), "a summary is cut off"
-    assert "Commands:" in command(status=2).stderr
+    assert "Measure:" in command(status=2).stderr
+    grouped = [name for names in GROUPS.values() for name in names]
+    assert sorted(grouped) == sorted(set(grouped))
+    listed = re.findall(r"^  ([a-z]+) {2,}\S", shown, re.MULTILINE)
+    assert [name for name in listed if name != "cluster"] == grouped
+    command_group = get_command(app)
+    assert isinstance(command_group, Commands)
+    assert set(command_group.commands) == set(grouped)
 
 
 @pytest.mark.parametrize("name", ["p2p", "collectives", "iperf"])
