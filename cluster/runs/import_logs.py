@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+import zlib
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +37,7 @@ STDIN = "-"
 BETWEEN = ("network", "collective")  # media that there are between hosts
 NAME = "imported"
 PLAIN = Condition()
+GZIP = b"\x1f\x8b"  # its first bytes
 PORTION = 1 << 20  # bytes read at a time
 
 
@@ -194,6 +196,21 @@ def _places(raw: Path, stem: str) -> Iterator[Path]:
 
 
 def _chunks(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
+    """Give the bytes of a log; those of one in gzip as they were before."""
+    unzip = None
+    for at, chunk in enumerate(_portions(file, stdin)):
+        if not at and chunk.startswith(GZIP):
+            unzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # 16: with gzip's header
+        try:
+            yield unzip.decompress(chunk) if unzip else chunk
+        except zlib.error as error:
+            raise SpecError(
+                f"{file} begins as gzip does, and is damaged: {error}.",
+                remedy="Copy it again, or unpack what is left: gzip -dc FILE | cluster import -",
+            ) from error
+
+
+def _portions(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
     if file == STDIN:
         source = stdin or sys.stdin.buffer
         while chunk := source.read(PORTION):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 from pathlib import Path
@@ -115,3 +116,19 @@ def test_nothing_readable_leaves_no_run(tmp_path: Path) -> None:
 
     assert store.folders(tmp_path / "runs") == []
     assert not list((tmp_path / "runs" / "imported").iterdir())
+
+
+def test_a_log_in_gzip_is_unpacked(tmp_path: Path) -> None:
+    log = tmp_path / "iperf.log.gz"
+    log.write_bytes(gzip.compress((LOGS / "iperf3.text.txt").read_bytes()))
+    plain = import_logs([str(LOGS / "iperf3.text.txt")], tmp_path / "a").results
+    packed = import_logs([str(log)], tmp_path / "b")
+
+    assert packed.results == plain
+    assert (
+        b"Connecting to host" in (packed.folder / "raw" / "iperf.log.gz").read_bytes()
+    )  # readable text
+
+    log.write_bytes(log.read_bytes()[:40] + b"damaged" * 20)
+    with pytest.raises(SpecError, match="damaged"):
+        import_logs([str(log)], tmp_path / "c")
