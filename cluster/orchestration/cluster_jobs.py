@@ -105,6 +105,7 @@ class Jobs:
         except ClusterError as error:
             failed = JobResult(status="failed", reason=error.what)
             close_run(prepared.folder, failed, self._phases)
+            job.clean()
             self._note_collected(job)
             raise
         self._phases["start"] = time.monotonic() - began

@@ -94,6 +94,7 @@ def collect(job: Job, ending: JobResult, phases: dict[str, float], *, stop: bool
     if not folder.is_dir():
         if stop:
             job.stop()
+        job.clean()
         raise SpecError(
             f"The folder of the run was removed: {folder}",
             remedy=f"What the job wrote is still in {job.record.folder}",

@@ -7,6 +7,7 @@ status, which appears by a rename once all else is written).
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from cluster.agent.protocol import (
     Wrote,
 )
 from cluster.core.errors import JobError, ShellError, Unreachable
-from cluster.remote.parallel import on_each
+from cluster.remote.parallel import on_each, try_each
 from cluster.remote.tmux import tmux_on
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ echo $$ > pid.part && mv pid.part pid
 unset {forget}
 export HOME="${{HOME:-$(cd ~ && pwd)}}"
 {exports}
+if [ -e scratch ]; then
+  for name in {scratch_variables}; do export "$name=${{!name:-{scratch}}}"; done
+fi
 exec 3> >(tee -i stdout) && out=$!
 exec 4> >(tee -i stderr >&2) && err=$!
 python3 {agent} run {seconds} \\
@@ -58,10 +62,35 @@ exec 3>&- 4>&-
 status=
 while [ -z "$status" ] || kill -0 "$runner" 2> /dev/null; do wait "$runner"; status=$?; done
 wait "$out" "$err"
+[ ! -e scratch ] || rm -rf -- {scratch}
 echo "[cluster] {session} ended with exit status $status."
 echo "$status" > status.part && mv status.part status
 exit "$status"
 """
+
+
+# Where Open MPI 5, then 4, puts the session of a job, and the memory that ranks of a host share. It
+# leaves both behind when mpirun and the ranks are killed.
+SCRATCH_VARIABLES = (
+    *("PRTE_MCA_prte_tmpdir_base", "OMPI_MCA_btl_sm_backing_directory"),
+    *("OMPI_MCA_orte_tmpdir_base", "OMPI_MCA_btl_vader_backing_directory"),
+)
+# $1 the folder; nobody else's, who may have guessed the name and made it before us
+MAKE_SCRATCH = 'umask 077; mkdir -p -- "$1" && [ -O "$1" ] && [ ! -L "$1" ]'
+REMOVE_SCRATCH = '[ ! -O "$1" ] || [ -L "$1" ] || rm -rf -- "$1"'
+
+
+def scratch_of(folder: str) -> str:
+    """Name the folder in shared memory that is a job's own, on every host.
+
+    Args:
+        folder: of the job, on the host.
+
+    Returns:
+        Its path; it needs no quotes.
+
+    """
+    return f"/dev/shm/cluster-{hashlib.sha256(folder.encode()).hexdigest()[:16]}"  # noqa: S108
 
 
 def script(
@@ -94,6 +123,8 @@ def script(
         agent=" ".join(AGENT),
         session=session,
         folder=shlex.quote(folder),
+        scratch=scratch_of(folder),
+        scratch_variables=" ".join(SCRATCH_VARIABLES),
         exports="\n".join(exports),
         seconds=f"{timeout:g}",
         command=shlex.join(argv),
@@ -142,8 +173,28 @@ class Job:
                 shell.write(content, f"{folder}/{name}")
 
         on_each(self._shells, write)
+        if self._make_scratch():
+            self._shell.write("", f"{folder}/scratch")
         self._shell.write(text, f"{folder}/job.sh", mode=0o755)
         self._tmux.start(self.record.session, folder, ["bash", f"{folder}/job.sh"])
+
+    def _make_scratch(self) -> bool:
+        """Make the job's folder in shared memory on every host; tell whether all have it."""
+        words = ["sh", "-c", MAKE_SCRATCH, "sh", scratch_of(self.record.folder)]
+
+        def make(_: str, shell: Shell) -> bool:
+            return shell.run(words, timeout=COMMAND_TIMEOUT).status == 0
+
+        return all(made is True for made in try_each(self._shells, make).values())
+
+    def clean(self) -> None:
+        """Remove what MPI left in shared memory, on all hosts that can be reached."""
+        try_each(self._shells, lambda _, shell: self._clean(shell))
+
+    def _clean(self, shell: Shell) -> None:
+        words = ["sh", "-c", REMOVE_SCRATCH, "sh", scratch_of(self.record.folder)]
+        with suppress(ShellError):
+            shell.run(words, timeout=COMMAND_TIMEOUT)
 
     def watch(self, on_event: Callable[[Wrote], None]) -> int:
         """Wait for the end of the job.
@@ -229,7 +280,9 @@ class Job:
         ).stdout
 
     def fetch(self, to: Path) -> None:
-        """Bring the job's files home, from each host; what one has, the failure of others keeps.
+        """Bring the job's files home from each host, and remove what MPI left in its memory.
+
+        What one host has comes home although others fail.
 
         Args:
             to: a folder here.
@@ -239,7 +292,18 @@ class Job:
             ExceptionGroup: of several.
 
         """
-        on_each(self._shells, lambda _, shell: shell.fetch(self.record.folder, to))
+
+        def fetch(_: str, shell: Shell) -> None:
+            try:
+                shell.fetch(self.record.folder, to)
+            except Unreachable:
+                raise
+            except ShellError:
+                self._clean(shell)
+                raise
+            self._clean(shell)
+
+        on_each(self._shells, fetch)
 
     def end_session(self) -> bool:
         """End what runs in the session of this name, and the session, if it is ours.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +14,9 @@ import pytest
 
 import cluster
 from cluster.core import journal
-from cluster.remote.jobs import Job
-from tests.conftest import processes, run, runs_folder, sessions
+from cluster.remote import jobs
+from cluster.remote.jobs import Job, scratch_of
+from tests.conftest import processes, run, runs_folder, sessions, until
 
 if TYPE_CHECKING:
     from cluster.core.model.measurements import Progress
@@ -255,3 +258,52 @@ def test_a_word_that_an_option_does_not_take_is_refused_with_those_that_it_does(
         "source='disk' is not a valid option of the provider 'lab'.",
         "There are: auto, index, controller",
     ]
+
+
+@pytest.mark.usefixtures("faulty")
+@pytest.mark.parametrize("remedy", ["down", "another job"])
+def test_what_mpi_leaves_in_shared_memory_when_it_is_killed_is_removed(remedy: str) -> None:
+    """Segments, and the session's folder: both are in a folder of the job's own."""
+    c = cluster.launch("killed", hosts=2)
+    c.bench("faulty", how="hang", detach=True)
+    folder = c.job()[0].folder
+    scratch = Path(scratch_of(folder))
+    until(lambda: c.logs().count("ready") == 2, "both ranks are ready")
+    assert list(scratch.glob("sm_segment.*")) or list(scratch.glob("vader_segment.*"))
+    assert list(scratch.glob("ompi.*"))
+    assert scratch.stat().st_mode & 0o777 == 0o700
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if (process / "cwd").readlink() == Path(folder):
+                os.kill(int(process.name), signal.SIGKILL)
+    assert scratch.exists()
+
+    if remedy == "down":
+        c.down()
+    else:
+        c.bench("p2p", metrics="latency", sizes=[8], iterations=9)
+        assert not Path(scratch_of(c.job()[0].folder)).exists()
+        c.down()
+    assert not scratch.exists()
+
+
+def test_a_job_leaves_nothing_in_shared_memory() -> None:
+    with cluster.launch("tidy", hosts=2) as c:
+        c.bench("p2p", metrics="latency", sizes=[8], iterations=9, detach=True)
+        scratch = Path(scratch_of(c.job()[0].folder))
+        c.wait()
+        assert not scratch.exists()
+
+
+def test_a_folder_of_somebody_else_in_shared_memory_is_neither_used_nor_removed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Whoever guesses the name may have put a link there."""
+    trap = tmp_path / "trap"
+    (trap / "mine").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(trap)
+    monkeypatch.setattr(jobs, "scratch_of", lambda _: str(tmp_path / "link"))
+    with cluster.launch("trapped", hosts=2) as c:
+        c.bench("p2p", metrics="latency", sizes=[8], iterations=9)
+    assert list(trap.iterdir()) == [trap / "mine"]
+    assert (tmp_path / "link").is_symlink()
