@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from cluster.analysis import link_speeds
+from cluster.analysis.hardware.lists import HardwareHost, listed_gpus, listed_hosts
 from cluster.core import pcie
 from cluster.core.errors import SpecError
 from cluster.core.model.hardware import SAID, Figure, Hardware
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from cluster.core.model.value import Scalar
 
-GPUS, HOSTS = "gpus.toml", "hosts.toml"
 _YES_NO = {"yes": True, "no": False}
 THROUGH_SLOTS = ("PIX", "PXB", "PHB", "NODE", "SYS")  # paths, as nvidia-smi says them
 _RACKS = re.compile(r"\bGB[23]00\b")  # sold as racks in which NVLink joins all hosts
@@ -33,76 +32,6 @@ _BONDED = re.compile(r"NV(\d+)")
 _PLAIN = re.compile(r"[^a-z0-9]+")
 _GENERATIONS = {"gen1": 2.5, "gen2": 5.0, "gen3": 8.0, "gen4": 16.0, "gen5": 32.0, "gen6": 64.0}
 _SLOT = re.compile(r"(gen[1-6])\s*x(\d{1,2})")
-
-
-class ListedRate(Value, frozen=True, kw_only=True):
-    """A figure as a file has it.
-
-    Args:
-        rate: such as `100gbit` or `1555 GB/s`.
-        source: who says so.
-        usual: the share of it that healthy hardware reaches.
-        usual_source: who measured it.
-
-    """
-
-    rate: str
-    source: str
-    usual: float = 0.0
-    usual_source: str = ""
-
-    @property
-    def figure(self) -> Figure:
-        """The figure, in bytes per second."""
-        return Figure(
-            rate=parse_rate(self.rate),
-            source=self.source,
-            usual=self.usual,
-            usual_source=self.usual_source,
-        )
-
-
-class HardwareGpu(Value, frozen=True, kw_only=True):
-    """A model of GPU; see the head of `gpus.toml`."""
-
-    names: tuple[str, ...]
-    architecture: str = ""
-    nvlinks: int = 0
-    nvlink: ListedRate | None = None
-    slot: str = ""
-    bus: ListedRate | None = None
-    memory: ListedRate | None = None
-    bridge: ListedRate | None = None
-    switched: bool = False
-    reduces: bool = False
-
-
-class Maker(Value, frozen=True, kw_only=True):
-    """What all hosts of a maker have in common."""
-
-    mtu: int
-    flow: ListedRate | None = None
-
-
-class HardwareHost(Value, frozen=True, kw_only=True):
-    """A type of host; see the head of `hosts.toml`."""
-
-    maker: str
-    nic: str
-    source: str
-    nics: int = 1
-    gpu: str = ""
-    gpus: int = 0
-    rdma: bool = False
-    gpudirect: bool = True
-    both_ways: ListedRate | None = None
-
-
-class HardwareHosts(Value, frozen=True, kw_only=True):
-    """All of `hosts.toml`."""
-
-    makers: dict[str, Maker]
-    hosts: dict[str, HardwareHost]
 
 
 class Described(Value, frozen=True, kw_only=True):
@@ -198,7 +127,7 @@ def of_devices(models: Iterable[str]) -> Hardware | None:
     keys = {_gpu_key(model) for model in models}
     if len(keys) != 1 or (key := keys.pop()) is None:
         return None
-    return _with_gpu(Hardware(name=_gpus()[key].names[0]), key)
+    return _with_gpu(Hardware(name=listed_gpus()[key].names[0]), key)
 
 
 def with_logged_gpus(hardware: Hardware | None, models: Sequence[str]) -> Hardware | None:
@@ -296,30 +225,30 @@ def names() -> tuple[str, ...]:
         GPU models first, then types of hosts.
 
     """
-    return (*_gpus(), *_hosts().hosts)
+    return (*listed_gpus(), *listed_hosts().hosts)
 
 
 def _named(name: str) -> Hardware:
     lowered = name.lower()
-    host = _hosts().hosts.get(lowered) or _hosts().hosts.get(f"standard_{lowered}")
+    host = listed_hosts().hosts.get(lowered) or listed_hosts().hosts.get(f"standard_{lowered}")
     if host is not None:
         return _as_host(name, host)
-    key = lowered if lowered in _gpus() else _gpu_key(name)
+    key = lowered if lowered in listed_gpus() else _gpu_key(name)
     if key is None:
         raise SpecError(f"There is no hardware {name!r} in our lists.", remedy=_remedy())
     return _with_gpu(Hardware(name=name), key)
 
 
 def _remedy() -> str:
-    hosts = ", ".join(list(_hosts().hosts)[:60:6])
+    hosts = ", ".join(list(listed_hosts().hosts)[:60:6])
     return (
-        f"GPUs: {', '.join(_gpus())}; hosts such as {hosts}; "
+        f"GPUs: {', '.join(listed_gpus())}; hosts such as {hosts}; "
         "or describe it: --hardware nic=100gbit,gpus=8,gpu=a100"
     )
 
 
 def _as_host(name: str, host: HardwareHost) -> Hardware:
-    maker = _hosts().makers[host.maker]
+    maker = listed_hosts().makers[host.maker]
     each = parse_rate(host.nic)
     several = f"{host.nics} x " if host.nics > 1 else ""
     found = Hardware(
@@ -339,7 +268,7 @@ def _as_host(name: str, host: HardwareHost) -> Hardware:
 
 
 def _with_gpu(hardware: Hardware, key: str) -> Hardware:
-    gpu = _gpus()[key]
+    gpu = listed_gpus()[key]
     links = gpu.nvlink.figure if gpu.nvlink else link_speeds.nvlink(gpu.architecture, gpu.nvlinks)
     return msgspec.structs.replace(
         hardware,
@@ -367,7 +296,7 @@ def between(model: str, path: str, slot: str) -> Figure | None:
     """
     key = _gpu_key(model)
     if match := _BONDED.fullmatch(path):
-        return link_speeds.nvlink(_gpus()[key].architecture, int(match[1])) if key else None
+        return link_speeds.nvlink(listed_gpus()[key].architecture, int(match[1])) if key else None
     return pcie.slot_bandwidth(slot) if path in THROUGH_SLOTS else None
 
 
@@ -377,7 +306,7 @@ def _gpu_key(model: str) -> str | None:
     plain = f" {_plain(model)} "
     fits = [
         (len(name), key)
-        for key, gpu in _gpus().items()
+        for key, gpu in listed_gpus().items()
         for name in gpu.names
         if f" {_plain(name)} " in plain
     ]
@@ -391,7 +320,7 @@ def _plain(name: str) -> str:
 def _described(said: Described, text: str) -> Hardware:
     base = _named(said.host) if said.host else Hardware(name=said.name or text)
     if said.gpu:
-        key = _gpu_key(said.gpu) or (said.gpu if said.gpu in _gpus() else None)
+        key = _gpu_key(said.gpu) or (said.gpu if said.gpu in listed_gpus() else None)
         if key is None:
             raise SpecError(f"There is no GPU {said.gpu!r} in our lists.", remedy=_remedy())
         base = _with_gpu(base, key)
@@ -446,17 +375,3 @@ def _decoded(words: dict[str, object], where: str) -> Described:
         raise SpecError(
             f"{where}: {error}", remedy="Such as: nic=100gbit,nics=4,gpus=8,gpu=a100,rdma=yes"
         ) from error
-
-
-@cache
-def _gpus() -> dict[str, HardwareGpu]:
-    return msgspec.toml.decode(_text(GPUS), type=dict[str, HardwareGpu])
-
-
-@cache
-def _hosts() -> HardwareHosts:
-    return msgspec.toml.decode(_text(HOSTS), type=HardwareHosts)
-
-
-def _text(name: str) -> str:
-    return resources.files(__name__).joinpath(name).read_text()

@@ -1,0 +1,100 @@
+"""The lists of GPUs and hosts: what `gpus.toml` and `hosts.toml` beside this file say."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+from cluster.core.model.hardware import Figure
+from cluster.core.model.value import Value
+from cluster.core.units import parse_rate
+
+GPUS, HOSTS = "gpus.toml", "hosts.toml"
+
+
+class ListedRate(Value, frozen=True, kw_only=True):
+    """A figure as a file has it.
+
+    Args:
+        rate: such as `100gbit` or `1555 GB/s`.
+        source: who says so.
+        usual: the share of it that healthy hardware reaches.
+        usual_source: who measured it.
+
+    """
+
+    rate: str
+    source: str
+    usual: float = 0.0
+    usual_source: str = ""
+
+    @property
+    def figure(self) -> Figure:
+        """The figure, in bytes per second."""
+        return Figure(
+            rate=parse_rate(self.rate),
+            source=self.source,
+            usual=self.usual,
+            usual_source=self.usual_source,
+        )
+
+
+class HardwareGpu(Value, frozen=True, kw_only=True):
+    """A model of GPU; see the head of `gpus.toml`."""
+
+    names: tuple[str, ...]
+    architecture: str = ""
+    nvlinks: int = 0
+    nvlink: ListedRate | None = None
+    slot: str = ""
+    bus: ListedRate | None = None
+    memory: ListedRate | None = None
+    bridge: ListedRate | None = None
+    switched: bool = False
+    reduces: bool = False
+
+
+class Maker(Value, frozen=True, kw_only=True):
+    """What all hosts of a maker have in common."""
+
+    mtu: int
+    flow: ListedRate | None = None
+
+
+class HardwareHost(Value, frozen=True, kw_only=True):
+    """A type of host; see the head of `hosts.toml`."""
+
+    maker: str
+    nic: str
+    source: str
+    nics: int = 1
+    gpu: str = ""
+    gpus: int = 0
+    rdma: bool = False
+    gpudirect: bool = True
+    both_ways: ListedRate | None = None
+
+
+class HardwareHosts(Value, frozen=True, kw_only=True):
+    """All of `hosts.toml`."""
+
+    makers: dict[str, Maker]
+    hosts: dict[str, HardwareHost]
+
+
+@cache
+def listed_gpus() -> dict[str, HardwareGpu]:
+    """Give all of `gpus.toml`, by key."""
+    return msgspec.toml.decode(_text(GPUS), type=dict[str, HardwareGpu])
+
+
+@cache
+def listed_hosts() -> HardwareHosts:
+    """Give all of `hosts.toml`."""
+    return msgspec.toml.decode(_text(HOSTS), type=HardwareHosts)
+
+
+def _text(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text()
