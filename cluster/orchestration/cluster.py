@@ -436,7 +436,7 @@ class Cluster:
         Those that we made are about to go, whether they answer or not.
         """
         if self._provider.makes_machines:
-            if self.state.open_jobs:  # of others, all is home
+            if self.state.jobs:  # its session ends, too: a provider may give a machine that stays
                 self.hosts.give_up_dead(DEAD_AFTER)
                 with suppress(ClusterError, ExceptionGroup):
                     self.jobs.end_all(reason)
