@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from cluster.core.errors import ClusterError, SpecError
+from cluster.core.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,11 +76,11 @@ def _run(app: typer.Typer) -> NoReturn:
             sys.exit(TERMINATED)
         raise
     except ClusterError as error:
-        sys.stderr.write(f"Error: {error}\n")
+        sys.stderr.write(printable(f"Error: {error}\n"))
         sys.exit(REFUSED if isinstance(error, SpecError) else FAILED)
     except ExceptionGroup as group:
         sys.stderr.write(f"Error: {group.message}.\n")
-        sys.stderr.write("".join(f"- {error}\n" for error in group.exceptions))
+        sys.stderr.write(printable("".join(f"- {error}\n" for error in group.exceptions)))
         sys.exit(FAILED)
     except OSError as error:
         sys.stderr.write(f"Error: {error.strerror or error}: {error.filename or 'output'}\n")

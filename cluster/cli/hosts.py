@@ -19,6 +19,7 @@ from cluster.cli.show import print_json, show_plan, table
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import Completed, Machine
 from cluster.core.model.value import Value
+from cluster.core.printable import printable
 from cluster.orchestration.cluster import TIMEOUT, Cluster, attach
 from cluster.orchestration.launch import launch_spec, plan_spec
 from cluster.remote.parallel import results
@@ -202,7 +203,7 @@ def run(
 
     def show(host: str, line: str) -> None:
         with turn:
-            sys.stdout.write(f"{host}: {line}\n")
+            sys.stdout.write(printable(f"{host}: {line}\n"))
             sys.stdout.flush()
 
     ended = attach(name).try_run(words, timeout=timeout, on_line=None if json else show)
@@ -211,7 +212,7 @@ def run(
         print_json(outcomes)
     for outcome in [] if json else outcomes:
         for line in outcome.stderr.splitlines():
-            sys.stderr.write(f"{outcome.host}: {line}\n")
+            sys.stderr.write(printable(f"{outcome.host}: {line}\n"))
         if outcome.status:
             sys.stderr.write(f"{outcome.host}: exit status {outcome.status}\n")
     results(ended)

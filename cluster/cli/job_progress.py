@@ -10,6 +10,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from cluster.cli.host_progress import HostProgress
+from cluster.core.printable import printable
 from cluster.orchestration.cluster import Cluster, Listener
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ class JobProgress(Listener):
             self._show(f"[{progress.done / progress.total:4.0%}] {progress.what}")
 
     def _show(self, line: str) -> None:
-        self.console.print(line, soft_wrap=True)
+        self.console.print(printable(line), soft_wrap=True)
 
 
 def ready_block(cluster: Cluster) -> list[str]:

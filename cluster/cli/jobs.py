@@ -17,6 +17,7 @@ from cluster.cli.show import (
 )
 from cluster.core.errors import JobError, ShellError, SpecError
 from cluster.core.model.value import Value
+from cluster.core.printable import printable
 from cluster.orchestration.cluster import Cluster, Listener, attach
 
 
@@ -70,12 +71,12 @@ class _Lines(Listener):
 
     def output(self, line: str) -> None:
         """Print it now."""
-        sys.stdout.write(f"{line}\n")
+        sys.stdout.write(printable(f"{line}\n"))
         sys.stdout.flush()
 
     def notice(self, line: str) -> None:
         """Print it now, apart from theirs."""
-        sys.stderr.write(f"{line}\n")
+        sys.stderr.write(printable(f"{line}\n"))
         sys.stderr.flush()
 
 
@@ -91,7 +92,7 @@ def logs(
     if follow:
         cluster.wait(_Lines())
     else:
-        sys.stdout.write(cluster.logs())
+        sys.stdout.write(printable(cluster.logs()))
 
 
 def wait(name: flags.ClusterName) -> None:

@@ -21,6 +21,7 @@ from cluster.core.model.hosts import Facts
 from cluster.core.model.measurements import Planned, Summary
 from cluster.core.model.records import Status
 from cluster.core.model.value import Value
+from cluster.core.printable import printable
 from cluster.core.units import format_seconds
 from cluster.orchestration.profiling import FILES as PROFILES
 from cluster.orchestration.profiling import PRELOAD
@@ -343,4 +344,5 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) 
     if not rows:
         sys.stdout.write(empty + "\n")
         return
-    sys.stdout.write(grid_text(columns, rows, columns, screen_width()))
+    cells = [[printable(cell) for cell in row] for row in rows]
+    sys.stdout.write(grid_text(columns, cells, columns, screen_width()))

@@ -9,7 +9,9 @@ import contextlib
 import os
 import secrets
 import shlex
+import shutil
 import tarfile
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
 CHUNK = 1 << 18  # bytes that are read from a file at a time
 WHOLE = "whole"  # the last member of an archive: with it, the archive is complete
 FOLDER = "folder"  # what comes is a packed folder
+RESERVE = 1 << 30  # bytes that stay free here, however much a host sends
+MOST_FILES = 200_000  # of one folder: a run has a dozen per rank
+MOST_HEADER = 1 << 20  # bytes that describe one file: its name, and who it belongs to
+MOST_LINE = 256  # bytes of the line before a file's content
 INSIDE = "it"  # the member that holds what was packed, whatever its name
 
 
@@ -92,6 +98,7 @@ class StreamReader:
     def __init__(self, receive: Callable[[], bytes]) -> None:
         """Begin at the beginning."""
         self._receive = receive
+        self.header_left = MOST_HEADER
         self._held = memoryview(b"")
         self._at = 0
 
@@ -112,7 +119,7 @@ class StreamReader:
         return given
 
     def read(self, size: int) -> bytes:
-        """Give the next bytes, as many as were asked for if there are so many.
+        """Give the next bytes of a header, as many as were asked for if there are so many.
 
         Args:
             size: how many.
@@ -120,7 +127,13 @@ class StreamReader:
         Returns:
             Them.
 
+        Raises:
+            tarfile.TarError: the header of this file is too long: it is held in memory.
+
         """
+        self.header_left -= size
+        if self.header_left < 0:
+            raise tarfile.TarError(f"what describes a file is longer than {MOST_HEADER} bytes")
         parts = []
         while size > 0 and (part := self.piece(size)):
             parts.append(part)
@@ -128,8 +141,8 @@ class StreamReader:
         return b"".join(parts)
 
     def line(self) -> bytes:
-        """Give the next line, without its newline."""
-        return b"".join(iter(lambda: self.read(1).strip(b"\n"), b""))
+        """Give the next line, without its newline, or the beginning of a long one."""
+        return b"".join(islice(iter(lambda: self.read(1).strip(b"\n"), b""), MOST_LINE))
 
     def tell(self) -> int:
         """Give how many bytes were read."""
@@ -194,9 +207,20 @@ def unpack(reader: StreamReader, to: Path) -> None:
 
     """
     modes: list[tuple[Path, int]] = []
-    with tarfile.TarFile(fileobj=cast("IO[bytes]", reader), mode="r") as archive:
-        for member in archive:
+    count, left = 0, room(to)
+    try:
+        archive = tarfile.TarFile(fileobj=cast("IO[bytes]", reader), mode="r")
+        while (member := archive.next()) is not None:
+            count, left = count + 1, left - member.size
+            if count > MOST_FILES:
+                raise tarfile.TarError(f"it has more than {MOST_FILES:,} files")
+            if left < 0:
+                raise _no_room(to)
             modes += _extract(reader, member, to)
+            archive.members.clear()  # type: ignore[attr-defined] # it would remember them all
+            reader.header_left = MOST_HEADER
+    except RecursionError as error:  # headers of headers
+        raise tarfile.TarError("its headers have no end") from error
     for folder, mode in reversed(modes):  # last, because one may not let us write into it
         folder.chmod(mode)
 
@@ -204,6 +228,8 @@ def unpack(reader: StreamReader, to: Path) -> None:
 def _extract(reader: StreamReader, member: tarfile.TarInfo, to: Path) -> list[tuple[Path, int]]:
     """Write one member; gives the mode that a new folder has to get in the end."""
     target = _inside(member.name, to)
+    if member.issparse():
+        raise tarfile.TarError(f"{member.name} has holes, and may be of any size")
     if member.isdir():
         return [(target, member.mode & 0o777)] if _made(target) else []
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -226,6 +252,24 @@ def _made(folder: Path) -> bool:
             raise
         return False
     return True
+
+
+def room(to: Path) -> int:
+    """Give how many bytes a host may send.
+
+    Args:
+        to: where they go; it need not be there.
+
+    Returns:
+        What is free there, but for a reserve.
+
+    """
+    there = next(path for path in (to, *to.absolute().parents) if path.exists())
+    return shutil.disk_usage(there).free - RESERVE
+
+
+def _no_room(to: Path) -> tarfile.TarError:
+    return tarfile.TarError(f"less than {RESERVE >> 30} GiB would stay free in {to}")
 
 
 def _inside(name: str, to: Path) -> Path:
@@ -258,7 +302,7 @@ def receive(
     part = target.with_name(part_name())
     try:
         with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            _fill(file, reader, size)
+            _fill(file, reader, size, target.parent)
         good()
         part.chmod(mode)
         part.replace(target)
@@ -268,9 +312,13 @@ def receive(
         raise
 
 
-def _fill(file: IO[bytes], reader: StreamReader, size: int | None) -> None:
+def _fill(file: IO[bytes], reader: StreamReader, size: int | None, folder: Path) -> None:
     left = size
+    free = room(folder) if size is None else size
     while left != 0 and (piece := reader.piece(left or CHUNK)):
+        free -= len(piece)
+        if free < 0:
+            raise _no_room(folder)
         file.write(piece)
         left = None if left is None else left - len(piece)
     if left:

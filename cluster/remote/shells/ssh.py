@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
 
 CHUNK = 1 << 18  # bytes that are taken from a channel at a time
+MOST_OUTPUT = 256 << 20  # bytes of a command's output that are held in memory
+MOST_ERRORS = 16 << 20  # bytes of its standard error
+ENDS_WITHIN = 5.0  # seconds after the last that a command had to send
+MOST_LINE = 8 << 20  # bytes of a line that is passed on as it comes
 WINDOW = 1 << 22  # bytes that may be on their way to us before we have read any
 PACKET = 1 << 17  # bytes that we take at once; with the usual 32 KiB, Python is busy counting
 PIECE = (1 << 15) - 64  # bytes that OpenSSH takes at once, less what goes with them
@@ -106,7 +110,7 @@ class SshShell(Shell):
         with self._begin("fetch", shlex.join(["sh", "-c", transfer.fetch_script(path)])) as command:
             command.close_input()
             reader = transfer.StreamReader(lambda: command.receive(WINDOW))
-            mode = reader.line().decode()
+            mode = reader.line().decode(errors="replace")
 
             def check() -> None:
                 status, said = command.end()
@@ -119,10 +123,13 @@ class SshShell(Shell):
                 elif mode:
                     to.mkdir(parents=True, exist_ok=True)
                     target = to / PurePosixPath(path).name
-                    transfer.receive(reader, target, int(mode, 8), good=check)
+                    transfer.receive(reader, target, _mode(mode), good=check)
             except (OSError, tarfile.TarError) as error:
-                check()  # a broken connection explains a broken archive, and not the reverse
+                if command.has_ended():  # one that sends without end never does
+                    check()  # a broken connection explains a broken archive, and not the reverse
                 raise _failed("copied", path, str(error)) from error
+            if not command.has_ended():
+                raise _failed("copied", path, "the host goes on sending after its end")
             check()
 
     def exists(self, path: str) -> bool:
@@ -261,8 +268,12 @@ class _Command:
             self.channel.close()
 
     def _collect(self) -> None:
+        held = 0
         with suppress(*BROKEN):
-            self._complaints.extend(iter(lambda: self.channel.recv_stderr(CHUNK), b""))
+            for piece in iter(lambda: self.channel.recv_stderr(CHUNK), b""):
+                held += len(piece)
+                if held <= MOST_ERRORS:  # the rest is dropped, so that it can end
+                    self._complaints.append(piece)
 
     def receive(self, most: int) -> bytes:
         """Read what it prints; nothing at its end, and at that of the connection: `end` tells."""
@@ -283,6 +294,10 @@ class _Command:
         with suppress(*BROKEN):
             self.channel.shutdown_write()
 
+    def has_ended(self) -> bool:
+        """Wait a moment for its end: all that it had to say was read."""
+        return self.channel.status_event.wait(ENDS_WITHIN)
+
     def end(self) -> tuple[int, str]:
         """Wait for its end; gives the exit status and what it complained."""
         status = self.channel.recv_exit_status()
@@ -295,6 +310,13 @@ class _Command:
 def _give_up(command: _Command, late: threading.Event) -> None:
     late.set()
     command.close()
+
+
+def _mode(text: str) -> int:
+    """Read a file's mode as the host says it: no bits but those of permissions are taken."""
+    if not text.isascii() or not text.isdigit() or set(text) & {"8", "9"}:
+        raise tarfile.TarError(f"it begins with {text!r}, which is no mode of a file")
+    return int(text, 8) & 0o777
 
 
 def _failed(done: str, path: str, why: str) -> ShellError:
@@ -314,18 +336,34 @@ def _line(argv: Sequence[str], timeout: float | None) -> str:
 def _read(receive: Callable[[int], bytes], on_line: Callable[[str], None] | None) -> str:
     pieces = iter(lambda: receive(CHUNK), b"")
     if on_line is None:
-        return b"".join(pieces).decode(errors="replace")
+        return b"".join(_bounded(pieces)).decode(errors="replace")
     for line in _lines(pieces):
         on_line(line.decode(errors="replace"))
     return ""
 
 
+def _bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    held = 0
+    for piece in pieces:
+        held += len(piece)
+        if held > MOST_OUTPUT:
+            raise ShellError(
+                f"A command printed more than {MOST_OUTPUT >> 20} MiB, and was given up.",
+                means="What a host prints is held in memory here, so there is an end to it.",
+                remedy="Let it write a file, and bring that: cluster get NAME FILE",
+            )
+        yield piece
+
+
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Cut a stream into lines; what is held is one line and one piece."""
+    """Cut a stream into lines, and long lines into parts; held is one part and one piece."""
     held: list[bytes] = []
     for piece in pieces:
         first, *others = piece.split(b"\n")
         held.append(first)
+        if not others and sum(map(len, held)) > MOST_LINE:
+            yield b"".join(held)
+            held = []
         if others:
             yield b"".join(held)
             yield from others[:-1]

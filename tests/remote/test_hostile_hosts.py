@@ -1,0 +1,232 @@
+"""A measured host whose sshd, tar and python belong to somebody else: what it can do to us."""
+
+from __future__ import annotations
+
+import tarfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core.errors import ShellError
+from cluster.core.printable import printable
+from cluster.remote import transfer
+from cluster.remote.shells.ssh import MOST_OUTPUT, SshShell
+from tests.conftest import run
+from tests.contracts.sshd import Sshd, servers, sshd
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+__all__ = ["servers", "sshd"]
+TYPES = (tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE)
+
+
+@pytest.fixture
+def answers(servers: Callable[..., Sshd], tmp_path: Path) -> Iterator[Callable[[str], SshShell]]:
+    """A real sshd that answers every command by a script of the attacker's."""
+    shells: list[SshShell] = []
+
+    def answer(script: str) -> SshShell:
+        evil = tmp_path / "evil"
+        evil.write_text(f"#!/bin/sh\n{script}\n")
+        evil.chmod(0o755)
+        shells.append(SshShell(servers(f"ForceCommand {evil}").machine()))
+        return shells[-1]
+
+    yield answer
+    for shell in shells:
+        shell.close()
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o644) -> bytes:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname, made.mode = kind, link, mode
+    made.size = 4 if kind == tarfile.REGTYPE else 0
+    return made.tobuf(tarfile.GNU_FORMAT) + (b"evil".ljust(512, b"\0") if made.size else b"")
+
+
+def sends(tmp_path: Path, *members: bytes) -> str:
+    payload = tmp_path / "payload"
+    payload.write_bytes(b"folder\n" + b"".join(members) + bytes(1024))
+    return f"cat {payload}"
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        (member("../outside"),),
+        (member("a/../../outside"),),
+        (member("./../outside"),),
+        (member("link", tarfile.SYMTYPE, ".."), member("link/outside")),
+        (member("link", tarfile.SYMTYPE, "/etc/passwd"),),
+        (member("link", tarfile.LNKTYPE, "../secret"),),
+        (member("link", tarfile.LNKTYPE, "/etc/hostname"),),
+        *((member("device", kind),) for kind in TYPES),
+    ],
+)
+def test_nothing_is_written_or_read_outside_and_no_device_is_made(
+    answers: Callable[[str], SshShell], tmp_path: Path, members: tuple[bytes, ...]
+) -> None:
+    home = tmp_path / "desk" / "home"
+    home.mkdir(parents=True)
+    (tmp_path / "desk" / "secret").write_text("ours")
+    shell = answers(sends(tmp_path, *members))
+
+    with pytest.raises(ShellError, match="could not be copied"):
+        shell.fetch("/there", home)
+
+    assert sorted(path.name for path in (tmp_path / "desk").iterdir()) == ["home", "secret"]
+    assert [*home.rglob("*")] == []
+
+
+def test_an_absolute_name_is_refused(answers: Callable[[str], SshShell], tmp_path: Path) -> None:
+    shell = answers(sends(tmp_path, member(f"{tmp_path}/outside")))
+    with pytest.raises(ShellError, match="outside"):
+        shell.fetch("/there", tmp_path / "home")
+
+    assert not (tmp_path / "outside").exists()
+
+
+def test_a_link_that_is_here_is_replaced_and_not_followed(
+    answers: Callable[[str], SshShell], tmp_path: Path
+) -> None:
+    home, ours = tmp_path / "home", tmp_path / "ours"
+    home.mkdir()
+    ours.write_text("ours")
+    (home / "link").symlink_to(ours)
+    answers(sends(tmp_path, member("link"))).fetch("/there", home)
+
+    assert ours.read_text() == "ours"
+    assert (home / "link").read_text() == "evil"
+
+
+@pytest.mark.parametrize("mode", ["4755", "2755", "6777", "1777"])
+def test_set_id_bits_do_not_arrive(
+    answers: Callable[[str], SshShell], tmp_path: Path, mode: str
+) -> None:
+    answers(f"echo {mode}; echo evil").fetch("/there/file", tmp_path / "one")
+    folder = sends(
+        tmp_path,
+        member("file", mode=int(mode, 8)),
+        member("in", tarfile.DIRTYPE, mode=int(mode, 8)),
+    )
+    answers(folder).fetch("/there", tmp_path / "two")
+
+    for path in ("one/file", "two/file", "two/in"):
+        assert (tmp_path / path).stat().st_mode & 0o7000 == 0
+
+
+@pytest.mark.parametrize("first", ["nothing", "99", "-1", "\\377\\376", "7x"])
+def test_a_mode_that_is_none(
+    answers: Callable[[str], SshShell], tmp_path: Path, first: str
+) -> None:
+    shell = answers(f"printf -- '{first}\\nevil'")
+    with pytest.raises(ShellError, match="no mode of a file"):
+        shell.fetch("/there/file", tmp_path / "home")
+
+
+@pytest.fixture
+def small_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let 8 MB be free here beside the reserve."""
+    monkeypatch.setattr(transfer, "room", lambda _: 8_000_000)
+    monkeypatch.setattr("cluster.remote.shells.ssh.ENDS_WITHIN", 0.5)
+
+
+@pytest.mark.usefixtures("small_disk")
+@pytest.mark.parametrize("what", ["file", "folder", "tera", "many", "sparse"])
+def test_sizes_and_counts_are_bounded(
+    answers: Callable[[str], SshShell],
+    tmp_path: Path,
+    what: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An endless stream, a file that is announced as a terabyte, a million files, and holes."""
+    monkeypatch.setattr(transfer, "MOST_FILES", 500)
+    tera = tarfile.TarInfo("tera")
+    tera.size = 1 << 40
+    large = tarfile.TarInfo("large")
+    large.size = 1_000_000
+    sparse = tarfile.TarInfo("sparse")
+    sparse.type, sparse.size = tarfile.GNUTYPE_SPARSE, 512
+    payload = tmp_path / "part"
+    script = {
+        "file": "echo 644; exec cat /dev/zero",
+        "folder": f"echo folder; while :; do cat {payload}; done",
+        "tera": f"echo folder; cat {payload} /dev/zero",
+        "many": f"echo folder; while :; do cat {payload}; done",
+        "sparse": f"echo folder; cat {payload} /dev/zero",
+    }[what]
+    payload.write_bytes(
+        {
+            "file": b"",
+            "folder": large.tobuf(tarfile.GNU_FORMAT) + bytes(1_000_448),
+            "tera": tera.tobuf(tarfile.GNU_FORMAT),
+            "many": member("small"),
+            "sparse": sparse.tobuf(tarfile.GNU_FORMAT),
+        }[what]
+    )
+    why = {"many": "more than 500 files", "sparse": "holes|header"}.get(what, "would stay free")
+
+    with pytest.raises(ShellError, match=why):
+        answers(script).fetch("/there/x", tmp_path / "home")
+
+    written = sum(p.stat().st_size for p in (tmp_path / "home").rglob("*") if p.is_file())
+    assert written <= 8_000_000
+
+
+def test_endless_output_of_a_command_is_given_up(
+    answers: Callable[[str], SshShell], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the answer to facts."""
+    monkeypatch.setattr("cluster.remote.shells.ssh.MOST_OUTPUT", 4 << 20)
+    shell = answers("exec cat /dev/zero")
+    with pytest.raises(ShellError, match="printed more than 4 MiB"):
+        shell.run(["python3", "-m", "cluster.agent", "facts"])
+
+    assert MOST_OUTPUT == 256 << 20
+
+
+def test_a_line_of_50_megabytes_comes_in_parts(answers: Callable[[str], SshShell]) -> None:
+    parts: list[int] = []
+    shell = answers("head -c 50000000 /dev/zero; head -c 30000000 /dev/zero >&2")
+    done = shell.run(["any"], on_line=lambda line: parts.append(len(line)))
+
+    assert sum(parts) == 50_000_000
+    assert max(parts) < 10_000_000
+    assert len(done.stderr) <= 16 << 20
+
+
+ESCAPES = "\x1b]0;owned\x07\x1b[2J\x1b[6n\x9b31m\u202eevil\r"
+
+
+def test_escapes_are_seen_as_text() -> None:
+    shown = printable(f"a{ESCAPES}b\tc\r\nd \u00fc")
+
+    assert shown == ("a\\x1b]0;owned\\x07\\x1b[2J\\x1b[6n\\x9b31m\\u202eevil\\rb\tc\r\nd \u00fc")
+
+
+def test_a_changed_key_is_told_with_both_fingerprints_and_nothing_is_sent(sshd: Sshd) -> None:
+    sshd.know("other")
+    with pytest.raises(ShellError) as refused:
+        SshShell(sshd.machine()).run(["true"])
+
+    for key in ("host", "other"):
+        printed = run("ssh-keygen", "-lf", str(sshd.folder / f"{key}.pub")).stdout.split()[1]
+        assert printed in str(refused.value)
+    assert sshd.logins() == 0
+
+
+def test_no_agent_is_forwarded_even_if_the_settings_say_so(
+    sshd: Sshd, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home.parent / ".ssh").mkdir(exist_ok=True)
+    (home.parent / ".ssh" / "config").write_text("Host *\nForwardAgent yes\nSendEnv *\n")
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)  # sshd would set its own
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
+    shell = SshShell(sshd.machine())
+    seen = shell.run(["env"]).stdout
+    shell.close()
+
+    assert "SSH_AUTH_SOCK" not in seen
+    assert "AWS_SECRET_ACCESS_KEY" not in seen
