@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cluster.core import journal
 from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
 from cluster.core.money import price_line
 from cluster.core.units import format_seconds
 from cluster.providers._cloud import capacity_cache, public_address
@@ -35,6 +36,27 @@ if TYPE_CHECKING:
 
 ZONE = re.compile(r"([a-z]+-[a-z]+\d+)-[a-z]")
 REGION = re.compile(r"[a-z]+-[a-z]+\d+")
+
+
+class MachineChoice(Value, frozen=True, kw_only=True):
+    """The machines of a launch, and where they are offered.
+
+    Args:
+        instance: the name of their type.
+        kind: the type, as Google describes it.
+        region: of the zones.
+        zones: to try, in this order.
+        wanted: accelerators that were asked for.
+        gpus: the type and number of accelerators of one machine, attached or its own.
+
+    """
+
+    instance: str
+    kind: MachineType
+    region: str
+    zones: tuple[str, ...]
+    wanted: RequestedAccelerators | None
+    gpus: tuple[str, int] | None
 
 
 def project_of(options: GcpOptions) -> str:
@@ -76,35 +98,36 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         Failure: a question was refused.
 
     """
-    wanted = requested_accelerators(spec, allow_retired=options.allow_retired)
-    name = _instance(spec, wanted)
-    region = _region(spec, options)
-    _check_name_is_free(project, spec)
-    kind, zones = _zones(project, spec, options, region, name, wanted)
-    _check_kind(spec, options, kind, wanted)
-    gpus = _gpus(kind, wanted)
-    network = _network(project, region, options)
+    return _offer(project, spec, options, _machines(project, spec, options))
+
+
+def _offer(
+    project: Project, spec: ClusterSpec, options: GcpOptions, machines: MachineChoice
+) -> GcpOffer:
+    """Add to the machines their image, network, price and end, and say it all in lines."""
+    kind, wanted, gpus = machines.kind, machines.wanted, machines.gpus
+    network = _network(project, machines.region, options)
     image = images.choose(project, spec.image or "", kind.architecture, gpus=gpus is not None)
-    tier1 = options.tier1 and machine_types.has_tier_1(name, kind.guest_cpus)
+    tier1 = options.tier1 and machine_types.has_tier_1(machines.instance, kind.guest_cpus)
     link = machine_types.link_of(
-        name, network.mtu if network else VpcNetwork(name="").mtu, tier_1=tier1
+        machines.instance, network.mtu if network else VpcNetwork(name="").mtu, tier_1=tier1
     )
     ttl = spec.ttl or TTL
-    cost = prices.price(project, kind, region, gpus, spot=spec.spot)
+    cost = prices.price(project, kind, machines.region, gpus, spot=spec.spot)
     allow = public_address.allowed_network(options.allow)
     lines = (
-        _what(spec, options, name, zones, network, allow, wanted),
+        _what(spec, options, machines, network, allow),
         f"image: {image.name} ({image.family or 'no family'}, {image.architecture})",
         _network_line(link, tier1=tier1),
-        quotas.check(project, region, spec, kind, gpus, public=options.public),
+        quotas.check(project, machines.region, spec, kind, gpus, public=options.public),
         f"ends by itself {format_seconds(ttl)} after its start (--ttl)",
         price_line(cost, spec.hosts, ttl),
     )
     return GcpOffer(
         project=project.name,
-        region=region,
-        zones=zones,
-        instance=name,
+        region=machines.region,
+        zones=machines.zones,
+        instance=machines.instance,
         network=network.name if network else "",
         subnet=options.subnet,
         image=images.path(image),
@@ -118,6 +141,24 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
         link=link,
         price=cost,
         lines=lines,
+    )
+
+
+def _machines(project: Project, spec: ClusterSpec, options: GcpOptions) -> MachineChoice:
+    """Choose the machines, and the zones that offer them; the cluster's name must be free."""
+    wanted = requested_accelerators(spec, allow_retired=options.allow_retired)
+    name = _instance(spec, wanted)
+    region = _region(spec, options)
+    _check_name_is_free(project, spec)
+    kind, zones = _zones(project, spec, options, region, name, wanted)
+    _check_kind(spec, options, kind, wanted)
+    return MachineChoice(
+        instance=name,
+        kind=kind,
+        region=region,
+        zones=zones,
+        wanted=wanted,
+        gpus=_gpus(kind, wanted),
     )
 
 
@@ -298,12 +339,11 @@ def _network_of(project: Project, region: str, subnet: str) -> str:
 def _what(
     spec: ClusterSpec,
     options: GcpOptions,
-    name: str,
-    zones: tuple[str, ...],
+    machines: MachineChoice,
     network: VpcNetwork | None,
     allow: str,
-    wanted: RequestedAccelerators | None,
 ) -> str:
+    wanted, zones, name = machines.wanted, machines.zones, machines.instance
     spare = "spot " if spec.spot else ""
     with_gpus = f" with {wanted.count} x {wanted.kind.type}" if wanted else ""
     others = f" (else {', '.join(zones[1:])})" if zones[1:] else ""

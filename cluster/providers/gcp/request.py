@@ -52,24 +52,30 @@ def request(
             "enable_secure_boot": not offer.gpus,  # drivers of accelerators are not signed for it
         },
     }
+    return {
+        "count": spec.hosts,
+        "name_pattern": f"{label(tags)}-{'#' * DIGITS}",
+        "instance_properties": properties | _extras(spec, options, offer, tags),
+    }
+
+
+def _extras(spec: ClusterSpec, options: GcpOptions, offer: GcpOffer, tags: Tags) -> dict[str, Any]:
+    """Give the properties that only some machines have."""
+    extras: dict[str, Any] = {}
     if offer.accelerator:
-        properties["guest_accelerators"] = [
+        extras["guest_accelerators"] = [
             {
                 "accelerator_type": offer.accelerator,
                 "accelerator_count": offer.accelerators,
             }
         ]
     if spec.placement:
-        properties["resource_policies"] = [label(tags)]
+        extras["resource_policies"] = [label(tags)]
     if offer.tier1:
-        properties["network_performance_config"] = {"total_egress_bandwidth_tier": "TIER_1"}
+        extras["network_performance_config"] = {"total_egress_bandwidth_tier": "TIER_1"}
     if options.threads_per_core:
-        properties["advanced_machine_features"] = {"threads_per_core": options.threads_per_core}
-    return {
-        "count": spec.hosts,
-        "name_pattern": f"{label(tags)}-{'#' * DIGITS}",
-        "instance_properties": properties,
-    }
+        extras["advanced_machine_features"] = {"threads_per_core": options.threads_per_core}
+    return extras
 
 
 def _metadata(user: str, public_key: str) -> list[dict[str, str]]:
