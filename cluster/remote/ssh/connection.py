@@ -29,6 +29,7 @@ SILENCE = 13  # seconds without any sign of life, after which a connection is gi
 CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")  # need no second pass for a MAC
 # paramiko waits for both ends to agree on keys, and when the time is up it goes on and says this.
 NEVER_BEGAN = "No existing session"
+NO_BANNER = "Error reading SSH protocol banner"  # at the end of its patience, or of the connection
 
 # What goes wrong is raised; without this, paramiko would print it as well.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
@@ -237,7 +238,8 @@ def _not_let_in(error: AuthFailure, where: str, identity: Identity) -> Unreachab
 
 
 def _why(error: Exception) -> str:
-    if str(error) == NEVER_BEGAN:
+    waited = str(error) == NO_BANNER and isinstance(error.__context__, TimeoutError)
+    if waited or str(error) == NEVER_BEGAN:
         return f"it does not begin to speak SSH within {CONNECT_TIMEOUT:g} s"
     return (error.strerror if isinstance(error, OSError) else str(error)) or type(error).__name__
 
