@@ -67,13 +67,7 @@ def fit(
     folders = dict.fromkeys(folder for name in names for folder in store.all_of(where, name))
     launches = [launch(store.read(folder)) for folder in folders]
     found = fit_launches(launches)
-    shown = tuple(one for one in found if metric in (None, one.metric))
-    if not shown:
-        raise SpecError(
-            f"{', '.join(names)}: there is no sweep to fit.",
-            means="A fit needs four sizes or more of one metric.",
-            remedy="Measure some: cluster bench p2p --metrics latency --sizes 8:4MiB",
-        )
+    shown = _of_metric(found, metric, names)
     answer = FitAnswer(fits=shown)
     if collectives:
         answer = _with_predictions(
@@ -86,6 +80,18 @@ def fit(
     if collectives:
         tables.append(predictions_table(answer.predictions, answer.unpredicted, answer.notes))
     show_tables(tables, report)
+
+
+def _of_metric(found: Sequence[Fit], metric: str | None, names: Sequence[str]) -> tuple[Fit, ...]:
+    """Give the fits of one metric, or all of them; there must be some."""
+    shown = tuple(one for one in found if metric in (None, one.metric))
+    if not shown:
+        raise SpecError(
+            f"{', '.join(names)}: there is no sweep to fit.",
+            means="A fit needs four sizes or more of one metric.",
+            remedy="Measure some: cluster bench p2p --metrics latency --sizes 8:4MiB",
+        )
+    return shown
 
 
 def _messages(found: Sequence[Fit]) -> Fit:

@@ -10,15 +10,19 @@ import msgspec
 
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError
-from cluster.core.model.records import Condition, JobRecord, Status
 from cluster.core.model.spec import ClusterSpec, check_name
 from cluster.core.model.value import StateCallback, ignore
-from cluster.core.units import parse_expected
 from cluster.orchestration import host_setup
 from cluster.orchestration.cluster_jobs import Jobs
 from cluster.orchestration.collect import JobListener, JobResult, raise_unless_done
 from cluster.orchestration.host_setup import ReadyHosts
-from cluster.orchestration.prepare import check_bench, prepare
+from cluster.orchestration.prepare import (
+    PreparedJob,
+    check_bench,
+    make_condition,
+    prepare,
+    with_profile,
+)
 from cluster.orchestration.signals import interrupts_ignored
 from cluster.orchestration.state import StateOnDisk
 from cluster.orchestration.teardown import clean_hosts, destroy
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.billing import Price, Receipt
     from cluster.core.model.hosts import Completed, Facts, Machine
+    from cluster.core.model.records import JobRecord, Status
     from cluster.core.model.spec import Environment
     from cluster.orchestration.state import ClusterState
     from cluster.remote.shells import Shell
@@ -327,22 +332,18 @@ class Cluster:
 
         """
         chosen, checked = check_bench(self.spec, benchmark, params, timeout)
-        about = Condition(
-            name=condition,
-            variables=dict(variables or {}),
-            description=describe,
-            expected=parse_expected(expect) if expect else None,
-        )
+        about = make_condition(condition, variables or {}, describe, expect)
         heard = listener or Listener()
         self.note_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
         self.install(chosen.programs, heard.preparing)
         hosts = self._ready(chosen.programs, chosen.gpus(checked, self.spec.ranks_per_host))
-        if profile is not None:
-            from cluster.orchestration import profiling  # noqa: PLC0415 - few runs are profiled
-
-            about = profiling.profiled(about, profile, hosts, self.shells())
+        about = with_profile(about, profile, hosts, self.shells())
         self.jobs.make_room()
         prepared = prepare(hosts, chosen, checked, runs_root(runs), timeout, about, self.phases)
+        return self._run_job(prepared, heard, detach=detach)
+
+    def _run_job(self, prepared: PreparedJob, heard: Listener, *, detach: bool) -> Run:
+        """Start a job, and bring its results home unless it is left to itself."""
         job, result = self.jobs.open(prepared.job), None
         try:
             self.jobs.start(job, prepared)

@@ -14,9 +14,10 @@ from cluster.agent.peers import FILE as PARTY_FILE
 from cluster.agent.peers import Peer, PeerList
 from cluster.core import plugins
 from cluster.core.errors import SpecError
-from cluster.core.model.records import JobRecord, Record
+from cluster.core.model.records import Condition, JobRecord, Record
 from cluster.core.model.value import Value
 from cluster.core.options import convert, encode
+from cluster.core.units import parse_expected
 from cluster.core.version import __version__, revision
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
@@ -26,12 +27,13 @@ from cluster.remote.jobs import script
 from cluster.runs import store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from cluster.core.model.billing import Plan
-    from cluster.core.model.records import Condition
+    from cluster.core.model.hosts import Facts
     from cluster.core.model.spec import ClusterSpec
     from cluster.orchestration.host_setup import ReadyHosts
+    from cluster.remote.shells import Shell
 
 LONGEST = 30 * 24 * 3600.0  # seconds
 
@@ -107,6 +109,57 @@ def check_plan(chosen: Benchmark[Any], params: object, spec: ClusterSpec, plan: 
         )
 
 
+def make_condition(
+    name: str, variables: Mapping[str, str], description: str, expected: str
+) -> Condition:
+    """Put together what is special about a run.
+
+    Args:
+        name: to compare by; empty if there is none.
+        variables: for the environment of every rank.
+        description: in a sentence.
+        expected: what it should come to, such as `1.1GB/s`; empty if nobody says.
+
+    Returns:
+        The condition.
+
+    Raises:
+        SpecError: `expected` is no value with a unit.
+
+    """
+    return Condition(
+        name=name,
+        variables=dict(variables),
+        description=description,
+        expected=parse_expected(expected) if expected else None,
+    )
+
+
+def with_profile(
+    condition: Condition, profile: str | None, hosts: ReadyHosts, shells: Mapping[str, Shell]
+) -> Condition:
+    """Add MPI profiles of all ranks to a condition, if they are asked for.
+
+    Args:
+        condition: of the run.
+        profile: `own`, or the path of a libmpitrace on the hosts; none for no profiles.
+        hosts: that run it.
+        shells: to them, by the machine's name.
+
+    Returns:
+        The condition.
+
+    Raises:
+        SpecError: the library is not there, or cannot be compiled there.
+
+    """
+    if profile is None:
+        return condition
+    from cluster.orchestration import profiling  # noqa: PLC0415 - few runs are profiled
+
+    return profiling.profiled(condition, profile, hosts, shells)
+
+
 def prepare(
     hosts: ReadyHosts,
     chosen: Benchmark[Any],
@@ -143,26 +196,11 @@ def prepare(
     argv = starter.argv(_found(program, bin_, hosts.image), hosts.layout)
     folder = store.create(where, session, chosen.name, at)
     planned = _planned(hosts, chosen, params, argv, folder.name, at)
-    record = msgspec.structs.replace(
-        planned,
-        phases=dict(phases),
-        variables=condition.variables,
-        condition=condition.name,
-        notes=(*planned.notes, *condition.notes),
-        description=condition.description,
-        expected=condition.expected,
-    )
+    record = _with_condition(planned, condition, phases)
     store.write(folder, record)
-    for fact in hosts.facts:
-        if fact.topology:
-            store.write_raw(folder, f"topology.{fact.host}.txt", fact.topology)
+    _write_topologies(folder, hosts.facts)
     there = posixpath.join(home, machine.folder, folder.name)
-    env = {
-        "PATH": bin_,
-        **hosts.facts[0].variables,
-        **hosts.variables,
-        **starter.env(hosts.layout),
-    }
+    env = _environment(hosts, starter, bin_)
     return PreparedJob(
         folder=folder,
         record=record,
@@ -223,6 +261,36 @@ def _planned(
         software=__version__,
         revision=revision(),
     )
+
+
+def _environment(hosts: ReadyHosts, starter: Starter, bin_: str) -> dict[str, str]:
+    """Give the variables of the job's script; those of the starter count most."""
+    return {
+        "PATH": bin_,
+        **hosts.facts[0].variables,
+        **hosts.variables,
+        **starter.env(hosts.layout),
+    }
+
+
+def _with_condition(planned: Record, condition: Condition, phases: Mapping[str, float]) -> Record:
+    """Add what is special about the run, and the seconds that each phase took so far."""
+    return msgspec.structs.replace(
+        planned,
+        phases=dict(phases),
+        variables=condition.variables,
+        condition=condition.name,
+        notes=(*planned.notes, *condition.notes),
+        description=condition.description,
+        expected=condition.expected,
+    )
+
+
+def _write_topologies(folder: Path, facts: Sequence[Facts]) -> None:
+    """Keep what each host's driver says of how its GPUs are joined."""
+    for fact in facts:
+        if fact.topology:
+            store.write_raw(folder, f"topology.{fact.host}.txt", fact.topology)
 
 
 def _notes(hosts: ReadyHosts) -> tuple[str, ...]:

@@ -94,6 +94,14 @@ def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOff
 
     """
     _check_name_is_free(region, spec)
+    offer = _possible_offer(region, spec, options)
+    tags = new_tags(spec.name, region.owner, region.now() + offer.ttl, user=region.user)
+    permissions.check(region, spec, options, offer, tags)
+    return offer
+
+
+def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOffer:
+    """Find out what can be had, whether or not the user may make it."""
     kind = _kind(region, spec)
     _check_kind(region, spec, options, kind)
     zones = _zones(region, spec, options)
@@ -111,7 +119,7 @@ def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOff
         f"ends by itself {format_seconds(ttl)} after its start (--ttl)",
         price_line(cost, spec.hosts, ttl),
     )
-    offer = AwsOffer(
+    return AwsOffer(
         region=region.name,
         vpc=vpc,
         sites=sites,
@@ -127,9 +135,6 @@ def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOff
         lines=lines,
         gpus=sum(gpus.count for gpus in kind.gpu_info.gpus) if kind.gpu_info else 0,
     )
-    tags = new_tags(spec.name, region.owner, region.now() + ttl, user=region.user)
-    permissions.check(region, spec, options, offer, tags)
-    return offer
 
 
 def link_of(kind: InstanceType, *, grouped: bool) -> Link | None:

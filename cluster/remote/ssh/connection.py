@@ -143,13 +143,7 @@ def open_hop(
 
     try:
         connection.connect_timeout = CONNECT_TIMEOUT
-        connection.connect_kwargs = {
-            "transport_factory": begin,
-            "auth_strategy": identity,
-            "banner_timeout": CONNECT_TIMEOUT,
-            "auth_timeout": CONNECT_TIMEOUT,
-            "channel_timeout": CONNECT_TIMEOUT,
-        }
+        connection.connect_kwargs = _connect_kwargs(begin, identity)
         if not connection.gateway:
             connection.connect_kwargs["sock"] = _dial(connection, reach)
         connection.client.set_missing_host_key_policy(verifier)
@@ -161,6 +155,17 @@ def open_hop(
     except (OSError, EOFError, paramiko.SSHException) as error:
         raise _translated(error, where, state) from error
     connection.transport.watch()
+
+
+def _connect_kwargs(begin: Callable[..., Transport], identity: Identity) -> dict[str, object]:
+    """Give what paramiko connects with; every step of it has its time."""
+    return {
+        "transport_factory": begin,
+        "auth_strategy": identity,
+        "banner_timeout": CONNECT_TIMEOUT,
+        "auth_timeout": CONNECT_TIMEOUT,
+        "channel_timeout": CONNECT_TIMEOUT,
+    }
 
 
 def _dial(
