@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tests.fakes.gaps import GapError
@@ -129,6 +130,9 @@ class Calls(InstanceCalls):
 
     def _paged(self, found: list[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
         page, token = self._page(found)
+        for path, _ in page:
+            if path in self.cloud.lives:
+                self.cloud.lives[path].was_listed(time.monotonic())
         return {"kind": "compute#list", "items": [one for _, one in page], **token}
 
     def _page(

@@ -29,7 +29,6 @@ LABEL_KEY = re.compile(r"[a-z][-_a-z0-9]{0,62}")
 LABEL_VALUE = re.compile(r"[-_a-z0-9]{0,63}")
 PATTERN = re.compile(r"[^#]*(#+)[^#]*")
 SHORTEST, LONGEST = 30, 120 * 24 * 3600  # seconds of maxRunDuration
-SEEN = 0.4  # seconds for which an instance that vanishes is seen
 MINUTE, MOST_QUERIES = 60.0, 10  # guest attributes: so many queries a minute
 PROPERTIES = {
     "advancedMachineFeatures",
@@ -400,7 +399,7 @@ class InstanceCalls:
             if operation.errors:
                 life.ghost = operation
             elif self._vanishes(made["zone"].rpartition("/")[2]):
-                life.provisioning, life.gone = NEVER, operation.due + SEEN
+                life.provisioning, life.vanishes = NEVER, True
             self.cloud.lives[path] = life
 
     def _vanishes(self, zone: str) -> bool:

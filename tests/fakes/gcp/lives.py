@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tests.fakes.gcp.operations import Operation
 
 DOWN = ("STOPPING", "TERMINATED")
+SEEN = 0.4  # seconds for which an instance that vanishes is seen, from the first look on
 
 
 @dataclass
@@ -25,6 +26,7 @@ class Life:
     dies: float = NEVER  # when it begins to end by itself
     gone: float = NEVER  # when nothing is left of it
     ghost: Operation | None = None  # it is seen only until this is done
+    vanishes: bool = False  # soon after it was listed, once it was made
     booted: bool = False
     queries: list[float] | None = None  # of its guest attributes
 
@@ -42,6 +44,11 @@ class Life:
         if self.gone == NEVER:
             self.instance["status"] = "STOPPING"
             self.gone = time.monotonic() + seconds
+
+    def was_listed(self, now: float) -> None:
+        """Begin to vanish: not before somebody saw it, however slow he is."""
+        if self.vanishes and self.gone == NEVER and self.made_by.due <= now:
+            self.gone = now + SEEN
 
     def tick(self, now: float, stopping: float) -> bool:
         """Let happen what is due; tell whether it is gone."""
