@@ -1,4 +1,4 @@
-"""The house: names that occur once, no cycle, and functions that ask for few things."""
+"""The house: names that occur once, no cycle, and functions that a reader can hold in mind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PARAMETERS = 8
+LENGTH, PARAMETERS = 50, 8
 NOUNS = {"billing", "profiling", "scaling", "timing", "tuning"}  # words of the field that end so
 FOLDERS = ("cluster", "benchmarks", "launchers", "examples", "scripts")
 
@@ -60,6 +60,16 @@ def test_a_class_name_occurs_once() -> None:
     )
 
     assert {name for name, times in names.items() if times > 1} == set()
+
+
+def test_no_function_outgrows_a_reader() -> None:
+    long = {
+        name: lines
+        for name, node in functions()
+        if (lines := (node.end_lineno or 0) - node.lineno + 1) > LENGTH
+    }
+
+    assert long == {}
 
 
 def test_no_function_asks_for_more_than_eight_things() -> None:
