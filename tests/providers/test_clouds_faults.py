@@ -168,13 +168,13 @@ def test_a_failed_launch_is_cleaned_up_by_an_endpoint_that_comes_back(
 def test_a_clean_up_that_gives_up_says_what_remains(
     cloud: Emulated[Any], world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cluster.providers._cloud.deletion.WITHIN", 0.5)
     provider = world.planned()
     # The machines are made; then neither they nor their end can be seen.
     for call in world.after:
         cloud.fail(fault(world, call, **world.throttled))
 
-    with pytest.raises(Timeout) as caught:
+    with monkeypatch.context() as impatient, pytest.raises(Timeout) as caught:
+        impatient.setattr("cluster.providers._cloud.deletion.WITHIN", 0.5)
         world.create(provider)
     machines = [one.id for one in cloud.things() if one.kind in ("instance", "instances")]
     ours = [one for one in machines if one in caught.value.means]
