@@ -173,9 +173,10 @@ def test_a_clean_up_that_gives_up_says_what_remains(
     for call in world.after:
         cloud.fail(fault(world, call, **world.throttled))
 
-    with monkeypatch.context() as impatient, pytest.raises(Timeout) as caught:
+    with monkeypatch.context() as impatient:
         impatient.setattr("cluster.providers._cloud.deletion.WITHIN", 0.5)
-        world.create(provider)
+        with pytest.raises(Timeout) as caught:
+            world.create(provider)
     machines = [one.id for one in cloud.things() if one.kind in ("instance", "instances")]
     ours = [one for one in machines if one in caught.value.means]
     assert len(ours) == world.spec.hosts
