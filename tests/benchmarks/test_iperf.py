@@ -274,13 +274,13 @@ def test_ctrl_c_leaves_no_iperf3_and_keeps_the_values(measuring: Background) -> 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_rank_that_is_killed_takes_its_iperf3_along(measuring: Background, rank: int) -> None:
-    """SIGKILL, which no rank can hear; the other rank and its iperf3 end with the job."""
+    """The other rank and its iperf3 end with the job, whichever end MPI notices first."""
     victim = until(lambda: rank_process(rank), "the rank is found")
     os.kill(victim, signal.SIGKILL)
     status, stderr = measuring.end()
 
     assert status == 1
-    assert "SIGKILL" in stderr
+    assert "SIGKILL" in stderr or "iperf3 ended with status" in stderr
     until(lambda: not mine(), "no iperf3 is left")
 
 
