@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from cluster.agent.facts import host_facts
-from cluster.core import journal, plugins
+from cluster.core import extras, journal, plugins
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import Layout
 from cluster.core.model.value import Value
@@ -56,6 +56,7 @@ def examine() -> list[DoctorCheck]:
             remedy="pip install mpi4py",
         ),
         _state_folder(),
+        *foreign_package(),
         DoctorCheck(
             what="cores",
             ok=True,
@@ -67,6 +68,27 @@ def examine() -> list[DoctorCheck]:
     if all(check.ok for check in checks):
         checks.append(_two_ranks(root=here.user == "root"))
     return checks
+
+
+def foreign_package() -> tuple[DoctorCheck, ...]:
+    """Look for the package `cluster` of another project, installed beside this one.
+
+    Returns:
+        A failed check if it is installed, else nothing.
+
+    """
+    version = extras.foreign_version()
+    if not version:
+        return ()
+    return (
+        DoctorCheck(
+            what="packages",
+            ok=False,
+            found=f"cluster {version} is another project's package: it overwrites files of this "
+            f"one, which is called {extras.DISTRIBUTION}",
+            remedy=f"{extras.uninstall_command()}; then install {extras.DISTRIBUTION} again",
+        ),
+    )
 
 
 def _state_folder() -> DoctorCheck:

@@ -10,7 +10,10 @@ from pathlib import Path
 
 from cluster.core.errors import SpecError
 
-DISTRIBUTION = "cluster"  # the name under which pip knows this project
+DISTRIBUTION = "cluster-ruler"  # the name under which pip knows this project
+FOREIGN = (
+    "cluster"  # of somebody else, in the Python package index; also installs a folder `cluster`
+)
 
 
 def require(library: str, extra: str, purpose: str) -> None:
@@ -44,13 +47,39 @@ def install_command(extra: str) -> str:
         A line for a shell: for pipx or uv where one of them made the environment, else for its pip.
 
     """
-    wanted = shlex.quote(f"{DISTRIBUTION}[{extra}]")
+    return _pip("install", shlex.quote(f"{DISTRIBUTION}[{extra}]"))
+
+
+def foreign_version() -> str:
+    """Find the foreign distribution `cluster` in the environment that runs this.
+
+    It installs a folder `cluster`, as this project does, so the two overwrite each other's files.
+
+    Returns:
+        Its version; empty, if it is not installed.
+
+    """
+    from importlib import metadata  # noqa: PLC0415 - slow to import
+
+    try:
+        return metadata.version(FOREIGN)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def uninstall_command() -> str:
+    """Give the command that removes the foreign distribution `cluster` from this environment."""
+    return _pip("uninstall", FOREIGN)
+
+
+def _pip(verb: str, wanted: str) -> str:
+    """Give a line for a shell: for pipx or uv where one of them made the environment."""
     prefix, python = Path(sys.prefix), shlex.quote(sys.executable)
     if (prefix / "pipx_metadata.json").exists():
-        return f"pipx runpip {shlex.quote(prefix.name)} install {wanted}"
+        return f"pipx runpip {shlex.quote(prefix.name)} {verb} {wanted}"
     if _is_made_by_uv(prefix) and shutil.which("uv"):
-        return f"uv pip install --python {python} {wanted}"
-    return f"{python} -m pip install {wanted}"
+        return f"uv pip {verb} --python {python} {wanted}"
+    return f"{python} -m pip {verb} {wanted}"
 
 
 def _is_made_by_uv(prefix: Path) -> bool:

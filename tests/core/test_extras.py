@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 from packaging.requirements import Requirement
 
+from cluster.cli import doctor
 from cluster.core import extras
 from tests.conftest import ROOT, command, run
 
@@ -51,7 +52,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     venv.create(folder, with_pip=False, symlinks=True)
     [site] = folder.glob("lib/python*/site-packages")
     (site / "cluster").symlink_to(ROOT / "cluster")
-    for needed in needed_by("cluster", {}).values():
+    for needed in needed_by("cluster-ruler", {}).values():
         for path in packages(needed):
             if not (site / path.name).exists():
                 (site / path.name).symlink_to(path)
@@ -98,7 +99,7 @@ def test_a_missing_library_is_answered_with_the_command_that_installs_it(
 
     said = in_bare(bare, *words, status=2).stderr
     assert re.search(rf"needs {library}\b", said)
-    assert f"{bare} -m pip install 'cluster[{extra}]'" in said.replace("\n", "")
+    assert f"{bare} -m pip install 'cluster-ruler[{extra}]'" in said.replace("\n", "")
 
 
 def test_clusters_are_listed_where_a_cloud_cannot_be_asked(
@@ -121,7 +122,7 @@ def test_a_report_without_matplotlib_comes_without_plots_and_says_so(
 
     done = in_bare(bare, "report", "osu", "-o", "without.html")
     assert "The report has no plots. A plot needs matplotlib" in done.stderr
-    assert f"{bare} -m pip install 'cluster[plot]'" in done.stderr.replace("\n", "")
+    assert f"{bare} -m pip install 'cluster-ruler[plot]'" in done.stderr.replace("\n", "")
     drawn, bare_page = (home / "with.html").read_text(), (home / "without.html").read_text()
     assert "<svg" in drawn
     assert "<svg" not in bare_page
@@ -141,13 +142,17 @@ def test_the_command_keeps_this_project_and_adds_what_the_extra_needs(bare: Path
 @pytest.mark.parametrize(
     ("file", "text", "expected"),
     [
-        ("pyvenv.cfg", "home = /usr/bin\n", "{prefix}/bin/python -m pip install 'cluster[aws]'"),
+        (
+            "pyvenv.cfg",
+            "home = /usr/bin\n",
+            "{prefix}/bin/python -m pip install 'cluster-ruler[aws]'",
+        ),
         (
             "pyvenv.cfg",
             "home = /usr/bin\nuv = 0.9.2\n",
-            "uv pip install --python {prefix}/bin/python 'cluster[aws]'",
+            "uv pip install --python {prefix}/bin/python 'cluster-ruler[aws]'",
         ),
-        ("pipx_metadata.json", "{}", "pipx runpip measure install 'cluster[aws]'"),
+        ("pipx_metadata.json", "{}", "pipx runpip measure install 'cluster-ruler[aws]'"),
     ],
     ids=["venv", "uv", "pipx"],
 )
@@ -167,6 +172,25 @@ def test_the_command_is_for_what_made_the_environment(
     assert extras.install_command("aws") == expected.format(prefix=prefix)
 
 
+def test_the_foreign_package_of_the_old_name_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`pip install cluster` installs another project, whose folder has the same name."""
+    assert extras.foreign_version() == ""
+    assert doctor.foreign_package() == ()
+
+    about = tmp_path / "cluster-1.4.1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: cluster\nVersion: 1.4.1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    [check] = doctor.foreign_package()
+    assert not check.ok
+    assert "cluster 1.4.1 is another project's package" in check.found
+    assert check.remedy == (
+        f"{shlex.quote(sys.executable)} -m pip uninstall cluster; then install cluster-ruler again"
+    )
+
+
 def test_the_names_are_those_of_the_project() -> None:
     """Messages name the distribution and extras that there are; `all` has every one for users."""
     known = PYPROJECT["project"]["optional-dependencies"]
@@ -176,5 +200,5 @@ def test_the_names_are_those_of_the_project() -> None:
     assert PYPROJECT["project"]["name"] == extras.DISTRIBUTION
     assert set(required) >= {"aws", "gcp", "plot", "sql"}
     assert set(required) <= set(known)
-    assert known["all"] == ["cluster[aws,gcp,plot,sql,stores]"]
+    assert known["all"] == ["cluster-ruler[aws,gcp,plot,sql,stores]"]
     assert set(known) == {"aws", "gcp", "plot", "sql", "stores", "all", "dev"}

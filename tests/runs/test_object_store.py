@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-pytest.importorskip("obstore", reason="obstore is missing: pip install 'cluster[stores]'")
+pytest.importorskip("obstore", reason="obstore is missing: pip install 'cluster-ruler[stores]'")
 PLACE = "s3://experiments/ruler"
 
 
@@ -191,7 +191,7 @@ def test_without_the_libraries_the_message_says_what_to_install(library: str, ur
     )
     done = run(sys.executable, "-c", script, status=2)
 
-    assert "pip install 'cluster[stores]'" in done.stderr
+    assert "pip install 'cluster-ruler[stores]'" in done.stderr
 
 
 def test_nothing_is_loaded_for_stores_unless_there_is_one() -> None:

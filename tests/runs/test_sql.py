@@ -20,7 +20,7 @@ from tests.reports.test_page import saved
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytest.importorskip("duckdb", reason="DuckDB is missing: pip install 'cluster[sql]'")
+pytest.importorskip("duckdb", reason="DuckDB is missing: pip install 'cluster-ruler[sql]'")
 
 
 def test_a_question_over_runs_and_their_summaries() -> None:
@@ -202,7 +202,7 @@ def test_without_duckdb_the_message_says_what_to_install(home: Path) -> None:
     )
 
     assert done.returncode == 2
-    assert "pip install 'cluster[sql]'" in done.stderr
+    assert "pip install 'cluster-ruler[sql]'" in done.stderr
 
 
 def test_the_command_loads_no_database_unless_it_is_asked() -> None:
