@@ -1,0 +1,377 @@
+"""Which parts of a fleet explain its slow pairs.
+
+A test is as fast as the slowest part on its way, so a part's capacity is the largest value that it
+ever showed, and it is bad only if all of its tests are low: the principal solution of a min-plus
+system (P. Butkovic, "Max-linear systems", 2010, section 3.1). From five tests on it is the second
+largest: one lucky value must not exonerate. Low tests are then explained greedily, by the suspect
+that explains most. A suspect is blamed only if chance, as the tests between parts above suspicion
+show it, would not have made one like it in a hundred fleets (of several, one in a hundred of those
+blamed: Y. Benjamini, Y. Hochberg, 1995); else there are not enough rounds.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64]
+    Values = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+
+HOST, LINK, GROUP, SPINE = range(4)  # kinds of parts; of two that explain the same, the first
+MANY = 5  # tests, from which the largest value alone does not exonerate
+REFERENCE = 75  # percentile of the capacities of a kind: three quarters of them may be bad
+GOOD = 0.9  # of the reference: tests whose spread is the noise
+LEAST_TOLERANCE, MOST_TOLERANCE = 0.02, 0.25
+SPREADS = 9.0  # median absolute deviations; one-sided noise is beyond them in 3 of 10,000 tests
+QUIET = 0.05  # of tests at once that nobody explains, from which they say nothing of one host
+CHANCE = 0.01  # of a healthy fleet in which anything is blamed, and of a blame that is wrong
+
+
+class PairTests(NamedTuple):
+    """What was measured.
+
+    Args:
+        paths: the parts on the way of each test, of the shape (tests, hops); -1 where there are
+            fewer.
+        values: bytes per second of each; 0 where nothing came.
+        shared: whether tests at the same time could take bandwidth from it.
+        kinds: of each part.
+
+    """
+
+    paths: Numbers
+    values: Values
+    shared: Flags
+    kinds: Numbers
+
+
+class Culprit(NamedTuple):
+    """A part that is blamed, or one that may be.
+
+    Args:
+        part: its number.
+        capacity: the largest value that it showed, in bytes per second.
+        tests: that it explains.
+        chance: that a healthy fleet would have shown a part like it.
+        twins: other parts that explain the very same tests.
+
+    """
+
+    part: int
+    capacity: float
+    tests: int
+    chance: float
+    twins: tuple[int, ...] = ()
+
+
+class Blame(NamedTuple):
+    """What the tests say.
+
+    Args:
+        blamed: in the order in which they explained most.
+        undecided: suspects for which there were not enough rounds, or that have twins.
+        capacities: of each part; not a number where it was not tested.
+        references: of each kind of parts.
+        tolerance: share below the reference from which a test is low.
+        low: tests that are.
+        explained_by: the part that explains each test; -1 where none does.
+
+    """
+
+    blamed: tuple[Culprit, ...]
+    undecided: tuple[Culprit, ...]
+    capacities: Values
+    references: Values
+    tolerance: float
+    low: Flags
+    explained_by: Numbers
+
+    @property
+    def unexplained(self) -> Flags:
+        """Low tests that no blamed part explains."""
+        return self.low & (self.explained_by < 0)
+
+
+def solve(tests: PairTests) -> Blame:
+    """Say which parts explain the low tests.
+
+    Args:
+        tests: what was measured.
+
+    Returns:
+        The parts, and what they explain.
+
+    """
+    capacities = part_capacities(tests.paths, tests.values, len(tests.kinds))
+    references = _references(capacities, tests.kinds)
+    tolerance = _tolerance(tests.values, references[HOST])
+    per_part = references[tests.kinds] * (1 - tolerance)
+    least = np.append(per_part, np.inf)[tests.paths].min(axis=1)  # -1 is the last: no part
+    told = np.isfinite(least)  # there are parts on the way
+    low = told & (tests.values < least)
+    suspects = capacities < per_part  # never one that was not tested: nan compares false
+    healthy = told & ~np.append(suspects, np.False_)[tests.paths].any(axis=1)
+    chances = _Chances(tests, healthy, per_part)
+    explained, blamed, undecided = _explain(tests, low, suspects, chances)
+    return Blame(
+        blamed=tuple(blamed),
+        undecided=tuple(undecided),
+        capacities=capacities,
+        references=references,
+        tolerance=tolerance,
+        low=low,
+        explained_by=explained,
+    )
+
+
+def part_capacities(paths: Numbers, values: Values, parts: int) -> Values:
+    """Give the largest value of each part, or the second largest of five and more.
+
+    Args:
+        paths: the parts on the way of each test.
+        values: of each test.
+        parts: how many there are.
+
+    Returns:
+        A value for each part; not a number where it was not tested.
+
+    """
+    tests, hops = np.nonzero(paths >= 0)
+    part = paths[tests, hops]
+    order = np.lexsort((-values[tests], part))
+    counts = np.bincount(part, minlength=parts)
+    first = np.cumsum(counts) - counts
+    place = first + (counts >= MANY)
+    ordered = values[tests][order]
+    found = np.full(parts, np.nan)
+    known = counts > 0
+    found[known] = ordered[place[known]]
+    return found
+
+
+def _references(capacities: Values, kinds: Numbers) -> Values:
+    """Give what most parts of each kind can do; no limit where a kind was not tested."""
+    found = np.full(SPINE + 1, np.inf)
+    for kind in range(SPINE + 1):
+        own = capacities[(kinds == kind) & ~np.isnan(capacities)]
+        if own.size:
+            found[kind] = np.percentile(own, REFERENCE)
+    return found
+
+
+def _tolerance(values: Values, reference: float) -> float:
+    """Give the share that healthy tests may lose, from the spread of the good ones."""
+    return usual_spread(values / reference) if reference > 0 else LEAST_TOLERANCE
+
+
+def usual_spread(shares: Values) -> float:
+    """Give the share that healthy tests may lose.
+
+    Args:
+        shares: of the reference that tests reached.
+
+    Returns:
+        By the spread of the good ones; between 2% and 25%.
+
+    """
+    good = shares[shares >= GOOD]
+    if not good.size:
+        return LEAST_TOLERANCE
+    spread = float(np.median(np.abs(good - np.median(good))))
+    return min(MOST_TOLERANCE, max(LEAST_TOLERANCE, SPREADS * spread))
+
+
+class _Chances:
+    """How often tests between parts above suspicion are as low as a value, by chance.
+
+    Args:
+        tests: what was measured.
+        healthy: tests whose parts are all above suspicion.
+        line: below which a test of each part is low.
+
+    """
+
+    def __init__(self, tests: PairTests, healthy: Flags, line: Values) -> None:
+        """Sort the healthy values, those apart that shared nothing."""
+        self._line = line
+        self._shared = tests.shared
+        self._values = tests.values
+        self._healthy = [
+            np.sort(tests.values[healthy & (tests.shared == s)]) for s in (False, True)
+        ]
+        self._parts = np.bincount(tests.kinds, minlength=SPINE + 1)
+        self._kinds = tests.kinds
+
+    def share(self, value: float, *, shared: bool) -> float:
+        """Give the share of healthy tests up to a value; never nothing at all."""
+        own = self._healthy[int(shared)]
+        return (int(np.searchsorted(own, value, side="right")) + 0.5) / (len(own) + 1)
+
+    def culprit(self, part: int, own: Numbers) -> Culprit:
+        """Tell by what chance a healthy fleet has a part whose tests are all as low.
+
+        That is the chance that none of the tests is above the best of them or, if that one is
+        good, that at most one is above the second best; times the number of such parts.
+        """
+        values = np.sort(self._values[own])[::-1]
+        second = len(values) >= MANY and values[0] >= self._line[part]
+        best = float(values[int(second)])
+        shares = self._shares(own, best)
+        chance = float(np.exp(np.log(shares).sum()))
+        if second:
+            chance *= 1 + float(((1 - shares) / shares).sum())
+        return Culprit(part, best, len(own), min(1.0, chance * self._parts[self._kinds[part]]))
+
+    def _shares(self, own: Numbers, value: float) -> Values:
+        below = np.array([self.share(value, shared=s) for s in (False, True)])
+        shares: Values = below[self._shared[own].astype(np.int64)]
+        return shares
+
+
+class _Index:
+    """The tests of each part.
+
+    Args:
+        paths: the parts on the way of each test.
+        parts: how many there are.
+
+    """
+
+    def __init__(self, paths: Numbers, parts: int) -> None:
+        """Sort the tests by part."""
+        tests, hops = np.nonzero(paths >= 0)
+        part = paths[tests, hops]
+        self._tests = tests[np.argsort(part, kind="stable")]
+        self._ends = np.cumsum(np.bincount(part, minlength=parts))
+
+    def open(self, part: int, wanted: Flags) -> Numbers:
+        """Give those tests of a part that are wanted."""
+        own = self._tests[self._ends[part - 1] if part else 0 : self._ends[part]]
+        return own[wanted[own]]
+
+
+def _explain(
+    tests: PairTests, low: Flags, suspects: Flags, chances: _Chances
+) -> tuple[Numbers, list[Culprit], list[Culprit]]:
+    """Explain the low tests, each time by the suspect that explains most."""
+    explained = np.full(len(low), -1)
+    blamed: list[Culprit] = []
+    undecided: list[Culprit] = []
+    index = _Index(tests.paths, len(suspects))
+    counts = _counts(tests.paths[low], len(suspects)) * suspects
+    while most := int(counts.max(initial=0)):
+        found = _candidate(tests.kinds, counts, most)
+        own = index.open(found, low & (explained < 0))
+        culprit = chances.culprit(found, own)
+        twins = _twins(tests, own, counts, found)
+        sure = not twins and culprit.chance <= CHANCE * (len(blamed) + 1)
+        (blamed if sure else undecided).append(culprit._replace(twins=twins))
+        if sure or twins:
+            explained[own] = found
+            counts -= _counts(tests.paths[own], len(counts))
+        counts[[found, *twins]] = 0
+        np.maximum(counts, 0, out=counts)
+    for culprit in sorted(undecided, key=lambda c: c.chance):
+        if not culprit.twins and culprit.chance <= CHANCE * (len(blamed) + 1):
+            undecided.remove(culprit)
+            own = index.open(culprit.part, low & (explained < 0))
+            if len(own) == culprit.tests:
+                blamed.append(culprit)
+                explained[own] = culprit.part
+    return explained, blamed, undecided
+
+
+def _counts(paths: Numbers, parts: int) -> Numbers:
+    flat = paths.ravel()
+    return np.bincount(flat[flat >= 0], minlength=parts)
+
+
+def _candidate(kinds: Numbers, counts: Numbers, most: int) -> int:
+    """Give the part that explains most; of several, a host before a link before a group."""
+    best = np.flatnonzero(counts == most)
+    return int(best[np.argmin(kinds[best])])
+
+
+def _twins(tests: PairTests, own: Numbers, counts: Numbers, found: int) -> tuple[int, ...]:
+    """Give the other parts of the same kind that explain the very same tests."""
+    together = _counts(tests.paths[own], len(counts))
+    same = (together == len(own)) & (counts == len(own)) & (tests.kinds == tests.kinds[found])
+    return tuple(int(part) for part in np.flatnonzero(same) if part != found)
+
+
+def rounds_needed(blame: Blame, tests: PairTests) -> int:
+    """Tell how many tests of each part would tell bad ones from chance.
+
+    Args:
+        blame: with suspects for which there were not enough.
+        tests: what was measured.
+
+    Returns:
+        Tests of each direction of a host; 0 if no number would do, as almost all tests are low.
+
+    """
+    between = tests.values[tests.shared] if tests.shared.any() else tests.values
+    line = blame.references[HOST] * (1 - blame.tolerance)
+    share = float((between < line).mean())
+    hosts = max(1, int((tests.kinds == HOST).sum()))
+    for count in range(1, 1000):
+        most = share**count + (count * share ** (count - 1) * (1 - share) if count >= MANY else 0)
+        if most * hosts <= CHANCE:
+            return count
+    return 0
+
+
+def unstable_parts(
+    blame: Blame, tests: PairTests, parts: Sequence[int]
+) -> Iterator[tuple[int, int, int]]:
+    """Find parts some of whose tests are low, more often than chance has it, and others are not.
+
+    Args:
+        blame: what the tests say.
+        tests: what was measured.
+        parts: to look at: directions of hosts.
+
+    Yields:
+        A part, how many of its tests are low, and how many there are.
+
+    """
+    odd = blame.unexplained
+    crowded = tests.shared.any() and float(odd[tests.shared].mean()) > QUIET
+    quiet = ~tests.shared if crowded else np.ones_like(tests.shared)
+    taken = {c.part for c in (*blame.blamed, *blame.undecided)}
+    known = quiet & (blame.explained_by < 0)
+    total, lows = int(known.sum()), int((odd & known).sum())
+    counts = _counts(tests.paths[known], len(tests.kinds))
+    hits = _counts(tests.paths[odd & known], len(tests.kinds))
+    for part in parts:
+        if part in taken:
+            continue
+        count, hit = int(counts[part]), int(hits[part])
+        if not _several_partners(tests.paths, odd & known, part):
+            continue
+        if hit < 2 or count == 0:  # noqa: PLR2004 - once is chance
+            continue
+        background = (lows - hit + 0.5) / (total - count + 1)
+        if _at_least(hit, count, background) * len(parts) <= CHANCE:
+            yield part, hit, count
+
+
+def _several_partners(paths: Numbers, wanted: Flags, part: int) -> bool:
+    """Tell whether a host's tests were with several others: with one, it could be that one."""
+    own = paths[wanted & (paths[:, :2] == part).any(axis=1), :2]
+    return len(np.unique(own[own != part])) > 1
+
+
+def _at_least(hits: int, count: int, share: float) -> float:
+    """Give the chance of so many hits or more (binomial)."""
+    return sum(
+        math.comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(hits, count + 1)
+    )

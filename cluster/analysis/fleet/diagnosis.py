@@ -1,0 +1,166 @@
+"""What the tests of a fleet say, in words: a verdict, the parts that are blamed, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.analysis.fleet.blame import HOST, rounds_needed
+from cluster.analysis.fleet.fabric_findings import (
+    bad_groups,
+    bad_links,
+    crowded_groups,
+    shared_fabric,
+)
+from cluster.analysis.fleet.host_findings import (
+    bad_hosts,
+    bad_pairs,
+    undecided_hosts,
+    unstable_hosts,
+    untested_hosts,
+)
+from cluster.analysis.fleet.pair_table import (
+    diagnosed,
+    most_common_reason,
+    pair_table,
+    unit_value,
+)
+from cluster.core.model.fleet import FleetVerdict
+from cluster.core.units import format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.analysis.fleet.pair_table import Diagnosed
+    from cluster.analysis.fleet.simulation import FleetSimulator
+    from cluster.core.model.fleet import Blamed, Fleet, FleetWord, PairTest
+
+USUAL = 0.8  # of the limit, that healthy hosts reach
+ORDER = ("HUNG", "BAD", "GROUP", "LINK", "UNSTABLE", "SHARED", "UNTESTED")
+FAULTS = ("HUNG", "BAD", "GROUP", "LINK", "UNSTABLE")
+MOST_NAMED = 5  # parts in the answer
+
+
+def diagnose(
+    fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None = None
+) -> FleetVerdict:
+    """Say what is wrong with a fleet.
+
+    Args:
+        fleet: the hosts.
+        tests: of their pairs.
+        routes: of the tests, where they are known.
+
+    Returns:
+        The verdict.
+
+    """
+    rounds = len({test.round for test in tests if not test.alone})
+    table = pair_table(fleet, tests)
+    untested = tuple(untested_hosts(fleet, tests))
+    if not table.tests or not (table.rates > 0).any():
+        return _nothing(fleet, tests, rounds, untested)
+    found = diagnosed(table, routes if fleet.metric == "bandwidth" else None)
+    blamed = [
+        *bad_hosts(fleet, found),
+        *bad_groups(fleet, found),
+        *bad_links(fleet, found),
+        *(unstable := tuple(unstable_hosts(fleet, found))),
+        *bad_pairs(found, {one.part for one in unstable}),
+        *shared_fabric(fleet, found),
+        *crowded_groups(fleet, found),
+        *untested,
+    ]
+    blamed.sort(key=lambda b: ORDER.index(b.kind))
+    undecided = tuple(undecided_hosts(fleet, found))
+    reference = unit_value(fleet, found, float(found.blame.references[HOST]))
+    word = _word(fleet, blamed, undecided, reference)
+    return FleetVerdict(
+        verdict=word,
+        rounds=rounds,
+        blamed=tuple(blamed),
+        undecided=undecided,
+        answer=_answer(fleet, word, blamed, found, rounds, reference),
+        metric=fleet.metric,
+        tests=int((table.rates > 0).sum()),
+        failed=sum(1 for test in tests if not test.value),
+        reference=reference,
+        limit=fleet.limit,
+        tolerance=float(found.blame.tolerance),
+    )
+
+
+def _nothing(
+    fleet: Fleet, tests: Sequence[PairTest], rounds: int, untested: tuple[Blamed, ...]
+) -> FleetVerdict:
+    """Say that no pair gave a value."""
+    reason = most_common_reason(tests)
+    answer = (
+        f"UNDECIDED: none of {len(tests)} tests gave a value{reason and ': ' + reason}. No host "
+        "can be told from another; look at what they share: a firewall, a route, an interface."
+        if tests
+        else "UNDECIDED: there are no tests of pairs."
+    )
+    return FleetVerdict(
+        verdict="UNDECIDED",
+        rounds=rounds,
+        blamed=untested,
+        answer=answer,
+        metric=fleet.metric,
+        failed=len(tests),
+        limit=fleet.limit,
+    )
+
+
+def _word(
+    fleet: Fleet, blamed: Sequence[Blamed], undecided: Sequence[str], reference: float
+) -> FleetWord:
+    if any(b.kind in FAULTS for b in blamed):
+        return "FAULTY"
+    if undecided or any(b.kind == "UNTESTED" for b in blamed):
+        return "UNDECIDED"
+    if fleet.limit is not None and fleet.metric == "bandwidth" and reference < USUAL * fleet.limit:
+        return "LOW"
+    return "HEALTHY"
+
+
+def _answer(
+    fleet: Fleet,
+    word: FleetWord,
+    blamed: Sequence[Blamed],
+    found: Diagnosed,
+    rounds: int,
+    reference: float,
+) -> str:
+    """Answer in a line."""
+    unit = "B/s" if fleet.metric == "bandwidth" else "s"
+    usual = f"most hosts reach {format_value(reference, unit)}"
+    if fleet.limit is not None and fleet.metric == "bandwidth":
+        usual += f", {reference / fleet.limit:.0%} of their limit"
+    faults = [b for b in blamed if b.kind in FAULTS]
+    hosts = len(fleet.names)
+    if word == "FAULTY":
+        named = ", ".join(f"{b.part} {b.direction}".strip() for b in faults[:MOST_NAMED])
+        more = f" and {len(faults) - MOST_NAMED} more" if len(faults) > MOST_NAMED else ""
+        return f"FAULTY: {named}{more}; {usual}, in {rounds} rounds of {hosts} hosts."
+    if word == "UNDECIDED" and found.blame.undecided:
+        return f"UNDECIDED: {_too_little(found, rounds, hosts)} {usual[0].upper()}{usual[1:]}."
+    if word == "UNDECIDED":
+        left = [b.part for b in blamed if b.kind == "UNTESTED"]
+        return f"UNDECIDED: {len(left)} of {hosts} hosts could not be tested; the others are good."
+    if word == "LOW":
+        return f"LOW: no host differs from the others, but {usual}."
+    shared = " The fabric is shared: see below." if any(b.kind == "SHARED" for b in blamed) else ""
+    return f"HEALTHY: {hosts} hosts in {rounds} rounds, nobody is blamed; {usual}.{shared}"
+
+
+def _too_little(found: Diagnosed, rounds: int, hosts: int) -> str:
+    """Say what is missing for a verdict."""
+    undecided = found.blame.undecided
+    if all(culprit.twins for culprit in undecided):
+        return f"{hosts} hosts are too few to say which of two ends is slow; test one more."
+    needed = rounds_needed(found.blame, found.seen)
+    do = f"Type --rounds {needed}, or say which hosts share a switch: --groups FILE."
+    return (
+        f"not enough rounds. {len(undecided)} direction(s) of hosts were low in all of {rounds} "
+        f"rounds, and so would good ones be by chance. {do if needed else ''}"
+    ).strip()

@@ -1,0 +1,154 @@
+"""What is said of groups, links and the fabric as a whole."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cluster.analysis.fleet.blame import GROUP, HOST, LINK, MANY
+from cluster.analysis.fleet.pair_table import CROWDED, direction_of, shown, unit_value
+from cluster.core.model.fleet import Blamed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from cluster.analysis.fleet.blame import Culprit
+    from cluster.analysis.fleet.pair_table import Diagnosed
+    from cluster.core.model.fleet import Fleet
+
+WORSE = 0.5  # of what other groups get at once, below which one group is a finding of its own
+
+
+def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+    """Give the groups whose traffic to others is slow, whichever of their hosts sends."""
+    first, count = 2 * found.parts.endpoints, found.parts.groups
+    own: defaultdict[int, list[Culprit]] = defaultdict(list)
+    for culprit in found.blame.blamed:
+        if first <= culprit.part < first + 2 * count:
+            own[(culprit.part - first) % count].append(culprit)
+    names = np.unique(np.asarray(fleet.groups))
+    for group, culprits in own.items():
+        ways = {"tx" if c.part < first + count else "rx" for c in culprits}
+        worst = min(culprits, key=lambda c: c.capacity)
+        hosts, nic = divmod(group, fleet.nics)
+        rail = f", NIC {nic} of each host" if fleet.nics > 1 else ""
+        usual = float(found.blame.references[GROUP])
+        yield Blamed(
+            part=f"group:{names[hosts]}",
+            kind="GROUP",
+            direction=direction_of(ways),
+            capacity=unit_value(fleet, found, worst.capacity),
+            tests=sum(c.tests for c in culprits),
+            evidence=f"its hosts are good among themselves, and reach other groups with at most "
+            f"{shown(fleet, found, worst.capacity)}, {worst.capacity / usual:.0%} of what other "
+            f"groups reach{rail}: a leaf switch, or its uplinks",
+        )
+
+
+def bad_links(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+    """Give the links and spine switches that are blamed, where the routes are known."""
+    if found.routes is None:
+        return
+    wiring = found.routes.wiring
+    first = 2 * (found.parts.endpoints + found.parts.groups)
+    links = wiring.links - 2 * found.parts.endpoints
+    own: defaultdict[str, dict[str, Culprit]] = defaultdict(dict)
+    for culprit in found.blame.blamed:
+        place = culprit.part - first
+        if place >= links:
+            own[f"spine:{place - links}"]["both"] = culprit
+        elif place >= 0:
+            part, up = wiring.ends(place + 2 * found.parts.endpoints)
+            own[part]["tx" if up else "rx"] = culprit
+    for part, ways in own.items():
+        worst = min(ways.values(), key=lambda c: c.capacity)
+        share = worst.capacity / float(found.blame.references[LINK])
+        yield Blamed(
+            part=part,
+            kind="LINK",
+            direction=direction_of(ways),
+            capacity=unit_value(fleet, found, worst.capacity),
+            tests=sum(c.tests for c in ways.values()),
+            evidence=f"{_place_words(part)} gives at most {share:.0%} of what the others do; the "
+            "hosts at both ends are good by other ways",
+        )
+
+
+def _place_words(part: str) -> str:
+    kind, _, numbers = part.partition(":")
+    low, _, high = numbers.partition("-")
+    return {
+        "link": f"the link of leaf switch {low} to its switch {high} above",
+        "corelink": f"the link of aggregation switch {low} to its core switch {high}",
+    }.get(kind, f"whatever passes spine switch {low}")
+
+
+def shared_fabric(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+    """Compare pairs between groups alone and at once: the difference is the fabric's."""
+    table = found.table
+    innocent = found.blame.explained_by < 0
+    wide = table.between if fleet.grouped else np.ones_like(table.between)
+    ratios = _at_once_ratios(found, wide & innocent)
+    if not ratios.size:
+        return
+    everywhere = float(np.median(ratios))
+    values = table.rates[wide & innocent & ~table.alone]
+    if everywhere < CROWDED and values.size:
+        share = float(np.median(values)) / float(found.blame.references[HOST])
+        yield Blamed(
+            part="fabric",
+            kind="SHARED",
+            capacity=unit_value(fleet, found, float(np.median(values))),
+            tests=len(ratios),
+            evidence=f"{len(ratios)} tests{' between groups' if fleet.grouped else ''} reach "
+            f"{everywhere:.0%} of what they reach alone when all hosts send at once (median), all "
+            f"such tests {share:.0%} of what a host can: oversubscribed, or routes that collide",
+        )
+
+
+def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+    """Find groups whose traffic to others suffers more than that of other groups, at once only."""
+    table = found.table
+    innocent = table.between & ~table.alone & (found.blame.explained_by < 0) & (table.rates > 0)
+    blamed = {c.part for c in found.blame.blamed}
+    names = np.unique(np.asarray(fleet.groups))
+    if not innocent.any():
+        return
+    everywhere = float(np.median(table.rates[innocent]))
+    first, count = 2 * found.parts.endpoints, found.parts.groups
+    for way, ends in (("tx", table.source), ("rx", table.target)):
+        for group in range(count):
+            own = innocent & (table.groups[ends] == group)
+            part = first + group + (count if way == "rx" else 0)
+            if own.sum() < MANY or part in blamed:
+                continue
+            median = float(np.median(table.rates[own]))
+            if median < WORSE * everywhere:
+                yield Blamed(
+                    part=f"group:{names[group // fleet.nics]}",
+                    kind="SHARED",
+                    direction=direction_of([way]),
+                    capacity=unit_value(fleet, found, median),
+                    tests=int(own.sum()),
+                    evidence=f"at once, its traffic {'to' if way == 'tx' else 'from'} other groups "
+                    f"reaches {shown(fleet, found, median)} (median), that of other groups "
+                    f"{shown(fleet, found, everywhere)}; one pair of it alone is good: fewer "
+                    "uplinks, or all flows on one of them",
+                )
+
+
+def _at_once_ratios(found: Diagnosed, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Give at once over alone for each direction that was tested both ways."""
+    table = found.table
+    alone: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
+    crowd: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
+    for at in np.flatnonzero(wanted & (table.rates > 0)):
+        key = (int(table.source[at]), int(table.target[at]))
+        (alone if table.alone[at] else crowd)[key].append(float(table.rates[at]))
+    both = [key for key in alone if key in crowd]
+    ratios = [float(np.median(crowd[key]) / np.median(alone[key])) for key in both]
+    return np.array(ratios)

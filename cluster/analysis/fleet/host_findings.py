@@ -1,0 +1,215 @@
+"""What is said of hosts and of pairs of them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cluster.analysis.fleet.blame import HOST, MANY, unstable_parts
+from cluster.analysis.fleet.pair_table import (
+    CROWDED,
+    direction_of,
+    most_common_reason,
+    shown,
+    unit_value,
+)
+from cluster.core.model.fleet import Blamed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.analysis.fleet.blame import Culprit
+    from cluster.analysis.fleet.pair_table import Diagnosed
+    from cluster.core.model.fleet import Fleet, PairTest
+
+DRIFTS = 0.8  # of a correlation with the number of the round
+PARTNERS = 3  # of a confirming run
+
+
+def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[Blamed]:
+    """Give the hosts of which no test was tried."""
+    tried = {host for t in tests if t.value is not None for host in (t.source, t.target)}
+    for host, name in enumerate(fleet.names):
+        if host not in tried:
+            own = (t for t in tests if host in (t.source, t.target))
+            why = most_common_reason(own) or "no round had a partner for it"
+            yield Blamed(part=f"host:{host}", name=name, kind="UNTESTED", evidence=why)
+
+
+def bad_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+    """Give the hosts, or NICs of hosts, that are blamed; both directions as one."""
+    ends = found.parts.endpoints
+    culprits: defaultdict[int, list[Culprit]] = defaultdict(list)
+    for culprit in found.blame.blamed:
+        if culprit.part < 2 * ends:  # hosts come before groups and links
+            culprits[culprit.part % ends].append(culprit)
+    of_host = Counter(end // fleet.nics for end in culprits)
+    for end, own in culprits.items():
+        host, nic = divmod(end, fleet.nics)
+        if of_host[host] == fleet.nics and nic > 0:
+            continue  # all NICs of it are: the host is, once
+        whole = of_host[host] == fleet.nics
+        yield _host(fleet, found, f"host:{host}" if whole else f"nic:{host}.{nic}", own, host)
+
+
+def _host(fleet: Fleet, found: Diagnosed, part: str, own: Sequence[Culprit], host: int) -> Blamed:
+    ends, blame = found.parts.endpoints, found.blame
+    ways = {"rx" if culprit.part >= ends else "tx" for culprit in own}
+    at = np.flatnonzero(np.isin(blame.explained_by, [culprit.part for culprit in own]))
+    tests = [found.table.tests[i] for i in at]
+    failed = [test for test in tests if not test.value]
+    worst = min(own, key=lambda culprit: culprit.capacity)
+    usual = float(blame.references[HOST])
+    hung = len(failed) == len(tests)
+    comes = _comes_and_goes(found, own)
+    if hung:
+        evidence = f"none of {len(tests)} tests gave a value: {most_common_reason(failed)}"
+    else:
+        verb = {"tx": "sends", "rx": "receives"}.get("".join(ways), "carries")
+        evidence = (
+            f"{verb} at most {shown(fleet, found, worst.capacity)}, "
+            f"{worst.capacity / usual:.0%} of what most hosts reach, in {len(tests)} of "
+            f"{_tests_of(found, own)} tests"
+        )
+        evidence += f"; {len(failed)} gave nothing: {most_common_reason(failed)}" if failed else ""
+        evidence += f"; {comes}" if comes else ""
+    return Blamed(
+        part=part,
+        name=fleet.names[host],
+        kind="HUNG" if hung else "UNSTABLE" if comes else "BAD",
+        direction=direction_of(ways),
+        capacity=None if hung else unit_value(fleet, found, worst.capacity),
+        tests=len(tests),
+        evidence=evidence,
+        confirm=confirming_command(fleet, found, host),
+    )
+
+
+def _comes_and_goes(found: Diagnosed, own: Sequence[Culprit]) -> str:
+    """Say whether tests that nothing else explains differ among themselves; empty if not."""
+    told = ~found.seen.shared | (found.routes is not None)
+    at = np.flatnonzero(np.isin(found.blame.explained_by, [c.part for c in own]) & told)
+    rates = found.seen.values[at]
+    if len(at) < MANY or rates.min() <= 0 or np.quantile(rates, 0.2) > CROWDED * rates.max():
+        return ""
+    rounds = np.array([found.table.tests[i].round for i in at], dtype=np.float64)
+    trend = float(np.corrcoef(rounds, rates)[0, 1]) if rounds.std() > 0 else 0.0
+    ends = f"{rates.max() / found.blame.references[HOST]:.0%} at best"
+    if trend < -DRIFTS:
+        return f"it drifts: {ends}, less from round to round"
+    return (
+        f"it comes and goes: {ends}, {np.quantile(rates, 0.2) / rates.max():.0%} of that at times"
+    )
+
+
+def _tests_of(found: Diagnosed, own: Sequence[Culprit]) -> int:
+    wanted = [culprit.part for culprit in own]
+    return int(np.isin(found.parts.paths, wanted).any(axis=1).sum())
+
+
+def confirming_command(fleet: Fleet, found: Diagnosed, host: int) -> str:
+    """Give the command that tests a host with partners which it has not met, alone."""
+    pairs = ",".join(f"{host}-{other}" for other in fresh_partners(fleet, found, host))
+    return f"cluster check NAME --pairs {pairs}" if pairs else ""
+
+
+def fresh_partners(fleet: Fleet, found: Diagnosed, host: int) -> list[int]:
+    """Choose good hosts to test a host with: first of its group, and such as it has not met.
+
+    Args:
+        fleet: the hosts.
+        found: what the tests said.
+        host: in question.
+
+    Returns:
+        Up to three of them.
+
+    """
+    ends, nics = found.parts.endpoints, fleet.nics
+    bad = {c.part % ends // nics for c in (*found.blame.blamed, *found.blame.undecided)}
+    source, target = found.table.source // nics, found.table.target // nics
+    met = set(target[source == host].tolist()) | set(source[target == host].tolist())
+    tested = set(np.unique(np.concatenate([source, target])).tolist())
+    fit = [h for h in tested if h != host and h not in bad]
+    fit.sort(key=lambda h: (fleet.groups[h] != fleet.groups[host], h in met, h))
+    return fit[:PARTNERS]
+
+
+def bad_pairs(found: Diagnosed, unstable: set[str]) -> Iterator[Blamed]:
+    """Give pairs of good, stable hosts that are low or silent alone, too."""
+    table, blame = found.table, found.blame
+    low: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    good: set[tuple[int, int]] = set()
+    for at in range(len(table.tests)):
+        test = table.tests[at]
+        pair = (min(test.source, test.target), max(test.source, test.target))
+        if blame.unexplained[at]:
+            low[pair].append(at)
+        elif test.alone:
+            good.add((test.source, test.target))
+    for (a, b), places in low.items():
+        if {f"host:{a}", f"host:{b}"} & unstable:
+            continue
+        alone = [i for i in places if table.alone[i] or not table.tests[i].value]
+        ways = {(table.tests[i].source, table.tests[i].target) for i in alone}
+        if len(alone) < 2 or not ways - good:  # noqa: PLR2004 - once is chance
+            continue
+        failed = [table.tests[i] for i in alone if not table.tests[i].value]
+        values = [table.tests[i].value or 0.0 for i in alone]
+        said = (
+            f"nothing arrives: {most_common_reason(failed)}" if failed else "alone, too, it is low"
+        )
+        yield Blamed(
+            part=f"pair:{a}-{b}",
+            kind="LINK",
+            direction="both" if len(ways) > 1 else "tx" if (a, b) in ways else "rx",
+            capacity=max(values) or None,
+            tests=len(alone),
+            evidence=f"both hosts are good with others; between them {said}: a link, a route or a "
+            f"filter on the way, in {len(alone)} tests",
+        )
+
+
+def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
+    """Give hosts that are good at times only."""
+    ends = found.parts.endpoints
+    said: defaultdict[int, list[tuple[str, int, int]]] = defaultdict(list)
+    for part, low, count in unstable_parts(found.blame, found.seen, range(2 * ends)):
+        way = "rx" if part >= ends else "tx"
+        said[part % ends // fleet.nics].append((way, low, count))
+    for host, ways in said.items():
+        low, count = sum(w[1] for w in ways), sum(w[2] for w in ways)
+        own = [
+            t for t, odd in zip(found.table.tests, found.blame.unexplained, strict=True)
+            if odd and host in (t.source, t.target)
+        ]  # fmt: skip
+        why = most_common_reason(own)
+        yield Blamed(
+            part=f"host:{host}",
+            name=fleet.names[host],
+            kind="UNSTABLE",
+            direction=direction_of(w[0] for w in ways),
+            tests=low,
+            evidence=f"{low} of {count} tests are low, the others good: it comes and goes"
+            + (f" ({why})" if why else ""),
+            confirm=confirming_command(fleet, found, host),
+        )
+
+
+def undecided_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[str]:
+    """Name suspects that could as well be chance, or another part."""
+    ends = found.parts.endpoints
+    suspects = [c for c in found.blame.undecided if c.part < 2 * ends]
+    for culprit in suspects:
+        host = culprit.part % ends // fleet.nics
+        way = "rx" if culprit.part >= ends else "tx"
+        if culprit.twins:
+            others = ", ".join(
+                f"host:{t % ends // fleet.nics} {'rx' if t >= ends else 'tx'}"
+                for t in culprit.twins
+            )
+            yield f"host:{host} {way} or {others}: the same tests speak against each of them"
+        else:
+            yield f"host:{host} {way}: its {culprit.tests} low tests could be chance"

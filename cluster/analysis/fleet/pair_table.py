@@ -1,0 +1,200 @@
+"""Tests of pairs as arrays, and what is low among them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from cluster.analysis.fleet.blame import PairTests, solve, usual_spread
+from cluster.analysis.fleet.flows import max_min_rates
+from cluster.analysis.fleet.parts import parts_of, routed_parts
+from cluster.core.units import format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from cluster.analysis.fleet.blame import Blame
+    from cluster.analysis.fleet.parts import Parts
+    from cluster.analysis.fleet.simulation import FleetSimulator
+    from cluster.core.model.fleet import Fleet, PairTest
+
+    Numbers = NDArray[np.int64]
+    Values = NDArray[np.float64]
+    Flags = NDArray[np.bool_]
+    Way = Literal["tx", "rx", "both"]
+
+
+CROWDED = 0.8  # of what a pair gets alone, below which it shares the fabric with others
+FREE = 0.95  # of what a test reaches alone: others took nothing from it
+
+
+class PairTable(NamedTuple):
+    """The tests that were tried, as arrays.
+
+    Args:
+        tests: those that were tried, in their order.
+        source: endpoint (`host * nics + nic`) that sent.
+        target: endpoint that received.
+        rates: bytes per second; of latencies, how many fit into the usual one.
+        alone: no other test ran at the same time.
+        between: source and target are in different groups.
+        groups: of each endpoint.
+
+    """
+
+    tests: tuple[PairTest, ...]
+    source: Numbers
+    target: Numbers
+    rates: Values
+    alone: Flags
+    between: Flags
+    groups: Numbers
+
+
+class Diagnosed(NamedTuple):
+    """Tests, and who is to blame for the low ones.
+
+    Args:
+        table: the tests.
+        parts: on the way of each.
+        seen: what the solver was given.
+        blame: what it says.
+        routes: of the tests, where they are known.
+
+    """
+
+    table: PairTable
+    parts: Parts
+    seen: PairTests
+    blame: Blame
+    routes: FleetSimulator | None = None
+
+
+def pair_table(fleet: Fleet, tests: Sequence[PairTest]) -> PairTable:
+    """Put tests into arrays.
+
+    Args:
+        fleet: the hosts.
+        tests: of pairs; those that were not tried are left out.
+
+    Returns:
+        The arrays. Latencies are turned over, so that more is better, and measured by the usual
+        latency of their kind: inside a group or between groups.
+
+    """
+    tried = tuple(test for test in tests if test.value is not None)
+    nics = fleet.nics
+    source = np.array([t.source * nics + t.nic for t in tried], dtype=np.int64)
+    target = np.array([t.target * nics + t.nic for t in tried], dtype=np.int64)
+    groups = endpoint_groups(fleet)
+    between = groups[source] != groups[target]
+    values = np.array([t.value for t in tried], dtype=np.float64)
+    if fleet.metric != "bandwidth":
+        values = _turned_over(values, between)
+    alone = np.array([t.alone for t in tried], dtype=np.bool_)
+    return PairTable(tried, source, target, values, alone, between, groups)
+
+
+def endpoint_groups(fleet: Fleet) -> Numbers:
+    """Give the group of each endpoint: NIC k of all hosts of a group is a group of its own."""
+    hosts = np.unique(np.asarray(fleet.groups, dtype=np.int64), return_inverse=True)[1]
+    nics = np.arange(fleet.nics)
+    groups: Numbers = (hosts[:, None] * fleet.nics + nics[None, :]).ravel()
+    return groups
+
+
+def _turned_over(values: Values, between: Flags) -> Values:
+    rates = np.zeros_like(values)
+    for kind in (False, True):
+        own = (between == kind) & (values > 0)
+        if own.any():
+            rates[own] = np.median(values[own]) / values[own]
+    return rates
+
+
+def diagnosed(table: PairTable, routes: FleetSimulator | None = None) -> Diagnosed:
+    """Say who is to blame for low tests.
+
+    Where the routes are known, links are parts as hosts are; and so is what a test loses to others
+    that ran at the same time: one that lost just that says nothing of the parts on its way.
+
+    Args:
+        table: the tests; at least one.
+        routes: of the tests, where they are known.
+
+    Returns:
+        What the solver says.
+
+    """
+    if routes is not None:
+        return _routed(table, routes)
+    parts = parts_of(table.source, table.target, table.groups)
+    seen = PairTests(parts.paths, table.rates, _shares(table), parts.kinds)
+    return Diagnosed(table, parts, seen, solve(seen))
+
+
+def _shares(table: PairTable) -> Flags:
+    """Tell which tests others could take bandwidth from; any at once, where no group is known.
+
+    One that gave nothing is none of them: others slow it down, and do not end it.
+    """
+    several = bool(table.between.any())
+    wide = table.between if several else np.ones_like(table.alone)
+    return ~table.alone & wide & (table.rates > 0)
+
+
+def _routed(table: PairTable, routes: FleetSimulator) -> Diagnosed:
+    ports = np.array([test.port for test in table.tests], dtype=np.int64)
+    paths = routes.paths(table.source, table.target, ports)
+    parts = routed_parts(routes.wiring, table.source, table.target, paths)
+    own, all_at_once = _expected(table, paths, routes)
+    share = table.rates / all_at_once
+    tells = (all_at_once >= FREE * own) | (share < 1 - usual_spread(share))
+    ways = np.where(tells[:, None], parts.paths, -1)
+    seen = PairTests(ways, table.rates, _shares(table), parts.kinds)
+    return Diagnosed(table, parts._replace(paths=ways), seen, solve(seen), routes)
+
+
+def _expected(table: PairTable, paths: Numbers, routes: FleetSimulator) -> tuple[Values, Values]:
+    """Give what each test would reach in a healthy fabric: alone, and with those of its round."""
+    capacities = routes.wiring.capacities()
+    bounds = np.append(capacities, np.inf)
+    own: Values = bounds[np.where(paths < 0, len(capacities), paths)].min(axis=1)
+    together = own.copy()
+    rounds = np.array([test.round for test in table.tests], dtype=np.int64)
+    for number in np.unique(rounds[~table.alone]):
+        at = np.flatnonzero((rounds == number) & ~table.alone)
+        together[at] = max_min_rates(paths[at], capacities)
+    return own, together
+
+
+def most_common_reason(tests: Iterable[PairTest]) -> str:
+    """Give the reason that is given most often; empty if there is none."""
+    reasons = Counter(test.reason for test in tests if test.reason)
+    return reasons.most_common(1)[0][0] if reasons else ""
+
+
+def unit_value(fleet: Fleet, found: Diagnosed, rate: float) -> float:
+    """Give a rate of the solver in the unit of the metric: latencies were turned over."""
+    if fleet.metric == "bandwidth":
+        return rate
+    known = [t.value for t in found.table.tests if t.value]
+    return float(np.median(known)) / rate if rate > 0 else 0.0
+
+
+def shown(fleet: Fleet, found: Diagnosed, rate: float) -> str:
+    """Give a rate of the solver as people read it, in the unit of the metric."""
+    unit = "B/s" if fleet.metric == "bandwidth" else "s"
+    return format_value(unit_value(fleet, found, rate), unit)
+
+
+def direction_of(ways: Iterable[str]) -> Way:
+    """Give `tx`, `rx`, or `both` if there are several."""
+    known = set(ways)
+    return (
+        "both" if len(known) > 1 else "rx" if "rx" in known else "tx" if known <= {"tx"} else "both"
+    )

@@ -1,0 +1,87 @@
+"""The parts of a fleet on the way of each test: hosts, groups, and links where routes are known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cluster.analysis.fleet.blame import GROUP, HOST, LINK, SPINE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cluster.analysis.fleet.wiring import Wiring
+
+    Numbers = NDArray[np.int64]
+
+
+class Parts(NamedTuple):
+    """The parts on the way of each test.
+
+    Args:
+        paths: of the shape (tests, hops); -1 where a way is shorter.
+        kinds: of each part.
+        endpoints: how many; part e is the sending direction of one, `endpoints + e` the receiving.
+        groups: how many; after the endpoints, first as senders, then as receivers.
+
+    """
+
+    paths: Numbers
+    kinds: Numbers
+    endpoints: int
+    groups: int
+
+
+def parts_of(source: Numbers, target: Numbers, groups: Numbers) -> Parts:
+    """Give hosts and groups, where nobody knows the routes.
+
+    Args:
+        source: endpoint that sends, of each test.
+        target: endpoint that receives.
+        groups: of each endpoint; one of them all, where they are not known.
+
+    Returns:
+        The parts. A group of one endpoint is no part of its own: it would be the host's twin.
+
+    """
+    n, count = len(groups), int(groups.max(initial=0)) + 1
+    sizes = np.bincount(groups, minlength=count)
+    over = groups[source] != groups[target]
+    tx = np.where(over & (sizes[groups[source]] > 1), 2 * n + groups[source], -1)
+    rx = np.where(over & (sizes[groups[target]] > 1), 2 * n + count + groups[target], -1)
+    return Parts(
+        paths=np.stack([source, n + target, tx, rx], axis=1),
+        kinds=np.repeat([HOST, GROUP], [2 * n, 2 * count]),
+        endpoints=n,
+        groups=count,
+    )
+
+
+def routed_parts(wiring: Wiring, source: Numbers, target: Numbers, paths: Numbers) -> Parts:
+    """Give hosts, groups, links and spine switches, where the routes are known.
+
+    Args:
+        wiring: of the fabric.
+        source: endpoint that sends, of each test.
+        target: endpoint that receives.
+        paths: the links of each test, as the wiring numbers them.
+
+    Returns:
+        The parts; link l of the wiring is part `l - 2 * endpoints + 2 * (endpoints + groups)`,
+        and behind the links come the spine switches.
+
+    """
+    n = wiring.endpoints
+    known = parts_of(source, target, wiring.leaf(np.arange(n)))
+    first = len(known.kinds)
+    links = wiring.links - 2 * n
+    ways = np.where(paths[:, 1:-1] < 0, -1, paths[:, 1:-1] - 2 * n + first)
+    top = wiring.spine(paths)
+    over = np.where(top < 0, -1, top + first + links)[:, None]
+    return Parts(
+        paths=np.concatenate([known.paths, ways, over], axis=1),
+        kinds=np.concatenate([known.kinds, np.repeat([LINK, SPINE], [links, wiring.tops])]),
+        endpoints=n,
+        groups=known.groups,
+    )

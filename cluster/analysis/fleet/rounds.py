@@ -1,0 +1,153 @@
+"""Rounds of disjoint pairs, in an order that is useful when stopped early.
+
+First two rounds inside each group (rack, leaf switch, placement group), where a pair shares
+nothing but its two hosts; then eight between groups, each of which sends a whole group to one
+other; then all pairs that are left.
+"""
+
+from __future__ import annotations
+
+from itertools import cycle, islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    Hosts = NDArray[np.int64]
+    Pairs = NDArray[np.int64]
+
+INSIDE, BETWEEN = 2, 8  # rounds, before all pairs that are left
+
+
+def tournament(n: int) -> Iterator[Pairs]:
+    """Give each pair of n hosts exactly once, by the circle method.
+
+    In round r, hosts i and j meet if i + j = r modulo m, the odd one of n and n - 1; with an even
+    n, the host that would meet itself meets the last one (E. Lucas, Recreations mathematiques II,
+    1883).
+
+    Args:
+        n: hosts.
+
+    Yields:
+        A round of disjoint pairs, of the shape (n // 2, 2); n - 1 of them, or n for an odd n.
+
+    """
+    odd = n - 1 + n % 2
+    step = np.arange(1, (odd - 1) // 2 + 1)
+    half = (odd + 1) // 2  # 2 * half = 1 modulo odd
+    for number in range(odd if n > 1 else 0):
+        alone = number * half % odd
+        pairs = np.stack([(alone - step) % odd, (alone + step) % odd], axis=1)
+        yield pairs if n % 2 else np.vstack([pairs, [[alone, n - 1]]])
+
+
+def schedule(groups: Sequence[int]) -> Iterator[Pairs]:
+    """Give all pairs of hosts, the most useful rounds first.
+
+    Args:
+        groups: the group of each host; all the same where groups are not known.
+
+    Yields:
+        Rounds of disjoint pairs; each pair exactly once. A tournament of n - 1 or n rounds where
+        there is one group; up to ten more rounds where there are several.
+
+    """
+    members = group_members(groups)
+    n = len(groups)
+    if len(members) == 1 or len(members) == n:
+        yield from tournament(n)
+        return
+    met: set[int] = set()
+    for pairs in [*_inside(members), *between_groups(members, BETWEEN)]:
+        fresh = _unmet(pairs, met, n)
+        met.update(_keys(fresh, n).tolist())
+        if len(fresh):
+            yield fresh
+    for pairs in tournament(n):
+        fresh = _unmet(pairs, met, n)
+        if len(fresh):
+            yield fresh
+
+
+def first_rounds(groups: Sequence[int], count: int) -> Iterator[Pairs]:
+    """Give so many rounds; where all pairs need fewer, they begin again.
+
+    Args:
+        groups: the group of each host.
+        count: rounds.
+
+    Yields:
+        Rounds of disjoint pairs.
+
+    """
+    if len(groups) > 1:
+        few = list(islice(schedule(groups), count))
+        yield from islice(cycle(few), count)
+
+
+def group_members(groups: Sequence[int]) -> list[Hosts]:
+    """Give the hosts of each group.
+
+    Args:
+        groups: the group of each host.
+
+    Returns:
+        The hosts, group by group.
+
+    """
+    of = np.asarray(groups, dtype=np.int64)
+    order = np.argsort(of, kind="stable")
+    ends = np.flatnonzero(np.diff(of[order])) + 1
+    return list(np.split(order, ends))
+
+
+def _inside(members: list[Hosts]) -> Iterator[Pairs]:
+    """Give the first rounds inside all groups at once; small groups have fewer."""
+    rounds = [list(islice(tournament(len(hosts)), INSIDE)) for hosts in members]
+    for number in range(INSIDE):
+        met = [h[r[number]] for h, r in zip(members, rounds, strict=True) if number < len(r)]
+        if met:
+            yield np.concatenate(met)
+
+
+def between_groups(members: Sequence[Hosts], count: int) -> Iterator[Pairs]:
+    """Give rounds in which each group meets one other, host by host.
+
+    Args:
+        members: the hosts of each group.
+        count: rounds.
+
+    Yields:
+        Rounds of disjoint pairs; when two groups meet again, their hosts are shifted by one more.
+
+    """
+    meetings = list(islice(tournament(len(members)), count))
+    for number in range(count):
+        again, which = divmod(number, len(meetings))
+        met = [_meet(members[a], members[b], which + again) for a, b in meetings[which]]
+        yield np.concatenate(met)
+
+
+def _meet(one: Hosts, other: Hosts, shift: int) -> Pairs:
+    few, many = sorted((one, other), key=len)
+    place = (np.arange(len(few)) + shift) % len(many)
+    return np.stack([few, many[place]], axis=1)
+
+
+def _keys(pairs: Pairs, n: int) -> Hosts:
+    keys: Hosts = pairs.min(axis=1) * n + pairs.max(axis=1)
+    return keys
+
+
+def _unmet(pairs: Pairs, met: set[int], n: int) -> Pairs:
+    """Leave out pairs that met before."""
+    if not met:
+        return pairs
+    fresh = np.fromiter((k not in met for k in _keys(pairs, n).tolist()), bool, len(pairs))
+    left: Pairs = pairs[fresh]
+    return left

@@ -1,0 +1,256 @@
+"""What hosts of a simulated fabric would measure: max-min fair flows, latencies, noise, faults."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cluster.analysis.fleet.flows import max_min_rates
+from cluster.analysis.fleet.wiring import Wiring
+from cluster.core.model.fleet import PairTest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from cluster.core.model.fabric import Fabric, Fault
+    from cluster.core.model.fleet import PairMetric
+
+    Numbers = NDArray[np.int64]
+    Values = NDArray[np.float64]
+
+NOISE = 0.01  # of a rate: the spread of what a healthy pair loses, one-sided
+JITTER = 0.05  # of a latency
+STALLS = 1e-5  # of all tests, in which half of the time is lost
+HOST_ALPHA = 1.2e-6  # seconds of a small message that two hosts take
+HOP_ALPHA = 0.3e-6  # seconds that a switch takes
+RAMP = 9  # rounds over which a drift unfolds
+CUT = "nothing arrived within the limit"
+HOLE = "small messages arrive, large ones do not: an MTU hole"
+TWICE = "refused: another host has the same address"
+
+
+class Outcomes(NamedTuple):
+    """What tests gave that ran at the same time.
+
+    Args:
+        values: bytes per second, or seconds; 0 where nothing came.
+        reasons: why nothing came; empty where it did.
+
+    """
+
+    values: Values
+    reasons: list[str]
+
+
+class FleetSimulator:
+    """Hosts of a fabric, with faults; the same seed gives the same values.
+
+    Args:
+        fabric: that joins them.
+        hosts: how many.
+        faults: that are planted.
+        seed: of hashes, noise and flapping.
+
+    """
+
+    def __init__(
+        self, fabric: Fabric, hosts: int, faults: tuple[Fault, ...] = (), seed: int = 1
+    ) -> None:
+        """Wire the fabric."""
+        self.wiring = Wiring(fabric, hosts)
+        self.faults = faults
+        self.seed = seed
+        self._misrouted = tuple(f.number for f in faults if f.kind == "misroute")
+
+    def measure(
+        self, pairs: Numbers, step: int, *, metric: PairMetric, alone: bool, port: int = 0
+    ) -> list[PairTest]:
+        """Test pairs of hosts in both directions, on all NICs.
+
+        Args:
+            pairs: of hosts, of the shape (pairs, 2).
+            step: the number of the round.
+            metric: bandwidth or latency.
+            alone: each test while no other runs.
+            port: of the connections.
+
+        Returns:
+            A test of each direction and NIC.
+
+        """
+        nics = self.wiring.fabric.nics
+        source = np.repeat(np.concatenate([pairs[:, 0], pairs[:, 1]]), nics)
+        target = np.repeat(np.concatenate([pairs[:, 1], pairs[:, 0]]), nics)
+        nic = np.tile(np.arange(nics), 2 * len(pairs))
+        ends = source * nics + nic, target * nics + nic
+        found = (
+            self.rates(*ends, step, alone=alone, port=port)
+            if metric == "bandwidth"
+            else self.latencies(*ends, step)
+        )
+        columns = (source, target, nic, found.values)
+        rows = zip(*(column.tolist() for column in columns), found.reasons, strict=True)
+        return [
+            PairTest(
+                round=step,
+                source=a,
+                target=b,
+                value=value,
+                reason=why,
+                alone=alone,
+                nic=k,
+                port=port,
+            )
+            for a, b, k, value, why in rows
+        ]
+
+    def paths(
+        self, source: Numbers, target: Numbers, ports: int | Numbers = 0, *, healthy: bool = True
+    ) -> Numbers:
+        """Give the links that tests take.
+
+        Args:
+            source: that send.
+            target: that receive.
+            ports: of the connections.
+            healthy: as the fabric is meant to route; else as it does.
+
+        Returns:
+            As `Wiring.paths` gives them.
+
+        """
+        hashed = self.seed * 64 + np.broadcast_to(np.asarray(ports), source.shape)
+        return self.wiring.paths(source, target, hashed, () if healthy else self._misrouted)
+
+    def rates(
+        self, source: Numbers, target: Numbers, step: int, *, alone: bool = False, port: int = 0
+    ) -> Outcomes:
+        """Measure bandwidth between endpoints.
+
+        Args:
+            source: that send.
+            target: that receive.
+            step: the number of the round, by which noise and flapping differ.
+            alone: each test while no other runs.
+            port: of the connections, by which their ways differ.
+
+        Returns:
+            Bytes per second of each test.
+
+        """
+        capacities = self._capacities(step)
+        paths = self.paths(source, target, port, healthy=False)
+        if alone:
+            bounds = np.append(capacities, np.inf)
+            rates = bounds[np.where(paths < 0, len(capacities), paths)].min(axis=1)
+        else:
+            rates = max_min_rates(paths, capacities)
+        chance = self._chance(step, 1 + alone + 2 * port)
+        rates = rates * np.exp(-NOISE * np.abs(chance.standard_normal(len(rates))))
+        rates[chance.random(len(rates)) < STALLS] /= 2
+        reasons = [""] * len(rates)
+        for at, why in self._failures(source, target, step):
+            reasons[at], rates[at] = why, 0.0
+        for at in np.flatnonzero(rates <= 0).tolist():
+            reasons[at] = reasons[at] or CUT
+        return Outcomes(rates, reasons)
+
+    def latencies(self, source: Numbers, target: Numbers, step: int) -> Outcomes:
+        """Measure half a round trip of 8 bytes between endpoints.
+
+        Args:
+            source: that begin.
+            target: that answer.
+            step: the number of the round.
+
+        Returns:
+            Seconds of each test.
+
+        """
+        paths = self.paths(source, target)
+        switches = (paths >= 0).sum(axis=1) - 1
+        seconds = HOST_ALPHA + HOP_ALPHA * switches
+        for fault in self.faults:
+            if fault.kind == "cpu":
+                hit = (self._host(source) == fault.number) | (self._host(target) == fault.number)
+                seconds = np.where(hit, seconds / max(fault.share, 0.01), seconds)
+        chance = self._chance(step, 0)
+        seconds = seconds * np.exp(JITTER * np.abs(chance.standard_normal(len(seconds))))
+        reasons = [""] * len(seconds)
+        cut = np.append(self._capacities(step), np.inf)
+        lost = (cut[np.where(paths < 0, len(cut) - 1, paths)] <= 0).any(axis=1)
+        for at in np.flatnonzero(lost).tolist():
+            reasons[at], seconds[at] = CUT, 0.0
+        return Outcomes(seconds, reasons)
+
+    def _host(self, endpoints: Numbers) -> Numbers:
+        hosts: Numbers = endpoints // self.wiring.fabric.nics
+        return hosts
+
+    def _chance(self, *key: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, *key])
+
+    def _capacities(self, step: int) -> Values:
+        """Give the rate of each link in a round."""
+        rates = self.wiring.capacities()
+        for fault in self.faults:
+            rates[self._touched(fault)] *= self._share(fault, step)
+        return rates
+
+    def _share(self, fault: Fault, step: int) -> float:
+        if fault.kind == "flap":  # every other round is as it should be
+            return 1.0 if self._chance(fault.number, step, 77).random() < 0.5 else fault.share  # noqa: PLR2004
+        if fault.kind == "drift":
+            return 1 - (1 - fault.share) * min(1.0, step / RAMP)
+        return fault.share
+
+    def _touched(self, fault: Fault) -> Numbers:
+        """Give the links that a fault makes slower."""
+        wiring, edge = self.wiring, self.wiring.edge
+        everything = np.arange(edge.upper)
+        if fault.kind == "link":
+            low, high = np.array([fault.number]), np.array([fault.part])
+            return np.concatenate([edge.up(low, high), edge.down(low, high)])
+        if fault.kind == "leaf":
+            low = np.full(edge.upper, fault.number)
+            return np.concatenate([edge.up(low, everything), edge.down(low, everything)])
+        if fault.kind == "spine":
+            return self._of_spine(fault.number)
+        if fault.kind in ("misroute", "duplicate", "mtu"):
+            return np.array([], dtype=np.int64)
+        nics = wiring.fabric.nics
+        own = [fault.part] if fault.kind == "nic" else range(nics)
+        ends = fault.number * nics + np.array(own)
+        ways = {"tx": [ends], "rx": [wiring.endpoints + ends]}
+        return np.concatenate(ways.get(fault.direction, [*ways["tx"], *ways["rx"]]))
+
+    def _of_spine(self, number: int) -> Numbers:
+        """Give all links of a switch at the top."""
+        wiring = self.wiring
+        if wiring.tree:  # core switch: one link to the same place of each pod
+            half = wiring.core.upper
+            place, top = divmod(number, half)
+            low = np.arange(2 * half) * half + place
+            high = np.full(2 * half, top)
+            return np.concatenate([wiring.core.up(low, high), wiring.core.down(low, high)])
+        nics = wiring.fabric.nics
+        rail, top = divmod(number, wiring.edge.upper)
+        low = np.arange(wiring.fabric.leaves) * nics + rail
+        high = np.full(len(low), top)
+        return np.concatenate([wiring.edge.up(low, high), wiring.edge.down(low, high)])
+
+    def _failures(self, source: Numbers, target: Numbers, step: int) -> Iterator[tuple[int, str]]:
+        """Give the tests that fail, and why."""
+        senders, receivers = self._host(source), self._host(target)
+        for fault in self.faults:
+            if fault.kind == "mtu":
+                hit = (senders == fault.number) | (receivers == fault.number)
+                yield from ((int(at), HOLE) for at in np.flatnonzero(hit))
+            elif fault.kind == "duplicate":
+                hit = (receivers == fault.number) | (receivers == fault.number + 1)
+                lots = self._chance(fault.number, step, 78).random(len(hit))
+                lost = np.flatnonzero(hit & (lots < 0.5))  # noqa: PLR2004 - either of the two answers
+                yield from ((int(at), TWICE) for at in lost)

@@ -1,0 +1,188 @@
+"""The plan of a check: which pairs are tested when, and what is tested again because of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cluster.analysis.fleet.host_findings import fresh_partners
+from cluster.analysis.fleet.pair_table import diagnosed, pair_table
+from cluster.analysis.fleet.rounds import first_rounds, schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from cluster.analysis.fleet.pair_table import Diagnosed
+    from cluster.analysis.fleet.simulation import FleetSimulator
+    from cluster.core.model.fleet import Fleet, PairTest
+
+    Pairs = NDArray[np.int64]
+    Measure = Callable[["Step"], Sequence[PairTest]]
+
+CONFIRMATION = "confirmation"
+ALL = 0  # rounds: until every pair has met
+MOST_AGAIN = 16  # pairs that are tested again for each reason
+MOST_TIMES = 3  # that something is tested again: what one answer clears may leave another suspect
+PORTS = 4  # of a pair that is low although its hosts are good: others may take another way
+
+
+class Step(NamedTuple):
+    """Pairs to test, in both directions.
+
+    Args:
+        number: of the round.
+        pairs: of hosts, of the shape (pairs, 2).
+        alone: one after another, instead of all at once.
+        port: of the connections.
+        what: it is for, in words.
+
+    """
+
+    number: int
+    pairs: Pairs
+    alone: bool
+    port: int
+    what: str
+
+
+class SurveyPlan(NamedTuple):
+    """How thorough a check is.
+
+    Args:
+        rounds: how many; `ALL` until every pair has met.
+        alone: pairs of which a sample is tested alone, too.
+        confirm: test what is blamed again, with partners that it has not met.
+        pairs: test these pairs alone, and nothing else.
+
+    """
+
+    rounds: int = 10
+    alone: int = 8
+    confirm: bool = False
+    pairs: tuple[tuple[int, int], ...] = ()
+
+
+def survey(
+    fleet: Fleet, plan: SurveyPlan, measure: Measure, routes: FleetSimulator | None = None
+) -> list[PairTest]:
+    """Test a fleet: rounds, a sample alone, and again what could be either.
+
+    Args:
+        fleet: the hosts.
+        plan: how thorough.
+        measure: takes the tests of a step.
+        routes: of the tests, where they are known.
+
+    Returns:
+        All tests.
+
+    """
+    tests: list[PairTest] = []
+    if plan.pairs:
+        tests += measure(_alone(0, plan.pairs, "the pairs that were named"))
+        return tests
+    whole = schedule(fleet.groups) if plan.rounds == ALL else None
+    rounds = list(whole or first_rounds(fleet.groups, plan.rounds))
+    for number, pairs in enumerate(rounds):
+        tests += measure(Step(number, pairs, alone=False, port=0, what=f"round {number + 1}"))
+    if rounds and plan.alone:
+        sample = _sample(fleet, rounds, plan.alone)
+        tests += measure(_alone(_next(tests), sample, "a sample alone"))
+    for _ in range(MOST_TIMES):
+        for step in _again(fleet, tests, routes):
+            tests += measure(step)
+    if plan.confirm and (again := _confirming(fleet, tests, routes)):
+        tests += measure(_alone(_next(tests), again, CONFIRMATION))
+    return tests
+
+
+def _next(tests: Sequence[PairTest]) -> int:
+    return 1 + max((test.round for test in tests), default=-1)
+
+
+def _alone(number: int, pairs: Iterable[tuple[int, int]], what: str, port: int = 0) -> Step:
+    return Step(number, np.array(list(pairs), dtype=np.int64), alone=True, port=port, what=what)
+
+
+def _sample(fleet: Fleet, rounds: Sequence[Pairs], count: int) -> list[tuple[int, int]]:
+    """Choose pairs to test alone: of different groups, where there are several."""
+    groups = np.asarray(fleet.groups)
+    met = np.concatenate(rounds)
+    if fleet.grouped:
+        met = met[groups[met[:, 0]] != groups[met[:, 1]]]
+    chosen: list[int] = []
+    seen: set[int] = set()
+    for at, (a, b) in enumerate(met.tolist()):
+        own = {int(groups[a]), int(groups[b])} if fleet.grouped else {a, b}
+        if len(chosen) < count and not own <= seen:
+            seen |= own
+            chosen.append(at)
+    left = [at for at in range(len(met)) if at not in set(chosen)]
+    return [(int(a), int(b)) for a, b in met[[*chosen, *left[: count - len(chosen)]]]]
+
+
+def _again(
+    fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None
+) -> Iterator[Step]:
+    """Give the pairs that must be tested again, alone: what is low, and nobody explains."""
+    table = pair_table(fleet, tests)
+    if not table.tests or not (table.rates > 0).any():
+        return
+    found = diagnosed(table, routes)
+    number = _next(tests)
+    known = {(t.source, t.target) for t in tests if t.alone}
+    pairs = dict.fromkeys([*_suspects(fleet, found), *_odd_pairs(found), *_slow_fabric(found)])
+    if fresh := [pair for pair in pairs if pair not in known]:
+        yield _alone(number, fresh, "what could be chance, alone")
+    odd = [pair for pair in dict.fromkeys(_odd_pairs(found)) if pair not in known]
+    for port in range(1, PORTS if odd else 0):
+        yield _alone(number + port, odd, "pairs of good hosts, by other ports", port)
+
+
+def _suspects(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int]]:
+    """Pair each undecided host with good ones."""
+    ends = found.parts.endpoints
+    hosts = dict.fromkeys(
+        part % ends // fleet.nics
+        for culprit in found.blame.undecided
+        for part in (culprit.part, *culprit.twins)
+        if part < 2 * ends
+    )
+    for host in list(hosts)[:MOST_AGAIN]:
+        yield from ((host, other) for other in fresh_partners(fleet, found, host))
+
+
+def _odd_pairs(found: Diagnosed) -> Iterator[tuple[int, int]]:
+    """Give pairs that are low though they shared nothing, or gave nothing at all."""
+    table = found.table
+    odd = found.blame.unexplained & (~found.seen.shared | (table.rates <= 0))
+    for at in np.flatnonzero(odd)[:MOST_AGAIN]:
+        yield table.tests[at].source, table.tests[at].target
+
+
+def _slow_fabric(found: Diagnosed) -> Iterator[tuple[int, int]]:
+    """Give pairs through each group and link that is blamed: alone they may be good."""
+    first = 2 * found.parts.endpoints
+    table = found.table
+    blamed = [c.part for c in found.blame.blamed if c.part >= first]
+    for part in blamed[:MOST_AGAIN]:
+        for at in np.flatnonzero(found.blame.explained_by == part)[:2]:
+            yield table.tests[at].source, table.tests[at].target
+
+
+def _confirming(
+    fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None
+) -> list[tuple[int, int]]:
+    """Pair each blamed host with good ones that it has not met."""
+    table = pair_table(fleet, tests)
+    if not table.tests or not (table.rates > 0).any():
+        return []
+    found = diagnosed(table, routes)
+    ends = found.parts.endpoints
+    hosts = dict.fromkeys(
+        c.part % ends // fleet.nics for c in found.blame.blamed if c.part < 2 * ends
+    )
+    return [(h, other) for h in hosts for other in fresh_partners(fleet, found, h)]

@@ -1,0 +1,219 @@
+"""A simulated fabric and its planted faults, as people describe them."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal, get_args
+
+import msgspec
+
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
+
+FabricKind = Literal["leafspine", "fattree", "rail"]
+Routing = Literal["ecmp", "dmodk", "leastloaded"]
+Direction = Literal["tx", "rx", "both"]
+FaultKind = Literal[
+    "host", "nic", "link", "leaf", "spine", "misroute", "duplicate", "mtu", "cpu", "flap", "drift"
+]
+MOST_ENDPOINTS = 200_000
+SHAPES = {
+    "leafspine": ("LEAVESxHOSTS", 2, "leafspine:32x32"),
+    "fattree": ("PORTS", 1, "fattree:16"),
+    "rail": ("GROUPSxHOSTSxNICS", 3, "rail:8x16x8"),
+}
+FAULT = re.compile(r"(?P<kind>[a-z]+):(?P<number>\d+)(?:[.-](?P<part>\d+))?(?::(?P<way>\w+))?$")
+PARTED = {"nic": "nic:HOST.NIC=SHARE", "link": "link:LEAF-SPINE=SHARE"}
+
+
+class Fabric(Value, frozen=True, kw_only=True):
+    """A fabric: how many switches and hosts it has, and how packets find their way.
+
+    Args:
+        kind: `leafspine`: each leaf switch is joined with each spine switch; `fattree`: three
+            levels of switches of `ports` ports; `rail`: NIC k of each host of a group is on the
+            group's switch k, and each rail has spine switches of its own.
+        leaves: leaf switches; of `rail`, groups of hosts.
+        hosts: on each leaf, or in each group.
+        nics: of each host.
+        ports: of each switch of a fat tree.
+        oversubscription: what hosts can send, over what their leaf can pass on.
+        routes: how a path is chosen: by a hash of each connection (`ecmp`), by the number of the
+            target (`dmodk`), or one that carries least (`leastloaded`).
+        rate: of each NIC, in bytes per second.
+
+    """
+
+    kind: FabricKind = "leafspine"
+    leaves: int = 4
+    hosts: int = 8
+    nics: int = 1
+    ports: int = 0
+    oversubscription: float = 1.0
+    routes: Routing = "ecmp"
+    rate: float = 12.5e9
+
+    @property
+    def size(self) -> int:
+        """How many hosts there is room for."""
+        return self.ports**3 // 4 if self.kind == "fattree" else self.leaves * self.hosts
+
+    @property
+    def spines(self) -> int:
+        """Spine switches of a leaf-spine fabric, or of each rail."""
+        return max(1, round(self.hosts / self.oversubscription))
+
+    @property
+    def words(self) -> str:
+        """What a person calls it."""
+        shape = {
+            "leafspine": f"leaf-spine, {self.leaves} leaves of {self.hosts} hosts",
+            "fattree": f"fat tree of switches with {self.ports} ports",
+            "rail": f"rail-optimised, {self.leaves} groups of {self.hosts} hosts, "
+            f"{self.nics} NICs each",
+        }[self.kind]
+        return f"{shape}, {self.oversubscription:g}:1, routes by {self.routes}"
+
+
+class Fault(Value, frozen=True, kw_only=True):
+    """A planted fault.
+
+    Args:
+        kind: of it.
+        number: of the host, leaf or spine.
+        part: of the NIC of a host, or of the spine of a link.
+        direction: of a host's trouble.
+        share: of the rate that is left.
+
+    """
+
+    kind: FaultKind
+    number: int
+    part: int = 0
+    direction: Direction = "both"
+    share: float = 0.5
+
+
+def parse_fabric(text: str, *, oversubscription: float, routes: Routing, rate: float) -> Fabric:
+    """Read a fabric such as `leafspine:32x32`.
+
+    Args:
+        text: its kind and its sizes.
+        oversubscription: of the leaves.
+        routes: how a path is chosen.
+        rate: of a NIC, in bytes per second.
+
+    Returns:
+        The fabric.
+
+    Raises:
+        SpecError: there is no such kind, or its sizes are not those of one.
+
+    """
+    kind, _, sizes = text.partition(":")
+    if kind not in SHAPES:
+        raise SpecError(f"There is no fabric {kind!r}.", remedy=f"There are: {', '.join(SHAPES)}")
+    form, count, example = SHAPES[kind]
+    numbers = sizes.split("x")
+    if len(numbers) != count or not all(n.isdecimal() and int(n) > 0 for n in numbers):
+        raise SpecError(
+            f"The fabric {text!r} is not {kind}:{form}.",
+            remedy=f"Such as: --option fabric={example}",
+        )
+    if not 1 <= oversubscription <= 64:  # noqa: PLR2004 - no fabric is built thinner
+        raise SpecError(f"oversubscription is {oversubscription:g}; it must be between 1 and 64.")
+    made = _fabric(kind, [int(n) for n in numbers], oversubscription, routes, rate)
+    if made.size * made.nics > MOST_ENDPOINTS:
+        raise SpecError(f"{text} has {made.size * made.nics} NICs; at most {MOST_ENDPOINTS} do.")
+    return made
+
+
+def _fabric(kind: str, sizes: list[int], thin: float, routes: Routing, rate: float) -> Fabric:
+    if kind == "fattree":
+        (ports,) = sizes
+        if ports % 2:
+            raise SpecError(
+                f"A fat tree of {ports} ports: half of them lead up, so it must be even."
+            )
+        return Fabric(
+            kind="fattree", ports=ports, leaves=ports**2 // 2, hosts=ports // 2,
+            oversubscription=thin, routes=routes, rate=rate,
+        )  # fmt: skip
+    leaves, hosts, *nics = sizes
+    return Fabric(
+        kind="rail" if nics else "leafspine", leaves=leaves, hosts=hosts,
+        nics=nics[0] if nics else 1, oversubscription=thin, routes=routes, rate=rate,
+    )  # fmt: skip
+
+
+def parse_faults(text: str, fabric: Fabric, hosts: int) -> tuple[Fault, ...]:
+    """Read planted faults such as `host:7:rx=0.4,link:3-5=0.5`.
+
+    Args:
+        text: the faults; none if it is empty.
+        fabric: that they are planted in.
+        hosts: of the cluster.
+
+    Returns:
+        The faults.
+
+    Raises:
+        SpecError: one of them is not of the form KIND:NUMBER[:tx|rx|both]=SHARE, or there is no
+            such part.
+
+    """
+    return tuple(_fault(word, fabric, hosts) for word in filter(None, text.split(",")))
+
+
+def _fault(text: str, fabric: Fabric, hosts: int) -> Fault:
+    what, _, share = text.partition("=")
+    found = FAULT.match(what)
+    try:
+        made = msgspec.convert(
+            {
+                "kind": found["kind"] if found else "",
+                "number": int(found["number"]) if found else 0,
+                "part": int(found["part"] or 0) if found else 0,
+                "direction": (found["way"] if found else "") or "both",
+                "share": _share(text, share),
+            },
+            Fault,
+        )
+    except msgspec.ValidationError as error:
+        raise SpecError(
+            f"The fault {text!r} is not KIND:NUMBER[:tx|rx|both]=SHARE.",
+            means=f"The kinds are {', '.join(get_args(FaultKind))}.",
+            remedy="Such as: --option fault=host:7:rx=0.4",
+        ) from error
+    if made.kind in PARTED and (found is None or found["part"] is None):
+        raise SpecError(f"The fault {text!r} is not {PARTED[made.kind]}.")
+    _check_part(text, made, fabric, hosts)
+    return made
+
+
+def _share(text: str, share: str) -> float:
+    try:
+        value = float(share) if share else 0.5
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1:
+        raise SpecError(
+            f"The fault {text!r} leaves a share of {share!r}; it must be at least 0 and below 1.",
+            remedy="0.4 leaves 40% of the rate; 0 leaves nothing.",
+        )
+    return value
+
+
+def _check_part(text: str, fault: Fault, fabric: Fabric, hosts: int) -> None:
+    """Refuse a fault of a part that is not there."""
+    leaves = fabric.leaves * fabric.nics if fabric.kind == "rail" else fabric.leaves
+    spines = {"fattree": fabric.ports**2 // 4}.get(fabric.kind, fabric.spines * fabric.nics)
+    there = {"leaf": leaves, "misroute": leaves, "link": leaves, "spine": spines}
+    most = there.get(fault.kind, hosts)
+    parts = {"nic": fabric.nics, "link": fabric.ports // 2 or fabric.spines}.get(fault.kind, 1)
+    if fault.number >= most or fault.part >= parts:
+        raise SpecError(
+            f"The fault {text!r} is of a part that is not there.",
+            means=f"Numbers begin at 0: there are {most}"
+            + (f", with {parts} each." if parts > 1 else "."),
+        )

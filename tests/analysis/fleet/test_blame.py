@@ -1,0 +1,89 @@
+"""Who is to blame: known values of the solver."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cluster.analysis.fleet.blame import PairTests, part_capacities, solve
+from cluster.analysis.fleet.parts import parts_of
+from cluster.analysis.fleet.rounds import between_groups, first_rounds, group_members
+from cluster.analysis.fleet.simulation import FleetSimulator
+from cluster.core.model.fabric import Fault, parse_fabric
+from tests.analysis.fleet.fleets import RATE, both_ways
+
+
+def measured(
+    faults: tuple[Fault, ...], seed: int = 1, *, grouped: bool = True, rounds: int = 10
+) -> PairTests:
+    """Test 256 hosts on 16 leaves, all at once."""
+    fabric = parse_fabric("leafspine:16x16", oversubscription=1, routes="ecmp", rate=RATE)
+    simulator = FleetSimulator(fabric, 256, faults, seed)
+    groups = np.arange(256) // 16
+    plan = (
+        first_rounds(groups.tolist(), rounds)
+        if grouped
+        else between_groups(group_members(groups.tolist()), rounds)
+    )
+    steps = [both_ways(pairs) for pairs in plan]
+    values = [simulator.rates(*ends, number).values for number, ends in enumerate(steps)]
+    source, target = (np.concatenate(column) for column in zip(*steps, strict=True))
+    known = groups if grouped else np.zeros_like(groups)
+    parts = parts_of(source, target, known)
+    shared = groups[source] != groups[target]
+    return PairTests(parts.paths, np.concatenate(values), shared, parts.kinds)
+
+
+def test_a_capacity_is_the_largest_value_and_from_five_on_the_second_largest() -> None:
+    paths = np.array([[0, 1], [0, 1], [0, -1], [0, -1], [0, -1]])
+    found = part_capacities(paths, np.array([1.0, 5.0, 2.0, 9.0, 3.0]), 3)
+
+    assert found[:2].tolist() == [5.0, 5.0]
+    assert np.isnan(found[2])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nobody_is_blamed_in_a_healthy_fleet_although_most_tests_are_low(seed: int) -> None:
+    blame = solve(measured((), seed))
+
+    assert blame.low.mean() > 0.3
+    assert blame.blamed == ()
+    assert blame.undecided == ()
+
+
+def test_directions_of_hosts_are_named_although_most_tests_are_low() -> None:
+    faults = (
+        Fault(kind="host", number=7, direction="rx", share=0.9),
+        Fault(kind="host", number=100, direction="tx", share=0.4),
+        Fault(kind="host", number=200, direction="both", share=0.6),
+    )
+    blame = solve(measured(faults))
+
+    assert {c.part for c in blame.blamed} == {256 + 7, 100, 200, 256 + 200}
+    assert all(c.chance < 1e-3 for c in blame.blamed)
+
+
+def test_a_part_that_has_a_good_test_is_never_blamed() -> None:
+    """Host 0 is slow to all but one: whoever it is slow to is the reason, or chance."""
+    tests = measured((Fault(kind="host", number=0, direction="tx", share=0.5),))
+    own = np.flatnonzero(tests.paths[:, 0] == 0)
+    tests.values[own[:2]] = RATE
+
+    assert 0 not in {c.part for c in solve(tests).blamed}
+
+
+def test_too_few_rounds_are_said_and_nobody_is_blamed() -> None:
+    """Groups unknown: ten rounds leave good hosts that were never alone on their way."""
+    blame = solve(measured((), grouped=False))
+
+    assert blame.blamed == ()
+    assert blame.undecided
+
+
+def test_the_ends_of_one_pair_are_twins() -> None:
+    parts = parts_of(np.array([0, 1] * 5), np.array([1, 0] * 5), np.zeros(2, dtype=np.int64))
+    values = np.array([0.4, 1.0] * 5)
+    blame = solve(PairTests(parts.paths, values, np.zeros(10, dtype=np.bool_), parts.kinds))
+
+    assert blame.blamed == ()
+    assert [(c.part, c.twins) for c in blame.undecided] == [(0, (3,))]

@@ -1,0 +1,168 @@
+"""Each fault that can be planted is named, and a healthy fleet is left in peace."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.analysis.fleet.diagnosis import diagnose
+from cluster.core.model.fleet import Fleet, PairTest
+from tests.analysis.fleet.fleets import Simulated, named
+
+FAULTS = {  # B5: every kind of fault has a test that its diagnosis names it
+    "host:7:rx=0.4": ["BAD host:7 rx"],
+    "host:7:tx=0.9": ["BAD host:7 tx"],
+    "host:7=0.4,host:20:tx=0.3": ["BAD host:7 both", "BAD host:20 tx"],
+    "host:7=0": ["HUNG host:7 both"],
+    "cpu:4=0.5": ["BAD host:4 both"],
+    "mtu:5": ["HUNG host:5 both"],
+    "leaf:3=0.4": ["GROUP group:3 both"],
+    "misroute:3": ["SHARED group:3 tx"],
+    "duplicate:9": ["UNSTABLE host:9 rx", "UNSTABLE host:10 rx"],
+    "drift:6=0.3": ["UNSTABLE host:6 both"],
+}
+ROUTED = {  # where the routes are known
+    "host:7:rx=0.4": ["BAD host:7 rx"],
+    "drift:6=0.3": ["UNSTABLE host:6 both"],
+    "link:3-5=0.3": ["LINK link:3-5 both"],
+    "spine:2=0.3": ["LINK spine:2 both"],
+    "flap:6=0.3": ["UNSTABLE host:6 both"],
+    "leaf:3=0.4": ["GROUP group:3 both"],
+    "misroute:3": ["SHARED group:3 tx"],
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_named_by_its_kind(fault: str) -> None:
+    assert sorted(named(Simulated(fault=fault).check())) == sorted(FAULTS[fault])
+
+
+@pytest.mark.parametrize("fault", ROUTED)
+def test_where_the_routes_are_known_links_are_named_too(fault: str) -> None:
+    assert named(Simulated(fault=fault).check(known_routes=True)) == ROUTED[fault]
+
+
+@pytest.mark.parametrize(
+    ("fabric", "fault", "said"),
+    [
+        ("rail:4x8x8", "nic:7.3=0.4", "BAD nic:7.3 both"),
+        ("rail:4x8x8", "host:7:tx=0.4", "BAD host:7 tx"),
+        ("rail:4x8x8", "link:9-2=0.4", "LINK link:9-2 both"),
+        ("fattree:8", "host:7:tx=0.4", "BAD host:7 tx"),
+        ("fattree:8", "link:3-2=0.4", "LINK link:3-2 both"),
+        ("fattree:8", "spine:3=0.4", "LINK spine:3 both"),
+    ],
+)
+def test_other_fabrics(fabric: str, fault: str, said: str) -> None:
+    assert named(Simulated(fabric, fault).check(known_routes=True)) == [said]
+
+
+def test_a_host_that_starves_has_a_high_latency() -> None:
+    verdict = Simulated(fault="cpu:4=0.5", metric="latency").check()
+
+    assert named(verdict) == ["BAD host:4 both"]
+    assert verdict.reference == pytest.approx(2.1e-6, rel=0.1)
+
+
+def test_a_thin_fabric_is_a_finding_of_its_own_and_no_host_is_blamed() -> None:
+    verdict = Simulated(oversubscription=4, routes="leastloaded").check()
+    (shared,) = verdict.blamed
+
+    assert verdict.verdict == "HEALTHY"
+    assert (shared.kind, shared.part) == ("SHARED", "fabric")
+    assert "reach 25% of what they reach alone" in shared.evidence
+
+
+def test_a_uniformly_slow_fleet_is_low_and_not_healthy() -> None:
+    verdict = Simulated(limit=25e9).check()
+
+    assert verdict.verdict == "LOW"
+    assert verdict.answer.startswith("LOW: no host differs from the others, but most hosts reach")
+
+
+def test_all_hosts_bad_is_low() -> None:
+    fault = ",".join(f"host:{host}=0.5" for host in range(16))
+
+    assert Simulated("leafspine:4x4", fault).check().verdict == "LOW"
+
+
+def test_two_hosts_are_too_few_to_tell_the_ends_apart() -> None:
+    verdict = Simulated("leafspine:1x2", "host:1:rx=0.4").check()
+
+    assert verdict.verdict == "UNDECIDED"
+    assert verdict.undecided == (
+        "host:0 tx or host:1 rx: the same tests speak against each of them",
+    )
+
+
+@pytest.mark.parametrize("hosts", [3, 4])
+def test_three_hosts_are_enough(hosts: int) -> None:
+    assert named(Simulated(f"leafspine:1x{hosts}", "host:1:rx=0.4").check()) == ["BAD host:1 rx"]
+
+
+def test_unknown_groups_need_more_rounds_and_the_answer_says_so() -> None:
+    verdict = Simulated("leafspine:32x8", grouped=False).check(alone=0)
+
+    assert [b for b in verdict.blamed if b.kind in ("BAD", "HUNG")] == []
+
+
+FLEET = Fleet(names=("a", "b", "c", "d"), groups=(0, 0, 0, 0))
+
+
+def test_no_test_at_all() -> None:
+    verdict = diagnose(FLEET, ())
+
+    assert verdict.verdict == "UNDECIDED"
+    assert [b.kind for b in verdict.blamed] == ["UNTESTED"] * 4
+
+
+def test_all_pairs_failed() -> None:
+    tests = [
+        PairTest(round=0, source=a, target=b, value=0.0, reason="connection refused")
+        for a in range(4)
+        for b in range(4)
+        if a != b
+    ]
+    verdict = diagnose(FLEET, tests)
+
+    assert verdict.verdict == "UNDECIDED"
+    assert "none of 12 tests gave a value: connection refused" in verdict.answer
+
+
+def test_a_host_that_could_not_be_tried_is_untested_with_its_reason() -> None:
+    tests = [
+        PairTest(round=r, source=a, target=b, value=None if 3 in (a, b) else 1e9, reason="d is off")
+        for r in range(3)
+        for a in range(4)
+        for b in range(4)
+        if a != b
+    ]
+    verdict = diagnose(FLEET, tests)
+
+    assert [(b.part, b.kind, b.evidence) for b in verdict.blamed] == [
+        ("host:3", "UNTESTED", "d is off")
+    ]
+    assert verdict.verdict == "UNDECIDED"
+
+
+def test_a_filter_between_two_good_hosts_is_a_link() -> None:
+    """A cut pair: everybody else reaches both."""
+    tests = [
+        PairTest(
+            round=r, source=a, target=b, value=0.0 if {a, b} == {1, 2} else 1e9, reason="no answer"
+        )
+        for r in range(4)
+        for a in range(6)
+        for b in range(6)
+        if a != b
+    ]
+    verdict = diagnose(Fleet(names=tuple("abcdef"), groups=(0,) * 6), tests)
+
+    assert named(verdict) == ["LINK pair:1-2 both"]
+
+
+def test_the_same_seed_gives_the_same_verdict() -> None:
+    """B6"""
+    first, again = (Simulated(fault="flap:6=0.3", seed=9).check() for _ in range(2))
+
+    assert first == again
+    assert first != Simulated(fault="flap:6=0.3", seed=10).check()

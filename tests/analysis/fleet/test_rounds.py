@@ -1,0 +1,59 @@
+"""Rounds of disjoint pairs: each pair once, and the useful ones first."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from cluster.analysis.fleet.rounds import first_rounds, schedule, tournament
+
+
+def test_every_pair_meets_exactly_once_for_2_to_257_hosts() -> None:
+    """A1: n - 1 rounds (odd n: n), and no host twice in a round."""
+    for n in range(2, 258):
+        rounds = list(tournament(n))
+        pairs = np.sort(np.concatenate(rounds), axis=1)
+
+        assert len(rounds) == n - 1 + n % 2
+        assert len(np.unique(pairs, axis=0)) == len(pairs) == n * (n - 1) // 2
+        assert all(len(np.unique(one)) == one.size == n - n % 2 for one in rounds)
+
+
+@pytest.mark.parametrize("n", [0, 1])
+def test_who_is_alone_has_no_rounds(n: int) -> None:
+    assert list(tournament(n)) == []
+    assert list(first_rounds([0] * n, 10)) == []
+
+
+@pytest.mark.parametrize("sizes", [(4, 4, 4, 4), (3, 5), (1, 2, 7), (2, 2), (6,), (1, 1, 1)])
+def test_all_pairs_meet_once_whatever_the_groups(sizes: tuple[int, ...]) -> None:
+    groups = [group for group, size in enumerate(sizes) for _ in range(size)]
+    rounds = list(schedule(groups))
+    pairs = np.sort(np.concatenate(rounds), axis=1)
+    n = len(groups)
+
+    assert len(np.unique(pairs, axis=0)) == len(pairs) == n * (n - 1) // 2
+    assert all(len(np.unique(one)) == one.size for one in rounds)
+
+
+def test_two_rounds_are_inside_groups_and_eight_between_them() -> None:
+    groups = np.arange(1024) // 32
+    rounds = list(islice(schedule(groups.tolist()), 10))
+    inside = [(groups[one[:, 0]] == groups[one[:, 1]]).all() for one in rounds]
+
+    assert inside == [True] * 2 + [False] * 8
+    assert all(one.size == 1024 for one in rounds)
+    for one in rounds[2:]:  # each group sends to one other
+        meetings = np.unique(groups[one], axis=0)
+        assert len(np.unique(meetings)) == 32
+        assert len(meetings) <= 32
+
+
+def test_few_hosts_begin_again() -> None:
+    rounds = [one.tolist() for one in first_rounds([0] * 4, 10)]
+
+    assert len(rounds) == 10
+    assert rounds[3] == rounds[0]
+    assert rounds[0] != rounds[1]
