@@ -11,7 +11,7 @@ from cluster.analysis.fleet.blame import GROUP, HOST, LINK, SPINE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cluster.analysis.fleet.wiring import Wiring
+    from cluster.analysis.fleet.fabric_links import Wiring
 
     Numbers = NDArray[np.int64]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cluster.core.model.fleet import Fleet, PairTest
 
     Pairs = NDArray[np.int64]
-    Measure = Callable[["Step"], Sequence[PairTest]]
+    Measure = Callable[["SurveyStep"], Sequence[PairTest]]
 
 CONFIRMATION = "confirmation"
 ALL = 0  # rounds: until every pair has met
@@ -29,7 +29,7 @@ MOST_TIMES = 3  # that something is tested again: what one answer clears may lea
 PORTS = 4  # of a pair that is low although its hosts are good: others may take another way
 
 
-class Step(NamedTuple):
+class SurveyStep(NamedTuple):
     """Pairs to test, in both directions.
 
     Args:
@@ -87,7 +87,7 @@ def survey(
     whole = schedule(fleet.groups) if plan.rounds == ALL else None
     rounds = list(whole or first_rounds(fleet.groups, plan.rounds))
     for number, pairs in enumerate(rounds):
-        tests += measure(Step(number, pairs, alone=False, port=0, what=f"round {number + 1}"))
+        tests += measure(SurveyStep(number, pairs, alone=False, port=0, what=f"round {number + 1}"))
     if rounds and plan.alone:
         sample = _sample(fleet, rounds, plan.alone)
         tests += measure(_alone(_next(tests), sample, "a sample alone"))
@@ -103,8 +103,10 @@ def _next(tests: Sequence[PairTest]) -> int:
     return 1 + max((test.round for test in tests), default=-1)
 
 
-def _alone(number: int, pairs: Iterable[tuple[int, int]], what: str, port: int = 0) -> Step:
-    return Step(number, np.array(list(pairs), dtype=np.int64), alone=True, port=port, what=what)
+def _alone(number: int, pairs: Iterable[tuple[int, int]], what: str, port: int = 0) -> SurveyStep:
+    return SurveyStep(
+        number, np.array(list(pairs), dtype=np.int64), alone=True, port=port, what=what
+    )
 
 
 def _sample(fleet: Fleet, rounds: Sequence[Pairs], count: int) -> list[tuple[int, int]]:
@@ -126,7 +128,7 @@ def _sample(fleet: Fleet, rounds: Sequence[Pairs], count: int) -> list[tuple[int
 
 def _again(
     fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None
-) -> Iterator[Step]:
+) -> Iterator[SurveyStep]:
     """Give the pairs that must be tested again, alone: what is low, and nobody explains."""
     table = pair_table(fleet, tests)
     if not table.tests or not (table.rates > 0).any():

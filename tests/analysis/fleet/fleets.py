@@ -13,7 +13,7 @@ from cluster.core.model.fabric import parse_fabric, parse_faults
 from cluster.core.model.fleet import Fleet, FleetVerdict, PairMetric, PairTest
 
 if TYPE_CHECKING:
-    from cluster.analysis.fleet.survey import Step
+    from cluster.analysis.fleet.survey import SurveyStep
     from cluster.core.model.fabric import Routing
 
 RATE = 12.5e9
@@ -46,7 +46,7 @@ class Simulated:
             metric=metric,
         )
 
-    def measure(self, step: Step) -> list[PairTest]:
+    def measure(self, step: SurveyStep) -> list[PairTest]:
         return self.simulator.measure(
             step.pairs,
             step.number,
