@@ -1,8 +1,6 @@
 """The `cluster` command: the only place that knows flags, progress bars and exit codes.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage or refused before anything was created, 3 a gate was hit
-(docs/ci.md), 130 Ctrl-C,
-143 SIGTERM. What signals do: docs/adr/0019-signals.md.
+Its exit statuses are in `STATUSES`. What signals do: docs/adr/0019-signals.md.
 """
 
 from __future__ import annotations
@@ -25,8 +23,20 @@ if TYPE_CHECKING:
 
 FAILED = 1
 REFUSED = 2
+GATE_HIT = 3
 INTERRUPTED = 130
 TERMINATED = 143
+STATUSES = {
+    0: "success",
+    FAILED: "the command failed; a verdict is FAILED or IMPOSSIBLE (`judge` always; `bench`, "
+    "`report` and `compare` with `--fail-on`, `--junit` or `--github`); or `doctor` found a "
+    "problem",
+    REFUSED: "wrong usage, or refused before anything was created",
+    GATE_HIT: "a verdict that `--fail-on` names",
+    INTERRUPTED: "interrupted by Ctrl-C",
+    TERMINATED: "ended by SIGTERM",
+}
+"""What each exit status of the command means; the page of exit statuses is made from it."""
 # What a flag means when no value follows: --placement is 1, as in the founding program.
 BARE_FLAGS = {"--placement": ("1", r"(?!-)."), "--profile": ("own", "/")}  # and how values begin
 OTHER_SPELLINGS = {  # of the founding programs; help shows only ours

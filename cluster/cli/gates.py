@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from cluster.cli import FAILED, GATE_HIT
 from cluster.cli.flags import Declared, parameters, with_flags
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from cluster.reports.ci import Case
 
-GATE_HIT = 3
-WRONG = 1
 FAIL_ON = ("low", "slower", "inconclusive", "unknown")
 
 FailOn = Annotated[
@@ -142,7 +141,7 @@ def report_cases(given: Gates, cases: Sequence[Case]) -> int:
     for case in hit:
         sys.stderr.write(f"Gate: {case.suite}: {case.name} is {case.verdict.upper()}.\n")
     if any(case.verdict in ci.WRONG for case in cases):
-        return WRONG
+        return FAILED
     return GATE_HIT if hit else 0
 
 

@@ -182,7 +182,7 @@ def test_a_refused_query_says_which_flag_opens_the_files(tmp_path: Path) -> None
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_column_is_described_and_needs_no_quotes(view: str) -> None:
     saved("one")
-    page = (ROOT / "docs" / "sql.md").read_text()
+    page = (ROOT / "docs" / "reference" / "sql.md").read_text()
     section = page.partition(f"\n## {view}\n")[2].partition("\n## ")[0]
     described = re.findall(r"^\| `(\w+)` \| ([A-Z\[\]]+) \|", section, re.MULTILINE)
     names = ", ".join(name for name, _ in described)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -109,7 +110,7 @@ class Record(Value, frozen=True, kw_only=True):
     at: float
     spec: ClusterSpec
     machines: tuple[Machine, ...] = ()
-    params: msgspec.Raw = msgspec.Raw(b"{}")
+    params: msgspec.Raw = msgspec.field(default_factory=partial(msgspec.Raw, b"{}"))
     command: tuple[str, ...] = ()
     argv: tuple[str, ...] = ()
     definitions: dict[str, Definition] = {}

@@ -194,7 +194,7 @@ def test_the_policy_lets_nobody_touch_what_is_not_theirs(
         "vpc": (("delete_vpc", "VpcId"),),
         "subnet": (("delete_subnet", "SubnetId"),),
         "internet-gateway": (("delete_internet_gateway", "InternetGatewayId"),),
-        "route-table": (("create_tags", "Resources"),),  # routes: see docs/first-aws-run.md
+        "route-table": (("create_tags", "Resources"),),  # routes: see docs/how-to/aws.md
     }
     tag = {"Tags": [{"Key": "cluster-user", "Value": region.user}]}
     rule = {"IpPermissions": [{"IpProtocol": "-1", "IpRanges": [{"CidrIp": "0.0.0.0/0"}]}]}

@@ -1,0 +1,87 @@
+"""Markdown tables, and the docstrings that fill them."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+from griffe import Docstring, DocstringSectionKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+
+def page(title: str, introduction: str, *parts: str) -> str:
+    """Lay out a page.
+
+    Args:
+        title: of the page.
+        introduction: what the page is about, on one line or several.
+        parts: Markdown.
+
+    Returns:
+        Markdown.
+
+    """
+    return "\n\n".join((f"# {title}", " ".join(introduction.split()), *parts)) + "\n"
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Lay out a table.
+
+    Args:
+        heads: of its columns.
+        rows: of cells.
+
+    Returns:
+        Markdown; empty if there are no rows.
+
+    """
+    lines = [_line(row) for row in rows]
+    return "\n".join([_line(heads), _line(["---"] * len(heads)), *lines, ""]) if lines else ""
+
+
+def _line(cells: Iterable[object]) -> str:
+    texts = (" ".join(str(cell).split()).replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(texts)} |"
+
+
+def first_sentence(thing: object) -> str:
+    """Give the first paragraph of a docstring, as one line."""
+    return " ".join((inspect.getdoc(thing) or "").partition("\n\n")[0].split())
+
+
+def paragraphs(thing: object) -> str:
+    """Give what a docstring says before its sections."""
+    sections = _sections(thing)
+    return "\n\n".join(text for kind, text in sections if kind is DocstringSectionKind.text)
+
+
+def field_texts(kind: type) -> dict[str, str]:
+    """Give what the docstrings of a value and of its bases say of each field.
+
+    Args:
+        kind: the value.
+
+    Returns:
+        A sentence for each field that is described.
+
+    """
+    found: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        text = base.__dict__.get("__doc__") or ""
+        for section in Docstring(inspect.cleandoc(text)).parse("google", warnings=False):
+            if section.kind is DocstringSectionKind.parameters:
+                found |= {item.name: _sentence(item.description) for item in section.value}
+    return found
+
+
+def _sections(thing: object) -> Iterator[tuple[DocstringSectionKind, str]]:
+    text = inspect.getdoc(thing) or ""
+    for section in Docstring(text).parse("google", warnings=False):
+        yield section.kind, section.value if isinstance(section.value, str) else ""
+
+
+def _sentence(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain[:1].upper() + plain[1:]

@@ -1,0 +1,189 @@
+"""Pages of values: the Python API, the options of providers, and what `--json` and files hold."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
+from tables import field_texts, first_sentence, page, table
+
+import cluster
+from cluster.analysis.compare import Comparison
+from cluster.analysis.host_topology import HostTopology
+from cluster.analysis.scaling import Scaling
+from cluster.cli.bench import AbAnswer
+from cluster.cli.clusters import ClusterRow
+from cluster.cli.doctor import DoctorCheck
+from cluster.cli.fit import FitAnswer
+from cluster.cli.hosts import HostRow, Outcome
+from cluster.cli.import_ import ImportAnswer
+from cluster.cli.jobs import StatusAnswer
+from cluster.cli.judge import JudgeAnswer
+from cluster.cli.profile import ProfileAnswer
+from cluster.cli.runs import RunRow
+from cluster.cli.show import RunAnswer
+from cluster.core import plugins
+from cluster.core.model.billing import Plan, Resource
+from cluster.core.model.measurements import Measurement
+from cluster.core.model.records import Record
+from cluster.providers import Provider
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ANSWERS: dict[str, Any] = {  # what --json of a command prints; None: it depends on what is asked
+    "bench": RunAnswer,
+    "bench --ab": AbAnswer,
+    "show": RunAnswer,
+    "fetch": RunAnswer,
+    "judge": JudgeAnswer,
+    "compare": list[Comparison],
+    "fit": FitAnswer,
+    "scaling": list[Scaling],
+    "import": ImportAnswer,
+    "profile": ProfileAnswer,
+    "topology": list[HostTopology],
+    "sql": None,
+    "runs": list[RunRow],
+    "ls": list[ClusterRow],
+    "hosts": list[HostRow],
+    "run": list[Outcome],
+    "status": StatusAnswer,
+    "gc": list[Resource],
+    "plan": Plan,
+    "up": list[HostRow],
+    "start": list[HostRow],
+    "doctor": list[DoctorCheck],
+}
+PROVIDERS = """
+`--provider NAME` chooses where hosts come from; `--option KEY=VALUE` sets an option of that
+provider.
+"""
+JSON = """
+What `--json` prints and what the files of a run hold. Times are in seconds, sizes in bytes, rates
+in bytes per second. New fields may be added; fields are not renamed.
+"""
+FILES: dict[str, Any] = {"run.json": Record, "measurements.jsonl": Measurement}
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Give the pages.
+
+    Yields:
+        Path and text.
+
+    """
+    yield "reference/python.md", _python()
+    yield "reference/providers.md", _providers()
+    yield "reference/json.md", _json()
+    for name, kind in (ANSWERS | FILES).items():
+        if kind is not None:
+            schema = msgspec.json.schema(kind, schema_hook=_any_json)
+            text = msgspec.json.format(msgspec.json.encode(schema)).decode()
+            yield f"reference/{_schema_file(name)}", f"{text}\n"
+
+
+def _schema_file(name: str) -> str:
+    stem = name.replace(" --", "-").replace(".", "-")
+    return f"schemas/{stem}.schema.json"
+
+
+def _any_json(kind: type) -> dict[str, Any]:
+    if kind is msgspec.Raw:
+        return {"description": "Any JSON."}
+    raise NotImplementedError(kind)
+
+
+def _python() -> str:
+    found = [(name, getattr(cluster, name)) for name in cluster.__all__ if name != "__version__"]
+    kinds = {
+        "Functions": [name for name, thing in found if inspect.isfunction(thing)],
+        "Classes": [
+            name for name, thing in found if isinstance(thing, type) and not _is_error(thing)
+        ],
+        "Errors": [name for name, thing in found if _is_error(thing)],
+    }
+    parts = []
+    for title, names in kinds.items():
+        parts.append(f"## {title}\n")
+        for name in names:
+            where = getattr(cluster, name).__module__
+            parts.append(f"::: {where}.{name}\n    options:\n      heading: cluster.{name}\n")
+    return page("Python", "Everything that `import cluster` gives.", *parts)
+
+
+def _is_error(thing: object) -> bool:
+    return isinstance(thing, type) and issubclass(thing, Exception)
+
+
+def _providers() -> str:
+    parts = []
+    for name in plugins.names(Provider):
+        provider = plugins.find(Provider, name)
+        rows = _fields(provider.Options)
+        options = table(("option", "type", "default", "meaning"), rows) or "It has no options.\n"
+        parts.append(f"## {name}\n\n{first_sentence(inspect.getmodule(provider))}\n\n{options}")
+    return page("Providers", PROVIDERS, *parts)
+
+
+def _fields(kind: type[msgspec.Struct]) -> Iterator[tuple[str, str, str, str]]:
+    """Give a row per field: name, type, default, meaning."""
+    texts = field_texts(kind)
+    for field in msgspec.structs.fields(kind):
+        default = "" if field.default is msgspec.NODEFAULT else f"`{field.default!r}`"
+        shown = (
+            str(field.type)
+            if "[" in str(field.type) or "|" in str(field.type)
+            else getattr(field.type, "__name__", str(field.type))
+        )
+        yield f"`{field.name}`", f"`{_short(shown)}`", default, texts.get(field.name, "")
+
+
+def _short(name: str) -> str:
+    return re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", name)
+
+
+def _json() -> str:
+    rows = []
+    for name, kind in (ANSWERS | FILES).items():
+        what = f"`cluster {name} --json`" if name in ANSWERS else f"`{name}`"
+        if kind is None:
+            rows.append(
+                (what, "a list of objects, one per row; the keys are the columns asked for", "")
+            )
+        else:
+            rows.append((what, _linked(kind), f"[schema]({_schema_file(name)})"))
+    parts = [table(("source", "value", "JSON schema"), rows)]
+    parts += [
+        f"## {kind.__name__}\n\n{first_sentence(kind)}\n\n"
+        + table(("field", "type", "default", "meaning"), _fields(kind))
+        for kind in sorted(_structs(), key=lambda kind: kind.__name__)
+    ]
+    return page("JSON", JSON, *parts)
+
+
+def _linked(kind: Any) -> str:  # noqa: ANN401 - a type or an annotation
+    text = _short(
+        getattr(kind, "__name__", "")
+        if isinstance(kind, type) and not hasattr(kind, "__args__")
+        else str(kind)
+    )
+    names = {struct.__name__ for struct in _structs()}
+    return re.sub(r"\w+", lambda m: f"[{m[0]}](#{m[0].lower()})" if m[0] in names else m[0], text)
+
+
+@cache
+def _structs() -> frozenset[type[msgspec.Struct]]:
+    """Give every value that an answer or a file may hold."""
+    found: dict[type[msgspec.Struct], None] = {}
+    pending: list[object] = [kind for kind in (ANSWERS | FILES).values() if kind is not None]
+    while pending:
+        kind = pending.pop()
+        pending += get_args(kind)
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind not in found:
+            found[kind] = None
+            pending += [field.type for field in msgspec.structs.fields(kind)]
+    return frozenset(found)

@@ -1,0 +1,104 @@
+"""docs/ as a site: it builds without a warning, loads nothing from elsewhere, and is complete."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core.environment_variables import VARIABLES
+from tests.conftest import ROOT, run
+from tests.test_house import trees
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+# Set by cluster for its own processes on the hosts; nobody else sets them.
+INTERNAL = {"CLUSTER_ADDRESSES", "CLUSTER_FOLDER"}
+LOADED = re.compile(
+    r'<(?:script|img|iframe)[^>]* src="(https?:[^"]*)|<link[^>]* href="(https?:[^"]*)'
+)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build it, as CI must: 6 s of one core, of which half are imports."""
+    folder = tmp_path_factory.mktemp("site")
+    done = run(str(ROOT / "scripts" / "docs"), "-d", str(folder))
+    assert "WARNING" not in done.stderr  # --strict has failed already; this names the line
+    return folder
+
+
+def test_every_page_is_there_and_loads_nothing_from_elsewhere(site: Path) -> None:
+    pages = {str(page.relative_to(site)): page.read_text() for page in site.rglob("*.html")}
+    written = {
+        str(page.relative_to(ROOT / "docs").with_suffix(".html"))
+        for page in (ROOT / "docs").rglob("*.md")
+    }
+
+    assert set(pages) > written | {"index.html", "contributing.html", "reference/python.html"}
+    assert {name: found for name, text in pages.items() if (found := LOADED.findall(text))} == {}
+
+
+def test_the_reference_is_made_from_the_code(site: Path) -> None:
+    """A word of each page that stands in the code only."""
+    expected = {
+        "commands": "--until-precise",
+        "python": "cluster.launch",
+        "metrics": "round trip",
+        "providers": "threads_per_core",
+        "log-formats": "nvbandwidth",
+        "known-problems": "docker0",
+        "hardware": "p4d.24xlarge",
+        "json": "RunAnswer",
+        "exit-statuses": "130",
+        "environment-variables": "CLUSTER_STATE",
+    }
+
+    for name, word in expected.items():
+        assert word in (site / "reference" / f"{name}.html").read_text(), name
+    assert '"confidence"' in (site / "reference/schemas/judge.schema.json").read_text()
+
+
+def test_every_json_answer_has_its_schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = (
+        "import command_pages, value_pages\n"
+        "with_json = {path.split()[1] for path, context in command_pages.commands()\n"
+        "             if any('--json' in param.opts for param in context.command.params)}\n"
+        "print(sorted(with_json ^ {name.split()[0] for name in value_pages.ANSWERS}))"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "scripts" / "site"))
+
+    assert run(sys.executable, "-c", line).stdout == "[]\n"
+
+
+def test_every_environment_variable_of_ours_is_described() -> None:
+    """Each string of the code that is the name of one."""
+    used = {
+        node.value
+        for tree in trees().values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if re.fullmatch(r"CLUSTER_[A-Z_]+", node.value)
+    }
+    described = {variable.name for variable in VARIABLES if variable.name.startswith("CLUSTER_")}
+
+    assert used - INTERNAL == described
+
+
+def test_the_messages_of_the_troubleshooting_page_are_ours() -> None:
+    page = (ROOT / "docs" / "how-to" / "troubleshooting.md").read_text()
+    quoted = [
+        text
+        for row in re.findall(r"^\| (.+?) \| ", page, re.MULTILINE)
+        if "`" in row
+        for text in re.findall(r"`([^`]{9,})`", row)
+        if not text.startswith("cluster ")
+    ]
+    sources = "\n".join(path.read_text() for path in (ROOT / "cluster").rglob("*.py"))
+
+    assert len(quoted) > 15
+    assert [text for text in quoted if text not in sources] == []
