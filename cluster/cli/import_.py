@@ -6,6 +6,7 @@ import sys
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from cluster.cli import flags
 from cluster.cli.show import print_json, show_run
@@ -26,7 +27,7 @@ class ImportAnswer(Value, frozen=True, kw_only=True):
     status: Status
     reason: str
     notes: tuple[str, ...]
-    readings: tuple[Reading, ...]
+    readings: tuple[Reading, ...]  # without their values, which are in the run's folder
     summaries: tuple[Summary, ...]
 
 
@@ -76,9 +77,13 @@ def _answer(imported: Imported, run: Run) -> ImportAnswer:
         status=run.status,
         reason=run.record.reason,
         notes=run.record.notes,
-        readings=imported.readings,
+        readings=tuple(map(_without_values, imported.readings)),
         summaries=run.summary(),
     )
+
+
+def _without_values(reading: Reading) -> Reading:
+    return replace(reading, results=tuple(replace(r, measurements=()) for r in reading.results))
 
 
 def _lines(imported: Imported) -> list[str]:

@@ -67,6 +67,7 @@ class _Reader:
         self._examples: list[Unread] = []
         self._is_any = False  # there is a line that is not blank
         self._last = ""  # line that was taken
+        self._is_open = False  # the parser that is asked first took the line before
         self._owner = ""  # of the table that is open
         self._mixed: set[str] = set()  # parsers whose rows came between those of others
 
@@ -116,14 +117,45 @@ class _Reader:
         for parser in sorted(self._active, key=lambda parser: not parser.mends):
             rest, taken = parser.skim(rest, first)
             self._lines += taken
-        numbered = enumerate(rest.split("\n"), first)
-        missed = [(n, line) for n, line in numbered if line and not self._offer(line, n)]
+        missed = self._missed(rest, first)
         while missed and self._active and self._wake("\n".join(line for _, line in missed)):
             missed = [(n, line) for n, line in missed if not self._offer(line, n)]
         for number, line in missed:
             if not (line.isspace() or _FENCE.match(line) or _RULE.match(line)):
                 self._miss(number, line)
         return text.count("\n")
+
+    def _missed(self, text: str, number: int) -> list[tuple[int, str]]:
+        """Offer lines; give those that nobody took, and their numbers."""
+        missed = []
+        at = 0
+        while at < len(text):
+            behind = self._rows(text, at, number) if self._is_open else at
+            if behind > at:
+                number += text.count("\n", at, behind)
+                at = behind
+                continue
+            end = text.find("\n", at)
+            end = len(text) if end < 0 else end
+            line = text[at:end]
+            self._is_open = bool(line) and self._offer(line, number)
+            if line and not self._is_open:
+                missed.append((number, line))
+            at = end + 1
+            number += 1
+        return missed
+
+    def _rows(self, text: str, at: int, number: int) -> int:
+        """Offer rows to the parser that took the last line, and whose table is open."""
+        parser = self._active[0]
+        if parser.has_rows and parser.name != self._owner:
+            return at
+        behind = parser.take_rows(text, at, number)
+        if behind > at:
+            self._is_open = False  # the next line is no such row
+            self._lines += text.count("\n", at, behind)
+            self._last = text[text.rfind("\n", 0, behind - 1) + 1 : behind - 1]
+        return behind
 
     def _wake(self, text: str) -> bool:
         awake = [p for p in self._idle if any(mark in text for mark in p.marks)]
@@ -176,6 +208,7 @@ class _Reader:
         self._collect()
         self._idle = [type(parser)() for parser in (*self._idle, *self._active)]
         self._active = []
+        self._is_open = False
         if self._forced:
             self._active, self._idle = self._idle, []
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.logs.secret_patterns import GONE, NAME, has_token, without_secrets, words_in
+from cluster.logs.secret_patterns import GONE, NAME, has_token, has_word, without_secrets
 from cluster.logs.text import as_utf8
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+MOST = 50_000  # shapes that are kept
+# Lines that differ in digits only have the same shape: no pattern asks which digit stands there.
+_SHAPE = bytes.maketrans(b"123456789", b"0" * 9)
 _BEGIN = re.compile(r"----[- ]?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]?----")
 _END = re.compile(r"----[- ]?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]?----")
 _PUTTY = re.compile(r"^[ \t]{0,40}Private-Lines:[ \t]{0,9}(\d{1,4})[ \t\r]{0,9}$")
@@ -65,10 +68,12 @@ def secret_lines(text: bytes) -> tuple[int, ...]:
 class _Redactor:
     """Cleans line by line, so that it does not matter in which portions the lines come.
 
-    What one line says of those below it is all that is kept between them.
+    What one line says of those below it is kept between them, and which shapes of lines hold no
+    secret: a log repeats a few of them.
     """
 
     def __init__(self) -> None:
+        self._plain: set[bytes] = set()  # shapes of lines in which there is no secret
         self._inside_key = False
         self._lines_of_key = 0  # of PuTTY's, which says how many they are
         self._block: int | None = None  # the indentation of a YAML name, whose value is below
@@ -76,13 +81,35 @@ class _Redactor:
 
     def clean(self, data: bytes) -> bytes:
         """Clean some whole lines, the last of them without its newline."""
-        text = data.decode("latin-1")  # any bytes, and back
-        lowered = text.lower()
-        words = words_in(lowered)
-        pairs = zip(text.split("\n"), lowered.split("\n"), strict=True)
-        return "\n".join(self._clean(line, low, words) for line, low in pairs).encode("latin-1")
+        lines, shapes = data.split(b"\n"), data.translate(_SHAPE).split(b"\n")
+        at = 0
+        while at < len(lines):
+            if not self._is_waiting:
+                at = next((n for n in range(at, len(lines)) if shapes[n] not in self._plain), -1)
+                if at < 0:
+                    break
+            lines[at] = self._cleaned(lines[at], shapes[at])
+            at += 1
+        return b"\n".join(lines)
 
-    def _clean(self, line: str, lowered: str, words: list[str]) -> str:
+    @property
+    def _is_waiting(self) -> bool:
+        """Whether a line above says that of a secret some lines are still to come."""
+        is_inside = self._inside_key or bool(self._lines_of_key)
+        return is_inside or self._variable or self._block is not None
+
+    def _cleaned(self, data: bytes, shape: bytes) -> bytes:
+        """Clean a line; remember its shape if there is nothing to clean in such lines."""
+        was_waiting = self._is_waiting
+        line = data.decode("latin-1")  # any bytes, and back
+        cleaned = self._clean(line)
+        if cleaned == line and not was_waiting and not self._is_waiting:
+            if len(self._plain) > MOST:
+                self._plain.clear()
+            self._plain.add(shape)
+        return cleaned.encode("latin-1")
+
+    def _clean(self, line: str) -> str:
         if self._inside_key or self._lines_of_key:
             return self._key_line(line)
         if (self._block is not None or self._variable) and line.strip():
@@ -91,7 +118,7 @@ class _Redactor:
             if self._variable:
                 line = _ITS_VALUE.sub(rf"\1{GONE}", line)
             self._block, self._variable = None, False
-        if has_token(line) or any(word in lowered for word in words):
+        if has_token(line) or has_word(line.lower()):
             return self._suspect(line)
         return line
 

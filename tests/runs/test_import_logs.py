@@ -90,6 +90,16 @@ def test_pasted_text_and_json() -> None:
     assert result["detail"]["size"] == 4
 
 
+def test_the_answer_has_no_line_per_value() -> None:
+    answer = imported(str(LOGS / "osu.latency.txt"))
+    (result,) = answer["readings"][0]["results"]
+    lines = (Path(answer["run"]) / "measurements.jsonl").read_text().splitlines()
+
+    assert result["measurements"] == []
+    assert len(lines) == 4
+    assert len(answer["summaries"]) == 4
+
+
 def test_what_was_not_understood_is_counted_and_shown() -> None:
     answer = imported("-", text="hello\n" + (LOGS / "osu.latency.txt").read_text() + "bye\n")
 

@@ -5,6 +5,8 @@ Times are seconds, sizes bytes, rates bytes per second, whatever the tool printe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cluster.core.model.measurements import Definition, Measurement
 from cluster.core.model.value import Value
 
@@ -376,7 +378,7 @@ class Parsed(Value, frozen=True, kw_only=True):
     format: str
     title: str = ""
     first: int = 0
-    measurements: tuple[Measurement, ...] = ()
+    measurements: Sequence[Measurement] = ()
     definitions: tuple[Definition, ...] = ()
     detail: Detail | None = None
     notes: tuple[str, ...] = ()

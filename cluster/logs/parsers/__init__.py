@@ -10,22 +10,22 @@ from __future__ import annotations
 import math
 import re
 from abc import abstractmethod
+from array import array
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import Parsed, Setting
-from cluster.core.model.measurements import Measurement
 from cluster.core.plugins import Plugin
+from cluster.logs.columns import Columns, Point
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cluster.core.model.logs import Detail
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
-    _Series = tuple[Definition, dict[str, Scalar], int, int, list[float]]  # rank, size, values
-
 KB, MB, GB = 1e3, 1e6, 1e9
+NOTHING = array("d")
 DIGITS = 18  # of a number that fits into 64 bits
 KIB, MIB, GIB = 2.0**10, 2.0**20, 2.0**30
 
@@ -63,6 +63,24 @@ class Parser(Plugin):
             Whether it was understood.
 
         """
+
+    def take_rows(self, text: str, at: int, number: int) -> int:
+        """Read rows that stand one below the other, many at once.
+
+        It is only asked behind a line that it took, and each row that it takes must mean what
+        `take` would read in it: this is the fast way for large tables.
+
+        Args:
+            text: of many lines.
+            at: where a line begins in it.
+            number: of that line in the log, from 1.
+
+        Returns:
+            Where the first line begins that it does not take; `at` if that is the first one.
+
+        """
+        del text, number
+        return at
 
     def skim(self, text: str, number: int) -> tuple[str, int]:
         """Take many lines at once, where logs are too large to look at each by itself.
@@ -117,7 +135,16 @@ class ResultBuilder:
         self.format = format_
         self.first = first
         self.title = title
-        self._series: dict[tuple[object, ...], _Series] = {}
+        self._definitions: dict[str, Definition] = {}  # of each metric, in the order they came
+        self._numbers: dict[str, int] = {}  # of the metrics in that order
+        self._metrics = bytearray()  # of each series, by these numbers
+        self._points: list[Point] = []  # of each series
+        self._values = array("d")  # the first of each series
+        self._more: dict[int, array[float]] = {}  # the others, of series that have some
+        self._places: dict[tuple[object, ...], int] = {}  # of series, by what tells them apart
+        self._indexed = 0  # series that are in it
+        # Of points (by identity) of rows that were added together: the first series, the columns
+        self._rows: dict[int, tuple[int, Sequence[Definition]]] = {}
         self._notes: dict[str, None] = {}
         self._failures: dict[str, None] = {}
         self._devices: dict[str, None] = {}
@@ -139,19 +166,84 @@ class ResultBuilder:
         Args:
             definition: of the metric.
             value: in the definition's unit.
-            params: the point.
+            params: the point; metrics of a point may share it, and nobody changes it.
             rank: that took it; 0 if nobody says.
             size: bytes that moved.
 
         """
         known = params or {}
-        key = (definition.metric, rank, *known.items())
-        series = self._series.get(key)
-        if series is None:  # all metrics of a point may share its parameters: nobody changes them
-            kept = known if isinstance(known, dict) else dict(known)
-            self._series[key] = (definition, kept, rank, size, [value])
-        else:
-            series[-1].append(value)
+        self._index()
+        place = self._places.setdefault(
+            (definition.metric, rank, *known.items()), len(self._metrics)
+        )
+        if place < len(self._metrics):
+            self._more.setdefault(place, array("d")).append(value)
+            return
+        self._metrics.append(self._number(definition))
+        params_ = known if isinstance(known, dict) else dict(known)
+        self._points.append(Point(params_, rank, size))
+        self._values.append(value)
+        self._indexed += 1
+
+    def add_rows(
+        self, definitions: Sequence[Definition], points: Sequence[Point], values: array[float]
+    ) -> None:
+        """Add the rows of a table.
+
+        Args:
+            definitions: of its columns.
+            points: of each value; equal ones of one log are the same object.
+            values: of the first row, then of the next; in the units of the definitions.
+
+        """
+        width = len(definitions)
+        known = self._rows.keys() & map(id, points)
+        if self._indexed or any(self._rows[row][1] != definitions for row in known):
+            for at, (point, value) in enumerate(zip(points, values, strict=True)):
+                definition = definitions[at % width]
+                self.add(definition, value, point.params, rank=point.rank, size=point.size)
+            return
+        metrics = bytes(map(self._number, definitions))
+        fresh = dict.fromkeys(map(id, points[::width]))
+        is_fresh = not known and len(fresh) * width == len(points)
+        if is_fresh:
+            first = len(self._metrics)
+            places = range(first, first + len(points), width)
+            self._rows.update(zip(fresh, ((place, definitions) for place in places), strict=True))
+            self._metrics += metrics * len(fresh)
+            self._points += points
+            self._values += values
+            return
+        for at in range(0, len(points), width):
+            place, _ = self._rows.setdefault(id(points[at]), (len(self._metrics), definitions))
+            if place == len(self._metrics):
+                self._metrics += metrics
+                self._points += points[at : at + width]
+                self._values += values[at : at + width]
+                continue
+            for column in range(width):  # once more
+                self._more.setdefault(place + column, array("d")).append(values[at + column])
+
+    def rest(self) -> None:
+        """Give back the memory that only adding needs: the next run has begun."""
+        self._places.clear()
+        self._rows.clear()
+        self._indexed = 0
+
+    def _index(self) -> None:
+        """Note where the series of rows are, which were added without looking."""
+        if self._indexed == len(self._metrics):
+            return
+        names = tuple(self._definitions)
+        for at in range(self._indexed, len(self._metrics)):
+            point = self._points[at]
+            key = (names[self._metrics[at]], point.rank, *point.params.items())
+            self._places[key] = at
+        self._indexed = len(self._metrics)
+
+    def _number(self, definition: Definition) -> int:
+        self._definitions.setdefault(definition.metric, definition)
+        return self._numbers.setdefault(definition.metric, len(self._numbers))
 
     def note(self, text: str) -> None:
         """Say once what a reader of the numbers must know."""
@@ -176,12 +268,17 @@ class ResultBuilder:
 
     def clear(self) -> None:
         """Forget the values: they cannot be believed."""
-        self._series.clear()
+        for kept in (self._definitions, self._numbers, self._metrics, self._points, self._more):
+            kept.clear()
+        self._values = array("d")
+        self._places.clear()
+        self._rows.clear()
+        self._indexed = 0
 
     @property
     def empty(self) -> bool:
         """Whether there are no values."""
-        return not self._series
+        return not self._metrics
 
     def parsed(self, detail: Detail | None = None) -> Parsed:
         """Give all of it.
@@ -193,13 +290,13 @@ class ResultBuilder:
             The result.
 
         """
-        used = {series[0].metric: series[0] for series in self._series.values()}
+        definitions = tuple(self._definitions.values())
         return Parsed(
             format=self.format,
             title=self.title,
             first=self.first,
-            measurements=tuple(self._measurements(used)),
-            definitions=tuple(used.values()),
+            measurements=self._columns(definitions) if self._metrics else (),
+            definitions=definitions,
             detail=detail,
             notes=tuple(self._notes),
             failures=tuple(self._failures),
@@ -210,19 +307,18 @@ class ResultBuilder:
             settings=tuple(Setting(name=k, value=v) for k, v in self._settings.items()),
         )
 
-    def _measurements(self, used: Mapping[str, Definition]) -> Iterable[Measurement]:
-        ids = {metric: definition.id for metric, definition in used.items()}  # a digest each
-        for definition, params, rank, size, values in self._series.values():
-            yield Measurement(
-                metric=definition.metric,
-                definition=ids[definition.metric],
-                unit=definition.unit,
-                params=params,
-                rank=rank,
-                host="",
-                values=tuple(values),
-                bytes=size,
-            )
+    def _columns(self, definitions: Sequence[Definition]) -> Columns:
+        if not self._more:
+            return Columns(definitions, bytes(self._metrics), self._points, self._values)
+        values, ends, at = array("d"), array("Q"), 0
+        for place in sorted(self._more):
+            ends.extend(range(len(values) + 1, len(values) + 1 + place - at))
+            values += self._values[at : place + 1] + self._more[place]
+            ends.append(len(values))
+            at = place + 1
+        ends.extend(range(len(values) + 1, len(values) + 1 + len(self._metrics) - at))
+        values += self._values[at:]
+        return Columns(definitions, bytes(self._metrics), self._points, values, ends)
 
 
 Sheet = ResultBuilder  # its name before, which plug-ins of users may import

@@ -72,7 +72,7 @@ _HARMLESS = re.compile(
 )
 # What nccl-tests says around its rows: that it begins, where its ranks are, and how it ended.
 _AROUND = re.compile(
-    r"^[# \t]*(?:(nThreads?\b)|Rank +\d+ .*?\bPid +(\d+) +on +(\S+) +device"
+    r"^[# \t]*+(?:(nThreads?\b)|Rank +\d+ .*?\bPid +(\d+) +on +(\S+) +device"
     r"|(?:Out of bounds values|Bitwise mismatches|Avg bus bandwidth) *:(.*))",
     re.MULTILINE,
 )
@@ -143,6 +143,14 @@ class NcclDebug(Parser):
 
     def skim(self, text: str, number: int) -> tuple[str, int]:
         """Take what NCCL says of no one rank: ranks and communicators repeat it, read it once."""
+        left, taken = text, 0
+        if INFO in text:
+            left, taken = self._without_repeated(text, number)
+        if any(word in left for word in _AROUND_WORDS):
+            self._watch(left, number)
+        return left, taken
+
+    def _without_repeated(self, text: str, number: int) -> tuple[str, int]:
         lines = text.split("\n")
         rest = ["" if INFO in line and COMM not in line else line for line in lines]
         taken = rest.count("") - lines.count("")
@@ -151,10 +159,7 @@ class NcclDebug(Parser):
                 at for at, (old, new) in enumerate(zip(lines, rest, strict=True)) if old != new
             )
             self._new(dict.fromkeys(_MESSAGE.findall(text)))
-        left = "\n".join(rest)
-        if any(word in left for word in _AROUND_WORDS):
-            self._watch(left, number)
-        return left, taken
+        return "\n".join(rest), taken
 
     def _watch(self, text: str, number: int) -> None:
         """Follow the tests of nccl-tests, whose own parser takes these lines."""

@@ -7,17 +7,21 @@ mean over ranks, and with `-f` also that of the fastest and the slowest rank.
 from __future__ import annotations
 
 import re
-from functools import partial
+from array import array
+from functools import cache, partial
+from operator import lt
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, MB, Parser, ResultBuilder, count, numbers
+from cluster.logs.columns import Point, Points
+from cluster.logs.parsers import DIGITS, GB, MB, Parser, ResultBuilder, count, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
     from cluster.core.model.value import Scalar
 
 MICRO = 1e6  # of them are one
+NOWHERE = Point({}, 0, 0)
 
 _osu = partial(
     Definition,
@@ -209,20 +213,30 @@ class Osu(Parser):
 
     def __init__(self) -> None:
         """Begin outside any test."""
-        self._tables: list[_Table] = []
+        self._parsed: list[Parsed] = []  # of the tests before the last
+        self._table: _Table | None = None
+        self._points = Points()
         self._hosts: dict[str, str] = {}  # of ranks
 
     def take(self, line: str, number: int) -> bool:
         """Read a title, a header or a row."""
+        if line.lstrip()[:1].isdigit():
+            return self._table is not None and self._table.take(line)
         title, startup = _TITLE.match(line), _STARTUP.match(line)
         if title:
-            self._tables.append(_Table(title[1].strip(), number))
-            self._tables[-1].sheet.ranks = len(self._hosts)
-            self._tables[-1].sheet.hosts = len(set(self._hosts.values()))
+            self._end()
+            self._table = _Table(title[1].strip(), number, self._points)
+            self._table.sheet.ranks = len(self._hosts)
+            self._table.sheet.hosts = len(set(self._hosts.values()))
             return True
         if startup:
             return self._start(startup[1])
-        return bool(self._tables) and self._tables[-1].take(line)
+        return self._table is not None and self._table.take(line)
+
+    def take_rows(self, text: str, at: int, number: int) -> int:
+        """Take rows of the open table."""
+        del number
+        return at if self._table is None else self._table.take_rows(text, at)
 
     def _start(self, text: str) -> bool:
         placed = _PLACED.match(text)
@@ -234,14 +248,23 @@ class Osu(Parser):
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per test."""
-        return tuple(table.parsed() for table in self._tables)
+        self._end()
+        return tuple(self._parsed)
+
+    def _end(self) -> None:
+        if self._table is not None:
+            self._parsed.append(self._table.parsed())
+        self._table = None
 
 
 class _Table:
     """One test: its title, its columns, its rows."""
 
-    def __init__(self, title: str, first: int) -> None:
+    def __init__(self, title: str, first: int, points: Points) -> None:
         self.sheet = ResultBuilder("osu", first, title)
+        self._points = points
+        self._rows: re.Pattern[str] | None = None  # rows of nothing but a size and known figures
+        self._kinds: list[tuple[Definition, float]] = []  # of their columns, and the units
         memory = _MEMORY.search(title)
         named = _NAME.match(title.replace(f"-{memory[1]}", "", 1) if memory else title)
         self._test = named[1] if named else title
@@ -280,7 +303,53 @@ class _Table:
             if not (rates and _HEAD.match(text)):
                 return _KNOWN.match(text) is not None
             self._columns, self._windows, self._last = columns, [], -1
+            self._plan()
         return True
+
+    def _plan(self) -> None:
+        """Find what the columns are, if each but the first has a definition and is of one size."""
+        kinds = [self._kind(name, unit) for name, unit in self._columns[1:]]
+        self._kinds = [kind for kind in kinds if kind is not None]
+        is_plain = self._columns[0][0] in SIZES and len(self._kinds) == len(kinds) > 0
+        self._rows = _rows_of(len(kinds)) if is_plain else None
+
+    def take_rows(self, text: str, at: int) -> int:
+        """Read rows whose sizes rise; give where they end."""
+        rows = self._rows.match(text, at) if self._rows else None
+        if rows is None:
+            return at
+        cells = rows[0].split()
+        width = len(self._kinds)
+        sizes = [int(cell) for cell in cells[:: width + 1]]
+        if sizes[0] <= self._last or not all(map(lt, sizes, sizes[1:])):
+            return at
+        self._last = sizes[-1]
+        values = array("d", bytes(8 * len(sizes) * width))
+        points = [NOWHERE] * len(values)
+        for column, (definition, scale) in enumerate(self._kinds):
+            figures = map(float, cells[column + 1 :: width + 1])
+            is_time, moved = definition.unit == "s", definition.unit == "B/s"
+            scaled = [f / scale if is_time else f * scale for f in figures]
+            values[column::width] = array("d", scaled)
+            points[column::width] = self._points.over(self._params, sizes, moved=moved)
+        self.sheet.add_rows([definition for definition, _ in self._kinds], points, values)
+        return rows.end()
+
+    def _kind(self, name: str, unit: str) -> tuple[Definition, float] | None:
+        """Find what a column is, and its unit: of a second so many, or a unit so much.
+
+        None if its figures say nothing, or have parameters of their own.
+        """
+        if _TAIL.match(name.upper()):
+            return None
+        if unit == "us":
+            time = self._time(name.lower())
+            return (time, MICRO) if time else None
+        if name == "Messages/s":
+            return RATE, 1.0
+        if name == "MB/s" or unit in SCALES:
+            return self._rate(), SCALES.get(unit, MB)
+        return (OVERLAP, 1.0) if unit == "%" else None
 
     def _option(self, text: str) -> bool:
         """Read what the rows below were measured with."""
@@ -339,32 +408,24 @@ class _Table:
 
     def _add(self, name: str, unit: str, value: float, params: dict[str, Scalar]) -> None:
         size = int(params.get("size", 0))
-        if unit == "us":
-            self._add_time(name.lower(), value / MICRO, params)
-        elif name == "Messages/s":
-            self.sheet.add(RATE, value, params)
-        elif unit in SCALES and (tail := _TAIL.match(name.upper())):
+        tail, kind = _TAIL.match(name.upper()), self._kind(name, unit)
+        if tail:
             point = {**params, "percentile": float(tail[1])}
-            self.sheet.add(RATE_PERCENTILE, value * SCALES[unit], point, size=size)
-        elif name == "MB/s" or unit in SCALES:
-            self.sheet.add(self._rate(), value * SCALES.get(unit, MB), params, size=size)
-        elif unit == "%":
-            self.sheet.add(OVERLAP, value, params)
+            if unit in SCALES:
+                self.sheet.add(RATE_PERCENTILE, value * SCALES[unit], point, size=size)
+            elif unit == "us":
+                self.sheet.add(PERCENTILE, value / MICRO, point)
+        elif kind and kind[0].unit == "s":
+            self.sheet.add(kind[0], value / kind[1], params)
+        elif kind:
+            moved = size if kind[0].unit == "B/s" else 0
+            self.sheet.add(kind[0], value * kind[1], params, size=moved)
 
     def _rate(self) -> Definition:
         test = self._test.lower()
         if "bi-directional" in test or "bibw" in test:
             return BIDIRECTIONAL
         return MULTI if "multiple" in test else BANDWIDTH
-
-    def _add_time(self, name: str, value: float, params: dict[str, Scalar]) -> None:
-        tail = _TAIL.match(name.upper())
-        if tail:
-            self.sheet.add(PERCENTILE, value, {**params, "percentile": float(tail[1])})
-            return
-        definition = self._time(name)
-        if definition is not None:
-            self.sheet.add(definition, value, params)
 
     def _time(self, name: str) -> Definition | None:
         """Find what a column of times is; parts of a non-blocking call are left out."""
@@ -394,6 +455,14 @@ class _Table:
         elif self.sheet.empty and "Hello World" not in self._test:
             self.sheet.fail(f"{self._test}: there is no row; it ended before its first size")
         return self.sheet.parsed()
+
+
+@cache
+def _rows_of(figures: int) -> re.Pattern[str]:
+    """Match rows of a size and so many figures."""
+    whole = rf"\d{{1,{DIGITS}}}"
+    figure = rf"[ \t]+{whole}(?:\.\d{{1,20}})?"
+    return re.compile(rf"(?:[ \t]*{whole}(?:{figure}){{{figures}}}[ \t]*\n)+")
 
 
 def _columns_of(columns: list[tuple[str, str]], cells: list[str]) -> list[tuple[str, str]]:

@@ -20,9 +20,19 @@ import msgspec
 from cluster.logs.parsers import Parser
 from cluster.logs.parsers.nccl_tests.json_report import NcclJsonReport
 from cluster.logs.parsers.nccl_tests.metrics import ALGBW, AVERAGE, BUSBW, TIME
-from cluster.logs.parsers.nccl_tests.perf_test import ABSENT, AVERAGE_LINE, FAILED, RANK, PerfTest
+from cluster.logs.parsers.nccl_tests.perf_test import (
+    ABSENT,
+    AVERAGE_LINE,
+    FAILED,
+    RANK,
+    Heads,
+    PerfTest,
+    named_rank,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Definition
 
@@ -46,12 +56,17 @@ _HIDDEN = re.compile(
 )
 # A part of a row, and behind it a line of NCCL, which may begin with a label or the time.
 _TORN = re.compile(
-    r"^ +(\d+ +\d+ +[a-z]\w* +(?:[a-z]\w* +)?(?:-1|0|\d+)"
+    r" +(\d+ +\d+ +[a-z]\w* +(?:[a-z]\w* +)?(?:-1|0|\d+)"
     r"|[\d.e+]+ +[\d.e+]+ +[\d.e+]+ +(?:N/A|0|\d+))"
-    r" *(?=(?:\[[^]\n]{1,40}\] ?)?[A-Za-z0-9<][\w.<>-]*:\d+:\d+ \[\d+\] NCCL )",
-    re.MULTILINE,
+    r" *(?=(?:\[[^]\n]{1,40}\] ?)?[A-Za-z0-9<][\w.<>-]*:\d+:\d+ \[\d+\] NCCL )"
 )
+INFO = "NCCL INFO"
 _COMMAND = re.compile(r"(?:^|[\s/])(\w+_perf(?:_mpi)?)\s+-")
+_RANKS = re.compile(
+    r"(?:#[ \t]+Rank[ \t]+\d+ [^\n|]*\bon[ \t]+[^\s|]+[ \t]+device[ \t]+\d+ \[[\w:.]+\] [^\n|]*\n)+"
+)
+MOST = 64  # texts that are kept, for they may come again
+_ROWS = re.compile(r"(?:[ \t]*\d[^\n]*\n)+")
 _STAMP = re.compile(r"\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
 
 
@@ -67,7 +82,11 @@ class NcclTests(Parser):
 
     def __init__(self) -> None:
         """Begin outside any test."""
-        self._tests: list[PerfTest] = []
+        self._parsed: list[Parsed] = []  # of the tests before the last
+        self._test: PerfTest | None = None
+        self._heads = Heads()
+        self._ranks: dict[str, Sequence[tuple[int, str, int, str]]] = {}  # lines that name them
+        self._plain: set[str] = set()  # lines that say nothing
         self._command = ""
         self._parts: list[tuple[int, list[str]]] = []  # of rows, and their lines
         self._boxed = False  # the last line was of a Markdown table with our header
@@ -75,23 +94,55 @@ class NcclTests(Parser):
     def take(self, line: str, number: int) -> bool:
         """Read a row, or what stands around the rows."""
         text = line.strip()
-        if not text or "NCCL INFO" in text:
+        if not text or INFO in text:
             return False
         if text[0] == text[-1] == "|":
             return self._markdown(text, number)
         self._boxed = False
         if text[:1].isdigit() or _COMMENTED.match(text):
             return self._row(text.lstrip("# "), number)
+        return text in self._plain or self._said(text, number)
+
+    def _said(self, text: str, number: int) -> bool:
+        """Read a line that is no row: of a head, or a foot."""
         if _START.match(text):
             self._begin(text, number)
             return True
         if _COLUMNS.search(text):
             self._open(number).header(text)
             return True
-        command = _COMMAND.search(text)
+        command = _COMMAND.search(text) if "_perf" in text else None
         if command:
             self._command = command[1]
-        return bool(command or _KNOWN.match(text)) or self._around(text, number)
+            return True
+        if _KNOWN.match(text):
+            self._plain |= {text} if len(self._plain) < MOST else set()
+            return True
+        return self._around(text, number)
+
+    def take_rows(self, text: str, at: int, number: int) -> int:
+        """Take rows like the last one."""
+        del number
+        test = self._test
+        if test is None or self._parts:
+            return at
+        rows = _ROWS.match(text, at)
+        if rows:
+            return at + test.rows(rows[0])
+        ranks = _RANKS.match(text, at)
+        if ranks:
+            test.named(self._named(ranks[0]))
+            return ranks.end()
+        return at
+
+    def _named(self, text: str) -> Sequence[tuple[int, str, int, str]]:
+        """Read lines that name ranks; the tests of a log repeat them."""
+        found = self._ranks.get(text)
+        if found is None:
+            self._ranks = {} if len(self._ranks) > MOST else self._ranks
+            lines = (RANK.match(line.strip()) for line in text.splitlines())
+            found = self._ranks[text] = [named_rank(line) for line in lines if line]
+        return found
 
     def _markdown(self, text: str, number: int) -> bool:
         """Read a line of a Markdown table; those of other programs have no such rows."""
@@ -100,26 +151,29 @@ class NcclTests(Parser):
             names = " ".join(_cells(_UNITS.sub("", text)))
             self._open(number).header(names, counts=_COUNTS.search(names) is not None)
             return True
-        if not self._tests or (not self._boxed and "|" not in text[1:-1]):
+        if self._test is None or (not self._boxed and "|" not in text[1:-1]):
             return False
         cells = _cells(text)
-        if self._tests[-1].row(cells):
+        if self._test.row(cells):
             return True
         if self._boxed and cells[0][:1].isdigit():
-            self._tests[-1].refused += 1
+            self._test.refused += 1
             return False
         return self._boxed and _RULE.match(text) is not None
 
     def skim(self, text: str, number: int) -> tuple[str, int]:
         """Take parts of rows from before the lines that tore them."""
-        if "NCCL INFO" not in text or not (text[:1].isspace() or "\n " in text):
-            return text, 0
-        rest, at = [], 0
-        for part in _TORN.finditer(text):
-            number += text.count("\n", at, part.start())
-            self._parts.append((number, part[1].split()))
-            rest.append(text[at : part.start()])
-            at = part.end()
+        rest, at, torn = [], 0, text.find(INFO)
+        while torn >= 0:
+            start = text.rfind("\n", 0, torn) + 1
+            part = _TORN.match(text, start) if text[start] == " " else None
+            if part:
+                number += text.count("\n", at, start)
+                self._parts.append((number, part[1].split()))
+                rest.append(text[at:start])
+                at = part.end()
+            end = text.find("\n", torn)
+            torn = text.find(INFO, end) if end > 0 else end
         return "".join((*rest, text[at:])), 0
 
     def _row(self, text: str, number: int) -> bool:
@@ -142,14 +196,14 @@ class NcclTests(Parser):
 
     def _around(self, text: str, number: int) -> bool:
         begun = (RANK, FAILED, AVERAGE_LINE)
-        if not self._tests and any(form.match(text) for form in begun):
+        if self._test is None and any(form.match(text) for form in begun):
             self._open(number)  # the log begins behind its head
-        return bool(self._tests) and (self._tests[-1].take(text) or self._hides(text))
+        return self._test is not None and (self._test.take(text) or self._hides(self._test, text))
 
-    def _hides(self, text: str) -> bool:
+    def _hides(self, test: PerfTest, text: str) -> bool:
         """Notice a row that cannot be read, for something stands around its columns."""
         if _HIDDEN.search(text):
-            self._tests[-1].hidden = self._tests[-1].hidden or text
+            test.hidden = test.hidden or text
         return False
 
     def take_document(self, text: str, number: int) -> bool:
@@ -158,28 +212,35 @@ class NcclTests(Parser):
             found = msgspec.json.decode(text, type=NcclJsonReport)
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
-        test = PerfTest(number)
-        found.fill(test)
-        self._tests.append(test)
+        found.fill(self._new(number))
         return True
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per test."""
-        if self._tests and (begun := self._torn(sys.maxsize)):
-            self._tests[-1].stopped = int(begun[0])
-        return tuple(test.parsed() for test in self._tests if test.is_any)
+        if self._test is not None and (begun := self._torn(sys.maxsize)):
+            self._test.stopped = int(begun[0])
+        self._end()
+        return tuple(self._parsed)
+
+    def _end(self) -> None:
+        if self._test is not None and self._test.is_any:
+            self._parsed.append(self._test.parsed())
+        self._test = None
+
+    def _new(self, number: int) -> PerfTest:
+        self._end()
+        self._test = PerfTest(number, self._heads)
+        return self._test
 
     def _open(self, number: int) -> PerfTest:
-        if not self._tests:
-            self._tests.append(PerfTest(number))
-        return self._tests[-1]
+        return self._test or self._new(number)
 
     def _begin(self, text: str, number: int) -> None:
         """Begin a test, unless the one that has just begun is still at its head."""
-        if not self._tests or self._tests[-1].is_begun:
-            self._tests.append(PerfTest(number))
+        test = self._test
+        if test is None or test.is_begun:
+            test = self._new(number)
         named = _NAME.match(text)
-        test = self._tests[-1]
         test.headed = True
         test.name = named[1] if named else test.name or self._command
         self._command = ""  # of the next test, another

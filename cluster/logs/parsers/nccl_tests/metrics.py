@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from cluster.core.model.measurements import Definition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    import numpy as np
+    from numpy.typing import NDArray
 
 _nccl = partial(
     Definition,
@@ -90,25 +91,26 @@ def operation(program: str, family: str) -> str:
     return ALL_REDUCE if family == ALL_REDUCE else ""
 
 
-def ranks_of(rates: Iterable[tuple[float, float]]) -> int:
+def ranks_of(algbw: NDArray[np.float64], busbw: NDArray[np.float64]) -> int:
     """Tell the number of ranks from bus bandwidth over algorithm bandwidth.
 
     The ratio is 2(n-1)/n or (n-1)/n, and 1 says nothing. Both rates are printed to 0.01 GB/s, so
     each row allows a range of ratios.
 
     Args:
-        rates: algorithm and bus bandwidth of each row in GB/s, as printed.
+        algbw: algorithm bandwidth of each row in GB/s, as printed.
+        busbw: bus bandwidth of each row in GB/s, as printed.
 
     Returns:
         The only number that fits all rows; 0 if none does, or if several do.
 
     """
-    ranges = [
-        ((busbw - HALF_STEP) / (algbw + HALF_STEP), (busbw + HALF_STEP) / (algbw - HALF_STEP))
-        for algbw, busbw in rates
-        if algbw >= 100 * RESOLUTION
-    ]
-    low, high = max((r[0] for r in ranges), default=0.0), min((r[1] for r in ranges), default=0.0)
+    large = algbw >= 100 * RESOLUTION
+    if not large.any():
+        return 0
+    algbw, busbw = algbw[large], busbw[large]
+    low = float(((busbw - HALF_STEP) / (algbw + HALF_STEP)).max())
+    high = float(((busbw + HALF_STEP) / (algbw - HALF_STEP)).min())
     whole = 2 if low > 1 else 1
     if low > high or low <= 0 or low <= 1 <= high or high >= whole:
         return 0

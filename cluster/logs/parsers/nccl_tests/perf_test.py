@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from cluster.logs.columns import Point
 from cluster.logs.parsers import GB, ResultBuilder, count, number, numbers
 from cluster.logs.parsers.nccl_tests.metrics import (
     ALGBW,
@@ -20,15 +22,20 @@ from cluster.logs.parsers.nccl_tests.metrics import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from cluster.core.model.logs import Parsed
-    from cluster.core.model.value import Scalar
 
 MICRO, MILLI = 1e6, 1e3  # of them are one
 ABSENT = "N/A"  # a cell without a value
 HALF = 4  # columns of each half of a row, counted from the right: time algbw busbw error
 LEAST = 3  # columns before them: size, count, type
+FOREVER, TINY = 1e18, 1e-18  # us, longer and shorter than any test
+MANY = 8  # rows that are worth a table
+METRICS = (TIME, ALGBW, BUSBW)
 COARSE = 0.05  # by which times of 10 s and more are rounded: they are printed as 1.7e+07
 
 ALONE = (
@@ -44,6 +51,13 @@ RANK = re.compile(
     r"(?:\s+\[\w+(?::\w+)*(?:\.\d)?\]\s+(\S.*))?"
 )
 CONCLUDED = "Collective test concluded"
+
+
+def named_rank(match: re.Match[str]) -> tuple[int, str, int, str]:
+    """Give what a line of `RANK` says: rank, host, device there, model."""
+    return int(match[1]), match[2], int(match[3]), match[4] or ""
+
+
 _FOOT = re.compile(
     r"#?\s*(Out of bounds values|Bitwise mismatches|Avg bus bandwidth|"
     rf"{CONCLUDED})\s*:\s*(.*)"
@@ -57,27 +71,70 @@ _TIMES = ("time", "cputime")
 _OLDEST = "res"  # a column of NCCL's own tests and of nccl-tests until 2019: times are in ms
 
 
+class Heads:
+    """What stands left of the figures of rows; the tests of a log have it in common."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._places: dict[tuple[str, ...], tuple[Point, ...]] = {}
+
+    def places(self, cells: Sequence[str], halves: int = 2) -> tuple[Point, ...]:
+        """Give the points of the halves of a row: out of place, in place.
+
+        Args:
+            cells: size, count, type, and reduction and root if they are there.
+            halves: that the row has.
+
+        Returns:
+            A point for each; nothing if these cells begin no row.
+
+        """
+        key = (*cells, "") if halves == 1 else tuple(cells)
+        found = self._places.get(key)
+        if found is None:
+            found = self._places[key] = _places(cells, halves)
+        return found
+
+
+def _places(cells: Sequence[str], halves: int) -> tuple[Point, ...]:
+    size, elements = count(cells[0]), count(cells[1]) if len(cells) > 1 else None
+    if len(cells) < LEAST or size is None or elements is None or number(cells[2]) is not None:
+        return ()
+    redop = cells[3] if len(cells) > LEAST and number(cells[3]) is None else ""  # or the root
+    return tuple(_point(size, cells[2], redop, place) for place in ("out", "in")[:halves])
+
+
+def _point(size: int, type_: str, redop: str, place: str) -> Point:
+    shown = {"redop": redop} if redop not in ("", "none", ABSENT) else {}
+    return Point({"size": size, "place": place, "type": type_, **shown}, 0, size)
+
+
 class PerfTest:
     """One test: its rows, and what its head and foot say.
 
     Args:
         first: the number of its first line in the log.
+        heads: of rows, which tests have in common.
 
     """
 
-    def __init__(self, first: int) -> None:
+    def __init__(self, first: int, heads: Heads) -> None:
         """Begin without rows."""
         self._first = first
+        self._heads = heads
         self.name = ""
         self.checked = True
         self.headed = False
         self.ended = False
         self.ranks: dict[int, tuple[str, int]] = {}  # the host of each, and its device there
         self.models: dict[str, None] = {}
-        self._rows: list[tuple[dict[str, Scalar], list[float]]] = []
+        self._points: list[Point] = []  # of each half of a row
+        self._columns = array("d"), array("d"), array("d")  # times in us, both rates in GB/s
         self._width = HALF
         self._counts = True  # the last column of a half counts wrong values
         self._scale = MICRO  # of its times
+        self._usual = 0  # cells left of the figures in rows like the last; 0 if they are special
+        self._counted = self._ranks = 0  # halves of rows, and the ranks that they tell of
         self._alone = False  # each process ran a test of its own
         self._partial = False  # algorithm bandwidth was printed without the part of each rank
         self.refused = 0  # rows that contradict themselves
@@ -109,12 +166,23 @@ class PerfTest:
 
     @property
     def _derived(self) -> int:
-        return 0 if self._partial else ranks_of((v[1], v[2]) for _, v in self._rows)
+        if self._partial:
+            return 0
+        if self._counted != len(self._points):
+            self._counted = len(self._points)
+            self._ranks = ranks_of(*self._table[1:])
+        return self._ranks
+
+    @property
+    def _table(self) -> NDArray[np.float64]:
+        import numpy as np  # noqa: PLC0415 - rarely needed by a program that only starts
+
+        return np.array([np.frombuffer(column) for column in self._columns])
 
     @property
     def is_begun(self) -> bool:
         """Whether its rows have begun."""
-        return bool(self._rows or self.ended)
+        return bool(self._points or self.ended)
 
     @property
     def is_any(self) -> bool:
@@ -147,12 +215,10 @@ class PerfTest:
             Whether it is one.
 
         """
-        rank, foot = RANK.match(text), _FOOT.match(text)
+        rank = RANK.match(text)
+        foot = _FOOT.match(text) if rank is None else None
         if rank:
-            self._alone |= int(rank[1]) in self.ranks
-            self.ranks[int(rank[1])] = rank[2], int(rank[3])
-            if rank[4]:
-                self.models[rank[4]] = None
+            self.named([named_rank(rank)])
         elif foot and foot[1] == CONCLUDED:
             self.ended = True
             self.name = self.name or foot[2].strip()
@@ -168,6 +234,14 @@ class PerfTest:
             return False
         return True
 
+    def named(self, ranks: Sequence[tuple[int, str, int, str]]) -> None:
+        """Read lines that name ranks: number, host, device there, model."""
+        for rank, host, device, model in ranks:
+            self._alone |= rank in self.ranks
+            self.ranks[rank] = host, device
+            if model:
+                self.models[model] = None
+
     def fail(self, text: str) -> None:
         """Keep what went wrong."""
         self._failures.append(text)
@@ -175,20 +249,57 @@ class PerfTest:
     def row(self, cells: list[str]) -> bool:
         """Read a row from the right, for the columns in its middle come and go."""
         width = self._width
-        places = ("out", "in") if len(cells) >= LEAST + 2 * width else ("out",)
-        head = len(cells) - len(places) * width
-        size, elements = count(cells[0]), count(cells[1]) if len(cells) > 1 else None
-        if head < LEAST or size is None or elements is None or number(cells[2]) is not None:
+        halves = 2 if len(cells) >= LEAST + 2 * width else 1
+        head = len(cells) - halves * width
+        places = self._heads.places(cells[:head], halves) if head >= LEAST else ()
+        if not places:
             return False
-        halves = [cells[head + at * width :][: min(width, HALF)] for at in range(len(places))]
-        figures = [self._figures(size, half) for half in halves]
+        size = places[0].size
+        parts = [cells[head + at * width :][: min(width, HALF)] for at in range(halves)]
+        figures = [self._figures(size, part) for part in parts]
         if not all(figures):
             return False
-        redop = cells[3] if head > LEAST and number(cells[3]) is None else ""  # or the root
-        for place, half, found in zip(places, halves, figures, strict=True):
-            wrong = half[3] if self._counts and len(half) == HALF else ABSENT
-            self.add(size, (cells[2], redop, place), found or [], wrong)
+        for place, part, found in zip(places, parts, figures, strict=True):
+            wrong = part[3] if self._counts and len(part) == HALF else ABSENT
+            self._add(place, found or [], wrong)
+        is_usual = len(cells) == head + 2 * HALF and self._scale == MICRO and self._counts
+        self._usual = head if is_usual else 0
         return True
+
+    def rows(self, text: str) -> int:
+        """Read rows that look like the last one: the fast way.
+
+        Args:
+            text: of lines that begin with a number.
+
+        Returns:
+            How many characters of it were taken: whole lines, up to the first that is unlike.
+
+        """
+        head, lines = self._usual, text.split("\n")
+        if not head or len(lines) < MANY or "_" in text or not text.isascii():
+            return 0
+        import numpy as np  # noqa: PLC0415 - rarely needed by a program that only starts
+
+        found, figures = [], []
+        for line in lines:
+            cells = line.split(None, head)
+            places = self._heads.places(cells[:head]) if len(cells) > head else ()
+            if not places:
+                break
+            found.append(places)
+            figures.append(cells[head])
+        table = np.fromstring(" ".join(figures).replace(ABSENT, "-1"), sep=" ")
+        if len(table) != len(found) * 2 * HALF:
+            return 0
+        table = table.reshape(-1, HALF)
+        points = [point for places in found for point in places]
+        good = _are_good(table, np.array([float(point.size) for point in points]))
+        many = len(found) if good.all() else int(good.argmin()) // 2
+        self._points += points[: 2 * many]
+        for column, figures_ in zip(self._columns, table.T, strict=False):
+            column.frombytes(figures_[: 2 * many].tobytes())
+        return sum(map(len, lines[:many])) + many
 
     def _figures(self, size: int, half: list[str]) -> list[float] | None:
         """Read time (in us), algorithm and bus bandwidth, if they agree with the size.
@@ -201,11 +312,11 @@ class PerfTest:
             return None
         time, algbw, busbw = found[0] * MICRO / self._scale, found[1], found[2]
         slack = COARSE if "e" in half[0] else SLACK
-        if _agrees(size, [time, algbw, busbw], slack):
+        if _agrees(size, time, algbw, busbw, slack):
             return [time, algbw, busbw]
         named = len(self.ranks)
         part = 1 - 1 / max(2, named)
-        if named > 1 and algbw == busbw and _agrees(size * part, [time, algbw, busbw], slack):
+        if named > 1 and algbw == busbw and _agrees(size * part, time, algbw, busbw, slack):
             self._partial = True
             return [time, algbw / part, busbw]
         return None
@@ -213,24 +324,27 @@ class PerfTest:
     def add(self, size: int, kind: tuple[str, str, str], values: list[float], wrong: str) -> None:
         """Add half a row; its last column counts wrong values, or is an error such as 1e-06."""
         type_, redop, place = kind
-        params: dict[str, Scalar] = {"size": size, "place": place, "type": type_}
-        if redop not in ("", "none", ABSENT):
-            params["redop"] = redop
-        self._rows.append((params, values))
+        self._add(_point(size, type_, redop, place), values, wrong)
+
+    def _add(self, point: Point, values: list[float], wrong: str) -> None:
+        self._points.append(point)
+        for column, value in zip(self._columns, values, strict=True):
+            column.append(value)
         many = number(wrong)
         if many is not None and many >= 1:
-            self.fail(f"{size} B, {place} of place: {many:.0f} values were wrong")
+            place = f"{point.size} B, {point.params['place']} of place"
+            self.fail(f"{place}: {many:.0f} values were wrong")
 
     def parsed(self) -> Parsed:
         """Give what was read."""
         sheet = ResultBuilder("nccl_tests", self._first, self.name or "nccl-tests")
         for failure in self._failures:
             sheet.fail(failure)
-        for params, (time, algbw, busbw) in self._rows:
-            size = int(params["size"])
-            sheet.add(TIME, time / MICRO, params, size=size)
-            sheet.add(ALGBW, algbw * GB, params, size=size)
-            sheet.add(BUSBW, busbw * GB, params, size=size)
+        table = self._table
+        table[0] /= MICRO
+        table[1:] *= GB
+        points = [point for point in self._points for _ in METRICS]
+        sheet.add_rows(METRICS, points, array("d", table.T.tobytes()))
         self._say(sheet)
         return sheet.parsed()
 
@@ -246,7 +360,9 @@ class PerfTest:
                 f"{ranks} ranks, of which {len(self.ranks)} are named: on how many hosts, nobody "
                 "says (--hosts)"
             )
-        algbw, busbw = max(((v[1], v[2]) for _, v in self._rows), default=(0.0, 0.0))
+        algbw = max(self._columns[1], default=0.0)
+        rates = zip(*self._columns[1:], strict=True)
+        busbw = max((busbw for rate, busbw in rates if rate == algbw), default=0.0)
         family = family_of(algbw, busbw, ranks)
         if family:
             sheet.note(f"its bus bandwidth is that of {family} on {ranks} ranks")
@@ -258,11 +374,11 @@ class PerfTest:
 
     def _end(self, sheet: ResultBuilder) -> None:
         """Say what is missing."""
-        if not (self.headed or self._rows or self._failures) and self._average:
+        if not (self.headed or self._points or self._failures) and self._average:
             sheet.add(AVERAGE, self._average * GB, {})
             sheet.note("only its last lines are there: nobody says of which sizes this is the mean")
             return
-        if self._rows and not self.headed:
+        if self._points and not self.headed:
             sheet.note("its header is missing: the columns are as nccl-tests prints them")
         if sheet.empty and self.refused:
             sheet.fail(
@@ -283,15 +399,25 @@ class PerfTest:
         """Give what may be odd about it, and whether it is."""
         yield not self.checked, "its data were not checked (validation: 0)"
         yield self._alone, ALONE
-        yield self.count == 1 and bool(self._rows), "of one rank alone: nothing passed between GPUs"
+        alone = self.count == 1 and bool(self._points)
+        yield alone, "of one rank alone: nothing passed between GPUs"
         yield self._partial, PARTIAL
         yield self.stopped >= 0, f"its row of {self.stopped} B was begun, and has no end"
 
 
-def _agrees(size: float, values: list[float], slack: float) -> bool:
+def _are_good(table: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Tell which halves of rows agree with their size, and have no wrong values."""
+    time, algbw, busbw, wrong = table.T
+    expected = sizes / time.clip(min=TINY) * MICRO / GB * (time > 0)
+    agree = abs(algbw - expected) <= RESOLUTION + SLACK * expected
+    possible = (busbw >= 0) & (busbw <= 2 * algbw + 2 * RESOLUTION) & (time >= 0)
+    good: NDArray[np.bool_] = agree & possible & (algbw >= 0) & (time < FOREVER) & (wrong < 1)
+    return good
+
+
+def _agrees(size: float, time: float, algbw: float, busbw: float, slack: float) -> bool:
     """Check a row by its own arithmetic: torn or shifted columns do not pass."""
-    time, algbw, busbw = values
-    if min(values) < 0 or busbw > 2 * algbw + 2 * RESOLUTION:
+    if not 0 <= time < FOREVER or algbw < 0 or not 0 <= busbw <= 2 * algbw + 2 * RESOLUTION:
         return False
     expected = size / time * MICRO / GB if time else 0.0
     return abs(algbw - expected) <= RESOLUTION + slack * expected
