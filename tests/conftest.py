@@ -31,6 +31,7 @@ from tests.fakes.fixtures import (
     gcp_hosts,
     possible_hosts,
 )
+from tests.forked import can_fork, run_forked
 
 __all__ = ["_aws_hosts_server", "_aws_server", "aws", "aws_hosts", "possible_hosts"]
 __all__ += ["_gcp_hosts_server", "_gcp_server", "gcp", "gcp_hosts"]
@@ -161,13 +162,21 @@ def run(*words: str, status: int | None = 0, **how: Any) -> subprocess.Completed
 
 def command(*words: str, status: int | None = 0) -> subprocess.CompletedProcess[str]:
     """Run the `cluster` command."""
-    return run(COMMAND, *words, status=status)
+    return _script(COMMAND, *words, status=status)
 
 
 def launcher(*words: str, status: int | None = 0) -> subprocess.CompletedProcess[str]:
     """Run the founding launcher."""
-    script = str(ROOT / "launchers" / "launch_mpi_test.py")
-    return run(sys.executable, script, *words, status=status)
+    return _script(str(ROOT / "launchers" / "launch_mpi_test.py"), *words, status=status)
+
+
+def _script(*words: str, status: int | None) -> subprocess.CompletedProcess[str]:
+    """Run a script of this Python: by fork, unless something would not be the same."""
+    if not can_fork(*words):
+        return run(sys.executable, *words, status=status)
+    done = run_forked(*words, timeout=PATIENCE * 2)
+    assert status in (None, done.returncode), f"{words}\n{done.stdout}\n{done.stderr}"
+    return done
 
 
 def on_ranks(

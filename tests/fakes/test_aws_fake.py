@@ -134,18 +134,21 @@ def test_every_network_card_keeps_its_interface(aws: Cloud, ec2: Any) -> None:
 
 
 def test_instances_appear_late_and_end_slowly(aws: Cloud, ec2: Any) -> None:
-    aws.set(visible=0.3, pending=0.6, ending=0.3)
+    aws.set(visible=3600.0, pending=3600.0, ending=3600.0)
     security = ec2.create_security_group(GroupName="s", Description="d")["GroupId"]
 
     ids = launch(ec2, SecurityGroupIds=[security])
 
     assert refusal(ec2.describe_instances, InstanceIds=ids)[0] == "InvalidInstanceID.NotFound"
-    until(lambda: any(t.id == ids[0] and t.state == "running" for t in aws.things()), "running")
+    aws.list_all()
+    assert states(ec2, ids) == {"pending"}
+    aws.proceed()
     assert states(ec2, ids) == {"running"}
     ec2.terminate_instances(InstanceIds=ids)
     assert states(ec2, ids) == {"shutting-down"}
     assert refusal(ec2.delete_security_group, GroupId=security)[0] == "DependencyViolation"
-    until(lambda: states(ec2, ids) == {"terminated"}, "terminated")
+    aws.proceed()
+    assert states(ec2, ids) == {"terminated"}
     ec2.delete_security_group(GroupId=security)
     assert aws.things(theirs=False) == aws.things() - aws.strangers()
 

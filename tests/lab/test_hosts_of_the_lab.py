@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 import cluster
 from cluster.core import journal
 from cluster.core.errors import SpecError
+from cluster.providers.lab import LabProvider
 from tests.conftest import ROOT, answer, command, run, until
 from tests.lab.conftest import must, on
 
@@ -214,3 +216,15 @@ def test_no_sshd_is_an_error_with_what_installs_it(monkeypatch: pytest.MonkeyPat
         cluster.launch("mine", provider="lab")
 
     assert refused.value.remedy == "Type: sudo apt-get install openssh-server"
+
+
+def test_a_lab_of_a_container_is_not_taken_for_forgotten(possible: None, tmp_path: Path) -> None:
+    """Its processes are seen from outside, its journal is not."""
+    del possible
+    script = f"exec -a unshare bash -c 'echo up; read line' {tmp_path}/alien/lab/init alien 0"
+    for words, names in (([], ("alien",)), (["unshare", "--pid", "--fork"], ())):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        with subprocess.Popen([*words, "bash", "-c", script], **pipes) as process:  # type: ignore[call-overload]
+            assert process.stdout.readline() == b"up\n"
+            assert LabProvider().names() == names
+            process.communicate(b"\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -60,12 +60,22 @@ def known_regions() -> tuple[str, ...]:
 def _session(region: str) -> Any:  # noqa: ANN401 - boto3 has no types
     require("boto3", "aws", "Amazon's cloud")
     import boto3  # noqa: PLC0415 - slow to import, and not everybody needs it
+    import botocore.session  # noqa: PLC0415
     from botocore.exceptions import ProfileNotFound  # noqa: PLC0415
 
     try:
-        return boto3.Session(region_name=region or None)
+        session = botocore.session.Session()
+        session.register_component("data_loader", _service_models())
+        return boto3.Session(botocore_session=session, region_name=region or None)
     except ProfileNotFound as error:
         raise _failure("boto3", error) from error
+
+
+@cache  # otherwise each session reads the model of EC2 anew
+def _service_models() -> Any:  # noqa: ANN401
+    import botocore.session  # noqa: PLC0415
+
+    return botocore.session.Session().get_component("data_loader")
 
 
 class Region:

@@ -63,9 +63,11 @@ class HostProcess(Value, frozen=True, kw_only=True):
 def processes_of(name: str = "") -> list[HostProcess]:
     """Find the processes of a lab, or of all, whoever started them.
 
-    Labs of another state folder are left to it, unless nothing there knows of them any more.
+    Labs of another state folder are left to it, unless nothing there knows of them any more. So
+    are those of a container: its files cannot be seen from here.
     """
     found = []
+    here = Path("/proc/self/ns/pid").readlink()
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             words = (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
@@ -75,7 +77,7 @@ def processes_of(name: str = "") -> list[HostProcess]:
                 or not words[-4].endswith("/lab/init")
             ):
                 continue
-            if path.stat().st_uid == os.geteuid():
+            if path.stat().st_uid == os.geteuid() and (path / "ns/pid").readlink() == here:
                 found.append(
                     HostProcess(pid=int(path.name), folder=Path(words[-4]).parent, number=words[-2])
                 )

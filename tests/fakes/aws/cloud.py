@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from moto.core.base_backend import BackendDict
 
+    from tests.fakes.aws.region import Life
     from tests.fakes.network import Rules
 
 HOME = "us-east-1"
@@ -103,6 +104,21 @@ class Cloud(Emulated[Settings]):
         now = time.monotonic()
         for region in self._regions.values():
             region.tick(now)
+
+    def list_all(self) -> None:
+        """List now what is not listed yet."""
+        for life in self._lives():
+            life.visible = life.complete = 0.0
+
+    def proceed(self) -> None:
+        """Let every instance reach now the state that it is on its way to."""
+        for life in self._lives():
+            if life.next:
+                life.due = 0.0
+
+    def _lives(self) -> list[Life]:
+        with self.lock:
+            return [life for region in self._regions.values() for life in region.lives.values()]
 
     def end(self, instance_id: str) -> None:
         """End an instance as if Amazon had reclaimed it."""

@@ -1,0 +1,168 @@
+"""Runs scripts of this Python by fork: what they import is imported once, not in each process.
+
+A script is a process as it always is, with its own arguments, environment, folder and files.
+Started anew it would spend most of its processor time on imports, a thousand times in the suite.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import runpy
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import IO
+
+ROOT = Path(__file__).parent.parent
+IMPORTS = ("cluster.cli.app", "cluster.orchestration.launch", "numpy", "fabric", "rich.progress")
+AT_IMPORT: tuple[str, ...] = (
+    "PYTHON",
+    "LC_",
+    "LANG",
+    "MPL",
+    "TERMINAL_WIDTH",
+    "FORCE_COLOR",
+    "PY_COLORS",
+)
+"""How the variables begin that Python and libraries read before a script does anything."""
+AT_IMPORT += ("NO_COLOR", "GITHUB_", "TYPER_", "LD_")
+LARGEST = 2**17  # bytes of a request: it travels in one piece
+DIGITS = 12  # of a number in a reply
+
+
+def can_fork(*words: str) -> bool:
+    """Say whether a script would be the same process, forked: by its variables and its words."""
+    same = _read_at_import() == _server().variables
+    return same and len(_request(words)) < LARGEST
+
+
+def run_forked(*words: str, timeout: float) -> subprocess.CompletedProcess[str]:
+    """Run a script to its end, like `subprocess.run` with its output captured as text."""
+    reading, writing = os.pipe()
+    try:
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            try:
+                files = [out.fileno(), err.fileno(), writing]
+                socket.send_fds(_server().requests, [_request(words)], files)
+            finally:
+                os.close(writing)
+            status = _status(reading, timeout)
+            texts = [_text(file) for file in (out, err)]
+    finally:
+        os.close(reading)
+    if status is None:
+        raise subprocess.TimeoutExpired(words, timeout, *texts)
+    return subprocess.CompletedProcess(words, status, *texts)
+
+
+def _request(words: tuple[str, ...]) -> bytes:
+    return json.dumps([words, dict(os.environ), str(Path.cwd())]).encode()
+
+
+def _read_at_import() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name.startswith(AT_IMPORT)}
+
+
+def _status(replies: int, timeout: float) -> int | None:
+    pid = int(os.read(replies, DIGITS))
+    with selectors.DefaultSelector() as selector:
+        selector.register(replies, selectors.EVENT_READ)
+        if not selector.select(timeout):
+            os.kill(pid, signal.SIGKILL)
+            return None
+    return int(os.read(replies, DIGITS))
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode().replace("\r\n", "\n")
+
+
+class _Server:
+    """The process that all are forked from; it ends with this one."""
+
+    def __init__(self) -> None:
+        self.variables = _read_at_import()
+        self.requests, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with its:
+            words = [sys.executable, "-m", "tests.forked", str(its.fileno())]
+            self._process = subprocess.Popen(
+                words, cwd=ROOT, pass_fds=[its.fileno()], start_new_session=True
+            )
+
+
+@cache
+def _server() -> _Server:
+    return _Server()
+
+
+Request = tuple[list[str], dict[str, str], str]
+"""The words, the variables and the working folder of a script."""
+
+
+def _serve(requests: socket.socket) -> Request | None:
+    """Fork for each request; gives it in the new process, and none when nobody asks any more."""
+    with requests, selectors.DefaultSelector() as selector:
+        selector.register(requests, selectors.EVENT_READ)
+        while True:
+            for key, _ in selector.select():
+                if key.data:
+                    selector.unregister(key.fileobj)
+                    _reply(key.fd, *key.data)
+                    continue
+                message, files, *_ = socket.recv_fds(requests, LARGEST, 3)
+                if not message:
+                    return None
+                pid = os.fork()
+                if pid == 0:
+                    _take(*files)
+                    request: Request = json.loads(message)
+                    return request
+                os.write(files[2], _digits(pid))
+                selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, files[2]))
+                for file in files[:2]:
+                    os.close(file)
+
+
+def _digits(number: int) -> bytes:
+    return str(number).rjust(DIGITS).encode()
+
+
+def _take(out: int, err: int, reply: int) -> None:
+    os.dup2(out, 1)
+    os.dup2(err, 2)
+    for file in (out, err, reply):
+        os.close(file)
+
+
+def _reply(process: int, pid: int, reply: int) -> None:
+    _, status = os.waitpid(pid, 0)
+    with suppress(BrokenPipeError):  # whoever asked has given up
+        os.write(reply, _digits(os.waitstatus_to_exitcode(status)))
+    os.close(reply)
+    os.close(process)
+
+
+def _become(words: list[str], variables: dict[str, str], folder: str) -> None:
+    os.environ.clear()
+    os.environ.update(variables)
+    os.chdir(folder)
+    time.tzset()
+    sys.argv = words
+    sys.path[0] = str(Path(words[0]).parent)
+    runpy.run_path(words[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    for name in IMPORTS:
+        __import__(name)
+    if request := _serve(socket.socket(fileno=int(sys.argv[1]))):
+        _become(*request)
