@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch import launch_spec
+from cluster.providers.aws.api import service_models
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
 
     from cluster.core.model.spec import ClusterSpec
 
-WITHIN = 60.0  # seconds for a process to end
+WITHIN = 600.0  # seconds for a process to end
 
+for _model in ("ec2", "sts"):
+    service_models().load_service_model(_model, "service-2")
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(
     [

@@ -10,12 +10,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
 from tests.conftest import (
     COMMAND,
+    PATIENCE,
     ROOT,
     answer,
     command,
@@ -120,6 +121,14 @@ class Background:
             start_new_session=True,
         )
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
     def wait_for(self, line: str) -> None:
         assert self.process.stdout is not None
         for printed in self.process.stdout:
@@ -128,20 +137,17 @@ class Background:
         raise AssertionError(f"never printed: {line}")
 
     def end(self) -> tuple[int, str]:
-        _, stderr = self.process.communicate(timeout=60)
+        _, stderr = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, stderr
 
 
 @pytest.fixture
 def hanging(faulty: None) -> Iterator[Background]:
     """A run whose ranks hang, once both have said that they are ready."""
-    background = Background("bench", "faulty", "--how", "hang", "--name", "hanging")
-    background.wait_for("ready")
-    until(lambda: _ready(only_run().parent.name), "both ranks are ready")
-    yield background
-    if background.process.poll() is None:
-        background.process.kill()
-    background.process.communicate()
+    with Background("bench", "faulty", "--how", "hang", "--name", "hanging") as background:
+        background.wait_for("ready")
+        until(lambda: _ready(only_run().parent.name), "both ranks are ready")
+        yield background
 
 
 def _ready(name: str) -> bool:

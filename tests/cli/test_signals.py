@@ -30,13 +30,10 @@ INHERITED = ["--default-signal", "--ignore-signal=INT"]
 def hanging(request: pytest.FixtureRequest, faulty: None, tools: None) -> Iterator[Background]:
     """A run whose ranks hang, from a parent that does or does not ignore SIGINT."""
     words = ("bench", "faulty", "--how", "hang", "--name", "hanging")
-    background = Background(*words, signals=request.param)
-    background.wait_for("ready")
-    until(lambda: _ready(only_run().parent.name), "both ranks are ready")
-    yield background
-    if background.process.poll() is None:
-        background.process.kill()
-    background.process.communicate()
+    with Background(*words, signals=request.param) as background:
+        background.wait_for("ready")
+        until(lambda: _ready(only_run().parent.name), "both ranks are ready")
+        yield background
 
 
 def test_sigterm_stops_the_ranks_and_keeps_the_values(hanging: Background) -> None:

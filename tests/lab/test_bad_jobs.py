@@ -79,13 +79,10 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def hanging(lab: Cluster, faulty: None) -> Iterator[Background]:
     """A job whose two ranks hang, each on its host, and the command that waits for it."""
-    background = Background(*HANG)
-    background.wait_for("Job ready for connection")
-    until(lambda: command("logs", lab.name).stdout.count("ready") == 2, "both ranks are ready")
-    yield background
-    if background.process.poll() is None:
-        background.process.kill()
-    background.process.communicate()
+    with Background(*HANG) as background:
+        background.wait_for("Job ready for connection")
+        until(lambda: command("logs", lab.name).stdout.count("ready") == 2, "both ranks are ready")
+        yield background
     command("lab", lab.name, "heal", "1")
     attach(lab.name).jobs.end_all("The test is over.")
 

@@ -71,7 +71,6 @@ def lab(sshd: Sshd, tmp_path: Path) -> Iterator[Lab]:
     made.shells["0.mpi.lab"].close()
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.usefixtures("tools")
 def test_a_host_becomes_ready_and_is_left_alone_then(lab: Lab) -> None:
     """Its Python has what ranks need, and its mpirun starts them."""

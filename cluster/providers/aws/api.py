@@ -65,14 +65,15 @@ def _session(region: str) -> Any:  # noqa: ANN401 - boto3 has no types
 
     try:
         session = botocore.session.Session()
-        session.register_component("data_loader", _service_models())
+        session.register_component("data_loader", service_models())
         return boto3.Session(botocore_session=session, region_name=region or None)
     except ProfileNotFound as error:
         raise _failure("boto3", error) from error
 
 
 @cache  # otherwise each session reads the model of EC2 anew
-def _service_models() -> Any:  # noqa: ANN401
+def service_models() -> Any:  # noqa: ANN401
+    """Give what reads the descriptions of Amazon's services, one for all sessions."""
     import botocore.session  # noqa: PLC0415
 
     return botocore.session.Session().get_component("data_loader")
