@@ -146,12 +146,12 @@ def hanging(faulty: None) -> Iterator[Background]:
     """A run whose ranks hang, once both have said that they are ready."""
     with Background("bench", "faulty", "--how", "hang", "--name", "hanging") as background:
         background.wait_for("ready")
-        until(lambda: _ready(only_run().parent.name), "both ranks are ready")
+        until(lambda: _ready("hanging"), "both ranks are ready")
         yield background
 
 
 def _ready(name: str) -> bool:
-    text = command("logs", name).stdout
+    text = command("logs", name, status=None).stdout
     return "ready 0" in text and "ready 1" in text
 
 

@@ -32,7 +32,7 @@ def hanging(request: pytest.FixtureRequest, faulty: None, tools: None) -> Iterat
     words = ("bench", "faulty", "--how", "hang", "--name", "hanging")
     with Background(*words, signals=request.param) as background:
         background.wait_for("ready")
-        until(lambda: _ready(only_run().parent.name), "both ranks are ready")
+        until(lambda: _ready("hanging"), "both ranks are ready")
         yield background
 
 
