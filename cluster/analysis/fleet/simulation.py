@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cluster.analysis.fleet.flows import max_min_rates
 from cluster.analysis.fleet.fabric_links import Wiring
+from cluster.analysis.fleet.flows import max_min_rates
 from cluster.core.model.fleet import PairTest
 
 if TYPE_CHECKING:
