@@ -7,6 +7,7 @@ look FOLDER               how far a job is
 watch FOLDER              what a job writes, as it writes it, until it ends
 stop FOLDER               end a job's processes, the ranks first, and wait until they are gone
 halt FOLDER               end a job's ranks on this host
+sweep                     remove what jobs that ended left in this host's shared memory
 
 One verb is for the job's own script, in the job's folder:
 
@@ -19,6 +20,7 @@ import sys
 from pathlib import Path
 
 from cluster.agent.follow import follow_job, job_state, print_event
+from cluster.agent.scratch import sweep
 from cluster.agent.supervise import kill_ranks, run_job, stop_job
 
 
@@ -33,6 +35,13 @@ def main(verb: str, *words: str) -> int:
         The exit status.
 
     """
+    if verb == "run":
+        return run_job(float(words[0]), list(words[1:]))
+    _answer(verb, words)
+    return 0
+
+
+def _answer(verb: str, words: tuple[str, ...]) -> None:
     match verb:
         case "facts":
             from cluster.agent.facts import host_facts  # noqa: PLC0415 - who follows a job needs none
@@ -46,9 +55,8 @@ def main(verb: str, *words: str) -> int:
             print_event(stop_job(Path(words[0])))
         case "halt":
             kill_ranks(Path(words[0]))
-        case "run":
-            return run_job(float(words[0]), list(words[1:]))
-    return 0
+        case "sweep":
+            sweep()
 
 
 if __name__ == "__main__":

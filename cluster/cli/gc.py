@@ -10,7 +10,7 @@ import typer
 from cluster.cli import flags
 from cluster.cli.show import print_json, table
 from cluster.core.errors import ClusterError, ProvisionError
-from cluster.orchestration.orphans import Orphan, find_orphans, remove
+from cluster.orchestration.orphans import Orphan, raise_all, remove, search
 
 
 def gc(
@@ -25,19 +25,20 @@ def gc(
 
     Example: cluster gc -y
     """
-    found = find_orphans(region or (), everywhere=all_regions)
+    first = search(region or (), everywhere=all_regions)
+    found = first.orphans
     if not json:
-        _show(found)
+        _show(found, complete=not first.errors)
     errors = [error for orphan in found if yes and (error := _removed(orphan))]
-    left = find_orphans(region or (), everywhere=all_regions) if yes else found
+    last = search(region or (), everywhere=all_regions) if yes else first
+    left = last.orphans
     if json:
         print_json(left)
     elif yes:
         sys.stdout.write(f"{len(found) - len(left)} removed; {len(left)} left.\n")
     elif found:
         sys.stdout.write("To remove it: cluster gc -y\n")
-    if errors:
-        raise errors[0]
+    raise_all([*errors, *last.errors])
     if yes and left:
         raise ProvisionError(f"{len(left)} are left.", remedy="Try again: cluster gc -y")
 
@@ -50,12 +51,12 @@ def _removed(orphan: Orphan) -> ClusterError | None:
     return None
 
 
-def _show(found: tuple[Orphan, ...]) -> None:
+def _show(found: tuple[Orphan, ...], *, complete: bool) -> None:
     table(
         ("name", "provider", "why", "what"),
         [
             (o.name, o.provider, o.why, ", ".join(f"{r.kind} {r.id}" for r in o.resources) or "-")
             for o in found
         ],
-        empty="Nothing was forgotten.",
+        empty="Nothing was forgotten." if complete else "Nothing was found, but see below.",
     )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster.agent import scratch
 from cluster.core import journal, plugins
-from cluster.core.errors import ClusterError, SpecError
+from cluster.core.errors import ClusterError, ProvisionError, SpecError
 from cluster.core.model.billing import Resource
 from cluster.core.model.value import Value
 from cluster.orchestration.cluster import attach
@@ -16,19 +19,20 @@ from cluster.orchestration.teardown import destroy
 from cluster.providers import Provider
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from cluster.core.model.billing import RemoteCluster
 
 
 AGAIN = "cluster gc -y"
+THIS_MACHINE = "this machine"  # where a provider's name would be
 
 
 class Orphan(Value, frozen=True, kw_only=True):
     """Resources that are left of a cluster that nobody uses.
 
     Args:
-        name: of the cluster.
+        name: of the cluster, or of the run whose job left something in this machine's memory.
         provider: where it is.
         why: it is taken for an orphan.
         resources: what exists of it.
@@ -43,8 +47,24 @@ class Orphan(Value, frozen=True, kw_only=True):
     regions: tuple[str, ...] = ()
 
 
-def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tuple[Orphan, ...]:
+class Search(Value, frozen=True, kw_only=True):
+    """What a search for orphans found, and where it could not look.
+
+    Args:
+        orphans: that were found.
+        errors: one for each cluster or provider that could not be asked.
+
+    """
+
+    orphans: tuple[Orphan, ...]
+    errors: tuple[ClusterError, ...]
+
+
+def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
     """Find launches that nobody finished, clusters that expired, and those that no journal knows.
+
+    Also what jobs of ours that ended left in this machine's shared memory. Where it cannot look,
+    it goes on elsewhere.
 
     Args:
         regions: of clouds to look in, besides those of the journals.
@@ -55,8 +75,57 @@ def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tu
 
     """
     known = journal.names()
-    half = [orphan for name in known if (orphan := _half_made(name)) is not None]
-    return (*half, *_unknown(set(known), tuple(regions), everywhere=everywhere))
+    errors: list[ClusterError] = []
+
+    def ask(find: Callable[[], Iterable[Orphan]]) -> list[Orphan]:
+        try:
+            return list(find())
+        except ClusterError as error:
+            errors.append(error)
+            return []
+
+    found = [orphan for name in known for orphan in ask(partial(_half_made, name))]
+    for kind in plugins.names(Provider):
+        unknown = ask(partial(_of_provider, kind, tuple(regions), everywhere=everywhere))
+        found += [orphan for orphan in unknown if orphan.name not in known]
+    return Search(orphans=(*found, *_in_memory()), errors=tuple(errors))
+
+
+def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tuple[Orphan, ...]:
+    """Find the same as `search`, where all that it asks must answer.
+
+    Args:
+        regions: of clouds to look in, besides those of the journals.
+        everywhere: look in every region that there is.
+
+    Returns:
+        What was found.
+
+    Raises:
+        ClusterError: a cluster or provider could not be asked.
+        ExceptionGroup: several could not.
+
+    """
+    found = search(regions, everywhere=everywhere)
+    raise_all(found.errors)
+    return found.orphans
+
+
+def raise_all(errors: Sequence[ClusterError]) -> None:
+    """Raise errors, if there are any: several as a group.
+
+    Args:
+        errors: of clusters or providers.
+
+    Raises:
+        ClusterError: the only one.
+        ExceptionGroup: of all.
+
+    """
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise ExceptionGroup(f"{len(errors)} clusters or providers failed", errors)
 
 
 def remove(orphan: Orphan) -> None:
@@ -69,7 +138,10 @@ def remove(orphan: Orphan) -> None:
         ProvisionError: something of it is left.
 
     """
-    if orphan.name in journal.names():
+    if orphan.provider == THIS_MACHINE:
+        for resource in orphan.resources:
+            _remove_memory(Path(resource.id))
+    elif orphan.name in journal.names():
         attach(orphan.name).down(reachable=False)
     else:
         provider = plugins.find(Provider, orphan.provider)(orphan.regions)
@@ -102,20 +174,20 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
     return tuple(looked)
 
 
-def _half_made(name: str) -> Orphan | None:
+def _half_made(name: str) -> Iterator[Orphan]:
     """Find a launch whose process died before its end, or a cluster that has expired."""
     book = journal.for_cluster(name)
     try:
         state = ClusterState.from_entries(book.entries())
     except ClusterError:
-        return None  # of another version: not for us to judge
+        return  # of another version: not for us to judge
     if state is None or book.is_launching():
-        return None
+        return
     expired = state.has_expired(time.time())
     if state.launched and not expired:
-        return None
+        return
     provider = plugins.load(Provider, state.spec.provider)
-    return Orphan(
+    yield Orphan(
         name=name,
         provider=state.spec.provider,
         why="its time to live is over" if expired else "its launch was never finished",
@@ -123,15 +195,32 @@ def _half_made(name: str) -> Orphan | None:
     )
 
 
-def _unknown(known: set[str], regions: tuple[str, ...], *, everywhere: bool) -> tuple[Orphan, ...]:
-    found = []
-    for kind in plugins.names(Provider):
-        with contextlib.suppress(SpecError):  # one that cannot work here made nothing here
-            provider = plugins.load(Provider, kind)
-            where = provider.all_regions() if everywhere else regions
-            provider = plugins.find(Provider, kind)(where) if where else provider
-            found += [o for o in _of(provider) if o.name not in known]
-    return tuple(found)
+def _of_provider(kind: str, regions: tuple[str, ...], *, everywhere: bool) -> Iterator[Orphan]:
+    """Find what a kind of provider has of ours, where it can work here at all."""
+    with contextlib.suppress(SpecError):  # one that cannot work here made nothing here
+        provider = plugins.load(Provider, kind)
+        where = provider.all_regions() if everywhere else regions
+        yield from _of(plugins.find(Provider, kind)(where) if where else provider)
+
+
+def _in_memory() -> Iterator[Orphan]:
+    """Find what jobs that ended left in this machine's shared memory."""
+    for path in scratch.orphaned():
+        yield Orphan(
+            name=scratch.job_of(path).name,
+            provider=THIS_MACHINE,
+            why="its job is over",
+            resources=(Resource(kind="shared memory", id=str(path)),),
+        )
+
+
+def _remove_memory(path: Path) -> None:
+    if not scratch.remove(path):
+        raise ProvisionError(
+            f"{path} could not be removed.",
+            means="Somebody uses it, or something in it is not yours.",
+            remedy=f"Look at it: ls -la {path}",
+        )
 
 
 def _of(provider: Provider) -> Iterator[Orphan]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from cluster.core.errors import ProvisionError
 from cluster.remote import ssh_mesh
+from cluster.remote.jobs import sweep
 from cluster.remote.parallel import on_each
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def destroy(provider: Provider, name: str, *, again: str) -> None:
 
 
 def clean_hosts(hosts: Hosts) -> None:
-    """Remove our folder and our sshd from hosts that stay.
+    """Remove our folder, our sshd and what jobs left in memory from hosts that stay.
 
     Args:
         hosts: of the cluster.
@@ -46,11 +47,13 @@ def clean_hosts(hosts: Hosts) -> None:
         ExceptionGroup: on several.
 
     """
-    folders = {machine.name: machine.folder for machine in hosts.machines}
+    machines = {machine.name: machine for machine in hosts.machines}
 
     def clean(name: str, shell: Shell) -> None:
-        if shell.exists(folders[name]):
-            ssh_mesh.close_mesh(shell, folders[name])
-            shell.remove(folders[name])
+        machine = machines[name]
+        if shell.exists(machine.folder):
+            ssh_mesh.close_mesh(shell, machine.folder)
+            sweep(shell, machine.bin)
+            shell.remove(machine.folder)
 
     on_each(hosts.shells(), clean)

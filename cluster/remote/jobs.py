@@ -7,7 +7,6 @@ status, which appears by a rename once all else is written).
 
 from __future__ import annotations
 
-import hashlib
 import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from cluster.agent.protocol import (
     Running,
     Wrote,
 )
+from cluster.agent.scratch import OWNER, PREFIX, SHARED_MEMORY, scratch_of
 from cluster.core.errors import JobError, ShellError, Unreachable
 from cluster.remote.parallel import on_each, try_each
 from cluster.remote.tmux import tmux_on
@@ -75,22 +75,42 @@ SCRATCH_VARIABLES = (
     *("PRTE_MCA_prte_tmpdir_base", "OMPI_MCA_btl_sm_backing_directory"),
     *("OMPI_MCA_orte_tmpdir_base", "OMPI_MCA_btl_vader_backing_directory"),
 )
-# $1 the folder; nobody else's, who may have guessed the name and made it before us
-MAKE_SCRATCH = 'umask 077; mkdir -p -- "$1" && [ -O "$1" ] && [ ! -L "$1" ]'
+# The words are the agent's, which takes a while to start: only where there is anything.
+SWEEP = f'for one in {SHARED_MEMORY}/{PREFIX}*; do [ ! -O "$one" ] || exec "$@"; done'
+# $1 the folder; nobody else's, who may have guessed the name and made it before us. $2 the job's.
+MAKE_SCRATCH = (
+    f"(shift 2; {SWEEP}) > /dev/null 2>&1; "
+    'umask 077; mkdir -p -- "$1" && [ -O "$1" ] && [ ! -L "$1" ] && '
+    f'printf %s "$2" > "$1/{OWNER}"'
+)
 REMOVE_SCRATCH = '[ ! -O "$1" ] || [ -L "$1" ] || rm -rf -- "$1"'
 
 
-def scratch_of(folder: str) -> str:
-    """Name the folder in shared memory that is a job's own, on every host.
+def sweep_words(folder: str) -> list[str]:
+    """Give the command that removes what jobs of ours that ended left in a host's shared memory.
 
     Args:
-        folder: of the job, on the host.
+        folder: of the environment's programs on the host.
 
     Returns:
-        Its path; it needs no quotes.
+        Its words.
 
     """
-    return f"/dev/shm/cluster-{hashlib.sha256(folder.encode()).hexdigest()[:16]}"  # noqa: S108
+    return [f"{folder}/python3", *AGENT, "sweep"]
+
+
+def sweep(shell: Shell, folder: str) -> None:
+    """Remove what jobs of ours that ended left in a host's shared memory.
+
+    Args:
+        shell: to the host.
+        folder: of the environment's programs there.
+
+    Raises:
+        ShellError: the host cannot be reached.
+
+    """
+    shell.run(["sh", "-c", SWEEP, "sh", *sweep_words(folder)], timeout=COMMAND_TIMEOUT)
 
 
 def script(
@@ -179,8 +199,13 @@ class Job:
         self._tmux.start(self.record.session, folder, ["bash", f"{folder}/job.sh"])
 
     def _make_scratch(self) -> bool:
-        """Make the job's folder in shared memory on every host; tell whether all have it."""
-        words = ["sh", "-c", MAKE_SCRATCH, "sh", scratch_of(self.record.folder)]
+        """Make the job's folder in shared memory on every host; tell whether all have it.
+
+        What other jobs of ours left there is removed: it is memory that this one may need.
+        """
+        folder = self.record.folder
+        agent = sweep_words(self._machine.bin)
+        words = ["sh", "-c", MAKE_SCRATCH, "sh", scratch_of(folder), folder, *agent]
 
         def make(_: str, shell: Shell) -> bool:
             return shell.run(words, timeout=COMMAND_TIMEOUT).status == 0

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import cluster
+from cluster.agent.scratch import scratch_of
 from cluster.core import journal
 from cluster.remote import jobs
-from cluster.remote.jobs import Job, scratch_of
+from cluster.remote.jobs import Job
 from tests.conftest import processes, run, runs_folder, sessions, until
 
 if TYPE_CHECKING:
@@ -277,14 +278,19 @@ def test_what_mpi_leaves_in_shared_memory_when_it_is_killed_is_removed(remedy: s
             if (process / "cwd").readlink() == Path(folder):
                 os.kill(int(process.name), signal.SIGKILL)
     assert scratch.exists()
+    orphan = Path(scratch_of(f"{folder}-of-another-cluster"))  # which nobody takes down any more
+    orphan.mkdir()
+    (orphan / "job").write_text(f"{folder}-of-another-cluster")
 
     if remedy == "down":
         c.down()
     else:
         c.bench("p2p", metrics="latency", sizes=[8], iterations=9)
         assert not Path(scratch_of(c.job()[0].folder)).exists()
+        assert not orphan.exists()
         c.down()
     assert not scratch.exists()
+    assert not orphan.exists()
 
 
 def test_a_job_leaves_nothing_in_shared_memory() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,8 @@ from google.oauth2.credentials import Credentials
 
 from cluster.core import journal, plugins
 from cluster.core.errors import Denied
+from cluster.core.model.spec import ClusterSpec
+from cluster.orchestration.orphans import find_orphans, search
 from cluster.providers import Provider
 from cluster.providers.gcp import api
 from tests.clouds import AWS, GCP, NAME, WORLDS, World
@@ -154,6 +157,26 @@ def test_somebody_else_is_refused_with_both_names(
     monkeypatch.setenv(KEYS[0], aws.environ[KEYS[0]])
     afresh(AWS).destroy(NAME)
     assert ours(aws) == []
+
+
+def test_gc_goes_on_past_a_cluster_of_somebody_else(
+    aws: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reports that cluster, and finds the others."""
+    for name in ("before", "behind"):
+        entry = journal.Intended(spec=ClusterSpec(name=name, hosts=1), at=time.time())
+        journal.for_cluster(name).append(entry)
+        if name == "before":
+            AWS.create(AWS.planned())
+    monkeypatch.setenv(KEYS[0], aws.user("bob", None)[KEYS[0]])
+
+    found = search()
+    assert {"before", "behind"} <= {one.name for one in found.orphans}
+    [error] = found.errors
+    assert isinstance(error, Denied)
+    assert NAME in error.what
+    with pytest.raises(Denied):
+        find_orphans()
 
 
 def test_tags_that_were_taken_off_hide_no_machine(aws: Cloud) -> None:
