@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -64,6 +65,9 @@ def test_a_run_that_was_ended_says_what_it_did_not_take(tools: None) -> None:
         failed.stdout
     )
     assert "bandwidth was not taken at 8 B, 64 KiB (2 of 2): It did not end" in failed.stdout
+    done = re.search(r"(\d+)% was done; the last progress, of latency.*, was \d+ s", failed.stderr)
+    assert done
+    assert int(done[1]) < 50
     shown = answer("show", "latest")
     assert [(cell["metric"], cell["params"]["size"]) for cell in shown["missing"]] == [
         ("latency", 65_536),

@@ -22,7 +22,8 @@ HOST_LOST = 113  # EHOSTUNREACH
 NOTICE = "[cluster] "  # begins a line that is ours, among those of the ranks
 REASON = "reason"  # the file that says more than an exit status
 BY_SIGNAL = 128  # how a shell says that a signal ended a process
-FOLLOWED = ("stdout", "stderr", "progress.jsonl")
+PROGRESS = "progress.jsonl"  # how far a job is, a line each time
+FOLLOWED = ("stdout", "stderr", PROGRESS)
 
 
 class Wrote(Value, frozen=True, kw_only=True, tag="wrote"):

@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
+
 from cluster.agent.follow import GRACE, POLL, is_alive, job_end, job_state
 from cluster.agent.kernel_files import read_text
 from cluster.agent.peers import Peers
@@ -18,12 +20,14 @@ from cluster.agent.protocol import (
     BY_SIGNAL,
     HOST_LOST,
     NOTICE,
+    PROGRESS,
     REASON,
     TIMED_OUT,
     Ended,
     Lost,
     Running,
 )
+from cluster.core.model.measurements import Progress
 
 RANKS_GRACE = 5.0  # seconds for ranks to write their values, and then for their starter to end
 STOP_GRACE = 20.0  # seconds for a job to end in good order when asked: more than it may take
@@ -105,6 +109,7 @@ def run_job(seconds: float, argv: list[str]) -> int:
         left = max(0.0, deadline - time.monotonic())
         if not select.select([reader], [], [], left)[0]:
             status = TIMED_OUT
+            _report_time_up()
         elif any(number in asking for number in os.read(reader, 64)):
             status = BY_SIGNAL + signal.SIGTERM
         elif process.poll() is None and (lost := peers.lost()):
@@ -124,6 +129,21 @@ def _tell_lost(lost: dict[str, str]) -> None:
     Path(REASON).write_text(reason)
     sys.stderr.write(f"{NOTICE}{reason}\n")
     sys.stderr.flush()
+
+
+def _report_time_up() -> None:
+    """Write how far the job was when its time was up, and how long ago it last made progress."""
+    path = Path(PROGRESS)
+    lines = read_text(path).splitlines()
+    if not lines:
+        return
+    last = msgspec.json.decode(lines[-1], type=Progress)
+    idle = max(0.0, time.time() - path.stat().st_mtime)
+    Path(REASON).write_text(
+        "It did not end within --timeout, and all ranks were stopped. "
+        f"{last.done / last.total:.0%} was done; the last progress, of {last.what}, was "
+        f"{idle:.0f} s before the end."
+    )
 
 
 def _end_in_order(process: subprocess.Popen[bytes], peers: Peers) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.agent.protocol import BY_SIGNAL, NOTICE, REASON, TIMED_OUT
+from cluster.analysis.slowdown import describe_slowdown
 from cluster.core import plugins
 from cluster.core.errors import JobError, ParseError, ShellError, SpecError
 from cluster.core.model.measurements import Output, Progress
@@ -137,7 +138,12 @@ def _bring_home(job: Job, folder: Path, ending: JobResult) -> JobResult:
     except ParseError as error:
         ending = _worse(ending, error.what)
     said = raw_text(folder, REASON)
-    return msgspec.structs.replace(ending, reason=_why(said, ending)) if said else ending
+    if said:
+        ending = msgspec.structs.replace(ending, reason=_why(said, ending))
+    if ending.exit_status == TIMED_OUT:
+        slower = describe_slowdown(store.read(folder).measurements)
+        ending = msgspec.structs.replace(ending, reason=f"{ending.reason} {slower}".strip())
+    return ending
 
 
 def _why(said: str, ending: JobResult) -> str:

@@ -1,0 +1,78 @@
+"""A run whose time was up: whether it became slower in the middle, by the values that it has."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+from cluster.core.units import format_point
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.core.model.measurements import Measurement
+
+SLOWER = 4.0  # times as long: far beyond what varies between repetitions
+ENOUGH = 3  # values at least, before it
+
+
+def describe_slowdown(measurements: Sequence[Measurement]) -> str:
+    """Say that the series which a run was in when it was ended had become slower, if it had.
+
+    The last repetitions are compared with those before; where all of a series are slow, with the
+    series before it, whose time grows with the bytes that are moved.
+
+    Args:
+        measurements: of the run, in their order.
+
+    Returns:
+        A sentence; empty where the values do not show it.
+
+    """
+    unfinished = [n for n, m in enumerate(measurements) if not m.complete and m.unit == "s"]
+    for number in unfinished:
+        series = measurements[number]
+        sentence = _within(series) or _since(series, measurements[:number])
+        if sentence:
+            return f"{sentence} A link or a host became slower while it ran."
+    return ""
+
+
+def _within(series: Measurement) -> str:
+    usual = median(sorted(series.values)[: max(ENOUGH, len(series.values) // 4)])
+    slow = 0
+    for value in reversed(series.values):
+        if value < SLOWER * usual:
+            break
+        slow += 1
+    before = series.values[: len(series.values) - slow]
+    if not slow or len(before) < ENOUGH:
+        return ""
+    ratio = median(series.values[-slow:]) / median(before)
+    return (
+        f"The last {slow} of {len(series.values)} repetitions of {_name(series)} took "
+        f"{ratio:.0f} times as long as those before."
+    )
+
+
+def _since(series: Measurement, earlier: Sequence[Measurement]) -> str:
+    same = [m for m in earlier if m.complete and m.values and (m.metric, m.rank) == _kind(series)]
+    if not same:
+        return ""
+    last = same[-1]
+    growth = max(1.0, series.bytes / last.bytes) if last.bytes and series.bytes else 1.0
+    ratio = median(series.values) / (median(last.values) * growth)
+    if ratio < SLOWER:
+        return ""
+    return (
+        f"Repetitions of {_name(series)} took {ratio:.0f} times as long as those of {_name(last)} "
+        "suggest."
+    )
+
+
+def _kind(series: Measurement) -> tuple[str, int]:
+    return series.metric, series.rank
+
+
+def _name(series: Measurement) -> str:
+    return f"{series.metric} {format_point(series.params)}".strip()

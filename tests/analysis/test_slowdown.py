@@ -1,0 +1,65 @@
+"""Runs whose time was up: what their values say about a link that became slower."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.analysis.slowdown import describe_slowdown
+from cluster.core.model.measurements import Measurement
+
+KIB = 1024
+
+
+def series(size: int, *values: float, complete: bool = True, rank: int = 0) -> Measurement:
+    return Measurement(
+        metric="bandwidth",
+        definition="d",
+        unit="s",
+        params={"size": size},
+        rank=rank,
+        host="h",
+        values=values,
+        bytes=size,
+        complete=complete,
+    )
+
+
+def test_repetitions_that_took_much_longer_at_the_end_are_counted() -> None:
+    ended = series(64 * KIB, *[0.01] * 30, 0.5, 0.6, 0.4, complete=False)
+
+    assert describe_slowdown([series(KIB, 0.001, 0.001), ended]) == (
+        "The last 3 of 33 repetitions of bandwidth 64 KiB took 50 times as long as those before. "
+        "A link or a host became slower while it ran."
+    )
+
+
+def test_one_slow_repetition_is_enough_if_the_run_ended_in_it() -> None:
+    assert describe_slowdown([series(KIB, *[1e-3] * 4, 9.0, complete=False)]).startswith(
+        "The last 1"
+    )
+
+
+def test_a_series_that_was_slow_from_its_beginning_is_compared_with_the_one_before() -> None:
+    before = series(KIB, 0.001, 0.001, 0.001)
+    ended = series(4 * KIB, 0.4, 0.4, complete=False)
+
+    assert describe_slowdown([before, ended]) == (
+        "Repetitions of bandwidth 4 KiB took 100 times as long as those of bandwidth 1 KiB "
+        "suggest. A link or a host became slower while it ran."
+    )
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        [series(KIB, *[0.01] * 30, complete=False)],
+        [series(KIB, *[0.01] * 10, 0.5, *[0.01] * 9, complete=False)],  # it passed
+        [series(KIB, 0.001, 0.001), series(64 * KIB, 0.06, 0.07, complete=False)],  # more bytes
+        [series(KIB, 0.001, 0.001, rank=1), series(KIB, 0.1, 0.1, complete=False)],
+        [series(KIB, 0.001, 0.001), series(KIB, *[0.001] * 9, 5.0)],  # it was complete
+        [series(KIB, 0.5, complete=False)],
+        [],
+    ],
+)
+def test_what_does_not_show_it_is_not_blamed_on_a_link(ended: list[Measurement]) -> None:
+    assert describe_slowdown(ended) == ""
