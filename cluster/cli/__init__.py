@@ -5,18 +5,15 @@ Its exit statuses are in `STATUSES`. What signals do: docs/adr/0019-signals.md.
 
 from __future__ import annotations
 
-import io
-import os
 import re
 import signal
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
+from cluster.cli import streams
 from cluster.core.errors import ClusterError, SpecError
-from cluster.core.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -77,7 +74,7 @@ def start(*launchers: Callable[..., None], what: str | None = None) -> NoReturn:
 
 def _run(app: typer.Typer) -> NoReturn:
     sys.argv[1:] = canonical_arguments(sys.argv[1:])
-    _make_streams_safe()
+    streams.make_safe()
     terminated = _handle_signals()
     try:
         app()
@@ -86,11 +83,11 @@ def _run(app: typer.Typer) -> NoReturn:
             sys.exit(TERMINATED)
         raise
     except ClusterError as error:
-        sys.stderr.write(printable(f"Error: {error}\n"))
+        sys.stderr.write(f"Error: {error}\n")
         sys.exit(REFUSED if isinstance(error, SpecError) else FAILED)
     except ExceptionGroup as group:
         sys.stderr.write(f"Error: {group.message}.\n")
-        sys.stderr.write(printable("".join(f"- {error}\n" for error in group.exceptions)))
+        sys.stderr.write("".join(f"- {error}\n" for error in group.exceptions))
         sys.exit(FAILED)
     except OSError as error:
         sys.stderr.write(f"Error: {error.strerror or error}: {error.filename or 'output'}\n")
@@ -117,15 +114,6 @@ def _handle_signals() -> list[int]:
         # Unlike SIG_IGN, a function that does nothing ends with exec: programs get the default.
         signal.signal(signal.SIGINT, lambda *_: None)
     return received
-
-
-def _make_streams_safe() -> None:
-    """Let neither a closed stream nor one that knows only ASCII end a measurement."""
-    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - open to the end
-    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
 
 
 def canonical_arguments(argv: Sequence[str]) -> list[str]:

@@ -7,6 +7,8 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Self
 
+from cluster.core.printable import printable
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -61,4 +63,5 @@ class HostProgress:
 
     def _line(self) -> str:
         counts = Counter(self._states.values())
-        return "Hosts: " + ", ".join(f"{count} {state}" for state, count in counts.items())
+        states = ", ".join(f"{count} {state}" for state, count in counts.items())
+        return f"Hosts: {printable(states)}"

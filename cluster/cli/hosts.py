@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from cluster.cli import flags
 from cluster.cli.bench import BenchOptions, run_once
+from cluster.cli.console import console
 from cluster.cli.host_progress import HostProgress
 from cluster.cli.show import print_json, show_plan, table
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import Completed, Machine
 from cluster.core.model.value import Value
-from cluster.core.printable import printable
 from cluster.orchestration.cluster import TIMEOUT, Cluster, attach
 from cluster.orchestration.launch import launch_spec, plan_spec
 from cluster.remote.parallel import results
@@ -61,7 +60,7 @@ def up(*, plan: bool = False, install: bool = False, json: bool = False, **machi
         return
     if planned[1].costs:
         sys.stderr.write("".join(f"{line}\n" for line in planned[1].lines))
-    with HostProgress(Console(stderr=True, highlight=False)) as waiting:
+    with HostProgress(console(stderr=True)) as waiting:
         cluster = launch_spec(spec, waiting, planned)
         if install:
             cluster.install(tell=waiting)
@@ -118,7 +117,7 @@ def start_(name: flags.ClusterName, json: flags.Json = False) -> None:
     Example: cluster start mine
     """
     cluster = attach(name)
-    with HostProgress(Console(stderr=True, highlight=False)) as waiting:
+    with HostProgress(console(stderr=True)) as waiting:
         cluster.start(waiting)
     _show(cluster, as_json=json)
 
@@ -203,7 +202,7 @@ def run(
 
     def show(host: str, line: str) -> None:
         with turn:
-            sys.stdout.write(printable(f"{host}: {line}\n"))
+            sys.stdout.write(f"{host}: {line}\n")
             sys.stdout.flush()
 
     ended = attach(name).try_run(words, timeout=timeout, on_line=None if json else show)
@@ -212,7 +211,7 @@ def run(
         print_json(outcomes)
     for outcome in [] if json else outcomes:
         for line in outcome.stderr.splitlines():
-            sys.stderr.write(printable(f"{outcome.host}: {line}\n"))
+            sys.stderr.write(f"{outcome.host}: {line}\n")
         if outcome.status:
             sys.stderr.write(f"{outcome.host}: exit status {outcome.status}\n")
     results(ended)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Self
 
-from rich.console import Console
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
+from cluster.cli.console import console
 from cluster.cli.host_progress import HostProgress
 from cluster.core.printable import printable
 from cluster.orchestration.cluster import Cluster, Listener
@@ -38,7 +38,7 @@ class JobProgress(Listener):
     def __init__(self, *, stderr: bool, brief: bool = False) -> None:
         """Begin with nothing to show."""
         self._brief = brief
-        self.console = Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+        self.console = console(stderr=stderr)
         self.console.soft_wrap = True
         self._bar: Bar | None = None
         if self.console.is_terminal:
@@ -115,7 +115,7 @@ class JobProgress(Listener):
             for task in self._bar.task_ids:
                 self._bar.update(
                     task,
-                    description=progress.what,
+                    description=printable(progress.what),
                     completed=progress.done,
                     total=progress.total,
                 )
@@ -126,7 +126,7 @@ class JobProgress(Listener):
             self._show(f"[{progress.done / progress.total:4.0%}] {progress.what}")
 
     def _show(self, line: str) -> None:
-        self.console.print(printable(line), soft_wrap=True)
+        self.console.print(line, soft_wrap=True)
 
 
 def ready_block(cluster: Cluster) -> list[str]:

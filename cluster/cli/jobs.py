@@ -17,7 +17,6 @@ from cluster.cli.show import (
 )
 from cluster.core.errors import JobError, ShellError, SpecError
 from cluster.core.model.value import Value
-from cluster.core.printable import printable
 from cluster.orchestration.cluster import Cluster, Listener, attach
 
 
@@ -71,12 +70,12 @@ class _Lines(Listener):
 
     def output(self, line: str) -> None:
         """Print it now."""
-        sys.stdout.write(printable(f"{line}\n"))
+        sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
 
     def notice(self, line: str) -> None:
         """Print it now, apart from theirs."""
-        sys.stderr.write(printable(f"{line}\n"))
+        sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 
 
@@ -92,7 +91,7 @@ def logs(
     if follow:
         cluster.wait(_Lines())
     else:
-        sys.stdout.write(printable(cluster.logs()))
+        sys.stdout.write(cluster.logs())
 
 
 def wait(name: flags.ClusterName) -> None:

@@ -9,19 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from rich.console import Console
 from rich.text import Text
 
 from cluster.agent.gpus import BUILT
 from cluster.analysis.evidence import Finding
 from cluster.analysis.link_bounds import implausible_values
+from cluster.cli.console import console
 from cluster.core import plugins
 from cluster.core.model.billing import Plan
 from cluster.core.model.hosts import Facts
 from cluster.core.model.measurements import Planned, Summary
 from cluster.core.model.records import Status
 from cluster.core.model.value import Value
-from cluster.core.printable import printable
+from cluster.core.printable import json_printable, printable
 from cluster.core.units import format_seconds
 from cluster.orchestration.profiling import FILES as PROFILES
 from cluster.orchestration.profiling import PRELOAD
@@ -197,9 +197,9 @@ def print_judgement(judged: Judgement) -> None:
         judged: of a run.
 
     """
-    line = Text("\n".join(wrapped(judged.line, screen_width())))
+    line = Text("\n".join(wrapped(printable(judged.line), screen_width())))
     line.highlight_words([judged.word.upper()], VERDICT_STYLES.get(judged.word, "none"))
-    Console(highlight=False, soft_wrap=True).print(line)
+    console().print(line, soft_wrap=True)
 
 
 def findings(run: Run, summaries: tuple[Summary, ...]) -> tuple[Finding, ...]:
@@ -329,7 +329,8 @@ def print_json(value: object) -> None:
         value: a struct, or a list of structs.
 
     """
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n")
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    sys.stdout.write(json_printable(text) + "\n")
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) -> None:

@@ -20,8 +20,10 @@ from cluster.analysis.host_topology import HostTopology, group_alike, host_topol
 from cluster.cli import flags
 from cluster.cli.log_files import print_left_out, readings
 from cluster.cli.show import print_json, screen_width
+from cluster.cli.streams import write_coloured
 from cluster.core.errors import ClusterError, ParseError, ShellError, SpecError
 from cluster.core.model.logs import Topology
+from cluster.core.printable import printable
 from cluster.logs import reader
 from cluster.orchestration.cluster import attach
 from cluster.reports.formats.terminal import WIDE, table_text
@@ -84,7 +86,7 @@ def topology(
         print_json(shown)
         return
     for alike in group_alike(shown):
-        sys.stdout.write(_text(alike))
+        write_coloured(_text(alike))
 
 
 def _asked(name: str) -> Iterator[tuple[str, Topology]]:
@@ -129,10 +131,11 @@ def _text(alike: Sequence[HostTopology]) -> str:
     from cluster.reports.log_tables import topology_tables  # noqa: PLC0415
 
     one = alike[0]
-    title = ", ".join(host.host for host in alike) + "\n" if one.host else ""
+    title = printable(", ".join(host.host for host in alike)) + "\n" if one.host else ""
     parts = [_matrix(one.topology)] if one.topology else []
     parts += [
-        table_text(table, screen_width()) for table in topology_tables(one.joined, one.transports)
+        printable(table_text(table, screen_width()))
+        for table in topology_tables(one.joined, one.transports)
     ]
     return title + "\n".join(parts)
 
@@ -141,10 +144,13 @@ def _matrix(found: Topology) -> str:
     """Draw the matrix; each class has its colour, where there are colours."""
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in ("", *(device.name for device in found.devices), "CPUs", "NUMA"):
-        grid.add_column(name, no_wrap=True)
+        grid.add_column(printable(name), no_wrap=True)
     for device in found.devices:
-        cells = [Text(path, style=_style(path)) for path in device.paths]
-        grid.add_row(device.model or device.name, *cells, device.cpus, device.numa)
+        cells = [Text(printable(path), style=_style(path)) for path in device.paths]
+        words = [
+            printable(word) for word in (device.model or device.name, device.cpus, device.numa)
+        ]
+        grid.add_row(words[0], *cells, *words[1:])
     out = io.StringIO()
     coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     console = Console(

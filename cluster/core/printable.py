@@ -21,3 +21,16 @@ def printable(text: str) -> str:
 
     """
     return _OBEYED.sub(lambda match: ascii(match[0])[1:-1], text)
+
+
+def json_printable(text: str) -> str:
+    r"""Show control characters in JSON as JSON does: the same value is read from it.
+
+    Args:
+        text: valid JSON, which has those below 0x20 as escapes already.
+
+    Returns:
+        The same, with `\u009b` for a control character of eight bits.
+
+    """
+    return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

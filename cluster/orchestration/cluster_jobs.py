@@ -78,8 +78,10 @@ class Jobs:
         """
         for record in self._disk.state.open_jobs:
             with suppress(SpecError):  # somebody removed the run's folder: it is stopped
-                result = JobResult(status="interrupted", reason=reason)
-                self.close(self.open(record), result, stop=True)
+                job = self.open(record)
+                why = f"{_known_reason(Path(record.run))} {reason}".strip()
+                result = JobResult(status="interrupted", reason=why)
+                self.close(job, result, stop=True)
         for record in self._disk.state.jobs[-1:]:
             with suppress(SpecError):  # a host that has lost its tmux has no session to end
                 self.open(record).end_session()
@@ -290,6 +292,13 @@ class Jobs:
 
     def _is_collected(self, job: Job) -> bool:
         return job.record.run in self._disk.state.collected
+
+
+def _known_reason(folder: Path) -> str:
+    """Give what a run says of its job so far, such as since when its host is unreachable."""
+    with suppress(ClusterError):  # somebody may have removed the folder
+        return store.record(folder).reason
+    return ""
 
 
 def _note_unreachable(folder: Path, error: Unreachable) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import tarfile
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ from cluster.core.errors import ShellError
 from cluster.core.printable import printable
 from cluster.remote import transfer
 from cluster.remote.shells.ssh import MOST_OUTPUT, SshShell
-from tests.conftest import run
+from tests.conftest import command, run
 from tests.contracts.sshd import Sshd, servers, sshd
 
 if TYPE_CHECKING:
@@ -204,6 +206,32 @@ def test_escapes_are_seen_as_text() -> None:
     shown = printable(f"a{ESCAPES}b\tc\r\nd \u00fc")
 
     assert shown == ("a\\x1b]0;owned\\x07\\x1b[2J\\x1b[6n\\x9b31m\\u202eevil\\rb\tc\r\nd \u00fc")
+
+
+def obeyed(text: str) -> list[str]:
+    """Give what a terminal would obey, but for the colours that are ours."""
+    ours = re.sub("\x1b\\[[0-9;]*m", "", text)
+    return re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", ours)
+
+
+@pytest.mark.usefixtures("tools", "faulty")
+def test_no_command_lets_a_terminal_obey_a_host() -> None:
+    """What it prints, complains, notes and fails with is seen, in every command that shows it."""
+    words = ("--provider=local", "--name=evil")
+    done = {"bench": command("bench", "faulty", *words, "--how=escape", status=1)}
+    done["run"] = command("run", "evil", "--", "printf", "%s\\n", ESCAPES)
+    for verb in ("logs", "fetch", "wait"):
+        done[verb] = command(verb, "evil", status=None)
+    done["show"] = command("show", "latest")
+    done["json"] = command("show", "latest", "--json")
+    done["runs"] = command("runs")
+    done["down"] = command("down", "evil")
+
+    for verb, one in done.items():
+        assert obeyed(one.stdout + one.stderr) == [], verb
+    for verb in ("bench", "run", "logs", "show"):
+        assert "\\x1b]0;owned" in done[verb].stdout + done[verb].stderr, verb
+    assert f"note {ESCAPES[:-1]}" in " ".join(json.loads(done["json"].stdout)["notes"])
 
 
 def test_a_changed_key_is_told_with_both_fingerprints_and_nothing_is_sent(sshd: Sshd) -> None:

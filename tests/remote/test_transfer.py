@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import sys
 import tarfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cluster.core.errors import ShellError
 from cluster.remote import transfer
+from cluster.remote.streams import ChunkWriter, StreamReader
+from cluster.remote.transfer_scripts import file_script, folder_script, only_grew
 from tests.conftest import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
-def reader(data: bytes, at_once: int = 1000) -> transfer.StreamReader:
+def reader(data: bytes, at_once: int = 1000) -> StreamReader:
     stream = io.BytesIO(data)
-    return transfer.StreamReader(lambda: stream.read(at_once))
+    return StreamReader(lambda: stream.read(at_once))
 
 
 def packed(*members: tarfile.TarInfo, data: bytes = b"") -> bytes:
@@ -51,7 +56,7 @@ def test_an_outlet_sends_whole_pieces(sizes: list[int]) -> None:
             sent.append(piece[:taken])
             return min(taken, len(piece))
 
-        writer = transfer.ChunkWriter(send, 10)
+        writer = ChunkWriter(send, 10)
         data = [bytes([number]) * size for number, size in enumerate(sizes)]
         for part in data:
             assert writer.write(part) == len(part)
@@ -63,7 +68,7 @@ def test_an_outlet_sends_whole_pieces(sizes: list[int]) -> None:
 
 def test_an_outlet_that_nobody_reads() -> None:
     with pytest.raises(BrokenPipeError):
-        transfer.ChunkWriter(lambda _: 0, 10).write(b"x" * 10)
+        ChunkWriter(lambda _: 0, 10).write(b"x" * 10)
 
 
 def test_an_inlet_is_read_forwards() -> None:
@@ -142,7 +147,7 @@ def test_a_folder_into_which_nothing_may_be_written(tmp_path: Path) -> None:
     (here / "sealed" / "file").write_text("x")
     (here / "sealed").chmod(0o555)
     sent = io.BytesIO()
-    writer = transfer.ChunkWriter(sent.write, 100)
+    writer = ChunkWriter(sent.write, 100)
     transfer.pack(here, writer)
     writer.flush()
     transfer.unpack(reader(sent.getvalue()), tmp_path / "home")
@@ -154,12 +159,10 @@ def test_a_folder_into_which_nothing_may_be_written(tmp_path: Path) -> None:
 
 def test_a_file_that_became_shorter(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="shorter"):
-        transfer.send(io.BytesIO(b"123"), 4, transfer.ChunkWriter(len, 100))
+        transfer.send(io.BytesIO(b"123"), 4, ChunkWriter(len, 100))
 
 
-@pytest.mark.parametrize(
-    "script", [transfer.folder_script, lambda to: transfer.file_script(to, 9, 0o644)]
-)
+@pytest.mark.parametrize("script", [folder_script, lambda to: file_script(to, 9, 0o644)])
 def test_a_script_that_gets_less_leaves_nothing(
     tmp_path: Path, script: Callable[[str], str]
 ) -> None:
@@ -175,12 +178,97 @@ def test_a_script_that_gets_less_leaves_nothing(
 @pytest.mark.parametrize("to", ["", "/", "..", "a/.."])
 def test_a_place_without_a_name(to: str) -> None:
     with pytest.raises(ShellError, match="names no file or folder"):
-        transfer.folder_script(to)
+        folder_script(to)
 
 
 def test_only_files_that_grow_are_fine() -> None:
     grew = "tar: ./log: file changed as we read it"
 
-    assert transfer.only_grew(f"{grew}\n{grew}\n")
-    assert not transfer.only_grew(f"{grew}\ntar: ./x: Cannot open: Permission denied\n")
-    assert not transfer.only_grew("")
+    assert only_grew(f"{grew}\n{grew}\n")
+    assert not only_grew(f"{grew}\ntar: ./x: Cannot open: Permission denied\n")
+    assert not only_grew("")
+
+
+def longnames() -> Iterator[bytes]:
+    """Give headers that say that the next one has a long name, without end."""
+    made = member("././@LongLink", tarfile.GNUTYPE_LONGNAME)
+    made.size = 100
+    while True:
+        yield made.tobuf(tarfile.GNU_FORMAT) + b"n" * 99 + bytes(413)
+
+
+def long_header() -> Iterator[bytes]:
+    """Give one header that describes a file in a gigabyte, and goes on."""
+    made = member("PaxHeaders/x", tarfile.XHDTYPE)
+    made.size = 1 << 30
+    yield made.tobuf(tarfile.USTAR_FORMAT)
+    while True:
+        yield b"3000 comment=" + b"n" * 2987
+
+
+def global_headers() -> Iterator[bytes]:
+    """Give what holds for all files that follow, ever more of it, without a file."""
+    made = member("pax_global_header", tarfile.XGLTYPE)
+    made.size = 30
+    header = made.tobuf(tarfile.USTAR_FORMAT)
+    for number in count():
+        record = f"0030 k{number:010d}={'v' * 12}\n".encode()
+        yield header + record.ljust(512, b"\0")
+
+
+@pytest.mark.parametrize("headers", [longnames, long_header, global_headers])
+def test_headers_without_end_are_refused(
+    tmp_path: Path, headers: Callable[[], Iterator[bytes]]
+) -> None:
+    """Long before they fill the memory."""
+    sent = Counted(headers())
+    with pytest.raises(tarfile.TarError, match=r"longer than \d+ bytes|have no end"):
+        transfer.unpack(StreamReader(sent), tmp_path / "home")
+
+    assert sent.bytes < 3 << 20
+    assert not (tmp_path / "home").exists()
+
+
+class Counted:
+    """What a host sends, counted."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self.bytes = 0
+
+    def __call__(self) -> bytes:
+        piece = next(self._pieces, b"")
+        self.bytes += len(piece)
+        return piece
+
+
+FILES = 20_000
+
+
+def test_memory_is_flat_over_20_000_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with words that are said to hold for all that follow. Nothing is written: that is slow.
+
+    The living objects of this process are counted after 10% and at the end.
+    """
+    held: list[int] = []
+    came = count(1)
+
+    def written(reader: StreamReader, *_: object) -> None:
+        reader.piece(5)
+        if next(came) in (FILES // 10, FILES):
+            gc.collect()
+            held.append(sys.getallocatedblocks())
+
+    def files() -> Iterator[bytes]:
+        made = member("a/file")
+        made.size = 5
+        file = made.tobuf(tarfile.GNU_FORMAT) + b"12345".ljust(512, b"\0")
+        for said in islice(global_headers(), FILES):
+            yield said + file
+        yield bytes(1024)
+
+    monkeypatch.setattr(transfer, "receive", written)
+    transfer.unpack(StreamReader(Counted(files())), tmp_path)
+
+    assert next(came) == FILES + 1
+    assert held[1] - held[0] < FILES // 10  # less than a byte of each file, as objects go

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import signal
+import stat
 import subprocess
+import tarfile
 import threading
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed
+from cluster.remote import transfer
 from cluster.remote.shells import Shell
-from cluster.remote.transfer import part_name
+from cluster.remote.streams import CHUNK, StreamReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,7 +85,7 @@ class LocalShell(Shell):
     def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
         """Write beside the file, then rename."""
         target = Path(path)
-        part = target.with_name(part_name())
+        part = target.with_name(transfer.part_name())
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode)
@@ -110,11 +114,11 @@ class LocalShell(Shell):
         source = Path(path)
         try:
             if source.is_dir():
-                shutil.copytree(source, to, dirs_exist_ok=True, copy_function=_replace)
+                _fetch(source, to, transfer.Limits(to))
             else:
                 to.mkdir(parents=True, exist_ok=True)
-                _replace(source, to / source.name)
-        except (OSError, shutil.Error) as error:
+                _fetch(source, to / source.name, transfer.Limits(to))
+        except (OSError, tarfile.TarError, RecursionError) as error:
             raise _failed("copied", path, error) from error
 
     def exists(self, path: str) -> bool:
@@ -132,6 +136,33 @@ class LocalShell(Shell):
                 raise _failed("removed", path, error) from error
 
 
+def _fetch(
+    source: Path, target: Path, limits: transfer.Limits, inside: tuple[tuple[int, int], ...] = ()
+) -> None:
+    """Copy a file, or a folder's files, with the limits that hold for those of other hosts.
+
+    Links are followed, so that one may lead to a device or back to a folder that it is in.
+    """
+    about = source.stat()
+    mode, place = about.st_mode & 0o777, (about.st_dev, about.st_ino)
+    if stat.S_ISREG(about.st_mode):
+        limits.take(about.st_size)
+        with source.open("rb") as file:
+            stream = StreamReader(lambda: file.read(CHUNK))
+            transfer.receive(stream, target, mode, about.st_size)
+    elif place in inside:
+        raise OSError(errno.ELOOP, f"{source} leads back to a folder that it is in")
+    elif stat.S_ISDIR(about.st_mode):
+        limits.take(0)
+        new = transfer.make_folder(target)
+        for entry in sorted(source.iterdir()):
+            _fetch(entry, target / entry.name, limits, (*inside, place))
+        if new:
+            target.chmod(mode)
+    else:
+        raise OSError(errno.EINVAL, f"{source} is neither a file nor a folder")
+
+
 def _copy(source: Path, target: Path) -> None:
     """Copy a file, a link or a folder; a folder that is there keeps its own mode."""
     if source.is_dir() and not source.is_symlink():
@@ -142,14 +173,14 @@ def _copy(source: Path, target: Path) -> None:
         if new:
             shutil.copystat(source, target)
     else:
-        _replace(source, target, follow_symlinks=False)
+        _replace(source, target)
 
 
-def _replace(source: str | Path, target: str | Path, *, follow_symlinks: bool = True) -> None:
+def _replace(source: Path, target: Path) -> None:
     """Copy a file beside its place, then rename it; into a folder's place it does not go."""
-    part = Path(target).with_name(part_name())
+    part = target.with_name(transfer.part_name())
     try:
-        shutil.copy2(source, part, follow_symlinks=follow_symlinks)
+        shutil.copy2(source, part, follow_symlinks=False)
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
@@ -157,7 +188,8 @@ def _replace(source: str | Path, target: str | Path, *, follow_symlinks: bool = 
 
 def _failed(done: str, path: str, error: Exception) -> ShellError:
     why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return ShellError(f"{path} could not be {done}: {why}.")
+    where = f" ({name})" if (name := getattr(error, "filename", None) or path) != path else ""
+    return ShellError(f"{path} could not be {done}: {why}{where}.")
 
 
 def _end(process: subprocess.Popen[str], *, late: bool = False) -> None:

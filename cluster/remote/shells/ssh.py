@@ -21,6 +21,8 @@ from cluster.core.model.hosts import Access, Completed
 from cluster.remote import transfer
 from cluster.remote.shells import Shell
 from cluster.remote.ssh import connection
+from cluster.remote.streams import ChunkWriter, StreamReader
+from cluster.remote.transfer_scripts import fetch_script, file_script, folder_script, only_grew
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -85,36 +87,35 @@ class SshShell(Shell):
     def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
         """Write beside the file, then rename."""
         data = text.encode()
-        self._deliver(
-            path, transfer.file_script(path, len(data), mode), lambda out: out.write(data)
-        )
+        self._deliver(path, file_script(path, len(data), mode), lambda out: out.write(data))
 
     def put(self, path: Path, to: str) -> None:
         """Stream it beside its place, then rename; a folder that is there gets the files."""
         source = path.resolve()
         if source.is_dir():
-            self._deliver(to, transfer.folder_script(to), lambda out: transfer.pack(source, out))
+            script = folder_script(to)
+            self._deliver(to, script, lambda out: transfer.pack(source, out))
             return
         try:
             if source.exists() and not source.is_file():
                 raise _failed("written", to, f"{path} is neither a file nor a folder")
             with source.open("rb") as file:
                 about = source.stat()
-                script = transfer.file_script(to, about.st_size, about.st_mode & 0o777)
+                script = file_script(to, about.st_size, about.st_mode & 0o777)
                 self._deliver(to, script, lambda out: transfer.send(file, about.st_size, out))
         except OSError as error:
             raise _failed("written", to, error.strerror or str(error)) from error
 
     def fetch(self, path: str, to: Path) -> None:
         """Stream a file, or a folder as one archive; special files are refused."""
-        with self._begin("fetch", shlex.join(["sh", "-c", transfer.fetch_script(path)])) as command:
+        with self._begin("fetch", shlex.join(["sh", "-c", fetch_script(path)])) as command:
             command.close_input()
-            reader = transfer.StreamReader(lambda: command.receive(WINDOW))
+            reader = StreamReader(lambda: command.receive(WINDOW))
             mode = reader.line().decode(errors="replace")
 
             def check() -> None:
                 status, said = command.end()
-                if status != 0 and not transfer.only_grew(said):
+                if status != 0 and not only_grew(said):
                     raise _failed("copied", path, said.strip())
 
             try:
@@ -152,13 +153,11 @@ class SshShell(Shell):
         self.state = ""
         connection.close(chain)
 
-    def _deliver(
-        self, to: str, script: str, pump: Callable[[transfer.ChunkWriter], object]
-    ) -> None:
+    def _deliver(self, to: str, script: str, pump: Callable[[ChunkWriter], object]) -> None:
         """Let a script on the host read what we send, and expect that it is content."""
         why = ""
         with self._begin("put", shlex.join(["sh", "-c", script])) as command:
-            writer = transfer.ChunkWriter(command.send, PIECE)
+            writer = ChunkWriter(command.send, PIECE)
             try:
                 pump(writer)
                 writer.flush()

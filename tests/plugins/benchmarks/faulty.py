@@ -28,12 +28,14 @@ NOTHING = Definition(
     aggregation="each rank",
 )
 
+ESCAPES = "\x1b]0;owned\x07\x1b[2J\x1b[6n\x9b31m\u202eevil\rgone"  # what a terminal would obey
+
 
 class FaultyParams(Value, frozen=True, kw_only=True):
     """The parameters of `faulty`.
 
     Args:
-        how: What goes wrong: raise, kill, exit, leave, hang, deaf or nothing.
+        how: What goes wrong: raise, kill, exit, leave, hang, deaf, escape or nothing.
 
     """
 
@@ -55,6 +57,13 @@ class Faulty(Benchmark[FaultyParams]):
         if params.how == "nothing":
             rank.end()
             return
+        if params.how == "escape":
+            sys.stderr.write(f"{ESCAPES}\n")
+            rank.print_line(ESCAPES)
+            rank.progress(1, 2, ESCAPES)
+            rank.note(f"note {ESCAPES}")
+            rank.end()
+            raise ValueError(ESCAPES)
         if rank.number == 1:
             _go_wrong(params.how)
         rank.comm.recv(source=1)

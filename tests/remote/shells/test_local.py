@@ -17,6 +17,7 @@ import pytest
 
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Completed
+from cluster.remote import transfer
 from cluster.remote.shells.local import LocalShell
 
 if TYPE_CHECKING:
@@ -366,3 +367,49 @@ def test_remove_what_is_no_folder(tmp_path: Path) -> None:
     with pytest.raises(ShellError, match="file could not be removed: Not a directory"):
         LocalShell().remove(str(tmp_path / "file"))
     assert (tmp_path / "file").exists()
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [
+        ("device", "zero is neither a file nor a folder"),
+        ("pipe", "pipe is neither a file nor a folder"),
+        ("circle", "leads back to a folder that it is in"),
+        ("many", "more than 100 files"),
+        ("sparse", "would stay free"),
+        ("link to nowhere", "No such file or directory .*link"),
+    ],
+)
+def test_what_is_copied_from_here_has_limits_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str, why: str
+) -> None:
+    """A folder of this machine may be somebody else's, and lead anywhere."""
+    monkeypatch.setattr(transfer, "MOST_FILES", 100)
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    if what == "device":
+        (folder / "zero").symlink_to("/dev/zero")
+    elif what == "pipe":
+        os.mkfifo(folder / "pipe")
+    elif what == "circle":
+        (folder / "circle").symlink_to(folder)
+    elif what == "many":
+        for number in range(101):
+            (folder / str(number)).touch()
+    elif what == "sparse":
+        with (folder / "sparse").open("wb") as file:
+            file.truncate(1 << 42)
+    else:
+        (folder / "link").symlink_to("nowhere")
+
+    with pytest.raises(ShellError, match=why):
+        LocalShell().fetch(str(folder), tmp_path / "home")
+
+
+def test_set_id_bits_do_not_come_along(tmp_path: Path) -> None:
+    source = tmp_path / "file"
+    source.write_text("text")
+    source.chmod(0o6755)
+    LocalShell().fetch(str(source), tmp_path / "home")
+
+    assert (tmp_path / "home" / "file").stat().st_mode & 0o7777 == 0o755

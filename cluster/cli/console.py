@@ -1,0 +1,34 @@
+"""Consoles of rich, for our own colours and progress bars."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from rich.console import Console
+
+from cluster.cli.streams import PrintableStream
+from cluster.core.printable import printable
+
+
+class SafeConsole(Console):
+    """A console of rich, whose own escapes reach the terminal, and those in its text do not."""
+
+    def print(self, *objects: Any, **how: Any) -> None:  # noqa: ANN401 - as rich has it
+        """Print, with control characters in plain text seen."""
+        super().print(*[printable(o) if isinstance(o, str) else o for o in objects], **how)
+
+
+def console(*, stderr: bool = False) -> SafeConsole:
+    """Give a console for our own colours and bars.
+
+    Args:
+        stderr: on standard error, because standard output is for JSON.
+
+    Returns:
+        It; text that it prints is plain: neither markup nor highlighting.
+
+    """
+    stream = sys.stderr if stderr else sys.stdout
+    inner = stream.inner if isinstance(stream, PrintableStream) else stream
+    return SafeConsole(file=inner, highlight=False, markup=False, emoji=False)

@@ -1,0 +1,64 @@
+"""Standard output and error, on which text of hosts and logs is seen and never obeyed.
+
+Whatever a command writes passes here, so no message can be forgotten. Only our own colours and
+progress bars go around it: `console` and `write_coloured`.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from cluster.core.printable import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class PrintableStream:
+    """A text stream that shows control characters as text.
+
+    Args:
+        inner: where it goes; everything but writing is done there.
+
+    """
+
+    def __init__(self, inner: TextIO) -> None:
+        """Keep it."""
+        self.inner = inner
+
+    def write(self, text: str) -> int:
+        """Write text, its control characters seen."""
+        self.inner.write(printable(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write lines in the same way."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a stream has
+        """Give the rest of the stream."""
+        return getattr(self.inner, name)
+
+
+def make_safe() -> None:
+    """Let no closed stream, none that knows only ASCII, and no text of others do any harm."""
+    sys.stdout = _safe(sys.stdout)
+    sys.stderr = _safe(sys.stderr)
+
+
+def _safe(stream: TextIO | None) -> TextIO:
+    stream = stream or Path(os.devnull).open("w")  # noqa: SIM115 - open to the end
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="replace")
+    return cast("TextIO", PrintableStream(stream))
+
+
+def write_coloured(text: str) -> None:
+    """Write a text with colours of ours to standard output; what is not ours in it is printable."""
+    inner = sys.stdout.inner if isinstance(sys.stdout, PrintableStream) else sys.stdout
+    inner.write(text)

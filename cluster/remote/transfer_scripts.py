@@ -1,0 +1,136 @@
+"""The scripts that run on a host to take and to send files; names in them are always quoted.
+
+A file appears under its name only once it is complete.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from cluster.core.errors import ShellError
+from cluster.remote.transfer import FOLDER, INSIDE, WHOLE, part_name
+
+
+class Quoted(NamedTuple):
+    """A path on a host, quoted.
+
+    Args:
+        to: it.
+        part: a new name beside it, for what is not whole yet.
+        folder: that both are in.
+
+    """
+
+    to: str
+    part: str
+    folder: str
+
+
+def _quoted(path: str) -> Quoted:
+    target = PurePosixPath(path)
+    if target.name in ("", ".."):
+        raise ShellError(f"{path!r} could not be written: it names no file or folder.")
+    part = target.with_name(part_name())
+    return Quoted(*(shlex.quote(str(word)) for word in (target, part, target.parent)))
+
+
+def file_script(path: str, size: int, mode: int) -> str:
+    """Give the script that reads a file from its standard input and puts it in its place.
+
+    Args:
+        path: of the file.
+        size: in bytes: a connection that broke looks like the end of a file.
+        mode: of the file.
+
+    Returns:
+        The script.
+
+    Raises:
+        ShellError: the path names no file.
+
+    """
+    there = _quoted(path)
+    return (
+        f"{_begin(there)}(umask 077 && cat > {there.part}) || exit; "
+        f"[ $(wc -c < {there.part}) -eq {size} ] || {_NOT_WHOLE}; "
+        f"chmod -- {mode:o} {there.part} && mv -fT -- {there.part} {there.to}"
+    )
+
+
+def folder_script(path: str) -> str:
+    """Give the script that reads a packed folder from its standard input.
+
+    Args:
+        path: of the folder; one that is there already gets the files.
+
+    Returns:
+        The script.
+
+    Raises:
+        ShellError: the path names no folder.
+
+    """
+    there = _quoted(path)
+    inner, whole = f"{there.part}/{INSIDE}", f"{there.part}/{WHOLE}"
+    return (
+        f"{_MERGE}{_begin(there)}mkdir -m 700 -- {there.part} || exit; "
+        f"tar -C {there.part} -xpof - || exit; [ -e {whole} ] || {_NOT_WHOLE}; "
+        # Two names may be one host: then the folder may have come there meanwhile.
+        f"[ -d {there.to} ] || mv -fT -- {inner} {there.to} || [ -d {there.to} ] || exit; "
+        f"[ ! -d {inner} ] || merge {inner} {there.to}"
+    )
+
+
+def _begin(there: Quoted) -> str:
+    """Make the folder, and remove the partial file however the script ends."""
+    clean = shlex.quote(f"rm -rf -- {there.part}")
+    return f"mkdir -p -- {there.folder} || exit; trap {clean} EXIT; {_EXIT_ON_SIGNALS}; "
+
+
+_EXIT_ON_SIGNALS = "trap 'exit 1' HUP INT PIPE TERM"  # a shell killed by a signal runs no EXIT trap
+_NOT_WHOLE = "{ echo 'it did not arrive whole' >&2; exit 1; }"
+# Each file by a rename: readers see the old or the new one, and a running program keeps its own.
+_MERGE = """merge() {
+  for e in "$1"/* "$1"/.[!.]* "$1"/..?*; do
+    if [ ! -e "$e" ] && [ ! -L "$e" ]; then continue; fi
+    if [ ! -L "$e" ] && [ -d "$e" ] && [ -d "$2/${e##*/}" ]; then (merge "$e" "$2/${e##*/}")
+    else mv -fT -- "$e" "$2/${e##*/}"; fi || return
+  done
+}
+"""
+
+
+def fetch_script(path: str) -> str:
+    """Give the script that prints `folder` and a packed folder, or a file's mode and content.
+
+    Args:
+        path: of the file or folder.
+
+    Returns:
+        The script.
+
+    """
+    there = shlex.quote(path)
+    return (
+        f"export LC_ALL=C; "
+        f"if [ -d {there} ]; then echo {FOLDER} && exec tar -C {there} -chf - .; fi; "
+        f"if [ -e {there} ] && [ ! -f {there} ]; then"
+        " echo 'it is neither a file nor a folder' >&2; exit 1; fi; "
+        f"stat -L -c %a -- {there} && exec cat -- {there}"
+    )
+
+
+def only_grew(said: str) -> bool:
+    """Tell whether tar complains only that somebody wrote meanwhile, as a running job does.
+
+    Args:
+        said: its standard error.
+
+    Returns:
+        Whether what it sent is good.
+
+    """
+    lines = said.splitlines()
+    return bool(lines) and all(line.endswith("file changed as we read it") for line in lines)
