@@ -18,6 +18,7 @@ from cluster.logs.text import LONGEST, JsonDocument, Lines, split_log
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+IMPOSSIBLE = (ValueError, ArithmeticError, LookupError)  # what an absurd number leads to
 EXAMPLES = 5  # lines that nobody understood, kept to be shown
 HEAD = 1 << 16  # characters of a document that show what it is
 SHOWN = 200  # characters of such a line
@@ -94,7 +95,13 @@ class _Reader:
             self.lines(Lines(first=piece.first, text=piece.text))
 
     def _take_document(self, piece: JsonDocument) -> bool:
-        return any(parser.take_document(piece.text, piece.first) for parser in self._active)
+        for parser in self._active:
+            try:
+                if parser.take_document(piece.text, piece.first):
+                    return True
+            except IMPOSSIBLE as error:
+                raise _impossible(parser) from error
+        return False
 
     def reading(self) -> Reading:
         """Give what was read."""
@@ -115,7 +122,10 @@ class _Reader:
             self._wake(text)
         rest = text
         for parser in sorted(self._active, key=lambda parser: not parser.mends):
-            rest, taken = parser.skim(rest, first)
+            try:
+                rest, taken = parser.skim(rest, first)
+            except IMPOSSIBLE as error:
+                raise _impossible(parser) from error
             self._lines += taken
         missed = self._missed(rest, first)
         while missed and self._active and self._wake("\n".join(line for _, line in missed)):
@@ -167,7 +177,11 @@ class _Reader:
         if len(line) > LONGEST:
             return False
         for at, parser in enumerate(self._active):
-            if parser.take(line, number):
+            try:
+                taken = parser.take(line, number)
+            except IMPOSSIBLE as error:
+                raise _impossible(parser, line) from error
+            if taken:
                 if at:  # it likely takes the next one, too
                     self._active.insert(0, self._active.pop(at))
                 self._last = line
@@ -214,7 +228,10 @@ class _Reader:
 
     def _collect(self) -> None:
         for parser in self._active:
-            found = parser.results()
+            try:
+                found = parser.results()
+            except IMPOSSIBLE as error:
+                raise _impossible(parser) from error
             self._results += map(_unusable, found) if parser.name in self._mixed else found
         self._owner = ""
         self._mixed = set()
@@ -236,6 +253,15 @@ class _Reader:
             line=first.text,
             remedy=f"Name its format: --format NAME, of {known}",
         )
+
+
+def _impossible(parser: Parser, line: str = "") -> ParseError:
+    """Make the error for a log that says what its program cannot have printed."""
+    return ParseError(
+        f"A number in this log is none that {parser.name} prints.",
+        line=line,
+        remedy="Look for a line that was changed or cut, and leave it out.",
+    )
 
 
 def _outlived(result: Parsed, all_: Sequence[Parsed]) -> Parsed:

@@ -63,6 +63,7 @@ class Faulty(Benchmark[FaultyParams]):
             rank.progress(1, 2, ESCAPES)
             rank.note(f"note {ESCAPES}")
             rank.end()
+            rank.barrier()  # mpirun ends the other rank at once
             raise ValueError(ESCAPES)
         if rank.number == 1:
             _go_wrong(params.how)
