@@ -35,7 +35,7 @@ def test_it_holds_what_users_need_and_nothing_else(wheel: Path) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
-@pytest.mark.serial  # it needs the package index
+@pytest.mark.network
 @pytest.mark.usefixtures("tools")
 def test_it_measures_in_an_empty_environment(
     wheel: Path, home: Path, monkeypatch: pytest.MonkeyPatch
