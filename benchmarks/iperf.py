@@ -285,7 +285,7 @@ class IperfClient(IperfRank):
     def _late(self, limit: float, port: int) -> ClusterError:
         return ClusterError(
             f"{IPERF} did not end within {limit:g} s.",
-            means=f"A firewall may stand before {self.address}, TCP port {port}.",
+            means=f"A firewall may block {self.address}, TCP port {port}.",
             remedy=f"Try it there: {IPERF} -s -p {port}; and here: "
             f"{IPERF} -c {self.address} -p {port}",
         )

@@ -109,7 +109,7 @@ def test_the_figure_has_a_line_per_condition_and_the_bound(k80: str, home: Path)
     assert 80 < float(best["cpu"]) < 100
     for words in (*CONDITIONS, "oneway_bandwidth, B/s", "message size; bars: 95% CI of the median"):
         assert f">{words}" in drawn, words
-    assert ">bound: 8gbit, as told<" in drawn
+    assert ">bound: 8gbit, as given<" in drawn
     assert ">1 GB/s<" in drawn
     assert ">100 kB<" in drawn
     command("plot", k80, "-o", "fig.png")

@@ -87,7 +87,7 @@ def test_reports_say_it_too() -> None:
 
 def test_a_run_that_goes_on_lacks_nothing_yet_and_an_older_one_says_nothing() -> None:
     saved("one", status="done", planned=CELLS)
-    assert "(2 of 10): nobody said why" in command("show", "one").stdout
+    assert "(2 of 10): no reason is recorded" in command("show", "one").stdout
     older = json.loads((ROOT / "tests" / "old_run" / "run.json").read_text())
 
     assert "planned" not in older

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 THRESHOLD = 0.03  # of a value: a smaller difference is of no practical interest
 ENOUGH_LAUNCHES = 5  # of each group, for a verdict
 RARE = 0.025  # of comparisons of equals may end in a verdict: 5 % of 200 is then hardly ever passed
-NO_SURPRISE = "of {} cells, one may be as far apart by chance"
+NO_SURPRISE = "of {} data points, one may differ as much by chance"
 LACKING = "a launch has no value for it"
 
 Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
@@ -377,5 +377,5 @@ def headline(comparison: Comparison) -> str:
     if len(given) > 1:
         return f"{about}: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in given)
     if len(comparison.cells) > 1:
-        return f"{about}: {given[0]} in all {len(comparison.cells)} cells"
+        return f"{about}: {given[0]} in all {len(comparison.cells)} data points"
     return f"{about}: {given[0]}"

@@ -142,7 +142,7 @@ def missing(definition: Definition, params: Mapping[str, Scalar], hardware: Hard
             medium == "collective" and hosts not in (1, ranks) and not params.get("operation"),
             "the log does not say which collective it was",
         ),
-        (medium in ("host to GPU", "GPU to GPU") and hardware.bus is None, "say --hardware a100"),
+        (medium in ("host to GPU", "GPU to GPU") and hardware.bus is None, "use --hardware a100"),
     )
     return next((text for applies, text in reasons if applies), "")
 

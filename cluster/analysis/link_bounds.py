@@ -166,7 +166,7 @@ def with_given_bound(
         return msgspec.structs.replace(summary, bound=None, share=None, limit="")
     best = rate if summary.unit == "B/s" else size / rate
     part = share(summary.median, best, summary.unit)
-    return msgspec.structs.replace(summary, bound=best, share=part, limit="as told")
+    return msgspec.structs.replace(summary, bound=best, share=part, limit="as given")
 
 
 def share(median: float, bound: float, unit: str) -> float:
@@ -226,7 +226,7 @@ def implausible_values(summaries: Iterable[Summary]) -> Iterator[str]:
         if summary.share is not None and summary.share > BELIEVABLE and summary.assumes:
             yield (
                 f"{summary.metric} ({format_point(summary.params)}) is {summary.share:.1%} of what "
-                f"is possible if {summary.assumes}, which nobody said."
+                f"is possible if {summary.assumes}, which neither the log nor --hardware states."
             )
         elif summary.share is not None and summary.share > BELIEVABLE:
             yield (

@@ -40,7 +40,7 @@ def fit(
         list[str] | None,
         typer.Argument(
             metavar="RUN",
-            help="A cluster stands for all of its runs; what repeats is one fit.  "
+            help="A cluster means all of its runs; repeated runs become one fit.  "
             "[default: latest]",
         ),
     ] = None,

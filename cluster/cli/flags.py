@@ -104,7 +104,7 @@ Expect = Annotated[
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder, id, cluster or latest.")]
 Threshold = Annotated[
     float,
-    typer.Option("--threshold", metavar="PERCENT", help="A smaller difference does not matter."),
+    typer.Option("--threshold", metavar="PERCENT", help="Differences below it count as equal."),
 ]
 TableFormat = Annotated[str, typer.Option("--format", help="terminal or markdown.")]
 ClusterName = Annotated[

@@ -50,7 +50,7 @@ WORDS = {
     "or the hardware is not what was said.",
     "low": "LOW: at least one value is below what healthy hardware reaches.",
     "normal": "NORMAL: the values are as they should be.",
-    "plausible": "PLAUSIBLE: nothing is faster than possible; nobody we know says what is usual.",
+    "plausible": "PLAUSIBLE: nothing is faster than possible; there is no reference data for it.",
     "unknown": "UNKNOWN: too little is known of what it ran on to judge a value.",
 }
 NOTHING = "NOTHING TO JUDGE: there are no values in it."

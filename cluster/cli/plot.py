@@ -43,7 +43,7 @@ class PlotOptions(Value, frozen=True, kw_only=True):
 
 def plot(
     named: Annotated[
-        list[str], typer.Argument(metavar="RUN", help="A cluster stands for all of its runs.")
+        list[str], typer.Argument(metavar="RUN", help="A cluster means all of its runs.")
     ],
     out: Annotated[
         Path, typer.Option("-o", "--output", metavar="FILE", help=".svg or .png")

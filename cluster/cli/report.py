@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 @with_gates
 def report_(
     named: Annotated[
-        list[str], typer.Argument(metavar="RUN", help="A cluster stands for all of its runs.")
+        list[str], typer.Argument(metavar="RUN", help="A cluster means all of its runs.")
     ],
     out: Annotated[Path, typer.Option("-o", "--output", metavar="FILE")] = Path("report.html"),
     by: Annotated[

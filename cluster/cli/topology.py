@@ -113,7 +113,7 @@ def _answer(host: str, end: Completed | ClusterError) -> Topology:
     if end.status == NOT_FOUND:
         raise ShellError(
             f"{host} has no nvidia-smi.",
-            means="It has no NVIDIA GPU, or not its driver: nobody else knows how GPUs are joined.",
+            means="It has no NVIDIA GPU or no driver: only nvidia-smi knows how GPUs are joined.",
             remedy="Install the driver there, or give a log of another host: cluster topology LOG",
         )
     if end.status != 0:

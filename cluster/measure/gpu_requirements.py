@@ -109,5 +109,5 @@ def check_mpi(host: str, flags: Mapping[str, str]) -> None:
     if flags.get(ENABLED, "true") != "true":
         raise SpecError(
             f"The MPI on {host} has CUDA, but it is switched off.",
-            remedy=f"Say --mca {ENABLED}=true",
+            remedy=f"Use --mca {ENABLED}=true",
         )

@@ -50,7 +50,7 @@ class Repetitions(Value, frozen=True, kw_only=True):
         if self.until_precise and self.iterations is not None:
             raise SpecError(
                 "--iterations fixes what --until-precise would find.",
-                remedy="Leave one out, or say --max-iterations.",
+                remedy="Leave one out, or use --max-iterations.",
             )
         if self.max_iterations is not None and not self.until_precise:
             raise SpecError("--max-iterations means nothing without --until-precise.")

@@ -170,7 +170,9 @@ def _given(shells: Mapping[str, Shell], tools: Mapping[str, Toolchain], library:
             where, means = name, "It is to be loaded into the ranks there."
             if host.image:
                 where = f"{name}, {host.words}"
-                means = f"A container sees its host's /tmp, and nothing else of ours. {means}"
+                means = (
+                    f"A container sees /tmp of its host, and no other folder of cluster. {means}"
+                )
             raise SpecError(
                 f"There is no {library} on {where}.",
                 means=means,

@@ -30,7 +30,7 @@ def destroy(provider: Provider, name: str, *, again: str) -> None:
     provider.destroy(name)
     if left := provider.find(name):
         raise ProvisionError(
-            f"{len(left)} thing(s) of {name} still exist: "
+            f"{len(left)} resource(s) of {name} still exist: "
             + ", ".join(f"{resource.kind} {resource.id}" for resource in left),
             remedy=f"Try again: {again}",
         )

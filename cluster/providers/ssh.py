@@ -100,7 +100,7 @@ def _named(options: SshOptions) -> list[Access]:
     if bool(options.hosts) == bool(options.inventory):
         raise SpecError(
             "The provider 'ssh' needs the names of your machines, in one place.",
-            remedy="Say --option hosts=alice@h1,h2:2222 or --option inventory=FILE",
+            remedy="Use --option hosts=alice@h1,h2:2222 or --option inventory=FILE",
         )
     return [_access(word) for word in _words(options)]
 

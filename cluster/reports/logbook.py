@@ -228,7 +228,7 @@ def missing_series(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
     points: dict[str, list[str]] = {}
     for cell in missing:
         points.setdefault(cell.metric, []).append(format_point(cell.params))
-    reason = record.reason or "nobody said why"
+    reason = record.reason or "no reason is recorded"
     for metric, lacking in points.items():
         total = sum(cell.metric == metric for cell in record.planned)
         where = f" at {', '.join(lacking)} ({len(lacking)} of {total})" if any(lacking) else ""

@@ -207,7 +207,7 @@ def _draw_fit(axes: Axes, fit: Fit, unit: str, colour: str) -> None:
 def _draw_bounds(axes: Axes, summaries: Sequence[Summary], given_bound: float | None) -> None:
     """Draw each bound over the sizes, and say so if none is known."""
     known = sorted({(float(s.params["size"]), s.bound) for s in summaries if s.bound is not None})
-    label = "bound" if given_bound is None else f"bound: {format_rate(given_bound)}, as told"
+    label = "bound" if given_bound is None else f"bound: {format_rate(given_bound)}, as given"
     if known:
         sizes, bounds = zip(*known, strict=True)
         axes.plot(sizes, bounds, ":", color="black", lw=1.2, label=label)
@@ -245,7 +245,7 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
     ratios = [cell.ratio or 1.0 for cell in cells]
     figure, axes = _figure(height=1.2 + PER_ROW * max(3, len(cells)))
     limit = compared.threshold
-    axes.axvspan(1 / (1 + limit), 1 + limit, color="#1f5fa8", alpha=0.10, label="does not matter")
+    axes.axvspan(1 / (1 + limit), 1 + limit, color="#1f5fa8", alpha=0.10, label="practically equal")
     axes.axvline(1, color="black", lw=0.8)
     for row, (cell, ratio) in enumerate(zip(cells, ratios, strict=True)):
         low, high = cell.interval or (ratio, ratio)

@@ -92,7 +92,10 @@ def _cells(comparison: Comparison) -> Table:
 def _explained(comparison: Comparison) -> tuple[str, ...]:
     limit = f"{comparison.threshold:.1%}"
     ratios = f"The ratio is that of {comparison.other} to {comparison.base}, of medians of launches"
-    unlike = f"its interval leaves out 1, it is beyond {limit}, and no chance among so many cells"
+    unlike = (
+        f"its interval excludes 1, it is beyond {limit}, and too rare to be chance among so many "
+        "data points"
+    )
     return (
         f"{ratios}. Faster or slower: {unlike}. Equivalent: all of the interval is within {limit}.",
     )

@@ -282,7 +282,7 @@ def test_the_line_above_all() -> None:
 
     assert headline(compare(base, times("b", *STEADY))) == "b against a: equivalent"
     assert headline(compare(wide, both)) == "b against a: 1 slower, 1 equivalent"
-    assert headline(compare(wide, wide)) == "a against a: equivalent in all 2 cells"
+    assert headline(compare(wide, wide)) == "a against a: equivalent in all 2 data points"
     assert headline(compare(side("a"), side("b"))) == "b against a: nothing was measured"
 
 

@@ -69,7 +69,7 @@ def test_each_host_is_out_of_reach_in_its_own_way(monkeypatch: pytest.MonkeyPatc
     assert "may still be booting" in said["1.mpi.ways"]
     assert "has changed" in said["2.mpi.ways"]
     assert "ssh-keygen -R" in said["2.mpi.ways"]
-    assert "does not let us in" in said["3.mpi.ways"]
+    assert "does not accept the login" in said["3.mpi.ways"]
     assert "ssh -v root@" in said["3.mpi.ways"]
     assert "does not answer within 3 s" in said["4.mpi.ways"]
     assert "the host is down" in said["5.mpi.ways"]

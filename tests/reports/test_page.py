@@ -130,7 +130,7 @@ def test_the_verdict_of_an_experiment_stands_first(browser: Browser, home: Path)
     lines = browser.ask("[...document.querySelectorAll('.verdicts li')].map(x => x.textContent)")
 
     assert lines[0].endswith("is failed: A rank died.")
-    assert lines[1] == "links=4 against links=1: slower in all 16 cells"
+    assert lines[1] == "links=4 against links=1: slower in all 16 data points"
     assert browser.ask("document.querySelectorAll('figure svg').length") == 3
     assert browser.ask("document.documentElement.scrollWidth") <= 390
     assert browser.complaints == []
@@ -185,7 +185,7 @@ def test_a_condition_of_several_launches_is_one_line_with_its_range(home: Path) 
         "links=1 (5 launches), up to ",
         "links=4 (5 launches), up to ",
         "other, up to ",
-        "bound: 10gbit, as told<",
+        "bound: 10gbit, as given<",
     ):
         assert drawn.count(f">{words}") == 1, words
     assert "bars: lowest and highest launch" in drawn
@@ -276,7 +276,7 @@ def test_a_bound_that_was_told_gives_shares_and_doubts(home: Path) -> None:
     wrong = command("plot", "one", "--metric", "bandwidth", "--bound", "1gbit", "-o", "wrong.svg")
 
     assert re.search(r">one, up to 9\d.\d% of the bound<", (home / "fits.svg").read_text())
-    assert ">bound: 80gbit, as told<" in (home / "fits.svg").read_text()
+    assert ">bound: 80gbit, as given<" in (home / "fits.svg").read_text()
     assert ">no bound is known<" in (home / "unknown.svg").read_text()
     assert wrong.stderr.count("which is faster than possible: do not believe it") == 1
 

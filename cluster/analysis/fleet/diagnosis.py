@@ -96,7 +96,7 @@ def _nothing(
     reason = most_common_reason(tests)
     answer = (
         f"UNDECIDED: none of {len(tests)} tests gave a value{reason and ': ' + reason}. No host "
-        "can be told from another; look at what they share: a firewall, a route, an interface."
+        "can be singled out; check what they share: a firewall, a route, an interface."
         if tests
         else "UNDECIDED: there are no tests of pairs."
     )

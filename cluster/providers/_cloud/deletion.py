@@ -151,7 +151,7 @@ def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -
 
 def _left(left: tuple[Resource, ...], where: str) -> ProvisionError:
     return ProvisionError(
-        f"{len(left)} thing(s) still exist in {where}: "
+        f"{len(left)} resource(s) still exist in {where}: "
         + ", ".join(f"{one.kind} {one.id}" for one in left),
         means="They were to go, and the cloud was asked again and again.",
         remedy="Try again: cluster gc -y",

@@ -92,7 +92,7 @@ def not_yours(name: str, one: journal.Owned, client: Client) -> Denied:
     return Denied(
         f"The cluster {name} was launched by {one.owner} in the account {one.account}; you are "
         f"{client.owner} in the account {client.account}.",
-        means="You cannot tell what is left of it, so nothing was looked for and nothing was "
-        "taken away: it may still run, and cost money.",
+        means="Your login cannot see what is left of it, so nothing was searched or deleted: "
+        "it may still run, and cost money.",
         remedy=f"Log in as {one.owner}, and type the same again.",
     )

@@ -145,7 +145,9 @@ class AwsLaunch:
             "IpProtocol": "tcp",
             "FromPort": 22,
             "ToPort": 22,
-            "IpRanges": [{"CidrIp": self._offer.allow, "Description": "whoever launched it"}],
+            "IpRanges": [
+                {"CidrIp": self._offer.allow, "Description": "the address that launched it"}
+            ],
         }
         self._journal.note("security-group-rules", group)
         self._unless_there(

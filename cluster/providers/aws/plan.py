@@ -72,7 +72,7 @@ def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
         return region
     raise SpecError(
         "No region is chosen.",
-        remedy="Say --zone us-east-1a, or: export AWS_DEFAULT_REGION=us-east-1",
+        remedy="Use --zone us-east-1a, or: export AWS_DEFAULT_REGION=us-east-1",
     )
 
 
@@ -233,7 +233,7 @@ def _check_kind(region: Region, spec: ClusterSpec, options: AwsOptions, kind: In
         raise SpecError(
             f"{name} with {_interfaces(kind)} EFA interfaces cannot have public addresses.",
             means="Amazon gives one to machines with a single network interface only.",
-            remedy="Say --option public=0, from a machine that reaches private addresses.",
+            remedy="Use --option public=0, from a machine that reaches private addresses.",
         )
     threads = options.threads_per_core
     if threads and threads not in kind.v_cpu_info.valid_threads_per_core:
@@ -282,7 +282,7 @@ def _zones(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
         where = ", ".join(asked) or region.name
         raise SpecError(
             f"{name} is not offered in {where}.",
-            remedy=f"It is in: {', '.join(there)}; say --zone {there[0]}"
+            remedy=f"It is in: {', '.join(there)}; use --zone {there[0]}"
             if there
             else "Choose another region, or another --instance.",
         )
@@ -311,7 +311,7 @@ def _sites(
             f"No subnet has room for {spec.hosts} machines.",
             means="; ".join(f"{zone}: {count} addresses" for zone, count in rooms.items())
             or f"The network has no subnet in {', '.join(zones)}.",
-            remedy="Say --option subnet=subnet-... with a larger one, or another --zone.",
+            remedy="Use --option subnet=subnet-... with a larger one, or another --zone.",
         )
     vpc = subnets[0].vpc_id
     return vpc, tuple(ZoneSubnet(zone=zone, subnet=here[zone].subnet_id) for zone in roomy)

@@ -73,7 +73,7 @@ class HostKeys:
         zone = one.zone.rpartition("/")[2]
         said = tail(console(self._project, zone, one.name))
         raise Timeout(
-            f"{one.name} has not told its host keys within {self._within:.0f} s.",
+            f"{one.name} has not reported its host keys within {self._within:.0f} s.",
             means=f"Its console:\n{said}" if said else "Its console is empty.",
             remedy="Its image needs Google's guest agent; wait longer: --option wait=600",
         )

@@ -77,7 +77,7 @@ def project_of(options: GcpOptions) -> str:
         return project
     raise SpecError(
         "No project of Google is chosen.",
-        remedy="Say --option project=NAME, or: export GOOGLE_CLOUD_PROJECT=NAME",
+        remedy="Use --option project=NAME, or: export GOOGLE_CLOUD_PROJECT=NAME",
     )
 
 
@@ -192,7 +192,7 @@ def _instance(spec: ClusterSpec, wanted: RequestedAccelerators | None) -> str:
     ):
         raise SpecError(
             f"{name} cannot have --accelerator {spec.accelerator}.",
-            remedy=f"Leave --instance out, or say --instance {usual}",
+            remedy=f"Leave --instance out, or use --instance {usual}",
         )
     return name
 
@@ -212,7 +212,7 @@ def _region(spec: ClusterSpec, options: GcpOptions) -> str:
         )
     raise SpecError(
         "No zone is chosen.",
-        remedy="Say --zone us-central1-a, or: export CLOUDSDK_COMPUTE_ZONE=us-central1-a",
+        remedy="Use --zone us-central1-a, or: export CLOUDSDK_COMPUTE_ZONE=us-central1-a",
     )
 
 
@@ -250,7 +250,7 @@ def _zones(
         where = ", ".join(sorted(there))
         raise SpecError(
             f"{what} is not offered in {', '.join(asked) or region}.",
-            remedy=f"It is in: {where}; say --zone {min(there)}"
+            remedy=f"It is in: {where}; use --zone {min(there)}"
             if there
             else "See what there is: https://cloud.google.com/compute/docs/machine-resource",
         )

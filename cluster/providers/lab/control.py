@@ -43,7 +43,7 @@ def alter(machine: Machine, verb: Verb, rate: str = "") -> Machine:
     running = {process.number: process for process in processes_of(name)}
     if number not in running or "switch" not in running:
         raise SpecError(
-            f"{machine.name} does not run any more.", remedy=f"Make it anew: cluster down {name}"
+            f"{machine.name} does not run any more.", remedy=f"Create it again: cluster down {name}"
         )
     host, switch = running[number], running["switch"]
     made = msgspec.json.decode(text_of(host.folder / "options.json"), type=LabOptions)

@@ -185,7 +185,7 @@ class HostInstaller:
         if self._probe()[1]:
             raise ShellError(
                 f"{self._machine.name} has the folder {self._machine.folder} in common with "
-                f"{other}, and what was made there does not serve it.",
+                f"{other}, and what was installed there does not work on it.",
                 remedy=f"See what became of {other}: {Path(self._log.name).parent}/{other}.log",
             )
 

@@ -112,7 +112,7 @@ fi
 
 # An Open MPI that is called by its own path tells the other hosts where it is; through a link it
 # would name this environment. And mpirun takes no variables along to other hosts, so what mpi4py
-# needs is told by this environment's Python itself.
+# needs is set by this environment's Python itself.
 PREPARED = f"""\
 for program in {" ".join(LAUNCHERS)}; do
   [ -x {{prefix}}/bin/$program ] || continue
@@ -120,7 +120,7 @@ for program in {" ".join(LAUNCHERS)}; do
   chmod 755 env/bin/$program
 done
 packages=$(env/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-printf '%s\\n' {{told}} > "$packages/prepared_mpi.pth"
+printf '%s\\n' {{pth}} > "$packages/prepared_mpi.pth"
 """
 WRAPPER = """\
 #!/bin/sh
@@ -371,14 +371,14 @@ def _libraries(python: str, requirements: Sequence[str]) -> Step:
 
 
 def _prepared(mpi: str) -> Step:
-    told = f"import os; os.environ.setdefault('MPI4PY_LIBMPI', {_libmpi(mpi)!r})"
+    pth = f"import os; os.environ.setdefault('MPI4PY_LIBMPI', {_libmpi(mpi)!r})"
     prefix = shlex.quote(mpi)
     return Step(
         name="prepared MPI",
         script=PREPARED.format(
             prefix=prefix,
             wrapper=shlex.quote(WRAPPER.format(prefix=prefix, folders=_folders(mpi))),
-            told=shlex.quote(told),
+            pth=shlex.quote(pth),
         ),
     )
 

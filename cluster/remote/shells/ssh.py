@@ -221,7 +221,7 @@ class SshShell(Shell):
         if transport.is_active():
             why = "it ended without an exit status, as when a signal ends the shell around it"
         elif transport.silent:
-            why = f"nothing was heard for {connection.SILENCE} s"
+            why = f"no answer for {connection.SILENCE} s"
         else:
             why = str(transport.get_exception() or "") or "the other end closed it"
         return Unreachable(

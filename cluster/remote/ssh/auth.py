@@ -108,9 +108,9 @@ class Verifier(paramiko.MissingHostKeyPolicy):
             f"The host key of {self._host} has changed: now it is {key.get_name()} "
             f"{fingerprint(key)}",
             state="host key",
-            means=f"It was {was}. Either the host was made anew, "
-            "or somebody else answers in its place; nothing was sent.",
-            remedy="If you know that it was made anew: "
+            means=f"It was {was}. Either the host was reinstalled, "
+            "or another machine answers in its place; nothing was sent.",
+            remedy="If you know that it was reinstalled: "
             + shlex.join(["ssh-keygen", "-R", self._name, "-f", self._files[0]]),
         )
 
@@ -120,7 +120,7 @@ class Verifier(paramiko.MissingHostKeyPolicy):
             state="host key",
             means="Somebody else could be answering in its place, so nothing was sent.",
             remedy=f"Compare it with the host's, and accept it: ssh {self._host}\n"
-            "Or trust whoever answers first, for this cluster: --option trust=first-use",
+            "Or accept the key of the first answer, for this cluster: --option trust=first-use",
         )
 
 

@@ -121,7 +121,7 @@ def open_hop(
         target: it is that host, not one on the way.
 
     Raises:
-        Unreachable: it could not be reached, is not who it should be, or does not let us in.
+        Unreachable: it could not be reached, is not who it should be, or does not accept the login.
 
     """
     state = "resolving"
@@ -234,7 +234,7 @@ def _not_let_in(error: AuthFailure, where: str, identity: Identity) -> Unreachab
         f"{file} is locked by a passphrase: ssh-add {file}\n" for file in identity.locked
     )
     return Unreachable(
-        f"{where} does not let us in: {why.rstrip('.')}.",
+        f"{where} does not accept the login: {why.rstrip('.')}.",
         state="authentication",
         passing=late,
         means=STATES["authentication"] if late else f"{len(results)} key(s) were shown.",

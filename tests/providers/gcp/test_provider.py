@@ -507,7 +507,7 @@ def test_host_keys_that_never_come(gcp: Cloud) -> None:
     before = gcp.things()
     gcp.set(guest=3600.0)
 
-    with pytest.raises(Timeout, match="has not told its host keys") as late:
+    with pytest.raises(Timeout, match="has not reported its host keys") as late:
         create(spec_of(options={"wait": "1.5"}))
     assert "guest agent" in str(late.value)
     assert gcp.things() == before

@@ -288,7 +288,7 @@ def test_keys_of_the_agent_are_shown(sshd: Sshd, dot_ssh: Path) -> None:
 
 
 def test_a_wrong_key(sshd: Sshd) -> None:
-    with pytest.raises(ShellError, match="does not let us in"):
+    with pytest.raises(ShellError, match="does not accept the login"):
         SshShell(sshd.machine(key=str(sshd.folder / "other"))).run(["true"])
 
 
@@ -323,7 +323,7 @@ def test_an_sshd_that_does_not_decide(
         pytest.skip("only an sshd of root's asks a command who may come in")
     server = servers("AuthorizedKeysCommand /bin/sleep 30", "AuthorizedKeysCommandUser root")
     (server.folder / "authorized").unlink()
-    with pytest.raises(Unreachable, match=r"does not let us in: .*timeout") as late:
+    with pytest.raises(Unreachable, match=r"does not accept the login: .*timeout") as late:
         SshShell(server.machine()).run(["true"])
 
     assert (late.value.state, late.value.passing) == ("authentication", True)

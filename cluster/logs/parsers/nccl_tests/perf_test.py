@@ -357,8 +357,8 @@ class PerfTest:
             sheet.note(f"{ranks} rank(s) on {sheet.hosts} host(s)")
         elif ranks:
             sheet.note(
-                f"{ranks} ranks, of which {len(self.ranks)} are named: on how many hosts, nobody "
-                "says (--hosts)"
+                f"{ranks} ranks, of which {len(self.ranks)} are named; the number of hosts is not "
+                "known (use --hosts)"
             )
         algbw = max(self._columns[1], default=0.0)
         rates = zip(*self._columns[1:], strict=True)
@@ -376,7 +376,7 @@ class PerfTest:
         """Say what is missing."""
         if not (self.headed or self._points or self._failures) and self._average:
             sheet.add(AVERAGE, self._average * GB, {})
-            sheet.note("only its last lines are there: nobody says of which sizes this is the mean")
+            sheet.note("only its last lines are there, so the sizes behind this mean are not known")
             return
         if self._points and not self.headed:
             sheet.note("its header is missing: the columns are as nccl-tests prints them")
@@ -387,7 +387,7 @@ class PerfTest:
             )
         elif sheet.empty and self.hidden:
             sheet.fail(
-                "its rows cannot be read, for something stands around their columns: take it away "
+                "its rows cannot be read, because of other text around their columns: remove it "
                 f"({self.hidden[:60]!r})"
             )
         elif sheet.empty:

@@ -1,0 +1,94 @@
+"""Messages, help and pages are in the words of the field: the glossary's, and no private ones."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import ROOT
+from tests.test_house import trees
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BANNED = {  # a pattern: what to write instead
+    r"\bnobody (we know|says?|said|knows?|else knows?|told)\b": "no reference data; is not known",
+    r"\b(come|comes|came|coming|are|is) home\b": "is downloaded",
+    r"\bmend(s|ed|ing)?\b": "fix",
+    r"\bcells?\b(?!.*\bmatrix)(?! of the test's matrix)": "data point",
+    r"does not matter": "within 3%, the practical threshold",
+    r"\bstanding (machine|cluster|host)": "running",
+    r"\b(that|it) gives up\b": "upper limit; is stopped",
+    r"\banew\b": "again",
+    r"\btold\b": "given, reported, known",
+    r"\b(heard|hears|hear)\b": "received, answered",
+    r"\bwhoever\b|\bwhom\b": "the user who ...",
+    r"\blets? (us|you|it) in\b": "accepts the login",
+    r"\bstands? (for|around|in|at|behind|before|beside)\b": "means, is",
+    r"\b[Ss]ay --": "use --",
+    r"\bthing\(s\)": "resource(s)",
+    r"\b(take|takes|took|taken|taking) (it |them |what \w+ )?(away|anew)\b": "delete, end",
+    r"\b(serves?|served) (it|them|nothing)\b": "works with",
+    r"\bunlike itself\b|\bput right\b": "differs; fixed",
+}
+PATTERNS = {re.compile(pattern): instead for pattern, instead in BANNED.items()}
+PAGES = sorted((*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"))
+
+
+def found_in(text: str) -> list[str]:
+    return [f"{match[0]!r}: {to}" for p, to in PATTERNS.items() if (match := p.search(text))]
+
+
+def shown_strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Give the strings of a module that a user may see: all but docstrings.
+
+    What defines a metric is left out: its id, which files hold, changes with every word.
+    """
+    hidden: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            hidden.add(node.value)
+        if (
+            isinstance(node, ast.Call)
+            and {k.arg for k in node.keywords} & {"clock", "what"}
+            and ({"metric", "unit", "better", "warm_up"} & {k.arg for k in node.keywords})
+        ):
+            hidden |= set(ast.walk(node))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in hidden:
+            yield node.lineno, node.value
+
+
+def test_messages_and_help_are_in_plain_words() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line} {word} in {text[:90]!r}"
+        for path, tree in trees().items()
+        if path.relative_to(ROOT).parts[0] in {"cluster", "benchmarks", "launchers"}
+        for line, text in shown_strings(tree)
+        for word in found_in(" ".join(text.split()))
+    ]
+
+    assert found == [], "\n".join(found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_is_in_plain_words(page: Path) -> None:
+    text = page.read_text()
+    prose = re.sub(r"^```.*?^```$|`[^`]*`", "", text, flags=re.MULTILINE | re.DOTALL)
+    found = [word for line in prose.split("\n\n") for word in found_in(" ".join(line.split()))]
+
+    assert found == []
+
+
+def test_the_patterns_find_what_they_are_for() -> None:
+    """The issue's own examples, and words that only look like them."""
+    assert found_in("PLAUSIBLE: nothing is faster; nobody we know says what is usual.")
+    assert found_in("inconclusive in all 108 cells")
+    assert found_in("what mends what is missing")
+    assert found_in("each JSON document comes home to raw/")
+    assert not found_in("apt-get --no-install-recommends, at home, excellent, cancelled")
+    assert not found_in("one cell of the test's matrix, median of its samples")
