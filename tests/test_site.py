@@ -102,3 +102,21 @@ def test_the_messages_of_the_troubleshooting_page_are_ours() -> None:
 
     assert len(quoted) > 15
     assert [text for text in quoted if text not in sources] == []
+
+
+def test_pictures_are_small_and_load_nothing() -> None:
+    """scripts/pictures makes them; the README and a page of their own show them."""
+    pictures = sorted((ROOT / "docs" / "pictures").iterdir())
+    shown = (ROOT / "docs" / "pictures.md").read_text() + (ROOT / "README.md").read_text()
+
+    assert {"terminal-80.svg", "terminal-120.svg", "report-dark.png", "report-light.png"} == {
+        picture.name for picture in pictures
+    }
+    for picture in pictures:
+        assert f"pictures/{picture.name})" in shown
+        assert picture.stat().st_size < 1e6
+    for picture in (path for path in pictures if path.suffix == ".svg"):
+        text = picture.read_text()
+        assert "LOW" in text
+        assert "url(http" not in text
+        assert "@import" not in text

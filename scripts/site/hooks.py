@@ -32,9 +32,7 @@ PLACES = {  # files and folders that have a page: where it is
     **{path: uri for uri, path in COPIED.items()},
     DOCS / "adr": "explanation/decisions.md",
 }
-LINK = re.compile(
-    r"(?P<text>(?<!!)\[[^\]]*\])\((?P<target>(?!https?:|#)[^)#\s]+)(?P<anchor>#[^)\s]*)?\)"
-)
+LINK = re.compile(r"(?P<text>\[[^\]]*\])\((?P<target>(?!https?:|#)[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 
 
 def generated() -> Iterator[tuple[str, str]]:
@@ -71,7 +69,4 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         relative = posixpath.relpath(known[target], posixpath.dirname(uri) or ".")
         return f"{match['text']}({relative}{match['anchor'] or ''})"
 
-    return LINK.sub(
-        site_link,
-        markdown.replace('src="docs/', 'src="').replace("](docs/pictures/", "](pictures/"),
-    )
+    return LINK.sub(site_link, markdown)
