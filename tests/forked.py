@@ -6,8 +6,11 @@ Started anew it would spend most of its processor time on imports, a thousand ti
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import runpy
 import selectors
 import signal
@@ -21,8 +24,28 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
+from cluster.providers.aws.api import service_models
+
 ROOT = Path(__file__).parent.parent
-IMPORTS = ("cluster.cli.app", "cluster.orchestration.launch", "numpy", "fabric", "rich.progress")
+PACKAGES = (
+    "analysis",
+    "cli",
+    "core",
+    "logs",
+    "orchestration",
+    "providers",
+    "remote",
+    "reports",
+    "runs",
+)
+SLOW = (
+    "boto3",
+    "duckdb",
+    "fabric",
+    "google.cloud.compute_v1",
+    "matplotlib.pyplot",
+    "rich.progress",
+)
 AT_IMPORT: tuple[str, ...] = (
     "PYTHON",
     "LC_",
@@ -151,6 +174,18 @@ def _reply(process: int, pid: int, reply: int) -> None:
     os.close(process)
 
 
+def _import_all() -> None:
+    for name in SLOW:
+        importlib.import_module(name)
+    for package in PACKAGES:
+        found = importlib.import_module(f"cluster.{package}")
+        for module in pkgutil.walk_packages(found.__path__, f"{found.__name__}."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+    service_models().load_service_model("ec2", "service-2")
+    gc.freeze()  # what is here is never looked at again, nor copied
+
+
 def _become(words: list[str], variables: dict[str, str], folder: str) -> None:
     os.environ.clear()
     os.environ.update(variables)
@@ -162,7 +197,6 @@ def _become(words: list[str], variables: dict[str, str], folder: str) -> None:
 
 
 if __name__ == "__main__":
-    for name in IMPORTS:
-        __import__(name)
+    _import_all()
     if request := _serve(socket.socket(fileno=int(sys.argv[1]))):
         _become(*request)

@@ -47,7 +47,7 @@ def ended(c: Cluster) -> dict[str, str]:
     }
 
 
-@pytest.mark.serial  # it measures how long something takes
+@pytest.mark.timed
 def test_each_host_is_out_of_reach_in_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """All at once, each with its reason; those that come back are as good as before."""
     monkeypatch.setattr(connection, "CONNECT_TIMEOUT", 3.0)
@@ -83,7 +83,7 @@ def test_each_host_is_out_of_reach_in_its_own_way(monkeypatch: pytest.MonkeyPatc
     assert command("down", "ways").stdout == "ways is down; 0 left.\n"
 
 
-@pytest.mark.serial  # it measures how long something takes
+@pytest.mark.timed
 def test_one_of_eight_that_is_dead_is_named_and_takes_nothing_of_the_others() -> None:
     command("up", "eight", "--provider", "lab", "--hosts", "8")
     assert command("lab", "eight", "kill", "3").stdout == "3.mpi.eight is dead now.\n"

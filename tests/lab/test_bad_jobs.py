@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from cluster.orchestration.cluster import Cluster
     from cluster.runs.run import Run
 
-pytestmark = pytest.mark.serial  # it measures how soon something is noticed
+pytestmark = pytest.mark.timed  # how soon something is noticed
 DOWN_WITHIN = 20.0  # seconds; 10 are promised, and this machine may be busy
 NOTICED_WITHIN = 30.0  # seconds; 15 are promised, and this machine may be busy
 HANG = ("bench", "faulty", "--how=hang", "--provider=lab", "--name=shared", "--option=rate=1gbit")
