@@ -1,0 +1,102 @@
+"""all_reduce_bench.py of PyTorch, in its old and its new form, and all_gather_object's table.
+
+GBps are 1e9 bytes, Gbps 1e9 bits, a payload of 4GB is 4 * 2**30 bytes.
+https://github.com/stas00/ml-engineering/tree/master/network/benchmarks
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import GB, number
+from cluster.logs.run_parser import RunParser
+
+if TYPE_CHECKING:
+    from cluster.core.model.value import Scalar
+
+_torch = partial(
+    Definition,
+    benchmark="all_reduce_bench",
+    unit="B/s",
+    better="higher",
+    clock="CUDA events of each rank (time.perf_counter in old versions)",
+    synchronisation="a barrier before each trial",
+    warm_up="5 calls that are not counted (the first of the trials in old versions)",
+    aggregation="mean of ranks",
+)
+BUSBW = _torch(
+    metric="busbw",
+    what="bus bandwidth of all_reduce: algorithm bandwidth times 2(n-1)/n of n ranks",
+    flow="one way",
+    medium="collective",
+)
+ALGBW = _torch(metric="algbw", what="algorithm bandwidth: the size over the time of all_reduce")
+
+_TITLE = re.compile(
+    r"\s*The average bandwidth of all_reduce (?:with a ([\d.]+)([KMG]?)B payload|over (\d+) ranks)"
+    r" \((.*)\):\s*$"
+)
+_RANKS = re.compile(r"\b(\d{1,7}) ranks\b")
+_HEAD = re.compile(r"\s*\|\s*payload\s*\|\s*busbw\s*\|\s*algbw\s*\|\s*$")
+_RULE = re.compile(r"\s*\|[\s:|-]+\|\s*$")
+_ROW = re.compile(
+    r"\s*\|\s*(\d{1,9}(?:\.\d)?)([KMGT]?)B\s*\|\s*(\d+\.\d+)GBps\s*\|\s*(\d+\.\d+)GBps\s*\|\s*$"
+)
+_FIGURE = re.compile(r"\s*(algbw|busbw): (\d+\.\d+) (GBps|Gbps)(?: \((\d+\.\d+) Gbps\))?\s*$")
+_KNOWN = re.compile(
+    r"\s*(?:Environment:|- software:|- hardware:|ignore me \d|\*{3} Plotting|0 data size:"
+    r"|\d+:?\s*$)"
+)
+_POWERS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_SCALES = {"GBps": GB, "Gbps": GB / 8}
+
+
+class AllReduceBench(RunParser):
+    """all_reduce_bench.py: bus and algorithm bandwidth per payload, in GBps of 1e9 bytes."""
+
+    marks: ClassVar[tuple[str, ...]] = ("bandwidth of all_reduce", "| payload |", "GBps")
+    definitions: ClassVar[tuple[Definition, ...]] = (BUSBW, ALGBW)
+    title: ClassVar[str] = "all_reduce_bench"
+
+    def __init__(self) -> None:
+        """Begin outside any run."""
+        super().__init__()
+        self._params: dict[str, Scalar] = {}
+        self._is_table = False
+
+    def take(self, line: str, number_: int) -> bool:
+        """Read a title, a header, a row, or a figure of the old form."""
+        title, row, figure = _TITLE.match(line), _ROW.match(line), _FIGURE.match(line)
+        if title:
+            self._title(title, number_)
+        elif _HEAD.match(line):
+            self._open(number_).operation = "all_reduce"
+            self._is_table = True
+        elif row and self._is_table:
+            self._row(row, number_)
+        elif figure and self._run:
+            value = number(figure[2]) or 0.0
+            definition = ALGBW if figure[1] == "algbw" else BUSBW
+            size = int(self._params.get("size", 0))
+            self._run.add(definition, value * _SCALES[figure[3]], self._params, size=size)
+        else:
+            known = self._is_table and _RULE.match(line)
+            return self._run is not None and bool(known or _KNOWN.match(line))
+        return True
+
+    def _title(self, title: re.Match[str], number_: int) -> None:
+        run = self._begin(number_)
+        run.operation = "all_reduce"
+        ranks = _RANKS.search(title[0])
+        run.ranks = int(ranks[1]) if ranks else 0
+        self._params = {"size": round(float(title[1]) * _POWERS[title[2]])} if title[1] else {}
+        self._is_table = False
+
+    def _row(self, row: re.Match[str], number_: int) -> None:
+        run = self._open(number_)
+        size = round(float(row[1]) * _POWERS[row[2]])
+        run.add(BUSBW, (number(row[3]) or 0.0) * GB, {"size": size}, size=size)
+        run.add(ALGBW, (number(row[4]) or 0.0) * GB, {"size": size}, size=size)

@@ -1,0 +1,145 @@
+"""DeepSpeed's communication: its logger (per call, and the summary), and ds_bench.
+
+Gbps are 1e9 bits; a message of 98.25 MB is 98.25 * 2**20 bytes, rounded. The throughput of the
+logger counts what a collective moves, so of an all_reduce it is twice the size over the time.
+https://www.deepspeed.ai/tutorials/comms-logging
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import number
+from cluster.logs.run_parser import RunParser
+
+if TYPE_CHECKING:
+    from cluster.core.model.value import Scalar
+
+_speed = partial(
+    Definition,
+    benchmark="deepspeed_comm",
+    clock="time.time of the rank, with synchronised calls",
+    synchronisation="none beside that of the program (ds_bench: a barrier)",
+    warm_up="none (ds_bench: 5 calls that are not counted)",
+    aggregation="one rank",
+)
+TIME = _speed(
+    metric="time",
+    unit="s",
+    better="lower",
+    what="one call of a collective: of the summary and of ds_bench, the mean of all of its size",
+)
+TPUT = _speed(
+    metric="throughput",
+    unit="B/s",
+    better="higher",
+    what="as DeepSpeed counts what a collective moves, over the time; printed in Gbps",
+)
+BUSBW = _speed(
+    metric="busbw",
+    unit="B/s",
+    better="higher",
+    what="bus bandwidth as DeepSpeed computes it: what one link carries; printed in Gbps",
+    flow="one way",
+    medium="collective",
+)
+_CALL = re.compile(
+    r".*\|\s*comm op: (\w+)(?:_v\d)?\s*\|\s*time \(ms\): (\d[\d.]*)\s*"
+    r"\|\s*msg size: (\d[\d.]*) ([KMGT]?)B"
+    r"\s*\|\s*(?:algbw|tput)\w* \(Gbps\): (\d[\d.]*)\s*\|\s*busbw\w* \(Gbps\): (\d+\.\d{2,})(?!\d)"
+)
+_SUMMARY = re.compile(
+    r"\s*Comm\. Op\s+Message Size\s+Count\s+Total Latency\(ms\)\s+Avg Latency\(ms\)"
+)
+_OP = re.compile(r"\s*([a-z]\w{2,40})\s*$")
+_ROW = re.compile(
+    r"\s*(\d[\d.]*) ([KMGT]?)B\s+(\d{1,12})\s+(\d[\d.]*)\s+(\d[\d.]*)\s+(\d[\d.]*)"
+    r"\s+(\d+\.\d{2})\s*$"
+)
+_BENCH = re.compile(r"\s*-{2,} Performance of (\w+) on (\d{1,7}) devices -+\s*$")
+_BENCH_HEAD = re.compile(
+    r"\s*\|?\s*[Ss]ize(?: \(Bytes\))?\s+\|?\s*Description\s+\|?\s*Duration\b.*(Gbps|GB/s)"
+)
+_BENCH_ROW = re.compile(
+    r"\s*\|?\s*(\d[\d.]*) ([KMGT]?)B\s+\|?\s*(\S+)\s+\|?\s*(\d[\d.]*) ?(us|ms|s)\s+\|?"
+    r"\s*(\d[\d.]*)\s+\|?"
+    r"\s*(\d+\.\d{3})\s*\|?\s*$"
+)
+_RULE = re.compile(r"\s*(?:-{10,}|\|[-|\s:]+\|)\s*$")
+_POWERS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_TIMES = {"us": 1e6, "ms": 1e3, "s": 1.0}
+GBIT = 1e9 / 8
+
+
+class DeepspeedComm(RunParser):
+    """DeepSpeed's communication logger and ds_bench: ms, and Gbps of 1e9 bits."""
+
+    marks: ClassVar[tuple[str, ...]] = ("comm op: ", "Comm. Op", "---- Performance of ")
+    definitions: ClassVar[tuple[Definition, ...]] = (TIME, TPUT, BUSBW)
+    title: ClassVar[str] = "DeepSpeed communication"
+
+    def __init__(self) -> None:
+        """Begin outside any table."""
+        super().__init__()
+        self._op = ""  # of the table that is open
+        self._kind = ""  # of it: summary or bench
+        self._scale = 0.0
+
+    def take(self, line: str, number_: int) -> bool:
+        """Read a call, a header, the name of an operation, or a row."""
+        call, bench = _CALL.match(line), _BENCH.match(line)
+        if call:
+            self._add(call.group(3, 4), _ms(call[2]), call.group(5, 6), call[1], number_)
+        elif _SUMMARY.match(line):
+            self._open(number_).note("its times hold the wait for the slowest rank")
+            self._kind, self._op = "summary", ""
+        elif bench:
+            run = self._begin(number_, "ds_bench")
+            run.operation, run.ranks = bench[1], int(bench[2])
+            self._kind, self._op, self._scale = "bench", bench[1], 0.0
+        else:
+            return bool(self._kind) and self._table(line, number_)
+        return True
+
+    def _table(self, line: str, number_: int) -> bool:
+        """Read a line of the table that is open."""
+        head = _BENCH_HEAD.match(line)
+        if head and self._kind == "bench":
+            self._scale = GBIT if head[1] == "Gbps" else 1e9
+            return True
+        if self._kind == "summary":
+            op, row = _OP.match(line), _ROW.match(line)
+            if op:
+                self._op = op[1]
+            elif row and self._op:
+                params: dict[str, Scalar] = {"calls": int(row[3])}
+                self._add(row.group(1, 2), _ms(row[5]), row.group(6, 7), self._op, number_, params)
+            return bool(op or (row and self._op))
+        row = _BENCH_ROW.match(line)
+        if row and self._scale:
+            time = (number(row[4]) or 0.0) / _TIMES[row[5]]
+            self._add(row.group(1, 2), time, row.group(6, 7), self._op, number_)
+        return bool(row or _RULE.match(line))
+
+    def _add(
+        self,
+        size: tuple[str, ...],
+        time: float,
+        rates: tuple[str, ...],
+        op: str,
+        number_: int,
+        more: dict[str, Scalar] | None = None,
+    ) -> None:
+        run, moved = self._open(number_), round(float(size[0]) * _POWERS[size[1]])
+        point: dict[str, Scalar] = {"operation": op, "size": moved, **(more or {})}
+        scale = self._scale if self._kind == "bench" and self._scale else GBIT
+        run.add(TIME, time, point, size=moved)
+        for definition, rate in zip((TPUT, BUSBW), rates, strict=True):
+            run.add(definition, (number(rate) or 0.0) * scale, point, size=moved)
+
+
+def _ms(text: str) -> float:
+    return (number(text) or 0.0) / 1e3

@@ -1,0 +1,103 @@
+"""libfabric's fabtests and fi_pingpong: a row per size.
+
+MB/sec are 1e6 bytes; sizes such as 64k are of 1024. `usec/xfer` of a test that goes to and fro is
+of one way. https://github.com/ofiwg/libfabric
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import MB, number
+from cluster.logs.run_parser import RunParser
+
+if TYPE_CHECKING:
+    from cluster.logs.parsers import ResultBuilder
+
+_fab = partial(
+    Definition,
+    benchmark="fabtests",
+    clock="gettimeofday or CLOCK_MONOTONIC of the client",
+    synchronisation="a message of both sides before each size",
+    warm_up="the iterations of -w (10 unless said otherwise; none in fi_pingpong)",
+    aggregation="one rank",
+)
+TIME = _fab(
+    metric="transfer_time",
+    unit="s",
+    better="lower",
+    what="the time over the transfers; of a test to and fro, that is one way; printed in usec",
+)
+BANDWIDTH = _fab(
+    metric="bandwidth",
+    unit="B/s",
+    better="higher",
+    what="bytes of all transfers over the time; printed in MB/sec of 1e6 bytes",
+    flow="one way",
+    medium="network",
+)
+_HEAD = re.compile(
+    r"\s*(?:name\s+)?bytes\s+(?:#sent\s+#ack|iters)\s+total\s+time\s+MB/sec\s+usec/xfer"
+)
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d)?)([kmg]?)")
+_COMMAND = re.compile(r"(?:^|[/\s])(fi_(?:\w*(?:pingpong|bw|tagged_bw|rma\w*|lat)\w*))(?:\s+-.*)?$")
+_FAILED = re.compile(
+    r"\s*((?:fi_\w+|ft_\w+|ERROR:? ?)\(.*\).*ret=-\d+ \(.*\)|\w+\(\): \S+:\d+, ret=-\d+.*)"
+)
+_POWERS = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
+MICRO = 1e6
+SLACK = 0.02  # of the rate: size over time, both rounded
+RESOLUTION = 0.01  # MB/sec and usec, to which they are printed
+
+
+class Fabtests(RunParser):
+    """fabtests (fi_rdm_pingpong, fi_rma_bw, ...): usec per transfer, MB/sec of 1e6 bytes."""
+
+    marks: ClassVar[tuple[str, ...]] = ("usec/xfer",)
+    definitions: ClassVar[tuple[Definition, ...]] = (TIME, BANDWIDTH)
+    title: ClassVar[str] = "fabtests"
+
+    def __init__(self) -> None:
+        """Begin outside any test."""
+        super().__init__()
+        self._columns = 0
+        self._command = ""
+
+    def take(self, line: str, number_: int) -> bool:
+        """Read a header, a row, or what went wrong."""
+        command = _COMMAND.search(line)
+        if _HEAD.match(line):
+            self._begin(number_, self._command)
+            self._columns, self._command = len(line.split()), ""
+            return True
+        if command:
+            self._command = command[1]
+            return True
+        failed = _FAILED.match(line) if self._run else None
+        if failed and self._run:
+            self._run.fail(failed[1])
+        return failed is not None or (self._run is not None and self._row(self._run, line.split()))
+
+    def _row(self, run: ResultBuilder, cells: list[str]) -> bool:
+        if len(cells) != self._columns or not cells[-4].endswith("s"):
+            return False
+        size = _SIZE.fullmatch(cells[-8] if cells[-6].startswith("=") else cells[-7])
+        rate, time, rest = (number(cell) for cell in cells[-3:])
+        if size is None or rate is None or time is None or rest is None:
+            return False
+        many = round(float(size[1]) * _POWERS[size[2]])
+        if not _agree(many, rate, time):
+            return False
+        run.add(TIME, time / MICRO, {"size": many}, size=many)
+        run.add(BANDWIDTH, rate * MB, {"size": many}, size=many)
+        return True
+
+
+def _agree(size: int, rate: float, time: float) -> bool:
+    """Tell whether size over time is the rate; of a size such as 1.5k, not all digits are there."""
+    expected = size / time if time else 0.0
+    slack = SLACK + RESOLUTION / time if time else 1.0
+    return abs(rate - expected) <= RESOLUTION + slack * max(expected, rate)

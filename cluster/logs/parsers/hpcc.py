@@ -1,0 +1,120 @@
+"""HPC Challenge: the summary section of `hpccoutf.txt`, a name and its value per line.
+
+https://hpcchallenge.org
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import GB, number
+from cluster.logs.run_parser import RunParser
+
+_hpcc = partial(
+    Definition,
+    benchmark="hpcc",
+    clock="MPI_Wtime",
+    synchronisation="a barrier before each test",
+    warm_up="as each of its tests does",
+)
+LATENCY = _hpcc(
+    metric="latency",
+    unit="s",
+    better="lower",
+    what="one way of 8 bytes between pairs of processes or in a ring; printed in usec",
+    aggregation="one rank",
+)
+BANDWIDTH = _hpcc(
+    metric="bandwidth",
+    unit="B/s",
+    better="higher",
+    what="messages of 2,000,000 bytes between pairs of processes or in a ring; printed in GBytes",
+    aggregation="one rank",
+)
+TRANSPOSE = _hpcc(
+    metric="transpose_rate",
+    unit="B/s",
+    better="higher",
+    what="PTRANS: bytes of a matrix that is transposed across all processes; printed in GB/s",
+    aggregation="all ranks",
+)
+STREAM = _hpcc(
+    metric="memory_bandwidth",
+    unit="B/s",
+    better="higher",
+    what="STREAM of one process; printed in GB/s",
+    aggregation="one rank",
+)
+FLOPS = _hpcc(
+    metric="flops_rate",
+    unit="FLOP/s",
+    better="higher",
+    what="operations per second: HPL and MPIFFT of all processes, the others of one",
+    aggregation="all ranks",
+)
+UPDATES = _hpcc(
+    metric="update_rate",
+    unit="updates/s",
+    better="higher",
+    what="RandomAccess: updates of memory per second; printed in GUP/s",
+    aggregation="all ranks",
+)
+_BEGIN = re.compile(r"\s*Begin of Summary section\.")
+_END = re.compile(r"\s*End of Summary section\.")
+_LINE = re.compile(r"\s*([A-Za-z]\w{1,60})=(\S+)\s*$")
+_KINDS = (
+    (re.compile(r"\w*(?:Latency)_usec"), LATENCY, 1e-6),
+    (re.compile(r"\w*Bandwidth_GBytes"), BANDWIDTH, GB),
+    (re.compile(r"PTRANS_GBs"), TRANSPOSE, GB),
+    (re.compile(r"(?:Star|Single)STREAM_(?:Copy|Scale|Add|Triad)"), STREAM, GB),
+    (re.compile(r"HPL_Tflops"), FLOPS, 1e12),
+    (re.compile(r"(?:MPI|Star|Single)(?:FFT|DGEMM)_Gflops"), FLOPS, 1e9),
+    (re.compile(r"\w*RandomAccess(?:_LCG)?_GUPs"), UPDATES, 1e9),
+)
+
+
+class Hpcc(RunParser):
+    """HPC Challenge: latencies in usec, GBytes of 1e9 bytes, Gflops."""
+
+    marks: ClassVar[tuple[str, ...]] = ("Summary section", "PingPongLatency_usec", "HPL_Tflops")
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        *(LATENCY, BANDWIDTH, TRANSPOSE, STREAM, FLOPS, UPDATES),
+    )
+    title: ClassVar[str] = "HPC Challenge"
+
+    def __init__(self) -> None:
+        """Begin outside any summary."""
+        super().__init__()
+        self._is_ended = False
+
+    def take(self, line: str, number_: int) -> bool:
+        """Read a line of the summary."""
+        said = _LINE.match(line)
+        if _BEGIN.match(line):
+            self._begin(number_)
+            self._is_ended = False
+        elif _END.match(line) and self._run:
+            self._is_ended = True
+        elif said:
+            return self._said(said[1], said[2], number_)
+        else:
+            return False
+        return True
+
+    def _said(self, name: str, text: str, number_: int) -> bool:
+        value = number(text)
+        kind = next((kind for kind in _KINDS if kind[0].fullmatch(name)), None)
+        if kind is None or value is None:
+            return self._run is not None and not self._is_ended
+        run = self._open(number_)
+        if value > 0:  # tests that did not run say -1 or 0
+            run.add(kind[1], value * kind[2], {"test": name.rpartition("_")[0]})
+        return True
+
+    def _end(self) -> None:
+        if self._run is not None and not self._run.empty and not self._is_ended:
+            self._run.note("its summary is cut off: figures may be missing")
+        super()._end()

@@ -1,0 +1,114 @@
+"""HPL (Linpack), also NVIDIA's and Intel's: a row per size of the problem, and whether it passed.
+
+https://www.netlib.org/benchmark/hpl
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import number
+from cluster.logs.run_parser import RunParser
+
+if TYPE_CHECKING:
+    from cluster.core.model.value import Scalar
+
+_hpl = partial(
+    Definition,
+    benchmark="hpl",
+    clock="the wall clock of the process grid's first process",
+    synchronisation="a barrier before the factorisation",
+    warm_up="none",
+    aggregation="all ranks",
+)
+RATE = _hpl(
+    metric="flops_rate",
+    unit="FLOP/s",
+    better="higher",
+    what="(2/3 n^3 + 3/2 n^2) operations over the time, of all processes; printed in Gflops",
+)
+TIME = _hpl(
+    metric="solution_time",
+    unit="s",
+    better="lower",
+    what="factorisation and solution of the system of size n; printed in seconds",
+)
+_START = re.compile(
+    r"\s*(?:HPLinpack ([\d.]+)\s|HPL-NVIDIA ([\d.]+)|.*High-Performance Linpack benchmark)"
+)
+_HEAD = re.compile(r"\s*T/V\s+N\s+NB\s+P\s+Q\s+Time\s+Gflops")
+_ROW = re.compile(
+    r"\s*([WHC]\w{7,9})\s+(\d{1,9})\s+(\d{1,6})\s+(\d{1,6})\s+(\d{1,6})\s+(\d+\.\d+)\s+"
+    r"(\d\.\d+e[+-]\d\d)(?:\s+\(\s*\d\.\d+e[+-]\d\d\))?\s*$"
+)
+_CHECK = re.compile(r"\s*\|\|Ax-b\|\|_oo/.*=\s+(\S+)\s+\.+\s+(PASSED|FAILED)")
+_KNOWN = re.compile(
+    r"\s*(?:-{10,}|={10,}|HPL_pdgesv\(\) (?:start|end) time|"
+    r"(?:N|NB|PMAP|P|Q|PFACT|NBMIN|NDIV|RFACT|BCAST|DEPTH|SWAP|L1|U|EQUIL|ALIGN)\s+:\s|"
+    r"Finished\s+\d+ tests|\d+ tests (?:completed|skipped)|"
+    r"End of Tests|- The (?:matrix|relative|following)|Written by|Modified by|An explanation|"
+    r"The following parameter)"
+)
+_WORK = (2 / 3, 3 / 2)  # of n^3 and n^2 in the operations
+SLACK = 0.05
+GIGA = 1e9
+
+
+class Hpl(RunParser):
+    """HPL: Gflops and seconds per size of the problem."""
+
+    marks: ClassVar[tuple[str, ...]] = ("HPLinpack", "Gflops", "HPL-NVIDIA", "HPL_pdgesv")
+    definitions: ClassVar[tuple[Definition, ...]] = (RATE, TIME)
+    title: ClassVar[str] = "HPL"
+
+    def __init__(self) -> None:
+        """Begin outside any run."""
+        super().__init__()
+        self._is_checked = False
+
+    def take(self, line: str, number_: int) -> bool:
+        """Read a header, a row, or whether the solution is right."""
+        start, row, check = _START.match(line), _ROW.match(line), _CHECK.match(line)
+        if start:
+            if self._run is None or not self._run.empty:
+                self._begin(number_, f"HPL {start[1] or start[2] or ''}".strip())
+            self._is_checked = False
+        elif row:
+            return self._row(row, number_)
+        elif check and self._run:
+            self._is_checked = True
+            if check[2] == "FAILED":
+                self._run.fail(f"the residual is {check[1]}: the solution is wrong")
+        elif _HEAD.match(line):
+            self._open(number_)
+        else:
+            return self._run is not None and _KNOWN.match(line) is not None
+        return True
+
+    def _row(self, row: re.Match[str], number_: int) -> bool:
+        time, rate, n = number(row[6]), number(row[7]), int(row[2])
+        if not time or not rate:
+            return False
+        work = _WORK[0] * n**3 + _WORK[1] * n**2
+        if abs(work / time / (rate * GIGA) - 1) > SLACK:
+            return False  # torn
+        run = self._open(number_)
+        point: dict[str, Scalar] = {
+            "n": n,
+            "nb": int(row[3]),
+            "p": int(row[4]),
+            "q": int(row[5]),
+            "variant": row[1],
+        }
+        run.ranks = max(run.ranks, int(row[4]) * int(row[5]))
+        run.add(RATE, rate * GIGA, point)
+        run.add(TIME, time, point)
+        return True
+
+    def _end(self) -> None:
+        if self._run is not None and not self._run.empty and not self._is_checked:
+            self._run.note("whether its solution is right, nobody says: that line is missing")
+        super()._end()

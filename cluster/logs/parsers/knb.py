@@ -1,0 +1,74 @@
+"""k8s-bench-suite (knb): bandwidth from pod to pod and to a service, TCP and UDP.
+
+https://github.com/InfraBuilder/k8s-bench-suite
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import number
+from cluster.logs.run_parser import RunParser
+
+if TYPE_CHECKING:
+    from cluster.core.model.value import Scalar
+
+BANDWIDTH = Definition(
+    benchmark="knb",
+    metric="bandwidth",
+    unit="B/s",
+    better="higher",
+    what="what iperf3's receiver took, mean over the test; printed in Mbit/s",
+    clock="iperf3's own",
+    synchronisation="the sender begins when the receiver listens",
+    warm_up="none",
+    aggregation="one rank",
+    flow="one way",
+    medium="TCP",
+)
+_START = re.compile(r"\s*Benchmark Results\s*$")
+_PATH = re.compile(r"\s*(Pod to (?:pod|service)|Idle)\s*:\s*$", re.IGNORECASE)
+_PROTOCOL = re.compile(r"\s*(TCP|UDP)\s*:\s*$")
+_FIGURE = re.compile(r"\s*bandwidth = (\d[\d.]*) ([KMG])bit/s\s*$")
+_KNOWN = re.compile(
+    r"\s*(?:={10,}|-{10,}|Name\s+: |Date\s+: |Generator|Version|Server|Client|UDP Socket|"
+    r"(?:client|server) (?:cpu|ram) = |Discovered|CPU\s+: |Kernel|K8S|CNI|MTU|Protocol)"
+)
+SCALES = {"K": 1e3 / 8, "M": 1e6 / 8, "G": 1e9 / 8}
+
+
+class Knb(RunParser):
+    """k8s-bench-suite: Mbit/s between pods, and through services."""
+
+    marks: ClassVar[tuple[str, ...]] = ("bit/s",)
+    definitions: ClassVar[tuple[Definition, ...]] = (BANDWIDTH,)
+    title: ClassVar[str] = "k8s-bench-suite"
+
+    def __init__(self) -> None:
+        """Begin outside any test."""
+        super().__init__()
+        self._path = self._protocol = ""
+
+    def take(self, line: str, number_: int) -> bool:
+        """Read where packets went, or a bandwidth."""
+        path, protocol, figure = _PATH.match(line), _PROTOCOL.match(line), _FIGURE.match(line)
+        if path or _START.match(line):
+            if self._run is None or not path:
+                self._begin(number_)
+            self._path, self._protocol = path[1].lower() if path else "", ""
+        elif self._run is None:
+            return False
+        elif protocol:
+            self._protocol = protocol[1]
+        elif figure:
+            value = number(figure[1])
+            if value is None or not self._path:
+                return False
+            if self._path != "idle":  # which moves nothing
+                point: dict[str, Scalar] = {"path": self._path, "protocol": self._protocol}
+                self._run.add(BANDWIDTH, value * SCALES[figure[2]], point)
+        else:
+            return _KNOWN.match(line) is not None
+        return True

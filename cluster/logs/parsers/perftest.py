@@ -1,0 +1,205 @@
+"""perftest: `ib_write_bw`, `ib_read_bw`, `ib_send_lat` and their siblings, text and `--out_json`.
+
+MB/sec are 2**20 bytes; with `--report_gbits`, Gb/sec are 1e9 bits. The JSON names no unit: its rate
+is compared with its messages per second. A latency of a write or a send is half of a round trip,
+that of a read or an atomic operation all of it. https://github.com/linux-rdma/perftest
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import MIB, count, number, numbers
+from cluster.logs.run_parser import RunParser
+
+if TYPE_CHECKING:
+    from cluster.core.model.value import Scalar
+    from cluster.logs.parsers import ResultBuilder
+
+_perf = partial(
+    Definition,
+    benchmark="perftest",
+    clock="cycles of the client's processor",
+    synchronisation="a handshake before each size",
+    warm_up="none, unless the test runs for a time (-D): then its first and last seconds",
+    aggregation="one rank",
+)
+ONE_WAY = _perf(
+    metric="bandwidth",
+    unit="B/s",
+    better="higher",
+    what="all bytes of the queue pairs over the time, one way; MB/sec of 2**20 bytes, or Gb/sec",
+    flow="one way",
+    medium="network",
+)
+BOTH = _perf(
+    metric="bidirectional",
+    unit="B/s",
+    better="higher",
+    what="bytes of both directions at once over the time; MB/sec of 2**20 bytes, or Gb/sec",
+    flow="both ways",
+    medium="network",
+)
+PEAK = _perf(
+    metric="peak_bandwidth",
+    unit="B/s",
+    better="higher",
+    what="the best of all windows of messages; MB/sec of 2**20 bytes, or Gb/sec",
+)
+RATE = _perf(
+    metric="message_rate",
+    unit="messages/s",
+    better="higher",
+    what="messages of all queue pairs per second; printed in millions",
+)
+
+
+def _time(metric: str, what: str) -> Definition:
+    return _perf(metric=metric, unit="s", better="lower", what=f"{what}; printed in usec")
+
+
+TYPICAL = _time("latency", "the median of the times of a message")
+MEAN = _time("mean_latency", "the mean of the times of a message")
+LEAST = _time("min_latency", "the shortest time of a message")
+MOST = _time("max_latency", "the longest time of a message")
+TAIL = _time("latency_percentile", "the percentile of the times of a message")
+_TIMES = {"t_typical": TYPICAL, "t_avg": MEAN, "t_min": LEAST, "t_max": MOST}
+
+_TITLE = re.compile(
+    r"\s*((?:RDMA_(?:Write|Read|Atomic)|Send|Write|Read|Atomic|Raw[ _]Ethernet)\b.*"
+    r"\b(?:BW|Latency) Test)\b"
+)
+_HEAD = re.compile(r"\s*#bytes\s+#iterations\b")
+_COLUMN = re.compile(
+    r"#bytes|#iterations|BW (?:peak|average)\[(?:MB|Gb)/sec\]|MsgRate\[Mpps\]|t_\w+\[usec\]"
+    r"|[\d.]+% percentile\[usec\]|tps average"
+)
+_NAMED = re.compile(
+    r"(?<!\S)(Number of qps|Transport type|Connection type|Mtu|Link type)\s*:\s*(\S+)"
+)
+_KNOWN = re.compile(
+    r"\s*(?:-{20,}|\*{20,}|\* Waiting for client|(?:local|remote) address:|GID:|"
+    r"(?:Dual-port|PCIe relax order|TX depth|RX depth|CQ Moderation|GID index|Max inline data|"
+    r"rdma_cm QPs|Data ex\. method|ibv_wr\* API|Post List|Use ROCm|Use CUDA|"
+    r"Outstand reads|Using SRQ|Using DDP|Lock-free|CQE Poll Batch|Using Enhanced Reorder)\s*:"
+    r"|WARNING: BW peak won't be measured|Conflicting CPU frequency|Using \w+ memory)"
+)
+_FAILED = re.compile(
+    r"\s*(Couldn't (?:connect|read|get|listen|create|allocate|initialize).*"
+    r"|Unable to (?:init|open|find|Connect|create|perform).*|Completion with error at .*"
+    r"|Failed status \d+:.*|IB device \S+ not found|ethernet_\w+ failed.*"
+    r"|Failed to (?:exchange|complete|modify|create|connect) .*)"
+)
+_PAIR = re.compile(r"\"?(\w[\w.%]*)\"?\s*:\s*\"?([^\s\",{}]+)")
+_GIGABIT = 1e9 / 8
+_SCALES = {"MB/sec": MIB, "Gb/sec": _GIGABIT}
+SLACK = 0.02  # by which a rate and messages per second may differ, as both are rounded
+MILLION, MICRO = 1e6, 1e6
+
+
+class Perftest(RunParser):
+    """perftest (ib_write_bw, ib_send_lat, ...): MB/sec of 2**20 bytes or Gb/sec; times in usec."""
+
+    marks: ClassVar[tuple[str, ...]] = (
+        *("#iterations", "BW Test", "Latency Test", "BW_average", "t_typical"),
+    )
+    has_rows: ClassVar[bool] = True
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        *(ONE_WAY, BOTH, PEAK, RATE, TYPICAL, MEAN, LEAST, MOST, TAIL),
+    )
+    title: ClassVar[str] = "perftest"
+
+    def __init__(self) -> None:
+        """Begin outside any test."""
+        super().__init__()
+        self._columns: list[str] = []
+        self._params: dict[str, Scalar] = {}
+
+    def take(self, line: str, number_: int) -> bool:
+        """Read a title, what it was run with, a header or a row."""
+        title = _TITLE.match(line)
+        if title:
+            self._begin(number_, title[1])
+            self._columns, self._params = [], {}
+        elif _HEAD.match(line):
+            self._open(number_)
+            self._columns = _COLUMN.findall(line)
+        elif line.lstrip()[:1].isdigit():
+            return self._run is not None and self._row(self._run, line.split())
+        else:
+            return self._run is not None and self._said(self._run, line)
+        return True
+
+    def _said(self, run: ResultBuilder, line: str) -> bool:
+        pairs, failed = _NAMED.findall(line), _FAILED.match(line)
+        for name, value in pairs:
+            if name == "Number of qps" and count(value):
+                self._params = {"qps": int(value)}
+            else:
+                run.set(name.lower(), value)
+        if failed:
+            run.fail(failed[1].strip())
+        return bool(pairs or failed or _KNOWN.match(line))
+
+    def _row(self, run: ResultBuilder, cells: list[str]) -> bool:
+        values, size = numbers(cells), count(cells[0])
+        if not values or size is None or len(cells) != len(self._columns):
+            return False
+        self._add(run, size, dict(zip(self._columns, values, strict=True)))
+        return True
+
+    def _add(self, run: ResultBuilder, size: int, named: dict[str, float]) -> None:
+        point = {**self._params, "size": size}
+        both = "Bidirectional" in run.title
+        for column, value in named.items():
+            name, _, unit = column.rstrip("]").partition("[")
+            if unit in _SCALES and (value or name == "BW average"):
+                definition = PEAK if name == "BW peak" else BOTH if both else ONE_WAY
+                run.add(definition, value * _SCALES[unit], point, size=size)
+            elif name == "MsgRate":
+                run.add(RATE, value * MILLION, point, size=size)
+            elif name in _TIMES:
+                run.add(_TIMES[name], value / MICRO, point, size=size)
+            elif "percentile" in name:
+                run.add(TAIL, value / MICRO, {**point, "percentile": float(name.split("%")[0])})
+
+    def take_document(self, text: str, number_: int) -> bool:
+        """Read what `--out_json` wrote."""
+        found: dict[str, str] = dict(_PAIR.findall(text))
+        size = count(found.get("MsgSize", ""))
+        if size is None or ("BW_average" not in found and "t_avg" not in found):
+            return False
+        run = self._begin(number_, found.get("test", self.title).replace("_", " "))
+        both = found.get("Bidirectional", "OFF") != "OFF" or "Bidirectional" in run.title
+        run.title += " Bidirectional" if both and "Bidirectional" not in run.title else ""
+        qps = count(found.get("Number_of_qps", ""))
+        self._params = {"qps": qps} if qps else {}
+        named = {f"{name}[usec]": number(found.get(name, "")) for name in _TIMES}
+        unit = _unit(size, found)
+        if unit:
+            named |= {
+                f"BW peak[{unit}]": number(found.get("BW_peak", "")),
+                f"BW average[{unit}]": number(found["BW_average"]),
+            }
+        elif "BW_average" in found:
+            run.fail("its rates have no unit, and agree with its messages per second in none")
+        named["MsgRate[Mpps]"] = number(found.get("MsgRate", ""))
+        self._add(run, size, {name: v for name, v in named.items() if v is not None})
+        self._end()
+        return True
+
+
+def _unit(size: int, found: dict[str, str]) -> str:
+    """Find the unit in which the rate is that of so many messages of this size."""
+    rate, messages = number(found.get("BW_average", "")), number(found.get("MsgRate", ""))
+    if not rate or not messages:
+        return ""
+    fits = (
+        unit
+        for unit, scale in _SCALES.items()
+        if abs(messages * MILLION * size / (rate * scale) - 1) < SLACK
+    )
+    return next(fits, "")

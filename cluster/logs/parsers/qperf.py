@@ -1,0 +1,124 @@
+"""qperf: TCP, UDP and RDMA tests, one after another.
+
+GB/sec are 1e9 bytes. `tcp_lat` and its kind are one way. https://github.com/linux-rdma/qperf
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import number
+from cluster.logs.run_parser import RunParser
+
+if TYPE_CHECKING:
+    from cluster.core.model.value import Scalar
+
+_qperf = partial(
+    Definition,
+    benchmark="qperf",
+    clock="gettimeofday of each side",
+    synchronisation="the client begins when the server is ready",
+    warm_up="none",
+    aggregation="one rank",
+)
+LATENCY = _qperf(
+    metric="latency",
+    unit="s",
+    better="lower",
+    what="one way: half of a round trip, mean over the time of the test",
+)
+BANDWIDTH = _qperf(
+    metric="bandwidth",
+    unit="B/s",
+    better="higher",
+    what="bytes over the time, one way but for tests whose name begins with bi; units of 1000",
+    medium="network",
+)
+RATE = _qperf(metric="message_rate", unit="messages/s", better="higher", what="messages per second")
+_TEST = re.compile(r"\s*((?:tcp|udp|sctp|sdp|rds|rc|uc|ud|xrc|ver|conf|quit)(?:_\w+)?):\s*$")
+_VALUE = re.compile(
+    r"\s*(bw|send_bw|recv_bw|latency|msg_rate|send_msg_rate|recv_msg_rate)\s+=\s+"
+    r"(\d[\d.,]*)\s+(\S+)\s*$"
+)
+_SIZE = re.compile(r"\s*msg_size\s+=\s+(\d{1,12})\s+(bytes|KiB|MiB|GiB|KB|MB)(?: \(.*\))?\s*$")
+_KNOWN = re.compile(
+    r"\s*(?:msg_mt_bw|loc_|rem_|send_cost|recv_cost|msg_rate|time|timeout|protocol|sock_buf|cpus_|"
+    r"port|access_recv|poll_mode|mtu_size|id|rd_atomic|rate|sl|use_cm)\w*\s+=\s"
+)
+_FAILED = re.compile(
+    r"\s*(failed to (?:connect|receive|find|create|open|modify|bind).*|.*: protocol error.*)"
+)
+POWERS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+BINARY = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "KB": 10**3, "MB": 10**6}
+TIMES = {"ns": 1e9, "us": 1e6, "ms": 1e3, "sec": 1.0}
+_BYTES = re.compile(r"([KMGT]?)(bytes|B|bits|b)/sec")
+_MESSAGES = re.compile(r"([KMGT]?)/sec")
+
+
+class Qperf(RunParser):
+    """qperf: bandwidths in units of 1000, one-way latencies."""
+
+    marks: ClassVar[tuple[str, ...]] = ("_bw:", "_lat:", "_bw :", "msg_rate")
+    definitions: ClassVar[tuple[Definition, ...]] = (LATENCY, BANDWIDTH, RATE)
+    title: ClassVar[str] = "qperf"
+
+    def __init__(self) -> None:
+        """Begin outside any test."""
+        super().__init__()
+        self._params: dict[str, Scalar] = {}
+        self._size = 0
+        self._waiting: list[tuple[Definition, float, str]] = []
+
+    def take(self, line: str, number_: int) -> bool:
+        """Read the name of a test, or one of its figures."""
+        test = _TEST.match(line)
+        if test:
+            self._flush()
+            self._open(number_)
+            self._params, self._size = {"test": test[1]}, 0
+            return True
+        if self._run is None or not self._params:
+            return False
+        size, value, failed = _SIZE.match(line), _VALUE.match(line), _FAILED.match(line)
+        if size:
+            self._size = int(size[1]) * BINARY[size[2]]
+        elif value:
+            return self._figure(value)
+        elif failed:
+            self._run.fail(f"{self._params['test']}: {failed[1]}")
+        else:
+            return _KNOWN.match(line) is not None
+        return True
+
+    def _figure(self, match: re.Match[str]) -> bool:
+        value = number(match[2].replace(",", ""))
+        unit, name = match[3], match[1]
+        moved, messages = _BYTES.fullmatch(unit), _MESSAGES.fullmatch(unit)
+        if value is None:
+            return False
+        if name == "latency" and unit in TIMES:
+            self._waiting.append((LATENCY, value / TIMES[unit], ""))
+        elif name.endswith("bw") and moved:
+            bits = 8 if moved[2].startswith("b") and moved[2] != "bytes" else 1
+            self._waiting.append((BANDWIDTH, value * POWERS[moved[1]] / bits, name))
+        elif name.endswith("msg_rate") and messages:
+            self._waiting.append((RATE, value * POWERS[messages[1]], name))
+        else:
+            return False
+        return True
+
+    def _flush(self) -> None:
+        """Add the figures of a test, whose size may stand behind them."""
+        for definition, value, name in self._waiting:
+            side = {"side": name.partition("_")[0]} if name.startswith(("send", "recv")) else {}
+            size = {"size": self._size} if self._size else {}
+            if self._run is not None:
+                self._run.add(definition, value, {**self._params, **size, **side}, size=self._size)
+        self._waiting = []
+
+    def _end(self) -> None:
+        self._flush()
+        super()._end()

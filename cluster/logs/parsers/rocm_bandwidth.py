@@ -1,0 +1,128 @@
+"""rocm-bandwidth-test: matrices of peak copy bandwidth between processors and GPUs, in GB/s.
+
+https://github.com/ROCm/rocm_bandwidth_test
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import GB, count, number
+from cluster.logs.run_parser import RunParser
+
+if TYPE_CHECKING:
+    from cluster.logs.parsers import ResultBuilder
+
+_rocm = partial(
+    Definition,
+    benchmark="rocm_bandwidth",
+    unit="B/s",
+    better="higher",
+    clock="time stamps of the GPU, or of the processor (-c)",
+    synchronisation="each copy alone",
+    warm_up="one copy",
+    aggregation="one rank",
+)
+PEER = _rocm(
+    metric="peer_copy_bandwidth",
+    what="the best of the sizes of a copy from one GPU to another, one way; in GB/s of 1e9 bytes",
+    flow="one way",
+    medium="GPU to GPU",
+)
+PEER_BOTH = _rocm(
+    metric="peer_copy_both_ways",
+    what="the best of the sizes of copies between two GPUs, both ways together; in GB/s",
+    flow="both ways",
+    medium="GPU to GPU",
+)
+HOST = _rocm(
+    metric="host_copy_bandwidth",
+    what="the best of the sizes of a copy between a processor and a GPU, one way; in GB/s",
+    flow="one way",
+    medium="host to GPU",
+)
+HOST_BOTH = _rocm(
+    metric="host_copy_both_ways",
+    what="the best of the sizes of copies between a processor and a GPU, both ways; in GB/s",
+    flow="both ways",
+    medium="host to GPU",
+)
+LOCAL = _rocm(
+    metric="local_copy_bandwidth",
+    what="the best of the sizes of a copy within a GPU; printed in GB/s of 1e9 bytes",
+)
+_START = re.compile(r"\s*RocmBandwidthTest Version:\s*(\S+)")
+_DEVICE = re.compile(r"\s*Device:\s*(\d{1,3}),\s+([^,]+?)\s*(?:,.*)?$")
+_TABLE = re.compile(r"\s*(Uni|Bi)directional copy peak bandwidth GB/s\s*$")
+_OTHER = re.compile(r"\s*(?:Inter-Device (?:Access|Numa Distance|Hops?)|.*[Ll]atency.*)\s*$")
+_HEAD = re.compile(r"\s*D/D((?:\s+\d{1,3})+)\s*$")
+_GPU = re.compile(r"AMD (?:Instinct|Radeon)|Instinct|Radeon|gfx\w+|Vega|Arcturus", re.IGNORECASE)
+_KNOWN = re.compile(r"\s*(?:\.+|Launch Command is:|Data Path Validation)")
+
+
+class RocmBandwidth(RunParser):
+    """rocm-bandwidth-test: GB/s between devices, one way and both ways."""
+
+    marks: ClassVar[tuple[str, ...]] = ("RocmBandwidthTest", "D/D", "directional copy peak")
+    has_rows: ClassVar[bool] = True
+    definitions: ClassVar[tuple[Definition, ...]] = (PEER, PEER_BOTH, HOST, HOST_BOTH, LOCAL)
+    title: ClassVar[str] = "rocm-bandwidth-test"
+
+    def __init__(self) -> None:
+        """Begin outside any matrix."""
+        super().__init__()
+        self._gpus: dict[int, bool] = {}  # devices, and whether each is a GPU
+        self._way = ""  # of the matrix that is open; empty if it is none of bandwidths
+        self._columns: list[int] = []
+
+    def take(self, line: str, number_: int) -> bool:
+        """Read a device, the title of a matrix, or a row."""
+        start, device, table = _START.match(line), _DEVICE.match(line), _TABLE.match(line)
+        if start:
+            self._begin(number_, f"rocm-bandwidth-test {start[1]}")
+            self._gpus, self._way, self._columns = {}, "", []
+        elif device:
+            is_gpu = _GPU.search(device[2]) is not None
+            self._gpus[int(device[1])] = is_gpu
+            if is_gpu:
+                self._open(number_).on(device[2])
+        elif table:
+            self._open(number_)
+            self._way, self._columns = table[1], []
+        elif head := _HEAD.match(line):
+            self._columns = [int(cell) for cell in head[1].split()]
+        elif _OTHER.match(line):
+            self._way, self._columns = "", []
+        else:
+            return self._run is not None and (
+                self._row(self._run, line.split()) or _KNOWN.match(line) is not None
+            )
+        return True
+
+    def _row(self, run: ResultBuilder, cells: list[str]) -> bool:
+        row = count(cells[0]) if cells else None
+        if row is None or not self._columns or len(cells) != len(self._columns) + 1:
+            return False
+        values = [number(cell) for cell in cells[1:]]
+        if any(v is None and cell != "N/A" for v, cell in zip(values, cells[1:], strict=True)):
+            return False
+        for column, value in zip(self._columns, values, strict=True):
+            definition = self._kind(row, column)
+            if value and definition and self._way:
+                run.add(definition, value * GB, {"row": row, "column": column})
+        return True
+
+    def _kind(self, row: int, column: int) -> Definition | None:
+        """Find what a cell is of: two GPUs, a GPU and a processor, one GPU alone."""
+        known = [self._gpus.get(device) for device in (row, column)]
+        both = self._way == "Bi"
+        if None in known or not any(known):
+            return None
+        if row == column:
+            return None if both else LOCAL
+        if all(known):
+            return PEER_BOTH if both else PEER
+        return HOST_BOTH if both else HOST

@@ -1,0 +1,110 @@
+"""sockperf: latency of ping-pong and under load (one way: half of a round trip), and throughput.
+
+MBps are 2**20 bytes. https://github.com/Mellanox/sockperf
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import MIB, number
+from cluster.logs.run_parser import RunParser
+
+if TYPE_CHECKING:
+    from cluster.logs.parsers import ResultBuilder
+
+_sock = partial(
+    Definition,
+    benchmark="sockperf",
+    clock="the time stamp counter of the client",
+    synchronisation="the client begins when the server answers",
+    warm_up="400 ms before the test, and 50 ms at its end, are not counted",
+    aggregation="one rank",
+)
+LATENCY = _sock(
+    metric="latency",
+    unit="s",
+    better="lower",
+    what="one way, half of a round trip: mean over the messages; printed in usec",
+)
+TAIL = _sock(
+    metric="latency_percentile",
+    unit="s",
+    better="lower",
+    what="one way, half of a round trip: the percentile over the messages; printed in usec",
+)
+LEAST = _sock(
+    metric="min_latency",
+    unit="s",
+    better="lower",
+    what="one way, half of a round trip: the shortest; printed in usec",
+)
+MOST = _sock(
+    metric="max_latency",
+    unit="s",
+    better="lower",
+    what="one way, half of a round trip: the longest; printed in usec",
+)
+RATE = _sock(
+    metric="message_rate",
+    unit="messages/s",
+    better="higher",
+    what="messages that the client sent per second",
+)
+BANDWIDTH = _sock(
+    metric="bandwidth",
+    unit="B/s",
+    better="higher",
+    what="bytes of messages that the client sent per second; printed in MBps of 2**20 bytes",
+    flow="one way",
+    medium="network",
+)
+_START = re.compile(r"\s*sockperf: == version #(\S+) ==")
+_LINE = re.compile(r"\s*sockperf(?:\[\w+\] send on)?:\s?(.*?)\s*$")
+_LATENCY = re.compile(r"Summary: (?:Latency|Round trip) is ([\d.]+) usec\b")
+_TAIL = re.compile(r"-+> percentile ([\d.]+) =\s+(\d+\.\d{3})$")
+_END = re.compile(r"-+> <(MAX|MIN)> observation =\s+(\d+\.\d{3})$")
+_RATE = re.compile(r"Summary: Message Rate is (\d+) \[msg/sec\]")
+_BANDWIDTH = re.compile(r"Summary: BandWidth is ([\d.]+) MBps \(([\d.]+) Mbps\)")
+_FAILED = re.compile(r"(ERROR: .*|.*\bFailed\b.*|No messages were received from the server.*)")
+MICRO = 1e6
+
+
+class Sockperf(RunParser):
+    """sockperf: half of round trips in usec, MBps of 2**20 bytes."""
+
+    marks: ClassVar[tuple[str, ...]] = ("sockperf: ",)
+    definitions: ClassVar[tuple[Definition, ...]] = (LATENCY, TAIL, LEAST, MOST, RATE, BANDWIDTH)
+    title: ClassVar[str] = "sockperf"
+
+    def take(self, line: str, number_: int) -> bool:
+        """Read a line, each of which begins with the program's name."""
+        start, said = _START.match(line), _LINE.match(line)
+        if start:
+            self._begin(number_, f"sockperf {start[1]}")
+        elif said:
+            self._said(self._open(number_), said[1])
+        return bool(start or said)
+
+    def _said(self, run: ResultBuilder, text: str) -> None:
+        latency, tail, end = _LATENCY.match(text), _TAIL.match(text), _END.match(text)
+        rate, bandwidth, failed = _RATE.match(text), _BANDWIDTH.match(text), _FAILED.match(text)
+        if latency:
+            halves = 2 if "Round trip" in text else 1
+            run.add(LATENCY, (number(latency[1]) or 0.0) / halves / MICRO)
+            if halves > 1:
+                run.note("it printed round trips (--full-rtt): half of them is one way")
+        elif tail:
+            point = {"percentile": float(tail[1])}
+            run.add(TAIL, (number(tail[2]) or 0.0) / MICRO, point)
+        elif end:
+            run.add(MOST if end[1] == "MAX" else LEAST, (number(end[2]) or 0.0) / MICRO)
+        elif rate:
+            run.add(RATE, float(rate[1]))
+        elif bandwidth:
+            run.add(BANDWIDTH, (number(bandwidth[1]) or 0.0) * MIB)
+        elif failed:
+            run.fail(failed[1])

@@ -1,0 +1,156 @@
+"""ucx_perftest: the `Final:` row of each test, or the last row of a thread.
+
+MB/s are 2**20 bytes. The latency of a test that goes to and fro is of one way; that of a test of
+bandwidth is how long the processor is busy with a message. https://github.com/openucx/ucx
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import MIB, count, numbers
+from cluster.logs.run_parser import RunParser
+
+if TYPE_CHECKING:
+    from cluster.core.model.value import Scalar
+    from cluster.logs.parsers import ResultBuilder
+
+_ucx = partial(
+    Definition,
+    benchmark="ucx_perftest",
+    clock="ucs_get_accurate_time of the client",
+    synchronisation="a barrier of both sides before the test",
+    warm_up="the iterations of -w (10000 unless said otherwise)",
+    aggregation="one rank",
+)
+LATENCY = _ucx(
+    metric="latency",
+    unit="s",
+    better="lower",
+    what="one way of a message to and fro, mean over all iterations; printed in usec",
+)
+MEDIAN = _ucx(
+    metric="median_latency",
+    unit="s",
+    better="lower",
+    what="one way of a message to and fro, median of the iterations; printed in usec",
+)
+OVERHEAD = _ucx(
+    metric="overhead",
+    unit="s",
+    better="lower",
+    what="the time of one operation of a stream of messages, mean over all; printed in usec",
+)
+BANDWIDTH = _ucx(
+    metric="bandwidth",
+    unit="B/s",
+    better="higher",
+    what="bytes one way over the time, of all iterations; printed in MB/s of 2**20 bytes",
+    flow="one way",
+    medium="network",
+)
+RATE = _ucx(
+    metric="message_rate",
+    unit="messages/s",
+    better="higher",
+    what="messages per second, of all iterations",
+)
+
+_NAME = re.compile(r"\s*=+ (\w+) =+\s*$|\|\s*(?:API|Test):\s+(.*?)\s*\|")
+_SIZE = re.compile(r"\|\s*Message size:\s+(\d{1,18})\s*\|")
+_MEMORY = re.compile(r"\|\s*(Send|Recv) memory:\s+(\S+)\s*\|")
+_KIND = re.compile(r"\|\s*\|?\s*(?:\|\s*)?(latency|overhead) \(usec\)")
+_ROW = re.compile(r"\s*(Final:|\[thread \d{1,4}\])\s+(\d[\d. ]*\d)\s*$")
+_KNOWN = re.compile(
+    r"\s*(?:\+-[-+]+\+|\|.*\||Waiting for connection|Accepted connection from|=+ \w+ =+)\s*"
+)
+_FAILED = re.compile(r".*\bUCX\s+ERROR\s+(.*)|.*\bFailed to run test: (.*)")
+CELLS = 8  # iterations; median, mean, overall time; rate and messages, each mean and overall
+MICRO = 1e6
+
+
+class UcxPerftest(RunParser):
+    """ucx_perftest: latency in usec one way, MB/s of 2**20 bytes, of all iterations."""
+
+    marks: ClassVar[tuple[str, ...]] = ("# iterations", "[thread ", "Final:")
+    definitions: ClassVar[tuple[Definition, ...]] = (LATENCY, MEDIAN, OVERHEAD, BANDWIDTH, RATE)
+    title: ClassVar[str] = "ucx_perftest"
+
+    def __init__(self) -> None:
+        """Begin outside any test."""
+        super().__init__()
+        self._params: dict[str, Scalar] = {}
+        self._kind = ""
+        self._threads: dict[str, list[float]] = {}  # the last row of each
+
+    def take(self, line: str, number: int) -> bool:
+        """Read what a test is, or a row."""
+        row, kind = _ROW.match(line), _KIND.search(line)
+        if row:
+            return self._row(row, number)
+        if kind:
+            self._kind = kind[1]
+            self._start(number, "")
+        elif "|" in line or "==" in line:
+            return self._box(line, number)
+        else:
+            failed = _FAILED.match(line) if self._run else None
+            if failed and self._run:
+                self._run.fail((failed[1] or failed[2]).strip())
+            return failed is not None or (self._run is not None and bool(_KNOWN.match(line)))
+        return True
+
+    def _start(self, number: int, title: str) -> ResultBuilder:
+        """Begin a test where rows have come since the last one began."""
+        run = self._open(number)
+        if not run.empty or self._threads:
+            self._params = {}
+            run = self._begin(number)
+        run.title = title or run.title
+        return run
+
+    def _box(self, line: str, number: int) -> bool:
+        name, size, memory = _NAME.match(line), _SIZE.match(line), _MEMORY.match(line)
+        if self._run is None and not name:
+            return False
+        if name and ("bw" in (name[1] or "") or "lat" in (name[1] or "") or name[2]):
+            self._start(number, name[1] or name[2])
+        elif size:
+            self._params["size"] = int(size[1])
+        elif memory and memory[2] != "host":
+            self._params[f"{memory[1].lower()}_memory"] = memory[2]
+        return self._run is not None and _KNOWN.match(line) is not None
+
+    def _row(self, row: re.Match[str], number: int) -> bool:
+        cells = row[2].split()
+        values = numbers(cells)
+        if values is None or len(values) != CELLS or not self._kind or count(cells[0]) is None:
+            return False
+        run = self._open(number)
+        if row[1] == "Final:":
+            self._add(run, values)
+            self._threads = {}
+        else:
+            self._threads[row[1]] = values
+        return True
+
+    def _add(self, run: ResultBuilder, values: list[float]) -> None:
+        size = int(self._params.get("size", 0))
+        point = dict(self._params)
+        if self._kind == "latency":
+            run.add(MEDIAN, values[1] / MICRO, point, size=size)
+            run.add(LATENCY, values[3] / MICRO, point, size=size)
+        else:
+            run.add(OVERHEAD, values[3] / MICRO, point, size=size)
+            run.add(BANDWIDTH, values[5] * MIB, point, size=size)
+        run.add(RATE, values[7], point, size=size)
+
+    def _finish(self, run: ResultBuilder) -> None:
+        if run.empty and len(self._threads) == 1:
+            self._add(run, next(iter(self._threads.values())))
+            run.note("its last line is missing: the figures are those up to the last one printed")
+        self._threads = {}
+        super()._finish(run)

@@ -1,0 +1,119 @@
+"""Collectives of PyTorch and DeepSpeed, HPL, HPCG, HPCC, AMD's GPUs: units, and what lacks.
+
+The samples beside it are shortened from stas00/ml-engineering, DeepSpeed's tutorial on its
+communication logger, the rules of SCC25 on HPL, and issues of ROCm/rocm_bandwidth_test (129) and
+ROCm/rocm_smi_lib (108).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core.model.logs import Topology
+from cluster.logs.reader import read
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+
+LOGS = Path(__file__).parent.parent
+GBIT = 1e9 / 8
+
+
+def results(name: str) -> list[Parsed]:
+    return list(read([(LOGS / name).read_bytes()]).results)
+
+
+def of(text: str) -> Parsed:
+    (result,) = read([text.encode()]).results
+    return result
+
+
+def values(result: Parsed, metric: str, **params: object) -> list[float]:
+    return [
+        value
+        for m in result.measurements
+        if m.metric == metric and params.items() <= m.params.items()
+        for value in m.values
+    ]
+
+
+def test_all_reduce_bench_new_and_old() -> None:
+    new, old = results("all_reduce_bench.both.txt")
+
+    assert (new.operation, new.ranks, old.ranks) == ("all_reduce", 256, 8)
+    assert values(new, "busbw", size=16 * 2**30) == [224.86e9]
+    assert values(new, "algbw", size=32 * 2**10) == [0.46e9]
+    assert values(old, "busbw", size=4 * 2**30) == [68.778e9]
+
+
+def test_deepspeed_in_its_three_forms() -> None:
+    logger, bench = results("deepspeed_comm.several.txt")
+
+    assert values(logger, "busbw", operation="reduce_scatter_tensor", calls=40) == [1376.31 * GBIT]
+    assert values(logger, "time", operation="broadcast", size=2048) == [pytest.approx(0.08e-3)]
+    assert values(bench, "busbw", size=2**20) == [101.475 * GBIT]
+    assert (bench.operation, bench.ranks) == ("all_reduce", 4)
+
+
+def test_param_comms() -> None:
+    (result,) = results("param_comms.all_reduce.txt")
+
+    assert values(result, "busbw", size=2**20) == [20.805e9]
+    assert values(result, "time_max", size=8) == [pytest.approx(49.3e-6)]
+    assert result.operation == "all_reduce"
+
+
+def test_hpl_that_passed_and_that_did_not() -> None:
+    text = (LOGS / "hpl.passed.txt").read_text()
+
+    assert values(of(text), "flops_rate", n=102144) == [1.3798e12]
+    assert of(text).ranks == 64
+    assert not of(text).notes
+    assert "solution is wrong" in of(text.replace("PASSED", "FAILED")).failures[0]
+    assert "nobody says" in of(text.partition("HPL_pdgesv")[0]).notes[0]
+
+
+def test_a_row_of_hpl_whose_time_is_not_that_of_its_rate_is_none() -> None:
+    text = (LOGS / "hpl.passed.txt").read_text().replace("514.92", "51.492")
+
+    assert not of(text).measurements
+
+
+def test_hpcg_that_is_valid_and_that_is_not() -> None:
+    text = (LOGS / "hpcg.valid.txt").read_text()
+    invalid = text.rpartition("\nFinal")[0] + "\nFinal Summary::HPCG result is INVALID.\n"
+
+    assert values(of(text), "flops_rate") == [153.201e9]
+    assert of(text).ranks == 64
+    assert "INVALID" in of(invalid).failures[0]
+
+
+def test_hpcc_and_its_end() -> None:
+    text = (LOGS / "hpcc.summary.txt").read_text()
+
+    assert values(of(text), "latency", test="MaxPingPongLatency") == [pytest.approx(2.92063e-6)]
+    assert values(of(text), "flops_rate", test="HPL") == [1.37981e12]
+    assert not of(text).notes
+    assert "cut off" in of(text.partition("MPIFFT")[0]).notes[0]
+
+
+def test_a_matrix_of_rocm_bandwidth_test() -> None:
+    (result,) = results("rocm_bandwidth.mi210.txt")
+
+    assert values(result, "peer_copy_bandwidth", row=1, column=2) == [41.233e9]
+    assert values(result, "peer_copy_both_ways", row=2, column=1) == [77.102e9]
+    assert values(result, "host_copy_bandwidth", row=0, column=1) == [27.917e9]
+    assert values(result, "local_copy_bandwidth", row=1) == [1001.204e9]
+    assert result.devices == ("AMD Instinct MI210",)
+
+
+def test_the_links_of_rocm_smi() -> None:
+    (result,) = results("rocm_topology.mi100.txt")
+
+    assert isinstance(result.detail, Topology)
+    assert result.detail.path("GPU0", "GPU1") == "XGMI"
+    assert result.detail.path("GPU2", "GPU0") == "PCIE"
+    assert [device.numa for device in result.detail.devices] == ["0", "0", "1"]

@@ -1,0 +1,147 @@
+"""perftest, ucx_perftest, fabtests, qperf, netperf, sockperf and knb: their units, and what lacks.
+
+The samples beside it are shortened from issues of linux-rdma/perftest (234, 65), openucx/ucx
+(10532, 10649), ofiwg/libfabric (5568, 10394), Mellanox/sockperf (106) and grpc/grpc (7988).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.logs.reader import read
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+
+LOGS = Path(__file__).parent.parent
+GBIT = 1e9 / 8
+
+
+def results(name: str) -> list[Parsed]:
+    return list(read([(LOGS / name).read_bytes()]).results)
+
+
+def of(text: str) -> Parsed:
+    (result,) = read([text.encode()]).results
+    return result
+
+
+def values(result: Parsed, metric: str, **params: object) -> list[float]:
+    return [
+        value
+        for m in result.measurements
+        if m.metric == metric and params.items() <= m.params.items()
+        for value in m.values
+    ]
+
+
+def test_perftest_counts_megabytes_of_2_to_the_20() -> None:
+    (result,) = results("perftest.rates.txt")
+
+    assert values(result, "bandwidth", size=65536, qps=2) == [11728.47 * 2**20]
+    assert values(result, "peak_bandwidth") == [11732.50 * 2**20]  # 0.00 was not measured
+    assert values(result, "message_rate", size=1024) == [5.677343e6]
+
+
+def test_perftest_in_gigabits_both_ways() -> None:
+    (result,) = results("perftest.gbits.txt")
+
+    assert values(result, "bidirectional") == [391.84 * GBIT]
+    assert not values(result, "bandwidth")
+
+
+def test_times_of_perftest() -> None:
+    (result,) = results("perftest.times.txt")
+
+    assert values(result, "latency", size=2) == [1.03e-6]
+    assert values(result, "latency_percentile", percentile=99.9) == [5.46e-6, 3.46e-6]
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"), [("98.42", 98.42 * GBIT), ("11732.50", 11732.50 * 2**20)]
+)
+def test_the_unit_of_perftest_in_json_is_that_of_its_messages(rate: str, expected: float) -> None:
+    text = (LOGS / "perftest.json.txt").read_text().replace("98.42", rate)
+
+    assert values(of(text), "bandwidth") == [expected]
+
+
+def test_a_rate_of_perftest_in_json_without_any_unit_is_none() -> None:
+    result = of((LOGS / "perftest.json.txt").read_text().replace("98.42", "50.00"))
+
+    assert not values(result, "bandwidth")
+    assert "have no unit" in result.failures[0]
+
+
+def test_a_connection_that_perftest_did_not_get() -> None:
+    result = of("                    Send BW Test\nCouldn't connect to 10.0.0.2:18515\n")
+
+    assert result.failures[0] == "Couldn't connect to 10.0.0.2:18515"
+
+
+def test_ucx_perftest() -> None:
+    latency, rate = results("ucx_perftest.boxes.txt")
+
+    assert values(latency, "latency", size=30000, send_memory="cuda") == [pytest.approx(16.073e-6)]
+    assert not values(latency, "bandwidth")
+    assert values(rate, "bandwidth") == [46743.62 * 2**20]
+    assert rate.title == "tag_bw"
+
+
+def test_ucx_perftest_that_was_cut_has_its_last_row() -> None:
+    lines = (LOGS / "ucx_perftest.boxes.txt").read_text().splitlines(keepends=True)
+    result = of("".join(line for line in lines[:15] if "Final" not in line))
+
+    assert values(result, "latency") == [pytest.approx(16.081e-6)]
+    assert "last line is missing" in result.notes[0]
+
+
+def test_fabtests_in_both_forms() -> None:
+    first, second = results("fabtests.pingpong.txt")
+
+    assert values(first, "bandwidth", size=2**20) == [3187.16e6]
+    assert values(first, "transfer_time", size=64) == [pytest.approx(23.75e-6)]
+    assert values(second, "transfer_time", size=8) == [pytest.approx(15.63e-6)]
+
+
+def test_qperf() -> None:
+    (result,) = results("qperf.both.txt")
+
+    assert values(result, "bandwidth", test="tcp_bw") == [3.05e9]
+    assert values(result, "bandwidth", test="rc_bw", size=65536) == [11.5e9]
+    assert values(result, "latency", test="tcp_lat") == [pytest.approx(18.2e-6)]
+    assert values(result, "message_rate", test="rc_lat") == [674e3]
+
+
+def test_netperf() -> None:
+    stream, requests, datagrams = results("netperf.several.txt")
+
+    assert values(stream, "stream_bandwidth") == [9413.55 * 1e6 / 8]
+    assert values(requests, "transaction_rate", request=1) == [12507.44]
+    assert values(datagrams, "sent_bandwidth") == [9556.37 * 1e6 / 8]
+    assert values(datagrams, "stream_bandwidth") == [9495.84 * 1e6 / 8]
+
+
+def test_sockperf() -> None:
+    latency, rate = results("sockperf.both.txt")
+
+    assert values(latency, "latency") == [pytest.approx(121.880e-6)]
+    assert values(latency, "latency_percentile", percentile=50.0) == [pytest.approx(121.01e-6)]
+    assert values(rate, "bandwidth") == [1069.782 * 2**20]
+
+
+def test_sockperf_that_prints_round_trips_is_halved() -> None:
+    result = of("sockperf: Summary: Round trip is 20.000 usec\n")
+
+    assert values(result, "latency") == [pytest.approx(10e-6)]
+    assert "half of them" in result.notes[0]
+
+
+def test_knb_leaves_out_what_moves_nothing() -> None:
+    (result,) = results("knb.two_paths.txt")
+
+    assert values(result, "bandwidth", path="pod to service") == [9811e6 / 8]
+    assert len(result.measurements) == 3
