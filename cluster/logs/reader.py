@@ -14,6 +14,7 @@ from cluster.core.model.logs import Parsed, Reading, Unread
 from cluster.logs.parsers import Parser
 from cluster.logs.parsers import number as parsed_number
 from cluster.logs.text import LONGEST, JsonDocument, Lines, split_log
+from cluster.logs.unwrap import DEEPEST, inside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,6 +25,7 @@ HEAD = 1 << 16  # characters of a document that show what it is
 SHOWN = 200  # characters of such a line
 JOB = "job"  # the parser of what launchers say of a job
 _HELPER = re.compile(r"srun: error: .*: Exited with exit code \d+$")  # of a step of Slurm
+_NAMED_NUMBER = re.compile(r"[A-Za-z]=[\d.]+$")
 _BARE = re.compile(r"\s*\d[\d.]*(?:\s|$)")  # how rows of numbers begin
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 _RULE = re.compile(r"\s*#*\s*[-=*_~+]{4,}[ #]*$")  # a line that only separates others
@@ -46,18 +48,16 @@ def read(chunks: Iterable[bytes], format_: str = "") -> Reading:
     """
     reader = _Reader(format_)
     for piece in split_log(chunks):
-        if isinstance(piece, JsonDocument):
-            reader.document(piece)
-        else:
-            reader.lines(piece)
+        reader.take(piece)
     return reader.reading()
 
 
 class _Reader:
     """Offers lines to parsers, the one that took the last line first."""
 
-    def __init__(self, format_: str) -> None:
+    def __init__(self, format_: str, depth: int = 0) -> None:
         self._forced = format_
+        self._depth = depth  # of documents in documents
         names = (format_,) if format_ else _names()
         self._idle = [_parser(name)() for name in names]
         self._active: list[Parser] = []
@@ -71,6 +71,13 @@ class _Reader:
         self._is_open = False  # the parser that is asked first took the line before
         self._owner = ""  # of the table that is open
         self._mixed: set[str] = set()  # parsers whose rows came between those of others
+
+    def take(self, piece: Lines | JsonDocument) -> None:
+        """Read the next piece."""
+        if isinstance(piece, JsonDocument):
+            self.document(piece)
+        else:
+            self.lines(piece)
 
     def lines(self, piece: Lines) -> None:
         """Read some lines; what stands between the fences of a document is a log of its own."""
@@ -91,8 +98,27 @@ class _Reader:
             self._wake(piece.text[:HEAD]) and self._take_document(piece)
         ):
             self._lines += piece.text.count("\n") or 1
-        else:
+        elif not self._take_inside(piece):
             self.lines(Lines(first=piece.first, text=piece.text))
+
+    def _take_inside(self, piece: JsonDocument) -> bool:
+        """Read the logs that a document holds in its strings, and documents within it."""
+        texts = inside(piece.text) if piece.complete and self._depth < DEEPEST else ()
+        readings = [found for text in texts if (found := self._inside(text))]
+        for found in readings:
+            self._results += [structs.replace(r, first=piece.first) for r in found.results]
+            self._lines += found.lines
+            self._unread += found.unread
+        return bool(readings)
+
+    def _inside(self, text: str) -> Reading | None:
+        reader = _Reader(self._forced, self._depth + 1)
+        for piece in split_log([text.encode("utf-8", "replace"), b"\n"]):
+            reader.take(piece)
+        try:
+            return reader.reading()
+        except ParseError:
+            return None
 
     def _take_document(self, piece: JsonDocument) -> bool:
         for parser in self._active:
@@ -206,6 +232,8 @@ class _Reader:
         """
         ends_whole = not (line[-1:].isdigit() or line[-1:] == ".")
         shape = _shape(line)
+        if _NAMED_NUMBER.search(line):  # the line before it says nothing of its digits
+            shape = []
         # Rows of whole numbers alone say nothing: the header of a matrix looks like them.
         if ends_whole or (shape == _shape(self._last) and set(shape) != {"whole"}):
             self._some(line, number)

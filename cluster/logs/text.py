@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cluster.core.model.value import Value
+from cluster.logs.unwrap import unwrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -40,7 +41,8 @@ _HABITS = (
     re.compile(r"^\+(?![-+=])", re.MULTILINE),  # added by a diff; no border of a table
     re.compile(r"^\| (?!.*\|[ \t]*$)", re.MULTILINE),  # quoted with a bar; no row of a table
     re.compile(
-        r"^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]? (?:\| )?",
+        r"^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]? "
+        r"(?:\| (?!.*\|[ \t]*$))?",  # a bar behind it, but none of a table
         re.MULTILINE,
     ),
     # iperf3 --timestamps, journalctl, syslog, ts
@@ -117,7 +119,7 @@ def split_log(chunks: Iterable[bytes]) -> Iterator[Lines | JsonDocument]:
 
     """
     splitter = _Splitter()
-    for text in _portions(decode_text(chunks)):
+    for text in unwrapped(_portions(decode_text(chunks))):
         yield from splitter.feed(_clean(text))
     yield from splitter.end()
 

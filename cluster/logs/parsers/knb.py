@@ -33,8 +33,7 @@ _PATH = re.compile(r"\s*(Pod to (?:pod|service)|Idle)\s*:\s*$", re.IGNORECASE)
 _PROTOCOL = re.compile(r"\s*(TCP|UDP)\s*:\s*$")
 _FIGURE = re.compile(r"\s*bandwidth = (\d[\d.]*) ([KMG])bit/s\s*$")
 _KNOWN = re.compile(
-    r"\s*(?:={10,}|-{10,}|Name\s+: |Date\s+: |Generator|Version|Server|Client|UDP Socket|"
-    r"(?:client|server) (?:cpu|ram) = |Discovered|CPU\s+: |Kernel|K8S|CNI|MTU|Protocol)"
+    r"\s*(?:={10,}|-{10,}|Name\s+: knb|Date\s+: \d|(?:client|server) (?:cpu|ram) = total)"
 )
 SCALES = {"K": 1e3 / 8, "M": 1e6 / 8, "G": 1e9 / 8}
 

@@ -170,7 +170,8 @@ class Perftest(RunParser):
         """Read what `--out_json` wrote."""
         found: dict[str, str] = dict(_PAIR.findall(text))
         size = count(found.get("MsgSize", ""))
-        if size is None or ("BW_average" not in found and "t_avg" not in found):
+        is_whole = text.rstrip().endswith("}")
+        if size is None or not is_whole or ("BW_average" not in found and "t_avg" not in found):
             return False
         run = self._begin(number_, found.get("test", self.title).replace("_", " "))
         both = found.get("Bidirectional", "OFF") != "OFF" or "Bidirectional" in run.title

@@ -69,6 +69,7 @@ class Qperf(RunParser):
         """Begin outside any test."""
         super().__init__()
         self._params: dict[str, Scalar] = {}
+        self._tests: set[str] = set()  # that the run has
         self._size = 0
         self._waiting: list[tuple[Definition, float, str]] = []
 
@@ -77,7 +78,11 @@ class Qperf(RunParser):
         test = _TEST.match(line)
         if test:
             self._flush()
+            if test[1] in self._tests:  # once more, perhaps with another size
+                self._begin(number_)
+                self._tests.clear()
             self._open(number_)
+            self._tests.add(test[1])
             self._params, self._size = {"test": test[1]}, 0
             return True
         if self._run is None or not self._params:
@@ -111,12 +116,11 @@ class Qperf(RunParser):
         return True
 
     def _flush(self) -> None:
-        """Add the figures of a test, whose size may stand behind them."""
+        """Add the figures of a test: the size of its messages may stand behind them."""
         for definition, value, name in self._waiting:
             side = {"side": name.partition("_")[0]} if name.startswith(("send", "recv")) else {}
-            size = {"size": self._size} if self._size else {}
             if self._run is not None:
-                self._run.add(definition, value, {**self._params, **size, **side}, size=self._size)
+                self._run.add(definition, value, {**self._params, **side}, size=self._size)
         self._waiting = []
 
     def _end(self) -> None:

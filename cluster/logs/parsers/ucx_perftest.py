@@ -1,4 +1,4 @@
-"""ucx_perftest: the `Final:` row of each test, or the last row of a thread.
+"""ucx_perftest: the `Final:` row of each test.
 
 MB/s are 2**20 bytes. The latency of a test that goes to and fro is of one way; that of a test of
 bandwidth is how long the processor is busy with a message. https://github.com/openucx/ucx
@@ -84,7 +84,6 @@ class UcxPerftest(RunParser):
         super().__init__()
         self._params: dict[str, Scalar] = {}
         self._kind = ""
-        self._threads: dict[str, list[float]] = {}  # the last row of each
 
     def take(self, line: str, number: int) -> bool:
         """Read what a test is, or a row."""
@@ -106,7 +105,7 @@ class UcxPerftest(RunParser):
     def _start(self, number: int, title: str) -> ResultBuilder:
         """Begin a test where rows have come since the last one began."""
         run = self._open(number)
-        if not run.empty or self._threads:
+        if not run.empty:
             self._params = {}
             run = self._begin(number)
         run.title = title or run.title
@@ -130,11 +129,8 @@ class UcxPerftest(RunParser):
         if values is None or len(values) != CELLS or not self._kind or count(cells[0]) is None:
             return False
         run = self._open(number)
-        if row[1] == "Final:":
+        if row[1] == "Final:":  # rows before it are of parts, and repeat what came before them
             self._add(run, values)
-            self._threads = {}
-        else:
-            self._threads[row[1]] = values
         return True
 
     def _add(self, run: ResultBuilder, values: list[float]) -> None:
@@ -147,10 +143,3 @@ class UcxPerftest(RunParser):
             run.add(OVERHEAD, values[3] / MICRO, point, size=size)
             run.add(BANDWIDTH, values[5] * MIB, point, size=size)
         run.add(RATE, values[7], point, size=size)
-
-    def _finish(self, run: ResultBuilder) -> None:
-        if run.empty and len(self._threads) == 1:
-            self._add(run, next(iter(self._threads.values())))
-            run.note("its last line is missing: the figures are those up to the last one printed")
-        self._threads = {}
-        super()._finish(run)

@@ -91,12 +91,12 @@ def test_ucx_perftest() -> None:
     assert rate.title == "tag_bw"
 
 
-def test_ucx_perftest_that_was_cut_has_its_last_row() -> None:
+def test_ucx_perftest_without_its_last_row_has_no_figure() -> None:
     lines = (LOGS / "ucx_perftest.boxes.txt").read_text().splitlines(keepends=True)
     result = of("".join(line for line in lines[:15] if "Final" not in line))
 
-    assert values(result, "latency") == [pytest.approx(16.081e-6)]
-    assert "last line is missing" in result.notes[0]
+    assert not result.measurements
+    assert "cut off" in result.failures[0]
 
 
 def test_fabtests_in_both_forms() -> None:
@@ -111,9 +111,18 @@ def test_qperf() -> None:
     (result,) = results("qperf.both.txt")
 
     assert values(result, "bandwidth", test="tcp_bw") == [3.05e9]
-    assert values(result, "bandwidth", test="rc_bw", size=65536) == [11.5e9]
+    assert values(result, "bandwidth", test="rc_bw") == [11.5e9]
+    assert {m.bytes for m in result.measurements if m.params["test"] == "rc_bw"} == {65536}
     assert values(result, "latency", test="tcp_lat") == [pytest.approx(18.2e-6)]
     assert values(result, "message_rate", test="rc_lat") == [674e3]
+
+
+def test_qperf_over_sizes_is_not_pooled() -> None:
+    text = "rc_bw:\n    bw = {} GB/sec\n    msg_size = {} KiB ({})\n"
+    first, second = read([(text.format(1, 1, 1024) + text.format(2, 4, 4096)).encode()]).results
+
+    assert (values(first, "bandwidth"), values(second, "bandwidth")) == ([1e9], [2e9])
+    assert second.measurements[0].bytes == 4096
 
 
 def test_netperf() -> None:

@@ -65,3 +65,23 @@ def test_a_fork_of_the_synthetic_benchmark_may_say_more() -> None:
     assert values(found, "iteration_rate") == [108.3]
     assert values(found, "mean_rate") == [108.25]
     assert values(found, "total_rate", devices=4) == [433]
+
+
+def test_times_of_iterations_and_what_they_are_per_second() -> None:
+    """Lines of epfLLM/Megatron-LLM 11, nanoGPT 178, litgpt 1607, maxtext 2232, and others."""
+    (found,) = results("throughput.loops")
+
+    assert values(found, "iteration_time") == pytest.approx(
+        [86.5452, 0.89376, 0.1122, 5.667, 2.345, 0.523, 0.324, 2.01, 3.05636]
+    )
+    assert values(found, "derived_samples_rate") == pytest.approx([1024 / 86.5452, 32 / 2.345])
+    assert values(found, "derived_tokens_rate")[0] == pytest.approx(491520 / 0.89376)
+    assert values(found, "device_tokens_rate") == [8672.758]
+    assert values(found, "flops_rate") == [134.924e12]
+    assert values(found, "iterations_rate") == [12.345, 13.38]
+
+
+def test_a_loop_whose_batch_is_not_printed_has_no_derived_rate() -> None:
+    (found,) = read([b"iter 10: loss 3.2202, time 893.76ms, mfu 16.68%\n"]).results
+
+    assert [m.metric for m in found.measurements] == ["iteration_time"]

@@ -3,7 +3,7 @@
 Such as `Images/sec: 100702.49`, `Throughput: 1965.668 images/s`, `train_throughput : 6638.0`,
 `Throughput Average (sentences/sec) = 52.31`, and the lines of timm, Keras, DeepSpeed, Megatron,
 transformers, fairseq, torchtitan, PaddlePaddle, Caffe2 and MLPerf. Whether that is of one process
-or of all, the line does not say.
+or of all, the line does not say. Of loops that print the time of an iteration: `iterations.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import Parser, ResultBuilder, number
+from cluster.logs.parsers.throughput.iterations import DEFINITIONS, IterationTimes
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -104,11 +105,16 @@ _FORMS = tuple(
         (("Finished iteration ",), rf"\bFinished iteration .*\({_NUMBER} {_PER}\)", None),
         # `step 1 | tok/sec: 123456.7`
         (("| ",), rf"\|\s*{_PER}\s*[:=]\s*{_NUMBER}{_END}", None),
+        ((" tok/s",), rf"\|\s*{_NUMBER} tok/s\b", TOKENS),  # llm.c
         (("Time: ",), rf"\bTime: +[\d.]+s, +{_NUMBER}/s +\(", IMAGES),  # timm
         (("wps",), rf"\b(?P<name>wps)['\"]?\s*[:=]\s*['\"]?{_NUMBER}", TOKENS),  # fairseq: words
         (("tps:",), rf"\b(?P<name>tps):\s+{_NUMBER}", TOKENS),  # torchtitan
         (("MLLOG ",), rf'MLLOG .*"throughput":\s*{_NUMBER}', SAMPLES),
-        (("TFLOP", "tflops:"), rf"\b(?:TFLOP/s/GPU\)|TFLOPs):\s*{_NUMBER}", FLOPS),
+        (
+            ("TFLOP", "tflops:"),
+            rf"\b(?:TFLOP/s/GPU\)|TFLOPs|TFLOP/s/device):\s*{_NUMBER}",
+            FLOPS,
+        ),
     )
 )
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
@@ -120,18 +126,25 @@ class TrainingThroughput(Parser):
 
     marks: ClassVar[tuple[str, ...]] = (
         *("/sec", "/s", "hroughput", "_ips", "ips:", "Images/", "images/", "PerSec", "per_sec"),
-        *("per sec", "wps", "tps:", "TFLOP"),
+        *("per sec", "wps", "tps:", "TFLOP", *IterationTimes.marks),
     )
     definitions: ClassVar[tuple[Definition, ...]] = (
-        *(IMAGES, SENTENCES, SAMPLES, TOKENS, EXAMPLES, TRAINING, FLOPS),
+        *(IMAGES, SENTENCES, SAMPLES, TOKENS, EXAMPLES, TRAINING, FLOPS, *DEFINITIONS),
     )
 
     def __init__(self) -> None:
         """Begin with nothing."""
         self._sheet: ResultBuilder | None = None
+        self._iterations = IterationTimes()
 
     def take(self, line: str, number_: int) -> bool:
-        """Read a line that says how much per second."""
+        """Read a line that says how much per second, or how long an iteration took."""
+        iterations = self._iterations.find(line)
+        for definition, value in iterations:
+            self._open(number_).add(definition, value)
+        return self._rates(line, number_) or bool(iterations) or self._iterations.notes(line)
+
+    def _rates(self, line: str, number_: int) -> bool:
         found = [
             (match, known)
             for words, form, known in _FORMS
@@ -162,11 +175,13 @@ class TrainingThroughput(Parser):
         value = number(text)
         if value is None:
             return False
-        value *= scale
+        self._open(at).add(definition, value * scale, {"name": name} if name else None)
+        return True
+
+    def _open(self, at: int) -> ResultBuilder:
         if self._sheet is None:
             self._sheet = ResultBuilder("throughput", at, "training throughput")
-        self._sheet.add(definition, value, {"name": name} if name else None)
-        return True
+        return self._sheet
 
     def results(self) -> tuple[Parsed, ...]:
         """Give one result."""

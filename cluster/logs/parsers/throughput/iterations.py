@@ -1,0 +1,157 @@
+"""How long an iteration of a training loop took, and what that is per second.
+
+Megatron, NeMo, nanoGPT and its descendants, LitGPT, MaxText, mmcv and mmengine, detectron2, the
+ImageNet example of PyTorch, TensorFlow's estimators, and progress bars of tqdm.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster.core.model.measurements import Definition
+from cluster.logs.parsers import number
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_loop = partial(
+    Definition,
+    benchmark="throughput",
+    clock="the program's own",
+    synchronisation="not known",
+    warm_up="not known",
+    aggregation="all ranks",
+)
+TIME = _loop(
+    metric="iteration_time",
+    unit="s",
+    better="lower",
+    what="one iteration of the training loop, or the mean since the last line, as it prints it",
+)
+RATE = _loop(
+    metric="iterations_rate",
+    unit="iterations/s",
+    better="higher",
+    what="iterations of the training loop per second, as it prints it",
+)
+SAMPLES = _loop(
+    metric="derived_samples_rate",
+    unit="samples/s",
+    better="higher",
+    what="samples of all processes per second: the global batch size over the time of an iteration",
+)
+TOKENS = _loop(
+    metric="derived_tokens_rate",
+    unit="tokens/s",
+    better="higher",
+    what="tokens of all processes per second: the tokens of an iteration over its time",
+)
+DEVICE_TOKENS = _loop(
+    metric="device_tokens_rate",
+    unit="tokens/s",
+    better="higher",
+    what="tokens of one device per second, as MaxText prints it (Tokens/s/device)",
+)
+DEFINITIONS = (TIME, RATE, SAMPLES, TOKENS, DEVICE_TOKENS)
+
+_UNITS = {"ms": 1e3, "s": 1.0, "sec": 1.0, "": 1.0}
+# Each by words that are in such a line, and what it looks like: a time and its unit.
+_TIMES = tuple(
+    (word, re.compile(pattern))
+    for word, pattern in (
+        ("per iteration (", r"elapsed time per iteration \((?P<unit>ms|s)\): (?P<time>\d[\d.]*)"),
+        (", time ", r"\biter \d+: loss \S+, time (?P<time>\d[\d.]*)(?P<unit>ms|s)\b"),
+        ("iter time:", r"\biter time: (?P<time>\d[\d.]*) ?(?P<unit>ms|s)\b"),
+        (
+            "step_timing",
+            r"\btrain_step_timing in (?P<unit>s)['\"]?\s?[:=] ?(?P<time>\d[\d.]*)(?=[\s,|\]])",
+        ),
+        ("completed step:", r"\bcompleted step: \d+, seconds: (?P<time>\d[\d.]*)(?P<unit>),"),
+        (
+            "data_time:",
+            r"\btime: (?P<time>\d+\.\d+)(?P<unit>),?\s+(?:last_time: \S+\s+)?data_time: ",
+        ),
+        ("Time", r"\bEpoch: \[\d+\]\[ *\d+/\d+\]\s+Time +(?P<time>\d+\.\d+)(?P<unit>) ?\("),
+        ("dt: ", r"\| dt: (?P<time>\d+\.\d+)(?P<unit>ms)\b"),
+        (" ms |", r"^step +\d+/\d+ .*\| +(?P<time>\d+\.\d+) (?P<unit>ms) \|"),
+        ("s/it", r"\d%\|.*\| *\d+/\d+ \[[^\]]*, +(?P<time>\d+\.\d+)(?P<unit>s)/it\b"),
+    )
+)
+_RATES = tuple(
+    (word, re.compile(pattern))
+    for word, pattern in (
+        ("global_step/sec", r"\bglobal_step/sec: (?P<rate>\d[\d.]*)\s*$"),
+        ("it/s", r"\d%\|.*\| *\d+/\d+ \[[^\]]*, +(?P<rate>\d+\.\d+)it/s\b"),
+    )
+)
+_DEVICE = re.compile(r"\bTokens/s/device: (\d[\d.]*),")
+_BATCH = re.compile(r"\bglobal[ _]batch[ _]size:\s+(\d{1,9})\b")
+_PER_ITERATION = re.compile(
+    r"\s*(?:total )?tokens per (?:iteration|step)(?: will be)?:\s+([\d,]{1,15})\s*$", re.IGNORECASE
+)
+
+
+class Found(NamedTuple):
+    """A figure of a line."""
+
+    definition: Definition
+    value: float
+
+
+class IterationTimes:
+    """Reads lines of training loops; it remembers how many tokens an iteration has."""
+
+    marks = (
+        *("elapsed time per iteration", ", time ", "iter time:", "step_timing", "completed step:"),
+        *("data_time:", "Epoch: [", "dt: ", "s/it", "it/s", "global_step/sec"),
+    )
+
+    def __init__(self) -> None:
+        """Begin without knowing the size of an iteration."""
+        self._tokens = 0
+
+    def notes(self, line: str) -> bool:
+        """Read how many tokens an iteration has, if a line says that."""
+        match = _PER_ITERATION.match(line) if "okens per" in line else None
+        if match:
+            self._tokens = int(match[1].replace(",", ""))
+        return match is not None
+
+    def find(self, line: str) -> list[Found]:
+        """Find what a line says of its iteration, and what that is per second.
+
+        Args:
+            line: of a log.
+
+        Returns:
+            Its figures; none if it is of no training loop.
+
+        """
+        return [*self._times(line), *_rates(line)]
+
+    def _times(self, line: str) -> Iterator[Found]:
+        forms = (form.search(line) for word, form in _TIMES if word in line)
+        match = next((match for match in forms if match), None)
+        time = number(match["time"]) if match else None
+        if match is None or not time:
+            return
+        seconds = time / _UNITS[match["unit"]]
+        yield Found(TIME, seconds)
+        batch, device = _BATCH.search(line), _DEVICE.search(line)
+        if batch:
+            yield Found(SAMPLES, int(batch[1]) / seconds)
+        if self._tokens and ": loss " in line:
+            yield Found(TOKENS, self._tokens / seconds)
+        rate = number(device[1]) if device else None
+        if rate is not None:
+            yield Found(DEVICE_TOKENS, rate)
+
+
+def _rates(line: str) -> Iterator[Found]:
+    for word, form in _RATES:
+        match = form.search(line) if word in line else None
+        rate = number(match["rate"]) if match else None
+        if rate is not None:
+            yield Found(RATE, rate)

@@ -1,0 +1,128 @@
+"""Logs in container logs, notebooks, saved pages and JSON: what is inside is read as any log."""
+
+from __future__ import annotations
+
+import json
+from html import escape
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core.errors import ParseError
+from cluster.logs.reader import read
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Reading
+
+HEAD = "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong\n"
+ROWS = "".join(
+    f" {2**20 * n} {2**18 * n} float sum -1 {100 * n}.0 10.49 18.35 0 {100 * n}.0 10.49 18.35 0\n"
+    for n in (1, 2, 4)
+)
+LOG = HEAD + ROWS + "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 18.35\n"
+IPERF = {
+    "start": {"version": "iperf 3.12", "test_start": {"protocol": "TCP", "num_streams": 1}},
+    "intervals": [],
+    "end": {
+        "sum_sent": {"seconds": 1, "bytes": 1000, "retransmits": 0},
+        "sum_received": {"seconds": 1, "bytes": 1000},
+    },
+}
+
+
+def of(text: str) -> Reading:
+    return read([text[at : at + 100].encode() for at in range(0, len(text), 100)])
+
+
+def busbw(text: str) -> list[float]:
+    (result,) = of(text).results
+    return [v for m in result.measurements if m.metric == "busbw" for v in m.values]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        lambda line: {"log": line + "\n", "stream": "stdout", "time": "2026-01-02T03:04:05.6Z"},
+        lambda line: {"timestamp": 1767323045, "message": line},
+        lambda line: {"insertId": "a1", "textPayload": line, "resource": {"type": "k8s_container"}},
+        lambda line: {"level": "info", "msg": f"[1,0]<stdout>:{line}"},
+    ],
+)
+def test_lines_of_container_logs(record: object) -> None:
+    assert callable(record)
+    text = "".join(json.dumps(record(line)) + "\n" for line in LOG.splitlines())
+
+    assert busbw(text) == [18.35e9] * 6
+    assert of(text).unread == 0
+
+
+def test_a_notebook_is_read_by_its_outputs_and_not_by_its_code() -> None:
+    cells = [
+        {"cell_type": "markdown", "source": LOG},
+        {
+            "cell_type": "code",
+            "source": ["print('Throughput: 12.5 images/s')"],
+            "outputs": [
+                {"output_type": "stream", "name": "stdout", "text": LOG.splitlines(keepends=True)}
+            ],
+        },
+    ]
+    text = json.dumps({"cells": cells, "metadata": {}, "nbformat": 4}, indent=1)
+
+    assert busbw(text) == [18.35e9] * 6
+
+
+def test_the_failure_of_a_notebook_is_found() -> None:
+    traceback = ["Traceback (most recent call last)", "RuntimeError: CUDA error: out of memory"]
+    cells = [{"cell_type": "code", "outputs": [{"output_type": "error", "traceback": traceback}]}]
+    (result,) = of(json.dumps({"cells": cells}, indent=1)).results
+
+    assert result.failures == ("RuntimeError: CUDA error: out of memory",)
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_a_log_in_a_string_of_json(indent: int | None) -> None:
+    text = json.dumps({"returncode": 0, "result": {"stdout": LOG}}, indent=indent)
+
+    assert busbw(text + "\n") == [18.35e9] * 6
+
+
+def test_a_document_in_a_document_and_in_a_string() -> None:
+    for inner in (IPERF, json.dumps(IPERF)):
+        (result,) = of(json.dumps({"host": "a", "iperf": inner}, indent=2)).results
+
+        assert result.format == "iperf3"
+        assert {m.metric for m in result.measurements} >= {"sent", "received"}
+
+
+def test_a_page_with_a_block_of_output() -> None:
+    data = json.dumps({"body": LOG})
+    page = (
+        "<!DOCTYPE html>\n<html><head><style>p {}</style></head><body><p>It is slow &mdash; why?"
+        f'</p><pre class="notranslate">{escape(LOG)}</pre>'
+        f'<script type="application/json">{data}</script></body></html>\n'
+    )
+
+    assert busbw(page) == [18.35e9] * 6
+
+
+def test_a_page_that_holds_its_text_in_json_only() -> None:
+    data = json.dumps({"payload": {"issue": {"body": "Slow:\n```\n" + LOG + "```\n"}}})
+    page = (
+        "<html><head><title>x</title></head><body><div>Loading</div>"
+        f'<script type="application/json" data-target="data">{data}</script></body></html>\n'
+    )
+
+    assert busbw(page) == [18.35e9] * 6
+
+
+def test_lines_that_end_with_a_tag() -> None:
+    assert busbw(LOG.replace("\n", "<br>")) == [18.35e9] * 6
+    assert busbw(LOG.replace("\n", "<br />\r")) == [18.35e9] * 6
+
+
+def test_json_without_any_log_is_refused() -> None:
+    deep = '{"a": ' * 30 + '"x\\ny"' + "}" * 30
+    for text in (deep, '{"time": 1, "message": "hello"}\n', '{"cells": [{"outputs": [1]}]}'):
+        with pytest.raises(ParseError):
+            of(text)
