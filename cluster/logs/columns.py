@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 
-class Point(NamedTuple):
+class SeriesPoint(NamedTuple):
     """Where series were measured; the series of a point share it, and nobody changes it.
 
     Args:
@@ -36,9 +36,11 @@ class Points:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._known: dict[tuple[object, ...], dict[int, Point]] = {}
+        self._known: dict[tuple[object, ...], dict[int, SeriesPoint]] = {}
 
-    def over(self, params: dict[str, Scalar], sizes: Sequence[int], *, moved: bool) -> list[Point]:
+    def over(
+        self, params: dict[str, Scalar], sizes: Sequence[int], *, moved: bool
+    ) -> list[SeriesPoint]:
         """Give the points of a table.
 
         Args:
@@ -54,7 +56,7 @@ class Points:
         if not all(size in known for size in sizes):
             new = dict.fromkeys(sizes).keys() - known.keys()
             known |= {
-                size: Point({**params, "size": size}, 0, size if moved else 0) for size in new
+                size: SeriesPoint({**params, "size": size}, 0, size if moved else 0) for size in new
             }
         return [known[size] for size in sizes]
 
@@ -83,7 +85,7 @@ class Columns(Sequence[Measurement]):
         self,
         definitions: Sequence[Definition],
         metrics: bytes,
-        points: Sequence[Point],
+        points: Sequence[SeriesPoint],
         values: array[float],
         ends: array[int] | None = None,
     ) -> None:

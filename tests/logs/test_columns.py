@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.core.model.measurements import Definition, Measurement
-from cluster.logs.columns import Columns, Point, Points
+from cluster.logs.columns import Columns, Points, SeriesPoint
 from cluster.logs.parsers import Parser, ResultBuilder
 from cluster.logs.parsers.nccl_tests import NcclTests
 from cluster.logs.parsers.osu import Osu
@@ -48,7 +48,7 @@ def values(found: Sequence[Measurement]) -> list[tuple[str, int, tuple[float, ..
 
 
 def test_columns_are_a_sequence_of_measurements() -> None:
-    points = [Point({"size": 8}, 0, 8), Point({"size": 16}, 3, 16)]
+    points = [SeriesPoint({"size": 8}, 0, 8), SeriesPoint({"size": 16}, 3, 16)]
     found = Columns((TIME, RATE), bytes((0, 1)), points, array("d", (1, 2, 3)), array("Q", (2, 3)))
     first, second = found
 

@@ -10,22 +10,19 @@ from __future__ import annotations
 import math
 import re
 from abc import abstractmethod
-from array import array
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.core.model.logs import Parsed, Setting
 from cluster.core.plugins import Plugin
-from cluster.logs.columns import Columns, Point
+from cluster.logs.results import ResultBuilder as ResultBuilder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable
 
-    from cluster.core.model.logs import Detail
+    from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Definition
-    from cluster.core.model.value import Scalar
 
 KB, MB, GB = 1e3, 1e6, 1e9
-NOTHING = array("d")
+CUT = "there is no row: it failed, or the log is cut off"
 DIGITS = 18  # of a number that fits into 64 bits
 KIB, MIB, GIB = 2.0**10, 2.0**20, 2.0**30
 
@@ -120,205 +117,66 @@ class Parser(Plugin):
         """
 
 
-class ResultBuilder:
-    """Collects what one run of a tool says.
+class RunParser(Parser):
+    """Keeps the results of the runs that ended, and the run that is open."""
 
-    Args:
-        format_: the name of the parser.
-        first: the number of its first line in the log.
-        title: what was run.
+    title: ClassVar[str] = ""
+    """What a run is called whose log does not say so."""
 
-    """
+    def __init__(self) -> None:
+        """Begin outside any run."""
+        self._parsed: list[Parsed] = []
+        self._run: ResultBuilder | None = None
 
-    def __init__(self, format_: str, first: int, title: str = "") -> None:
-        """Begin with nothing."""
-        self.format = format_
-        self.first = first
-        self.title = title
-        self._definitions: dict[str, Definition] = {}  # of each metric, in the order they came
-        self._numbers: dict[str, int] = {}  # of the metrics in that order
-        self._metrics = bytearray()  # of each series, by these numbers
-        self._points: list[Point] = []  # of each series
-        self._values = array("d")  # the first of each series
-        self._more: dict[int, array[float]] = {}  # the others, of series that have some
-        self._places: dict[tuple[object, ...], int] = {}  # of series, by what tells them apart
-        self._indexed = 0  # series that are in it
-        # Of points (by identity) of rows that were added together: the first series, the columns
-        self._rows: dict[int, tuple[int, Sequence[Definition]]] = {}
-        self._notes: dict[str, None] = {}
-        self._failures: dict[str, None] = {}
-        self._devices: dict[str, None] = {}
-        self._settings: dict[str, str] = {}
-        self.operation = ""  # the collective, where there is one
-        self.ranks = self.hosts = 0  # that took part, where the log says so
-
-    def add(
-        self,
-        definition: Definition,
-        value: float,
-        params: Mapping[str, Scalar] | None = None,
-        *,
-        rank: int = 0,
-        size: int = 0,
-    ) -> None:
-        """Add a value to its series.
+    def _begin(self, number: int, title: str = "") -> ResultBuilder:
+        """Begin a run, after the last one.
 
         Args:
-            definition: of the metric.
-            value: in the definition's unit.
-            params: the point; metrics of a point may share it, and nobody changes it.
-            rank: that took it; 0 if nobody says.
-            size: bytes that moved.
-
-        """
-        known = params or {}
-        self._index()
-        place = self._places.setdefault(
-            (definition.metric, rank, *known.items()), len(self._metrics)
-        )
-        if place < len(self._metrics):
-            self._more.setdefault(place, array("d")).append(value)
-            return
-        self._metrics.append(self._number(definition))
-        params_ = known if isinstance(known, dict) else dict(known)
-        self._points.append(Point(params_, rank, size))
-        self._values.append(value)
-        self._indexed += 1
-
-    def add_rows(
-        self, definitions: Sequence[Definition], points: Sequence[Point], values: array[float]
-    ) -> None:
-        """Add the rows of a table.
-
-        Args:
-            definitions: of its columns.
-            points: of each value; equal ones of one log are the same object.
-            values: of the first row, then of the next; in the units of the definitions.
-
-        """
-        width = len(definitions)
-        known = self._rows.keys() & map(id, points)
-        if self._indexed or any(self._rows[row][1] != definitions for row in known):
-            for at, (point, value) in enumerate(zip(points, values, strict=True)):
-                definition = definitions[at % width]
-                self.add(definition, value, point.params, rank=point.rank, size=point.size)
-            return
-        metrics = bytes(map(self._number, definitions))
-        fresh = dict.fromkeys(map(id, points[::width]))
-        is_fresh = not known and len(fresh) * width == len(points)
-        if is_fresh:
-            first = len(self._metrics)
-            places = range(first, first + len(points), width)
-            self._rows.update(zip(fresh, ((place, definitions) for place in places), strict=True))
-            self._metrics += metrics * len(fresh)
-            self._points += points
-            self._values += values
-            return
-        for at in range(0, len(points), width):
-            place, _ = self._rows.setdefault(id(points[at]), (len(self._metrics), definitions))
-            if place == len(self._metrics):
-                self._metrics += metrics
-                self._points += points[at : at + width]
-                self._values += values[at : at + width]
-                continue
-            for column in range(width):  # once more
-                self._more.setdefault(place + column, array("d")).append(values[at + column])
-
-    def rest(self) -> None:
-        """Give back the memory that only adding needs: the next run has begun."""
-        self._places.clear()
-        self._rows.clear()
-        self._indexed = 0
-
-    def _index(self) -> None:
-        """Note where the series of rows are, which were added without looking."""
-        if self._indexed == len(self._metrics):
-            return
-        names = tuple(self._definitions)
-        for at in range(self._indexed, len(self._metrics)):
-            point = self._points[at]
-            key = (names[self._metrics[at]], point.rank, *point.params.items())
-            self._places[key] = at
-        self._indexed = len(self._metrics)
-
-    def _number(self, definition: Definition) -> int:
-        self._definitions.setdefault(definition.metric, definition)
-        return self._numbers.setdefault(definition.metric, len(self._numbers))
-
-    def note(self, text: str) -> None:
-        """Say once what a reader of the numbers must know."""
-        self._notes[text] = None
-
-    def says(self, note: str) -> bool:
-        """Tell whether a note was said."""
-        return note in self._notes
-
-    def fail(self, text: str) -> None:
-        """Say once that the log records a failure."""
-        self._failures[text[:500]] = None
-
-    def on(self, device: str) -> None:
-        """Say that a GPU of this model took part."""
-        self._devices[device] = None
-
-    def set(self, name: str, value: str) -> None:
-        """Say what the tool or its host was set to; nothing, if the value is empty."""
-        if value:
-            self._settings[name] = value
-
-    def clear(self) -> None:
-        """Forget the values: they cannot be believed."""
-        for kept in (self._definitions, self._numbers, self._metrics, self._points, self._more):
-            kept.clear()
-        self._values = array("d")
-        self._places.clear()
-        self._rows.clear()
-        self._indexed = 0
-
-    @property
-    def empty(self) -> bool:
-        """Whether there are no values."""
-        return not self._metrics
-
-    def parsed(self, detail: Detail | None = None) -> Parsed:
-        """Give all of it.
-
-        Args:
-            detail: what is no measurement.
+            number: of its first line.
+            title: what was run.
 
         Returns:
-            The result.
+            The run.
 
         """
-        definitions = tuple(self._definitions.values())
-        return Parsed(
-            format=self.format,
-            title=self.title,
-            first=self.first,
-            measurements=self._columns(definitions) if self._metrics else (),
-            definitions=definitions,
-            detail=detail,
-            notes=tuple(self._notes),
-            failures=tuple(self._failures),
-            operation=self.operation,
-            ranks=self.ranks,
-            hosts=self.hosts,
-            devices=tuple(self._devices),
-            settings=tuple(Setting(name=k, value=v) for k, v in self._settings.items()),
-        )
+        self._end()
+        self._run = ResultBuilder(self.name, number, title or self.title)
+        return self._run
 
-    def _columns(self, definitions: Sequence[Definition]) -> Columns:
-        if not self._more:
-            return Columns(definitions, bytes(self._metrics), self._points, self._values)
-        values, ends, at = array("d"), array("Q"), 0
-        for place in sorted(self._more):
-            ends.extend(range(len(values) + 1, len(values) + 1 + place - at))
-            values += self._values[at : place + 1] + self._more[place]
-            ends.append(len(values))
-            at = place + 1
-        ends.extend(range(len(values) + 1, len(values) + 1 + len(self._metrics) - at))
-        values += self._values[at:]
-        return Columns(definitions, bytes(self._metrics), self._points, values, ends)
+    def _open(self, number: int) -> ResultBuilder:
+        """Give the open run; begin one if there is none: its first lines are missing.
+
+        Args:
+            number: of the line that belongs to it.
+
+        Returns:
+            The run.
+
+        """
+        return self._run or self._begin(number)
+
+    def _end(self) -> None:
+        if self._run is not None:
+            self._finish(self._run)
+            parsed = self._run.parsed()
+            if parsed.measurements or parsed.failures or parsed.detail is not None:
+                self._parsed.append(parsed)
+        self._run = None
+
+    def _finish(self, run: ResultBuilder) -> None:
+        """Say what is missing in a run that has ended.
+
+        Args:
+            run: that has ended.
+
+        """
+        if run.empty:
+            run.fail(CUT)
+
+    def results(self) -> tuple[Parsed, ...]:
+        """Give a result per run."""
+        self._end()
+        return tuple(self._parsed)
 
 
 Sheet = ResultBuilder  # its name before, which plug-ins of users may import

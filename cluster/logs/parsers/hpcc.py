@@ -10,8 +10,7 @@ from functools import partial
 from typing import ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import GB, number
-from cluster.logs.run_parser import RunParser
+from cluster.logs.parsers import GB, RunParser, number
 
 _hpcc = partial(
     Definition,

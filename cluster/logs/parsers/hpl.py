@@ -10,8 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import number
-from cluster.logs.run_parser import RunParser
+from cluster.logs.parsers import RunParser, number
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar

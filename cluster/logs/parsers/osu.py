@@ -13,7 +13,7 @@ from operator import lt
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.columns import Point, Points
+from cluster.logs.columns import Points, SeriesPoint
 from cluster.logs.parsers import DIGITS, GB, MB, Parser, ResultBuilder, count, numbers
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 MICRO = 1e6  # of them are one
-NOWHERE = Point({}, 0, 0)
+NOWHERE = SeriesPoint({}, 0, 0)
 
 _osu = partial(
     Definition,

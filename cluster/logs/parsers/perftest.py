@@ -12,8 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MIB, count, number, numbers
-from cluster.logs.run_parser import RunParser
+from cluster.logs.parsers import MIB, RunParser, count, number, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar

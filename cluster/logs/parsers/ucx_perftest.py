@@ -11,8 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.measurements import Definition
-from cluster.logs.parsers import MIB, count, numbers
-from cluster.logs.run_parser import RunParser
+from cluster.logs.parsers import MIB, RunParser, count, numbers
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar

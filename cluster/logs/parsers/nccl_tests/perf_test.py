@@ -7,7 +7,7 @@ from array import array
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from cluster.logs.columns import Point
+from cluster.logs.columns import SeriesPoint
 from cluster.logs.parsers import GB, ResultBuilder, count, number, numbers
 from cluster.logs.parsers.nccl_tests.metrics import (
     ALGBW,
@@ -76,9 +76,9 @@ class Heads:
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._places: dict[tuple[str, ...], tuple[Point, ...]] = {}
+        self._places: dict[tuple[str, ...], tuple[SeriesPoint, ...]] = {}
 
-    def places(self, cells: Sequence[str], halves: int = 2) -> tuple[Point, ...]:
+    def places(self, cells: Sequence[str], halves: int = 2) -> tuple[SeriesPoint, ...]:
         """Give the points of the halves of a row: out of place, in place.
 
         Args:
@@ -96,7 +96,7 @@ class Heads:
         return found
 
 
-def _places(cells: Sequence[str], halves: int) -> tuple[Point, ...]:
+def _places(cells: Sequence[str], halves: int) -> tuple[SeriesPoint, ...]:
     size, elements = count(cells[0]), count(cells[1]) if len(cells) > 1 else None
     if len(cells) < LEAST or size is None or elements is None or number(cells[2]) is not None:
         return ()
@@ -104,9 +104,9 @@ def _places(cells: Sequence[str], halves: int) -> tuple[Point, ...]:
     return tuple(_point(size, cells[2], redop, place) for place in ("out", "in")[:halves])
 
 
-def _point(size: int, type_: str, redop: str, place: str) -> Point:
+def _point(size: int, type_: str, redop: str, place: str) -> SeriesPoint:
     shown = {"redop": redop} if redop not in ("", "none", ABSENT) else {}
-    return Point({"size": size, "place": place, "type": type_, **shown}, 0, size)
+    return SeriesPoint({"size": size, "place": place, "type": type_, **shown}, 0, size)
 
 
 class PerfTest:
@@ -128,7 +128,7 @@ class PerfTest:
         self.ended = False
         self.ranks: dict[int, tuple[str, int]] = {}  # the host of each, and its device there
         self.models: dict[str, None] = {}
-        self._points: list[Point] = []  # of each half of a row
+        self._points: list[SeriesPoint] = []  # of each half of a row
         self._columns = array("d"), array("d"), array("d")  # times in us, both rates in GB/s
         self._width = HALF
         self._counts = True  # the last column of a half counts wrong values
@@ -326,7 +326,7 @@ class PerfTest:
         type_, redop, place = kind
         self._add(_point(size, type_, redop, place), values, wrong)
 
-    def _add(self, point: Point, values: list[float], wrong: str) -> None:
+    def _add(self, point: SeriesPoint, values: list[float], wrong: str) -> None:
         self._points.append(point)
         for column, value in zip(self._columns, values, strict=True):
             column.append(value)
