@@ -1,7 +1,7 @@
 """One rank's host sends to another's over TCP, as fast as iperf3 can.
 
 The model for every benchmark that wraps a foreign program: the ranks start it, each on its host,
-and its own words come home to `raw/`, where every value can be found again.
+and its own output is kept in `raw/`, where every value can be checked.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class IperfParams(Value, frozen=True, kw_only=True):
     """The parameters of `iperf`.
 
     Args:
-        metrics: What to take, of those above.
+        metrics: Which metrics to measure.
         streams: Connections at once, such as 1,8.
         iterations: Tests per metric and number of streams.
         seconds: Of each test that count.
@@ -114,7 +114,7 @@ class IperfTest(Value, frozen=True, kw_only=True):
 
 
 class ReceivedBytes(msgspec.Struct, frozen=True, kw_only=True):
-    """What the receiver counted: bytes, and the seconds that they took."""
+    """What the receiver counted: bytes, and their duration in seconds."""
 
     bytes: int
     seconds: float
@@ -169,7 +169,7 @@ class Iperf(Benchmark[IperfParams]):
         versions = {fact.host: fact.programs.get(IPERF, "") for fact in facts}
         return tuple(
             f"{says} on {host} has one thread for all streams (each has its own since "
-            f"{THREADED[0]}.{THREADED[1]}): one core may be what bounds them."
+            f"{THREADED[0]}.{THREADED[1]}): one core may limit them."
             for host, says in versions.items()
             if not _is_threaded(says)
         )
@@ -192,7 +192,7 @@ def _check_count(field: str, count: int, least: int, most: int | None) -> None:
 
 
 def _is_threaded(says: str) -> bool:
-    """Read `iperf 3.12 (cJSON 1.7.15)`; what cannot be read is taken as new."""
+    """Read `iperf 3.12 (cJSON 1.7.15)`; an unreadable version counts as new."""
     version = re.match(r"iperf (\d+)\.(\d+)", says)
     return version is None or (int(version[1]), int(version[2])) >= THREADED
 
@@ -236,7 +236,7 @@ class IperfRank:
             trial: that test.
 
         Returns:
-            Its value, on the rank that takes it.
+            Its value, on the rank that records it.
 
         """
         raise NotImplementedError
@@ -256,10 +256,10 @@ class IperfServer(IperfRank):
 
 
 class IperfClient(IperfRank):
-    """Connects to the server, and keeps what iperf3 says."""
+    """Connects to the server, and keeps the output of iperf3."""
 
     def once(self, trial: IperfTest) -> list[float]:
-        """Run one client, and take the receiver's figure from what it says."""
+        """Run one client, and read the receiver's figure from its output."""
         port = self.rank.receive(self.comm, source=1)
         path = Path(trial.file)
         limit = self.params.seconds + self.params.omit + SLACK
@@ -292,7 +292,7 @@ class IperfClient(IperfRank):
 
 
 def read_result(text: str, status: int = 0) -> float:
-    """Read the receiver's figure from what a client of iperf3 says.
+    """Read the receiver's figure from the output of an iperf3 client.
 
     Args:
         text: its JSON.
@@ -303,7 +303,7 @@ def read_result(text: str, status: int = 0) -> float:
 
     Raises:
         ClusterError: the test failed, or nothing arrived.
-        ParseError: it is not what iperf3 says.
+        ParseError: it is not the output of iperf3.
 
     """
     try:
@@ -319,9 +319,9 @@ def read_result(text: str, status: int = 0) -> float:
         raise ClusterError(f"{IPERF} ended with status {status}, and said: {said}")
     if figure is None or not figure.bytes or figure.seconds <= 0:
         raise ClusterError(
-            f"{IPERF} says that nothing arrived.",
-            means="Connections could be made, but no data came through them.",
-            remedy="Compare the MTUs on the way: ping -M do -s 1472 ADDRESS",
+            f"{IPERF} reports that nothing arrived.",
+            means="Connections were opened, but no data passed.",
+            remedy="Compare the MTUs along the path: ping -M do -s 1472 ADDRESS",
         )
     return figure.bytes / figure.seconds
 

@@ -69,7 +69,7 @@ class Collectives(Benchmark[CollectivesParams]):
     )
 
     def check(self, params: CollectivesParams, ranks: int) -> None:
-        """Refuse unknown operations, empty work, and sizes that no library takes."""
+        """Refuse unknown operations, empty work, and sizes that no library accepts."""
         unknown = [name for name in params.operations if name not in NAMED]
         if unknown or not params.operations:
             raise SpecError(
@@ -85,7 +85,7 @@ class Collectives(Benchmark[CollectivesParams]):
             raise SpecError(f"A size is {max(params.sizes)} B; it must be below 2 GiB.")
         if ranks < 2:  # noqa: PLR2004 - one rank has nobody to exchange anything with
             raise SpecError(
-                "One rank has nobody to exchange anything with.",
+                "A collective needs at least two ranks.",
                 remedy="Ask for more: --hosts 2, or --ranks-per-host 2.",
             )
         if params.transport != "mpi" and params.kernel == "c":

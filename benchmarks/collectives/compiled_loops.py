@@ -26,7 +26,7 @@ MOST_AT_ONCE = 64  # repetitions
 
 
 class GroupStruct(ctypes.Structure):
-    """What the loop in C is told (`struct group` of kernels/collectives.c)."""
+    """The arguments of the C loop (`struct group` of kernels/collectives.c)."""
 
     _fields_: ClassVar = [
         ("comm", ctypes.c_void_p),
@@ -84,7 +84,7 @@ class CompiledLoops(CollectiveLoops):
             wrong = collect(group, n)
             if wrong >= 0:
                 cell.check(wrong)
-                raise WrongDataError(f"{cell.what}: result {wrong} was wrong, and is right now")
+                raise WrongDataError(f"{cell.what}: result {wrong} was wrong, and is correct now")
             seconds: list[float] = (nanoseconds[:n] / 1e9).tolist()
             return seconds
 
@@ -92,7 +92,7 @@ class CompiledLoops(CollectiveLoops):
 
 
 def _count(cell: CollectiveSeries) -> int:
-    """Give the count that MPI takes: of the whole, or of one rank's part."""
+    """Give the count for MPI: of the whole, or of one rank's part."""
     unit = NUMBER if cell.operation.reduces else 1
     parts = cell.comm.Get_size() if cell.operation.divides else 1
     return cell.size // unit // parts

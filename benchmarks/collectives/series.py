@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class CollectiveSeries:
     """One operation at one size, and the memory of one rank for it, once it is `filled`.
 
-    Two sets of data take turns, so that what did not arrive is seen: bytes and the inverse bytes,
+    Two sets of data alternate, so that missing bytes are noticed: bytes and the inverse bytes,
     or small whole numbers, whose sums are exact.
 
     Args:

@@ -81,7 +81,7 @@ class TorchLoops(CollectiveLoops):
         return repeat
 
     def _wait(self) -> None:
-        """Wait until the GPU has done what it was told."""
+        """Wait until the GPU has finished its work."""
         if self._backend == "nccl":
             self._torch.cuda.synchronize()
 
@@ -97,7 +97,7 @@ def _torch(backend: str) -> Any:  # noqa: ANN401 - a module that need not be the
     except ImportError:
         raise ClusterError(
             f"torch is missing on {os.uname().nodename}.",
-            means=f"--transport {backend} is done by it, and cluster does not install it.",
+            means=f"--transport {backend} uses it, and cluster does not install it.",
             remedy=f"Install it there: {sys.executable} -m pip install torch; or name an --option "
             "image that has it",
         ) from None

@@ -46,12 +46,12 @@ class P2P(Benchmark[P2PParams]):
         """Refuse unknown metrics, empty work, and ranks that do not exist."""
         if not self.selected(params):
             raise SpecError(
-                "--buffer cuda leaves nothing to take: memory_copy is of the processor's memory.",
+                "--buffer cuda leaves nothing to measure: memory_copy measures host memory.",
                 remedy="Name other metrics: --metrics latency,bandwidth",
             )
         params.check()
         if params.buffer == "cuda" and params.kernel == "c":
-            raise SpecError("--kernel c is for --buffer cpu: the loops in C know no GPU.")
+            raise SpecError("--kernel c needs --buffer cpu: the C loops have no GPU support.")
         if not params.sizes:
             raise SpecError("There are no sizes.", remedy="Give some: --sizes 8:64MiB")
         check_pair(params.pair, ranks)
@@ -83,7 +83,7 @@ class P2P(Benchmark[P2PParams]):
         del facts
         if params.buffer == "cpu" or COPY.metric not in params.metrics:
             return ()
-        return ("memory_copy is left out: it is of the processor's memory.",)
+        return ("memory_copy is left out: it measures host memory.",)
 
     def measure(self, rank: Rank, params: P2PParams) -> None:
         """Exchange messages on the pair; everybody else sleeps until it is done."""

@@ -22,7 +22,7 @@ MOST_COUNT = 2**31 - 1  # what MPI takes as a count
 
 
 class PairStruct(ctypes.Structure):
-    """What the loops in C are told (`struct pair` of kernels/p2p.c)."""
+    """The arguments of the C loops (`struct pair` of kernels/p2p.c)."""
 
     _fields_: ClassVar = [
         ("comm", ctypes.c_void_p),
@@ -92,7 +92,7 @@ class CompiledPairLoops:
             wrong = function(pair, n)
             if wrong >= 0:
                 messages.check(wrong)
-                raise WrongDataError(f"message {wrong} arrived wrong, and is right now")
+                raise WrongDataError(f"message {wrong} arrived wrong, and is correct now")
             return (nanoseconds[:n] / 1e9).tolist() if takes and alive else []
 
         return repeat

@@ -30,7 +30,7 @@ AT_ONCE = 1 << 20  # bytes, about, that are exchanged before their times are loo
 
 
 def series_of(definitions: Iterable[Definition], params: P2PParams) -> list[tuple[Definition, int]]:
-    """Give what is to be taken: every metric at every size, but a copy of one size only."""
+    """Give the series to measure: every metric at every size, but memory_copy at one size only."""
     return [
         (definition, size)
         for definition in definitions
@@ -127,9 +127,9 @@ def oneway_line(rank: int, size: int, seconds: float) -> str:
     """Give the founding program's line; the rate is that of the unrounded time.
 
     Args:
-        rank: that took the value.
+        rank: that measured the value.
         size: of the message in bytes.
-        seconds: that it took.
+        seconds: its value.
 
     Returns:
         Such as `Process 1 transferred 100 MB in 23.1 ms (4323.8 MB/sec)`, where MB is 1e6 bytes.

@@ -30,7 +30,7 @@ RING = 1 << 14  # bytes of small messages that are kept until they are checked
 class Messages:
     """Messages of one size between the two ranks of the pair, numbered from 0.
 
-    Two patterns with inverse bits take turns in each place, so that a byte that did not arrive is
+    Two patterns with inverse bits alternate in each place, so that a byte that did not arrive is
     seen. Round trips of small messages have up to 64 places, all of which stay in the first-level
     cache, and are checked together; everything else has one.
 
@@ -87,7 +87,7 @@ class PairMemory:
         self.incoming = memory.zeros(largest)
 
     def takes(self, definition: Definition) -> bool:
-        """Tell whether this rank takes the values of a metric."""
+        """Check whether this rank records the values of a metric."""
         if definition is RECEIVED:
             return not self.first
         return self.first or definition.aggregation != "one rank"

@@ -32,7 +32,7 @@ class MpiPairLoops:
     """The timed loops in Python.
 
     Each metric is a function `repeat(n)` that does `n` repetitions and gives the seconds of each,
-    or nothing on the rank that does not take this metric's values.
+    or nothing on the rank that does not record this metric.
 
     Args:
         data: of the pair.

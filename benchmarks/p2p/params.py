@@ -13,7 +13,7 @@ class P2PParams(Repetitions, frozen=True, kw_only=True):
     """The parameters of `p2p`.
 
     Args:
-        metrics: What to take, of those above.
+        metrics: Which metrics to measure.
         sizes: Such as 8:64MiB (powers of two) or 8,65536.
         window: Messages in flight. [default: 64]
         pair: The two ranks that exchange messages.
@@ -43,5 +43,5 @@ class P2PParams(Repetitions, frozen=True, kw_only=True):
             raise SpecError(f"--window is {self.window}; it must be at least 1.")
         if not {"memory_copy", "bandwidth", "bidirectional"} & set(self.metrics):
             raise SpecError(
-                "--window means nothing without the metrics bandwidth or bidirectional."
+                "--window has no effect without the metrics bandwidth or bidirectional."
             )

@@ -33,7 +33,7 @@ def output_of(program: str, *words: str) -> str | None:
         words: of its command line.
 
     Returns:
-        What it printed; none if it is not there, failed, or took too long.
+        What it printed; none if it is missing, failed, or exceeded its time.
 
     """
     path = find_program(program)

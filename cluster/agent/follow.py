@@ -68,14 +68,14 @@ def job_end(folder: Path, *, begun: bool) -> Ended | Lost | None:
     if alive or (alive is None and not begun):
         return None
     if alive is None:
-        return Lost(reason="its script never began to run")
+        return Lost(reason="its script never started")
     return Lost(reason="its tmux session was killed from outside, or this host was restarted")
 
 
 def is_alive(folder: Path) -> bool | None:
     """Tell whether the job's script runs; None if it has not begun.
 
-    The command line is compared, because a process id is given to somebody else in time.
+    The command line is compared, because process ids are reused.
     """
     pid = read_text(folder / "pid")
     if not pid:

@@ -45,9 +45,9 @@ def list_interfaces() -> Iterator[Interface]:
 
 
 def link_speeds(folder: Path) -> list[float]:
-    """Find how fast an interface is: by its own hardware, or that of those that it stands on.
+    """Find how fast an interface is: from its own hardware, or that of the interfaces below it.
 
-    What drivers without hardware say is made up: a veth says 10 Gbit/s.
+    Drivers without hardware report an invented speed: 10 Gbit/s for a veth.
 
     Args:
         folder: of the interface in /sys/class/net.

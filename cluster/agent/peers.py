@@ -74,7 +74,7 @@ class Peers:
             self._held[peer] = self._ssh("-N", peer.address)
 
     def lost(self) -> dict[str, str]:
-        """Give those whose connections broke, and what ssh said about it."""
+        """Give the peers whose connections broke, and the message of ssh."""
         return {
             peer.name: (process.stderr.read() if process.stderr else "").strip()
             for peer, process in self._held.items()
@@ -85,7 +85,7 @@ class Peers:
         """End the job's ranks on all of them that can be reached.
 
         Args:
-            seconds: that this may take.
+            seconds: the time limit.
 
         """
         words = [sys.executable, *AGENT, "halt", str(self._folder)]

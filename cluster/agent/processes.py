@@ -1,6 +1,6 @@
 """What a rank's process has of its host: the processors that it may use, and its connections.
 
-Both are looked up in the rank itself, once, after all values were taken: only there are they the
+Both are looked up in the rank itself, once, after all values were measured: only there are they the
 truth, in a container and in a network namespace, too.
 """
 
@@ -44,7 +44,7 @@ def process_info(rank: int, folder: Path = SELF) -> RankProcess:
 
 
 def usable_cores(root: Path = PROCESSORS) -> tuple[tuple[int, ...], ...]:
-    """Find the cores that a process of ours may use.
+    """Find the cores that a process started here may use.
 
     Args:
         root: where the kernel keeps its processors, for tests.

@@ -40,7 +40,7 @@ class Ended(Value, frozen=True, kw_only=True, tag="ended"):
 
 
 class Lost(Value, frozen=True, kw_only=True, tag="lost"):
-    """The job's processes are gone, and nobody wrote how they ended."""
+    """The job's processes have ended without recording an exit status."""
 
     reason: str
 

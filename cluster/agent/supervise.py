@@ -124,7 +124,7 @@ def run_job(seconds: float, argv: list[str]) -> int:
 
 
 def _tell_lost(lost: dict[str, str]) -> None:
-    """Say at once who is gone: to end the rest in good order takes a while."""
+    """Report lost hosts at once: ending the other ranks cleanly takes a while."""
     reason = "; ".join(f"{name} does not answer any more ({why})" for name, why in lost.items())
     Path(REASON).write_text(reason)
     sys.stderr.write(f"{NOTICE}{reason}\n")

@@ -1,4 +1,4 @@
-"""How a host is set up, as far as numbers depend on it: what its kernel says in /proc and /sys."""
+"""The settings of a host that affect measurements, read from /proc and /sys."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def read_tuning(folder: Path, root: Path = Path("/")) -> Tuning:
     """Look how this host is set up.
 
     Args:
-        folder: where its files of ours are.
+        folder: of the files of cluster on this host.
         root: of the file system to look in.
 
     Returns:
-        What its kernel says; what it does not say is empty.
+        The settings; empty where the kernel does not report them.
 
     """
     return Tuning(

@@ -44,7 +44,7 @@ DRAWS = 2000  # of the bootstrap
 SEED = 20180626  # any number will do, if it is always the same
 
 
-class Point(Value, frozen=True, kw_only=True):
+class FitPoint(Value, frozen=True, kw_only=True):
     """What a message of one size takes.
 
     Args:
@@ -104,7 +104,7 @@ class Fit(Value, frozen=True, kw_only=True):
 
     metric: str
     params: dict[str, Scalar]
-    points: tuple[Point, ...]
+    points: tuple[FitPoint, ...]
     pieces: tuple[Piece, ...]
     of: str = ""
     launches: int = 1
@@ -216,13 +216,13 @@ def fit(sweep: Sequence[Summary]) -> Fit | None:
     )
 
 
-def _point(summary: Summary) -> Point:
+def _point(summary: Summary) -> FitPoint:
     size = int(summary.params["size"])
     seconds = size / summary.median if summary.unit == "B/s" else summary.median
-    return Point(size=size, seconds=seconds)
+    return FitPoint(size=size, seconds=seconds)
 
 
-def pieces(points: Sequence[Point]) -> tuple[Piece, ...]:
+def pieces(points: Sequence[FitPoint]) -> tuple[Piece, ...]:
     """Fit one to three lines to a sweep, as many as pay.
 
     Args:

@@ -18,9 +18,9 @@ from __future__ import annotations
 TAIL_LINES = 40  # mpirun alone says more than 20 when a rank leaves without a word
 STATES = {  # how far connecting can have got, and what it means if it gets no further
     "resolving": "The name could not be resolved to an address.",
-    "connecting": "A firewall or a missing route swallows what we send, or the host is down.",
-    "banner": "Something answers, but does not speak SSH: its sshd may still be starting.",
-    "authentication": "Its sshd answers, but does not decide whether we may in.",
+    "connecting": "A firewall or a missing route drops the packets, or the host is down.",
+    "banner": "Something answers, but not with SSH: its sshd may still be starting.",
+    "authentication": "Its sshd answers, but does not finish the login.",
     "ready": "",
 }
 

@@ -58,7 +58,7 @@ class Owned(Value, frozen=True, kw_only=True, tag="owned"):
     Args:
         provider: that makes them.
         region: of the provider.
-        account: of the owner, as the provider numbers or names it; empty, if nobody wrote it down.
+        account: of the owner, as the provider numbers or names it; empty if it was not recorded.
         owner: whose credentials make them, without the session.
         launch: the tag that everything of this launch carries.
 
@@ -130,7 +130,7 @@ class Switched(Value, frozen=True, kw_only=True, tag="switched"):
 
 
 class Timed(Value, frozen=True, kw_only=True, tag="timed"):
-    """A phase of the launch took so many seconds."""
+    """The duration of a phase of the launch, in seconds."""
 
     phase: str
     seconds: float
@@ -141,7 +141,7 @@ class LaunchFinished(Value, frozen=True, kw_only=True, tag="launched"):
 
 
 class Examined(Value, frozen=True, kw_only=True, tag="examined"):
-    """Each real machine said what it is."""
+    """The facts of each machine were read."""
 
     facts: tuple[Facts, ...]
 
@@ -153,7 +153,7 @@ class Started(Value, frozen=True, kw_only=True, tag="started"):
 
 
 class Collected(Value, frozen=True, kw_only=True, tag="settled"):
-    """A job's files are home; `run` is the folder of its run."""
+    """A job's files are downloaded; `run` is the folder of its run."""
 
     run: str
 
@@ -230,7 +230,7 @@ class Journal(Value, frozen=True, kw_only=True):
         except OSError as error:
             raise ClusterError(
                 f"The state folder {self.folder} cannot be written: {error.strerror}.",
-                means="Without it a cluster could be forgotten, so nothing was started.",
+                means="Without it, a cluster could be lost track of, so nothing was started.",
                 remedy="Make it writable, or choose another: CLUSTER_STATE=DIR",
             ) from error
 
@@ -268,7 +268,7 @@ class Journal(Value, frozen=True, kw_only=True):
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Let one process at a time make or take away what belongs to the cluster.
+        """Let one process at a time create or delete resources of the cluster.
 
         Raises:
             ClusterError: another process has taken the cluster down.
@@ -288,7 +288,7 @@ class Journal(Value, frozen=True, kw_only=True):
 
     @contextmanager
     def open_for_launch(self, intended: Intended, *, resuming: bool = False) -> Iterator[None]:
-        """Open the journal, and show other processes that somebody is at it, as long as we live.
+        """Open the journal, and mark it as in use while this process lives.
 
         Args:
             intended: what is about to be made.
@@ -351,7 +351,7 @@ def root() -> Path:
     """Give the state folder, which need not exist yet.
 
     Raises:
-        ClusterError: somebody else may have written into it.
+        ClusterError: another user may have written into it.
 
     """
     own = os.environ.get("CLUSTER_STATE")
@@ -395,7 +395,7 @@ def remember_region(provider: str, region: str) -> None:
 
 
 def used_regions(provider: str) -> tuple[str, ...]:
-    """Give the regions in which a provider ever made anything for us, also for clusters long gone.
+    """Give the regions in which a provider ever created anything, also for deleted clusters.
 
     Args:
         provider: its name.

@@ -93,7 +93,7 @@ class MovedError(ImportError):
 
 
 class _OldModule(ModuleType):
-    """Stands for a module that is gone: each of its names is an error that says the new path."""
+    """A placeholder for a moved module: each of its names raises an error with the new path."""
 
     def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
@@ -121,7 +121,7 @@ def find_spec(name: str) -> ModuleSpec | None:
         name: its import path, such as `cluster.model`; there is none of this name any more.
 
     Returns:
-        What stands for it; none if there never was one.
+        The placeholder's spec; none if there never was such a module.
 
     Raises:
         MovedError: it was inside a package that moved.

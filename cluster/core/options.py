@@ -50,7 +50,7 @@ def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> Pa
 
 
 def _wrong(values: Mapping[str, object], kind: type[Value], noun: str) -> SpecError | None:
-    """Name the first value that its field does not take, and what it does take."""
+    """Name the first value that its field does not accept, and what it accepts."""
     for field in msgspec.structs.fields(kind):
         try:
             if field.name in values:

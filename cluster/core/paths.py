@@ -1,4 +1,4 @@
-"""Where files of ours are kept, and who may have put them there."""
+"""The folders of state and cache, and checks of who owns them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def cache_folder() -> Path:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, so that nobody else can look into them.
+    """Make a folder, and those above it that are missing, readable by their owner only.
 
     Args:
         folder: to make; one that is there stays as it is.
@@ -37,16 +37,16 @@ def make_private(folder: Path) -> None:
 
 
 def check_owner(path: Path, choose: str) -> None:
-    """Refuse what somebody else may have put there: we act on what we read in it.
+    """Refuse a path that another user may have written: its contents decide what runs.
 
-    A folder of ours that our group may write is closed to it.
+    Write permission of the group is removed from a folder of the caller.
 
     Args:
         path: of a file or folder; it need not be there.
         choose: the setting that chooses another place, such as `CLUSTER_STATE=DIR`.
 
     Raises:
-        ClusterError: it belongs to somebody else, or all users may write into it.
+        ClusterError: it belongs to another user, or all users may write into it.
 
     """
     try:
@@ -56,15 +56,15 @@ def check_owner(path: Path, choose: str) -> None:
     if about.st_uid != os.geteuid():
         raise ClusterError(
             f"{path} belongs to another user (uid {about.st_uid}, not {os.geteuid()}).",
-            means="What is in it decides which programs run, so it is neither read nor written.",
-            remedy=f"Choose a place of your own: {choose}",
+            means="Its contents decide which programs run, so it is neither read nor written.",
+            remedy=f"Choose a folder of your own: {choose}",
         )
     if about.st_mode & stat.S_IWOTH:
         raise ClusterError(
             f"All users of this machine may write into {path}.",
-            means="What is in it decides which programs run, so it is neither read nor written.",
-            remedy=f"Choose a place of your own: {choose}\n"
-            f"Or, if you know that all in it is yours: chmod -R go-w {path}",
+            means="Its contents decide which programs run, so it is neither read nor written.",
+            remedy=f"Choose a folder of your own: {choose}\n"
+            f"Or, if you know that everything in it is yours: chmod -R go-w {path}",
         )
     if about.st_mode & OTHERS_WRITE:
         with suppress(OSError):

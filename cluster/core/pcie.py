@@ -39,10 +39,10 @@ def slot_bandwidth(slot: str) -> Figure | None:
     """Give what a PCIe slot carries in one direction, before its packets' headers.
 
     Args:
-        slot: speed and width in use, as Linux says them: `8.0 GT/s PCIe x16`.
+        slot: speed and width in use, as Linux prints them: `8.0 GT/s PCIe x16`.
 
     Returns:
-        15.75 GB/s for that one; none for words that say nothing.
+        15.75 GB/s for that one; none for unknown words.
 
     """
     match = _SLOT.fullmatch(slot)

@@ -28,7 +28,7 @@ class SshKeyPair(Value, frozen=True, kw_only=True):
 
 
 def load_or_create(path: Path) -> SshKeyPair:
-    """Give the key of a file; if there is none, it is made, and nobody else can ever read it.
+    """Give the key of a file; a new one is created readable by its owner only.
 
     Args:
         path: of the private half; the public one is beside it.

@@ -89,7 +89,7 @@ def _expand(part: str) -> Iterable[int]:
     low, high = parse_size(first), parse_size(last)
     if low > high:
         raise SpecError(
-            f"The sizes {part!r} run backwards: {low} B is more than {high} B.",
+            f"The sizes {part!r} are in the wrong order: {low} B is more than {high} B.",
             remedy=f"Write the smaller one first: --sizes {last}:{first}",
         )
     return _doublings(low, high)
@@ -186,7 +186,7 @@ def format_value(value: float, unit: str) -> str:
 
 
 def format_tick(value: float, unit: str) -> str:
-    """Give a round value, as an axis has them, without digits that say nothing.
+    """Give a round value, as an axis has them, without insignificant digits.
 
     Args:
         value: in `unit`.
@@ -265,7 +265,7 @@ def format_rate(rate: float) -> str:
 
 
 def parse_expected(text: str) -> ExpectedResult:
-    """Read a value that somebody expects.
+    """Read a value that the user expects.
 
     Args:
         text: a number with a unit: `12us`, `1.1GB/s`, `10gbit`, `220 images/s`, or alone.
@@ -280,7 +280,7 @@ def parse_expected(text: str) -> ExpectedResult:
     match = _EXPECTED.fullmatch(text.strip())
     if match is None or not float(match[1]):
         raise SpecError(
-            f"{text!r} is nothing to expect.",
+            f"{text!r} is not an expected value.",
             remedy="Write a number, with a unit if you like: 220, 12us, 1.1GB/s, 10gbit.",
         )
     unit = match[2]
@@ -303,7 +303,7 @@ def parse_seconds(text: str) -> float:
     """
     match = _SPAN.fullmatch(text.strip().lower())
     if match is None:
-        raise SpecError(f"{text!r} is not a span of time.", remedy="Write 90min, 2h or 1d.")
+        raise SpecError(f"{text!r} is not a duration.", remedy="Write 90min, 2h or 1d.")
     return float(match[1]) * SECONDS[match[2]]
 
 

@@ -17,7 +17,6 @@ from cluster.core.plugins import Plugin
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cluster.analysis.fleet.simulation import FleetSimulator
     from cluster.core.model.hosts import Facts
     from cluster.core.model.measurements import Planned
     from cluster.measure.rank import Rank
@@ -47,10 +46,10 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
     @abstractmethod
     def measure(self, rank: Rank, params: ParamsT) -> None:
-        """Take the values; called on every rank, after MPI is up.
+        """Measure the values; called on every rank, after MPI is up.
 
         Args:
-            rank: who we are, and where values go.
+            rank: this rank, which records the values.
             params: of the benchmark.
 
         """
@@ -95,14 +94,14 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return self.selected(params)
 
     def planned(self, params: ParamsT, ranks: int) -> Iterable[Planned]:
-        """Give every series that is to be taken, so that none can be missing in silence.
+        """Give every series that is to be measured, so that a missing one is noticed.
 
         Args:
             params: of the benchmark.
             ranks: how many there will be.
 
         Returns:
-            The metrics and points; nothing by default: then nobody knows what is missing.
+            The metrics and points; nothing by default: then missing series go unnoticed.
 
         """
         del params, ranks
@@ -145,26 +144,6 @@ class Benchmark(Plugin, Generic[ParamsT]):
         """
         del params, ranks_per_host
         return 0
-
-    def model(self, params: ParamsT, fleet: FleetSimulator) -> Iterable[Measurement]:
-        """Give what simulated hosts would measure.
-
-        Args:
-            params: of the benchmark.
-            fleet: the hosts.
-
-        Returns:
-            The measurements, in the order in which they would come.
-
-        Raises:
-            SpecError: there is no model of this benchmark.
-
-        """
-        del params, fleet
-        raise SpecError(
-            f"There is no model of {self.name}, so simulated hosts cannot run it.",
-            remedy="Those that have one: cluster check NAME, and cluster bench p2p",
-        )
 
     def notes(self, params: ParamsT, facts: tuple[Facts, ...]) -> tuple[str, ...]:
         """Say what a reader of the numbers must know about these hosts; nothing by default.

@@ -142,7 +142,7 @@ class CpuMemory(Memory):
         check_data(arrived, wanted, what)
 
     def moves(self, comm: Comm) -> Moves:
-        """Give MPI's own calls: nothing of ours is in their times."""
+        """Give MPI's own calls, so that their times contain no code of cluster."""
         from mpi4py.MPI import Request  # noqa: PLC0415 - importing it starts MPI
 
         return Moves(comm.Barrier, comm.Send, comm.Recv, comm.Isend, comm.Irecv, Request.Waitall)
@@ -164,7 +164,7 @@ class Block:
     __slots__ = ("array", "library", "mpi")
 
     def __init__(self, library: Library, array: Piece) -> None:
-        """Note where it is, as MPI takes it."""
+        """Record its address in the form that MPI expects."""
         from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
 
         self.library = library
@@ -215,7 +215,7 @@ class GpuMemory(Memory):
                 check_data(
                     self._library.fetch(arrived.array), self._library.fetch(wanted.array), what
                 )
-                raise WrongDataError(f"{what}: it arrived wrong, and is right now")
+                raise WrongDataError(f"{what}: it arrived wrong, and is correct now")
 
     def moves(self, comm: Comm) -> Moves:
         """Give calls that are over when the GPU is done with what they moved."""
@@ -297,7 +297,7 @@ def open_memory(buffer: Buffers, comm: Comm) -> Memory:
 
 
 def _on_gpu(comm: Comm) -> tuple[Memory | None, SpecError | None]:
-    """Take the memory of a GPU, or say why that cannot be."""
+    """Allocate memory on a GPU, or raise an error with the reason."""
     number, ranks = place_on_host(comm)
     try:
         library = gpu_libraries.find_library()

@@ -80,7 +80,7 @@ class TorchLibrary:
         return bytes_
 
     def synchronise(self) -> None:
-        """Wait until the GPU has done all that it was told."""
+        """Wait until the GPU has finished all its work."""
         self._torch.cuda.synchronize()
 
 
@@ -138,7 +138,7 @@ class CupyLibrary:
         return bytes_
 
     def synchronise(self) -> None:
-        """Wait until the GPU has done all that it was told."""
+        """Wait until the GPU has finished all its work."""
         self._device.synchronize()
 
 

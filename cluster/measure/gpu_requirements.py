@@ -36,7 +36,7 @@ def missing_gpus_error(
     host: str,
     there: int,
     wanted: int,
-    means: str = "Its driver does not know of any: nvidia-smi is not there, or names none.",
+    means: str = "Its driver finds none: nvidia-smi is missing, or lists none.",
     advice: str = "",
 ) -> SpecError:
     """Make the error for a host that has too few GPUs.
@@ -56,14 +56,14 @@ def missing_gpus_error(
     if there:
         return SpecError(
             f"{host} has {there} GPU(s) for {wanted} ranks.",
-            means="Each rank needs the memory of a GPU of its own.",
+            means="Each rank needs a GPU of its own.",
             remedy=f"Ask for machines with {wanted}{option}, or for a rank on each: "
             "--ranks-per-host 1",
         )
     return SpecError(
         f"{host} has no GPU.",
         means=means,
-        remedy=f"Take machines that have some{option}, or the processor's memory: --buffer cpu",
+        remedy=f"Use machines that have some{option}, or the processor's memory: --buffer cpu",
     )
 
 
@@ -79,29 +79,31 @@ def missing_library_error(host: str, python: str) -> SpecError:
 
     """
     return SpecError(
-        f"Neither torch nor CuPy is there for the ranks on {host}.",
-        means="One of them is needed for the memory of GPUs; cluster installs neither, because "
+        f"Neither torch nor CuPy is installed for the ranks on {host}.",
+        means="One of them is needed for GPU memory; cluster installs neither, because "
         "they take gigabytes.",
         remedy=f"Type there: python3 -m pip --python {python} install torch",
     )
 
 
 def check_mpi(host: str, flags: Mapping[str, str]) -> None:
-    """Refuse an MPI that would take the address of a GPU's memory for one of the processor's.
+    """Refuse an MPI that would treat an address in GPU memory as one in host memory.
 
     Args:
         host: where it runs.
-        flags: what it says of itself.
+        flags: what `ompi_info` reports about CUDA.
 
     Raises:
-        SpecError: it was built without CUDA, has it switched off, or does not say.
+        SpecError: it was built without CUDA, has it switched off, or does not report it.
 
     """
     if flags.get(BUILT) != "true":
-        words = "was built without CUDA" if BUILT in flags else "does not say whether it has CUDA"
+        words = (
+            "was built without CUDA" if BUILT in flags else "does not report whether it has CUDA"
+        )
         raise SpecError(
             f"The MPI on {host} {words}.",
-            means="It would take an address in a GPU's memory for one in the processor's, and "
+            means="It would treat an address in GPU memory as one in host memory, and "
             "crash. The Open MPI that cluster installs has no CUDA.",
             remedy="Name one that has (ompi_info --parsable --all | grep "
             f"{BUILT}:value says true): --option mpi=PREFIX",

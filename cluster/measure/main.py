@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class _Told:
-    """Who this rank is, by what its starter told it: MPI is left to the program that it starts."""
+    """This rank, from its starter's variables; MPI is left to the program that it starts."""
 
     def Get_rank(self) -> int:  # noqa: N802 - as mpi4py says it
         return self._number("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", otherwise=0)

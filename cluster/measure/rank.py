@@ -37,7 +37,7 @@ LINGER = 1.0  # seconds that a stopped rank leaves the others to write their val
 
 
 class OpenSeries:
-    """One series of values while it is being taken.
+    """One series of values while it is being measured.
 
     Args:
         definition: of the metric.
@@ -105,16 +105,6 @@ class Rank:
         """Write the series that was begun; one without values leaves nothing."""
         self._write(complete=True)
 
-    def add(self, measurement: Measurement) -> None:
-        """Write a measurement that others took, such as two hosts on this rank's behalf.
-
-        Args:
-            measurement: whole.
-
-        """
-        with self._writing:
-            self._file.write(msgspec.json.encode(measurement) + b"\n")
-
     def print_line(self, line: str) -> None:
         """Print a line for people who watch the session.
 
@@ -137,7 +127,7 @@ class Rank:
                 file.write(line + "\n")
 
     def write_process_info(self) -> None:
-        """Write what this process has of its host, once it has taken its values."""
+        """Write the cores and connections of this process, after its last value."""
         path = self._folder / PROCESS_FILE.format(rank=self.number)
         path.write_bytes(msgspec.json.encode(process_info(self.number)))
 
@@ -182,7 +172,7 @@ class Rank:
             The addresses, in the order of the ranks.
 
         Raises:
-            ClusterError: nobody said so, and the ranks are on several hosts.
+            ClusterError: they are not known, and the ranks are on several hosts.
 
         """
         hosts = self.comm.allgather(platform.node())
@@ -192,7 +182,7 @@ class Rank:
         if len(set(hosts)) == 1:
             return ["127.0.0.1"] * self.size
         raise ClusterError(
-            "Nobody said where the ranks reach one another.",
+            "The addresses of the ranks are not known.",
             means=f"{ADDRESSES} is not set, and the ranks are on several hosts.",
             remedy=f"Set it to an address per rank: export {ADDRESSES}=10.0.0.1,10.0.0.2",
         )

@@ -1,4 +1,4 @@
-"""How often a rank repeats what it measures: as often as said, or until the median is precise."""
+"""How often a rank repeats a measurement: a fixed number, or until the median is precise."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST = 20_000  # values, if precision does not come earlier
 
 
 class Repetitions(Value, frozen=True, kw_only=True):
-    """What may be said of them: the parameters that benchmarks of this kind have in common.
+    """The parameters that all benchmarks with repetitions share.
 
     Args:
         iterations: Values per size. [default: as OSU]
@@ -49,18 +49,18 @@ class Repetitions(Value, frozen=True, kw_only=True):
             raise SpecError(f"--warm-up is {self.warm_up}; it must be at least 0.")
         if self.until_precise and self.iterations is not None:
             raise SpecError(
-                "--iterations fixes what --until-precise would find.",
+                "--iterations and --until-precise contradict each other.",
                 remedy="Leave one out, or use --max-iterations.",
             )
         if self.max_iterations is not None and not self.until_precise:
-            raise SpecError("--max-iterations means nothing without --until-precise.")
+            raise SpecError("--max-iterations has no effect without --until-precise.")
 
     def counts(self, warm_up: int, values: int) -> Counts:
         """Say how often something is done.
 
         Args:
-            warm_up: repetitions before, if nothing was said.
-            values: repetitions, if nothing was said.
+            warm_up: repetitions before, if the user gave none.
+            values: repetitions, if the user gave none.
 
         Returns:
             The counts.
@@ -101,9 +101,9 @@ def samples(
     All ranks come to the same numbers: nothing here depends on a clock.
 
     Args:
-        repeat: does so many repetitions, and gives the seconds of each that this rank takes.
+        repeat: does that many repetitions, and gives the seconds of each that this rank records.
         counts: how often.
-        most: repetitions at once, before anybody looks at their times.
+        most: repetitions at once, between checks of the precision.
         comm: of the ranks that repeat, who must agree to end.
         values: where the seconds go as they come.
 
@@ -129,6 +129,6 @@ def samples(
 
 
 def _agreed(comm: Comm, values: list[float]) -> bool:
-    """Tell whether every rank that takes values has enough of them; the same on all."""
+    """Check whether every rank that records values has enough of them; the same on all."""
     enough = not values or has_converged(values)
     return bool(comm.allreduce(int(enough)) == comm.Get_size())

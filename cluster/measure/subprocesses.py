@@ -50,10 +50,10 @@ def run_program(argv: Sequence[str], *, stdout: Path, within: float) -> int | No
     Args:
         argv: the command; its first word is found on PATH.
         stdout: the file for what it prints; complaints go to the job's.
-        within: seconds that it may take; then it is killed.
+        within: time limit in seconds; then it is killed.
 
     Returns:
-        Its exit status, as a shell says it; none if its time was up.
+        Its exit status, as in a shell; none if it exceeded its time.
 
     Raises:
         ClusterError: there is no such program.
@@ -107,11 +107,11 @@ def _found(program: str) -> str:
 def run_server(argv: Sequence[str], address: str) -> Iterator[int]:
     """Run a server until the end of the block, where it is killed, and wait until it listens.
 
-    Call it from the rank's main thread, as `complete`. What it prints is nobody's; its complaints
+    Call it from the rank's main thread, as `complete`. Its output is discarded; its errors
     go to the job's.
 
     Args:
-        argv: the command; the word `PORT` in it stands for a free port.
+        argv: the command; the word `PORT` in it is replaced by a free port.
         address: of this host, that it will listen at.
 
     Yields:
@@ -129,8 +129,8 @@ def run_server(argv: Sequence[str], address: str) -> Iterator[int]:
                 yield port
                 return
     raise ClusterError(
-        f"{argv[0]} did not begin to listen at {address}.",
-        means="What it said is in the job's standard error.",
+        f"{argv[0]} did not start listening at {address}.",
+        means="Its output is in the job's standard error.",
     )
 
 
@@ -144,13 +144,13 @@ def _comes_to_listen(process: subprocess.Popen[bytes], port: int) -> bool:
 
 
 def free_port(address: str) -> int:
-    """Find a TCP port that nobody has.
+    """Find a free TCP port.
 
     Args:
         address: of this host.
 
     Returns:
-        The port; somebody may take it in the next moment.
+        The port; another process may bind it at any time.
 
     Raises:
         ClusterError: the address is not one of this host.
@@ -165,12 +165,12 @@ def free_port(address: str) -> int:
     except OSError as error:
         raise ClusterError(
             f"{address} is not an address of {socket.gethostname()}: {error.strerror}.",
-            means="The other ranks would not reach a server here.",
+            means="The other ranks could not reach a server there.",
         ) from error
 
 
 def listens(port: int) -> bool:
-    """Tell whether anybody listens at a TCP port, without a connection that a server would count.
+    """Check whether a process listens at a TCP port, without connecting to it.
 
     Args:
         port: of this host.

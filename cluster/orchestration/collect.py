@@ -24,10 +24,10 @@ from cluster.runs import store
 from cluster.runs.run import RAW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from cluster.agent.protocol import Wrote
-    from cluster.core.model.measurements import Definition, Measurement
+    from cluster.core.model.measurements import Definition
     from cluster.remote.jobs import Job
     from cluster.runs.run import Run
 
@@ -251,9 +251,6 @@ class JobListener:
     def output(self, line: str) -> None:
         """Take a line that the ranks printed."""
 
-    def measured(self, found: Sequence[Measurement]) -> None:
-        """Take values as they come."""
-
     def notice(self, line: str) -> None:
         """Take a line of our own about the job, such as that a host is lost."""
 
@@ -279,9 +276,7 @@ class JobOutput:
         """Sort one event."""
         if event.file.startswith("measurements."):
             if self._folder is not None:
-                found = tuple(measurements(event.text))
-                store.append(self._folder, found)
-                self._listener.measured(found)
+                store.append(self._folder, measurements(event.text))
             return
         take = {"stdout": self._listener.output, "stderr": self._complaint}
         for line in event.text.splitlines():

@@ -124,8 +124,7 @@ def _cluster(record: Record) -> str:
         for name, value in asked.items()
         if value is True or (value and isinstance(value, str))
     ]
-    simulated = " simulated" if record.simulated else ""
-    return f"{record.spec.name} ({', '.join(said)}{simulated})"
+    return f"{record.spec.name} ({', '.join(said)})"
 
 
 def _servers(record: Record) -> str:

@@ -423,7 +423,7 @@ def test_a_job_that_wrote_its_status_has_ended(tmp_path: Path) -> None:
 
 def test_a_job_may_take_a_while_to_begin(tmp_path: Path) -> None:
     assert follow.job_end(tmp_path, begun=False) is None
-    assert follow.job_end(tmp_path, begun=True) == Lost(reason="its script never began to run")
+    assert follow.job_end(tmp_path, begun=True) == Lost(reason="its script never started")
 
 
 def test_a_job_whose_process_is_somebody_else_now_is_lost(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cluster.analysis.compare import Launch
-from cluster.analysis.fit import Fit, Point, fit_launches, fits, pieces
+from cluster.analysis.fit import Fit, FitPoint, fit_launches, fits, pieces
 from cluster.analysis.predict import (
     ALGORITHMS,
     MeasuredCollective,
@@ -30,10 +30,10 @@ SIZES = [2**k for k in range(3, 23)]
 
 def sweep(
     rng: np.random.Generator, noise: float, sizes: list[int] = SIZES, later: float = 0.0
-) -> list[Point]:
+) -> list[FitPoint]:
     """Take a sweep of a known line; above 8 KiB each message costs something more."""
     return [
-        Point(
+        FitPoint(
             size=size,
             seconds=(ALPHA + later * (size > 8192) + size / BETA)
             * (1 + noise * float(rng.standard_normal())),
@@ -43,7 +43,7 @@ def sweep(
 
 
 def exact(alpha: float = ALPHA, beta: float = BETA) -> Fit:
-    points = tuple(Point(size=size, seconds=alpha + size / beta) for size in SIZES)
+    points = tuple(FitPoint(size=size, seconds=alpha + size / beta) for size in SIZES)
     return Fit(metric="latency", params={}, points=points, pieces=pieces(points))
 
 
@@ -95,7 +95,7 @@ def test_the_intervals_cover_the_truth(noise: float) -> None:
 
 def test_one_size_that_is_far_off_does_not_bend_the_line() -> None:
     points = sweep(np.random.default_rng(1), 0.002)
-    points[12] = Point(size=points[12].size, seconds=1.5 * points[12].seconds)
+    points[12] = FitPoint(size=points[12].size, seconds=1.5 * points[12].seconds)
     [piece] = pieces(points)
 
     assert piece.alpha == pytest.approx(ALPHA, rel=0.02)
@@ -104,7 +104,7 @@ def test_one_size_that_is_far_off_does_not_bend_the_line() -> None:
 
 
 def test_time_that_does_not_grow_has_no_beta() -> None:
-    [piece] = pieces([Point(size=size, seconds=1e-6 - size * 1e-18) for size in SIZES[:8]])
+    [piece] = pieces([FitPoint(size=size, seconds=1e-6 - size * 1e-18) for size in SIZES[:8]])
 
     assert piece.beta == math.inf
     assert piece.half is None

@@ -440,9 +440,9 @@ def test_contradicting_flags_are_refused(tools: None) -> None:
     del tools
     for words, said in (
         (["--no-keep", "--detach"], "--no-keep and --detach contradict each other"),
-        (["--iterations=9", "--until-precise"], "--iterations fixes what --until-precise"),
-        (["--max-iterations=9"], "--max-iterations means nothing without --until-precise"),
-        (["--metrics=latency", "--window=3"], "--window means nothing without"),
+        (["--iterations=9", "--until-precise"], "--iterations and --until-precise contradict"),
+        (["--max-iterations=9"], "--max-iterations has no effect without --until-precise"),
+        (["--metrics=latency", "--window=3"], "--window has no effect without"),
     ):
         assert said in command("bench", "p2p", *words, status=2).stderr
 

@@ -109,7 +109,7 @@ def test_sizes_print_as_what_can_be_parsed() -> None:
 
 
 def test_a_range_that_runs_backwards_is_turned_round_in_the_remedy() -> None:
-    with pytest.raises(SpecError, match="'64MiB:8' run backwards") as caught:
+    with pytest.raises(SpecError, match="'64MiB:8' are in the wrong order") as caught:
         Sizes.parse("64MiB:8")
 
     assert caught.value.remedy.endswith("--sizes 8:64MiB")

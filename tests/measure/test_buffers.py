@@ -105,7 +105,7 @@ def test_buffers_have_definitions_of_their_own_and_those_of_before_keep_theirs()
         assert "memory of GPUs" in own.what
     params = convert({"buffer": "cuda"}, P2PParams, "parameter")
     assert P2P().recorded(params) == (on_gpus(LATENCY), on_gpus(BANDWIDTH))
-    assert P2P().notes(params, ()) == ("memory_copy is left out: it is of the processor's memory.",)
+    assert P2P().notes(params, ()) == ("memory_copy is left out: it measures host memory.",)
 
 
 @pytest.mark.usefixtures("tools")
@@ -166,7 +166,7 @@ def test_ranks_that_cannot_refuse_before_anything_is_timed(how: Any, said: str) 
         ({"gpus": ()}, 1, "a has no GPU"),
         ({"gpus": ("Tesla T4",)}, 2, "a has 1 GPU(s) for 2 ranks"),
         ({"libraries": {"numpy": "2"}}, 2, "--python /e/bin/python3 install torch"),
-        ({"mpi_flags": {}}, 2, "The MPI on a does not say whether it has CUDA"),
+        ({"mpi_flags": {}}, 2, "The MPI on a does not report whether it has CUDA"),
         ({"mpi_flags": {gpus.BUILT: "false"}}, 2, "--option mpi=PREFIX"),
         ({"mpi_flags": {gpus.BUILT: "true", gpus.ENABLED: "false"}}, 2, "--mca opal_cuda_support"),
     ],
@@ -195,8 +195,8 @@ def test_machines_that_are_known_to_have_none_are_refused_before_they_cost_anyth
     ("options", "said"),
     [
         ({"buffer": "disk"}, "There are: cpu, cuda"),
-        ({"buffer": "cuda", "kernel": "c"}, "the loops in C know no GPU"),
-        ({"buffer": "cuda", "metrics": "memory_copy"}, "leaves nothing to take"),
+        ({"buffer": "cuda", "kernel": "c"}, "the C loops have no GPU support"),
+        ({"buffer": "cuda", "metrics": "memory_copy"}, "leaves nothing to measure"),
     ],
 )
 def test_what_buffers_do_not_go_with(options: dict[str, object], said: str) -> None:

@@ -89,7 +89,7 @@ def test_without_a_compiler_python_does_it_and_the_run_says_so(
     assert note.startswith("The timed loops ran in Python, not in C: ")
     assert "/nowhere/cc" in note
     refused = command(*words, "--kernel=c", status=1).stderr
-    assert "The C kernel could not be had" in refused
+    assert "The C kernel could not be built" in refused
     assert "--kernel python" in refused
 
 

@@ -139,7 +139,7 @@ def test_a_server_ends_with_its_rank(home: Path) -> None:
 
 def test_a_server_that_does_not_come_to_listen_is_an_error(home: Path) -> None:
     with (
-        pytest.raises(ClusterError, match=r"false did not begin to listen at 127\.0\.0\.1"),
+        pytest.raises(ClusterError, match=r"false did not start listening at 127\.0\.0\.1"),
         run_server(["false", "PORT"], "127.0.0.1"),
     ):
         raise AssertionError("the block was entered")

@@ -140,7 +140,7 @@ def test_hosts_that_hang_are_not_waited_for_beyond_the_deadline(sshd: Sshd) -> N
     assert "3 of 4 hosts failed; the slowest is" in failed.value.message
     assert "mute is not reachable" in said[0]
     assert "banner" in said[0]
-    assert "does not speak SSH" in said[0]
+    assert "not with SSH" in said[0]
     assert "garbage is not reachable: " in said[1]
     assert "nobody is not reachable: " in said[2]
     assert "booting" in said[2]

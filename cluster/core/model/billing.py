@@ -11,7 +11,7 @@ class Price(Value, frozen=True, kw_only=True):
     Args:
         hourly: US dollars for an hour of one host; storage, addresses and traffic come on top.
         at: the day that the price is of, such as `2026-11-01`.
-        source: who says so.
+        source: where it was read.
 
     """
 
@@ -21,14 +21,14 @@ class Price(Value, frozen=True, kw_only=True):
 
 
 class Receipt(Value, frozen=True, kw_only=True):
-    """What machines cost, from the call that made them until they were gone, or until now.
+    """The cost of machines, from the call that created them until their deletion, or until now.
 
     Args:
         hosts: how many.
         seconds: that they existed; a bill counts from a little later.
         price: of one, where that is known.
         dollars: in all, where that is known.
-        final: they are gone.
+        final: the machines are deleted, so the cost does not grow.
 
     """
 
@@ -59,7 +59,7 @@ class Plan(Value, frozen=True, kw_only=True):
 
 
 class RemoteCluster(Value, frozen=True, kw_only=True):
-    """A cluster that exists at a provider, whoever launched it where.
+    """A cluster that exists at a provider, launched from any machine.
 
     Args:
         name: of the cluster.
@@ -67,7 +67,7 @@ class RemoteCluster(Value, frozen=True, kw_only=True):
         host: the machine that launched it.
         addresses: of its machines, by which others reach them.
         states: of its machines, as the provider calls them.
-        since: when it was launched, in seconds since the epoch; 0, if nobody knows.
+        since: when it was launched, in seconds since the epoch; 0 if it is not known.
         expires: when it ends by itself, in seconds since the epoch.
         price: of one machine, where that is known.
 
@@ -84,7 +84,7 @@ class RemoteCluster(Value, frozen=True, kw_only=True):
 
 
 class Resource(Value, frozen=True, kw_only=True):
-    """Something of ours that exists at a provider.
+    """A resource that cluster created at a provider.
 
     Args:
         kind: such as `machine`.

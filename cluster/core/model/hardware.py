@@ -12,8 +12,8 @@ class Figure(Value, frozen=True, kw_only=True):
 
     Args:
         rate: bytes per second, in one direction.
-        source: who says so.
-        usual: the share of it that healthy hardware reaches; 0 if nobody we know has measured it.
+        source: the document or measurement that gives it.
+        usual: the share of it that healthy hardware reaches; 0 if there is no reference data.
         usual_source: who measured it.
 
     """
@@ -25,17 +25,17 @@ class Figure(Value, frozen=True, kw_only=True):
 
 
 class Hardware(Value, frozen=True, kw_only=True):
-    """What hosts were measured, as someone said who knows them; each alike.
+    """The hardware of the measured hosts, all alike, as the user or a list describes it.
 
     Args:
         name: such as `p4d.24xlarge`, `A100` or what the user called it.
         gpu: the model of its GPUs; empty if that is not known.
         gpus: how many of them a host has; 0 if that is not known.
         nvlink: of one GPU, all its links together.
-        bus: between a GPU and its host: PCIe, or what takes its place.
+        bus: between a GPU and its host: PCIe, or its replacement.
         memory: of a GPU, what it reads and writes counted together.
         bridge: between two of its GPUs, all NVLinks of the bridges that they may have; none if a
-            board takes none.
+            board has no connector for them.
         switched: all links of a GPU reach any other one, by a switch.
         reduces: that switch can sum (NVLink SHARP).
         fabric: NVLink joins hosts, too, or may do so: GPUs then do without the network.
@@ -44,7 +44,7 @@ class Hardware(Value, frozen=True, kw_only=True):
         rdma: they can do without TCP.
         gpudirect: its network can read and write the GPUs' memory.
         both_ways: what two ranks on two hosts were measured to exchange, both directions together;
-            none if nobody we know has measured it.
+            none if there is no reference data.
         mtu: bytes of a packet without its Ethernet frame, for TCP.
         flow: one TCP connection, where that has a limit of its own.
 

@@ -10,7 +10,6 @@ from cluster.core.model.value import Value
 PROCESS_FILE = (
     "process.{rank}.json"  # the file in a job's folder of what a rank's process had of its host
 )
-SIMULATED = "simulated"  # the shell of hosts that are not there
 HEADER_BYTES = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
 
 
@@ -19,7 +18,7 @@ class Access(Value, frozen=True, kw_only=True):
 
     Args:
         host: an address, or an alias of the user's own `~/.ssh/config`.
-        user: to log in as; whom the user's own settings name, if empty.
+        user: to log in as; if empty, that of the user's own SSH settings.
         port: of its sshd; that of the user's own settings, if 0.
         key: file of the private key; the user's own keys and agent, if empty.
         known_hosts: file of the host keys to trust; the user's own, if empty.
@@ -43,10 +42,10 @@ class Link(Value, frozen=True, kw_only=True):
     Args:
         rate: bytes per second in each direction, on the line: everything counts.
         mtu: of the interface of the line: bytes of a packet without its Ethernet frame.
-        encapsulation: bytes of each packet that an overlay takes for itself; VXLAN over IPv4: 50.
+        encapsulation: bytes of each packet for the headers of an overlay; VXLAN over IPv4: 50.
         flow: bytes per second in each direction of any one connection, where that has a limit of
             its own.
-        source: who says so, such as `lab, tbf on both ends`.
+        source: where the figures are from, such as `lab, tbf on both ends`.
 
     Raises:
         SpecError: no data could pass such a link.
@@ -65,7 +64,7 @@ class Link(Value, frozen=True, kw_only=True):
             raise SpecError(f"The rate of a link is {self.rate:g} B/s; it must be more than 0.")
         if self.encapsulation < 0 or self.mtu - self.encapsulation <= HEADER_BYTES:
             raise SpecError(
-                f"No data fits into packets of {self.mtu} B with {self.encapsulation} B of "
+                f"No payload fits into packets of {self.mtu} B with {self.encapsulation} B of "
                 f"encapsulation and {HEADER_BYTES} B of headers."
             )
 
@@ -188,7 +187,7 @@ class Interface(Value, frozen=True, kw_only=True):
 
 
 class Tuning(Value, frozen=True, kw_only=True):
-    """How a host is set up, as far as numbers depend on it; empty is what it does not say.
+    """The settings of a host that affect measurements; empty where the host does not report them.
 
     Args:
         governor: of the processors' frequency; several are separated by ` | `.
@@ -215,7 +214,7 @@ class Tuning(Value, frozen=True, kw_only=True):
 
 
 class Facts(Value, frozen=True, kw_only=True):
-    """What a host is, as it said itself.
+    """The properties of a host, as it reports them.
 
     Args:
         host: its name.
@@ -225,13 +224,13 @@ class Facts(Value, frozen=True, kw_only=True):
         kernel: name, release and architecture.
         cpu: the model.
         cores: processors online.
-        usable_cores: that a process of ours may use: affinity and cgroup limits counted.
+        usable_cores: that a rank may use: affinity and cgroup limits counted.
         cgroup_cpus: the processor limit of the control group, if any.
         cgroup_memory: the memory limit of the control group in bytes, if any.
         memory: in bytes.
         clock: the kernel's clock source.
         python: version.
-        mpi: what `mpirun --version` says first, if there is one.
+        mpi: the first line of `mpirun --version`, if there is one.
         tmux: version, if there is one.
         libraries: versions of the Python packages that matter.
         variables: environment variables from an allow-list.
@@ -250,7 +249,7 @@ class Facts(Value, frozen=True, kw_only=True):
         topology: the paths between GPUs and network cards, as `nvidia-smi topo -m` prints them; in
             a run, it is a file in `raw/`.
         mpi_flags: what Open MPI's `ompi_info` says of CUDA.
-        physical_cores: the processors of each core that a process of ours may use, hyper-threads
+        physical_cores: the processors of each core that a rank may use, hyper-threads
             together; empty where the kernel does not say which are.
         tuning: how it is set up.
 
@@ -302,7 +301,7 @@ class Connection(Value, frozen=True, kw_only=True):
 
 
 class RankProcess(Value, frozen=True, kw_only=True):
-    """What the process of a rank had of its host when all values were taken.
+    """Cores and connections of a rank's process, read after its last value.
 
     Args:
         rank: that it was.

@@ -100,7 +100,7 @@ class NcclEdge(Value, frozen=True, kw_only=True):
 
 
 class NcclRank(Value, frozen=True, kw_only=True):
-    """What a log says of one rank.
+    """What a log reports about one rank.
 
     Args:
         rank: its number.
@@ -109,7 +109,7 @@ class NcclRank(Value, frozen=True, kw_only=True):
         bus: PCI address of the device, as NCCL printed it.
         gpu: the number of the GPU on its host, whatever CUDA_VISIBLE_DEVICES says; -1 if the log
             does not say.
-        place: what stands in brackets behind the rank where it is joined with others: its CUDA
+        place: the text in brackets behind the rank where it is joined with others: its CUDA
             device, its PCI address or the number of its GPU, depending on NCCL's version.
 
     """
@@ -140,7 +140,7 @@ class NcclTree(Value, frozen=True, kw_only=True):
 
 
 class Setting(Value, frozen=True, kw_only=True):
-    """A variable that NCCL took from the environment.
+    """A variable that NCCL read from the environment.
 
     Args:
         name: such as `NCCL_P2P_LEVEL`.
@@ -179,13 +179,13 @@ class Symptoms(Value, frozen=True, kw_only=True, tag="symptoms"):
 
 
 class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
-    """What NCCL said of its decisions (NCCL_DEBUG=INFO).
+    """NCCL's log of its decisions (NCCL_DEBUG=INFO).
 
     Args:
         versions: of NCCL; more than one if ranks differ.
         size: ranks of the largest communicator; 0 if the log does not say.
         nodes: hosts of the largest communicator; 0 if the log does not say.
-        communicators: that were made, as often as rank 0 said so.
+        communicators: that were created, as counted in the lines of rank 0.
         channels: of the collectives; 0 if the log does not say.
         p2p_channels: of sends and receives; 0 if the log does not say.
         rings: the order of ranks of each channel, as far as it was printed.
@@ -197,7 +197,7 @@ class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
         interfaces: of it, such as `mlx5_0:1/IB` or `eth0:10.0.0.1<0>`.
         settings: from the environment.
         warnings: each once, in the order they came.
-        connected: ranks said that all rings are connected, or that their set-up is complete.
+        connected: ranks reported connected rings, or a complete set-up.
         fabric: NVLink joins hosts (MNNVL, multi-node NVLink).
         torn: lines that were torn by other ranks' lines.
 
@@ -254,7 +254,7 @@ def on_files(name: str) -> bool:
 
 
 class RoleTime(Value, frozen=True, kw_only=True):
-    """What a summary says of the rank with the least, the median or the most time in MPI.
+    """What a summary reports about the rank with the least, the median or the most time in MPI.
 
     Args:
         role: `minimum`, `median` or `maximum`.
@@ -327,7 +327,7 @@ class Profile(Value, frozen=True, kw_only=True, tag="profile"):
         roles: `minimum`, `median`, `maximum`: those that this rank had in communication time.
         sections: parts by call site, stack or communicator.
         tasks: the table of all ranks, which only rank 0 writes.
-        extremes: the ranks with the least, the median and the most time in MPI, as it says itself.
+        extremes: the ranks with the least, the median and the most time in MPI, as printed.
         complete: the totals are there.
 
     """
@@ -355,7 +355,7 @@ Detail = Topology | PeerAccess | NcclLog | Profile | Symptoms
 
 
 class Parsed(Value, frozen=True, kw_only=True):
-    """What one run of one tool says.
+    """The results of one run of one tool.
 
     Args:
         format: the parser that read it.
@@ -365,13 +365,13 @@ class Parsed(Value, frozen=True, kw_only=True):
         definitions: of their metrics.
         detail: what is no measurement.
         notes: what a reader of the numbers must know.
-        failures: what the log itself says went wrong.
+        failures: failures that the log itself records.
         operation: the collective, as MPI and NCCL name it without their prefix, such as
             `all_reduce`; empty if it is none, or if the log does not say.
         ranks: that took part; 0 if the log does not say.
         hosts: that they were on; 0 if the log does not say.
         devices: models of GPUs, each once, such as `NVIDIA A100-SXM4-40GB`.
-        settings: what else the tool says of itself and its host: `version`, `congestion`, `mss`.
+        settings: other settings that the tool prints: `version`, `congestion`, `mss`.
 
     """
 
@@ -404,12 +404,12 @@ class Unread(Value, frozen=True, kw_only=True):
 
 
 class Reading(Value, frozen=True, kw_only=True):
-    """What a log says, whatever tools wrote it.
+    """The contents of a log, of one tool or several.
 
     Args:
         results: a run of a tool each, in the order of the log.
         lines: that are not empty.
-        unread: how many of them nobody understood.
+        unread: how many of them no parser understood.
         examples: the first of those.
 
     """

@@ -28,11 +28,11 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
         better: which direction is better.
         what: is measured, in words.
         clock: that is read.
-        synchronisation: of the ranks before a value is taken.
+        synchronisation: of the ranks before a value is measured.
         warm_up: what is done before the first value.
         aggregation: how the ranks' values become one series; foreign tools print one value for
             the `mean of ranks`, or for `all ranks` together.
-        flow: which directions of a link the bytes of a value take at once; `one way` and
+        flow: which directions of a link the bytes of a value use at once; `one way` and
             `both ways` have a bound by its bandwidth, and nothing (as for a latency) has none.
             In a collective, the ranks of a host can share what passes its link `between hosts`, or
             each needs its own, `between ranks`.
@@ -73,18 +73,18 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Measurement(Value, frozen=True, kw_only=True):
-    """All raw values of one metric, at one point of its parameters, as one rank took them.
+    """All raw values of one metric, at one point of its parameters, as one rank measured them.
 
     Args:
         metric: its name.
         definition: the id of its definition.
         unit: of the values.
         params: the point, such as `{"size": 8}` (bytes).
-        rank: that took the values.
+        rank: that measured the values.
         host: the rank ran on.
-        values: in the order they were taken; nothing is ever left out.
+        values: in the order they were measured; none is ever left out.
         bytes: that moved during each value; 0 if nothing was moved.
-        complete: false if the run ended before all values were taken.
+        complete: false if the run ended before all values were measured.
 
     """
 
@@ -100,12 +100,12 @@ class Measurement(Value, frozen=True, kw_only=True):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What tells this measurement from every other one of its run."""
+        """The key by which this measurement differs from all others of its run."""
         return (self.definition, self.rank, *sorted(self.params.items()))
 
 
 class Planned(Value, frozen=True, kw_only=True):
-    """A series that a run was to take.
+    """A series that a run was to measure.
 
     Args:
         metric: its name.
@@ -118,7 +118,7 @@ class Planned(Value, frozen=True, kw_only=True):
 
 
 class Distribution(Value, frozen=True, kw_only=True):
-    """What a series of values says beyond its median.
+    """Properties of a series beyond its median.
 
     Args:
         minimum: of the values.
@@ -128,7 +128,7 @@ class Distribution(Value, frozen=True, kw_only=True):
         outliers: how many values are more than three quartile ranges beyond a quartile; they are
             counted, and left in.
         drift: how much the median of the second half is above that of the first, as a part of it;
-            none if it cannot be told.
+            none if there are too few values.
         drifts: that is 3 % or more, and the 95 % intervals of the two medians do not meet.
         modes: the values that the series gathers around, if there are several.
         tail: how many times slower than the median the slowest hundredth is, at least.
@@ -147,7 +147,7 @@ class Distribution(Value, frozen=True, kw_only=True):
 
 
 class Summary(Value, frozen=True, kw_only=True):
-    """What a series of values says.
+    """The statistics of a series.
 
     Args:
         metric: its name.
@@ -162,12 +162,12 @@ class Summary(Value, frozen=True, kw_only=True):
         p99: the 99th percentile.
         converged: half of the interval is at most 2.5 % of the median, with 20 values or more, and
             they do not drift.
-        complete: false if the run ended before all values were taken.
+        complete: false if the run ended before all values were measured.
         bound: the best that the link between the hosts allows, where that is known: the highest
             rate, or the shortest time.
         share: of the bound that the median reaches; above 1 it is faster than possible.
-        limit: what sets the bound: how much of what, in which direction, and who says so.
-        assumes: what the bound takes for granted, and neither the log nor the user said; empty if
+        limit: what sets the bound: which part of the hardware, in which direction, and the source.
+        assumes: what the bound assumes without the log or the user having stated it; empty if
             nothing. A value above such a bound is not impossible.
         definition: the id of the metric's definition; empty if there is none.
         shape: of the series, where the values are known.

@@ -9,7 +9,7 @@ import msgspec
 
 from cluster.core.model.billing import Receipt
 from cluster.core.model.hardware import Hardware
-from cluster.core.model.hosts import SIMULATED, Facts, Machine
+from cluster.core.model.hosts import Facts, Machine
 from cluster.core.model.measurements import Definition, Planned
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
@@ -20,11 +20,11 @@ NOTES_FILE = "notes"  # the file in a job's folder of what rank 0 notes, a line 
 
 
 class ExpectedResult(Value, frozen=True, kw_only=True):
-    """What somebody expected of a run.
+    """The result that the user expected of a run.
 
     Args:
         value: in `unit`.
-        unit: `s`, `B/s` or any other; empty if nobody said, and that of the result is meant.
+        unit: `s`, `B/s` or any other; empty means the unit of the result.
 
     """
 
@@ -33,14 +33,14 @@ class ExpectedResult(Value, frozen=True, kw_only=True):
 
 
 class Condition(Value, frozen=True, kw_only=True):
-    """What is special about a run, beside its benchmark's parameters.
+    """What distinguishes a run, beside its benchmark's parameters.
 
     Args:
         name: to compare by; empty if it is no part of an experiment.
         variables: for the environment of every rank.
         notes: what a reader of its numbers must know.
         description: of the run, by who started it.
-        expected: what it should come to, if anybody said.
+        expected: the result that the user expects, if given.
 
     """
 
@@ -97,8 +97,8 @@ class Record(Value, frozen=True, kw_only=True):
         condition: of an experiment with several, such as `mca:btl_tcp_links=4`; empty if it was
             none.
         description: by who started it.
-        expected: what it should come to, if anybody said.
-        planned: every series that it was to take, if the benchmark knows.
+        expected: the result that the user expects, if given.
+        planned: every series that it was to measure, if the benchmark lists them.
         hardware: of the hosts that an imported log was written on, where that is known.
 
     """
@@ -128,8 +128,3 @@ class Record(Value, frozen=True, kw_only=True):
     expected: ExpectedResult | None = None
     planned: tuple[Planned, ...] = ()
     hardware: Hardware | None = None
-
-    @property
-    def simulated(self) -> bool:
-        """Whether nothing was measured: its values are those of a model."""
-        return any(machine.shell == SIMULATED for machine in self.machines)

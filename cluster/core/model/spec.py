@@ -26,7 +26,7 @@ class SpecOptions(Value, frozen=True, kw_only=True):
         instance: The provider's machine type.
         zone: The provider's zone.
         image: What the machines start from.
-        spot: Spare machines: cheaper, but may be taken away.
+        spot: Spare machines: cheaper, but the cloud may end them.
         accelerator: Accelerators of each machine, such as t4:1.
         ttl: Seconds after which the machines end.
         options: Options of the provider.
@@ -67,7 +67,7 @@ class ClusterSpec(SpecOptions, frozen=True, kw_only=True):
         if self.ttl is not None and not SHORTEST_TTL <= self.ttl <= LONGEST_TTL:
             raise SpecError(
                 f"--ttl is {self.ttl:g} s; it must be between a minute and 30 days.",
-                remedy="Say how long the machines may live: --ttl 2h",
+                remedy="Set how long the machines may live: --ttl 2h",
             )
 
 

@@ -78,10 +78,10 @@ def load(rank: Rank, name: str, choice: Choice) -> ctypes.CDLL | None:
     Args:
         rank: each of them calls this.
         name: of the source in this folder, without its `.c`.
-        choice: `c` insists; `python` does nothing; `auto` takes C where all ranks can.
+        choice: `c` insists; `python` does nothing; `auto` uses C if all ranks can.
 
     Returns:
-        The library on every rank, or none on all of them; then a note says why.
+        The library on every rank, or none on all of them, with a note of the reason.
 
     Raises:
         ClusterError: it cannot be had, and was insisted on.
@@ -95,7 +95,7 @@ def load(rank: Rank, name: str, choice: Choice) -> ctypes.CDLL | None:
         return library
     if choice == "c":
         raise ClusterError(
-            f"The C kernel could not be had: {reasons[0]}",
+            f"The C kernel could not be built: {reasons[0]}",
             remedy="Install a C compiler there: sudo apt-get install gcc libc6-dev. "
             "Or leave it out: --kernel python",
         )
@@ -138,7 +138,7 @@ def compile_kernel(name: str, folder: Path) -> Path:
         folder: for the library.
 
     Returns:
-        The library; beside it, with the suffix `.log`, how it was made.
+        The library; the command that built it is beside it, with the suffix `.log`.
 
     Raises:
         NotBuiltError: it could not be made.
@@ -166,7 +166,7 @@ def compile_kernel(name: str, folder: Path) -> Path:
 
 
 def _mpicc() -> str:
-    """Find the compiler of the MPI that runs: beside our Python, where that MPI's programs are."""
+    """Find the compiler of the MPI that runs: beside this Python, with its other programs."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     found = shutil.which("mpicc", path=path)
     if found is None:
@@ -188,7 +188,7 @@ def _compile(words: list[str], target: Path, about: Path) -> None:
 
 
 def _run(argv: list[str]) -> str:
-    """Run the compiler; give what it said."""
+    """Run the compiler; give its output."""
     try:
         done = subprocess.run(
             argv,
@@ -207,11 +207,11 @@ def _run(argv: list[str]) -> str:
 
 
 def _reason(said: str) -> str:
-    """Find the words that say why, among the rules and blanks that Open MPI draws around them."""
+    """Find the reason in the framed message of Open MPI."""
     lines = [line.strip() for line in said.splitlines()]
     meaning = [line for line in lines if line and not line.startswith("---")]
     errors = [line for line in meaning if "error" in line]
-    words = " ".join(errors[:1] or meaning[:2]) or "it failed, and said nothing"
+    words = " ".join(errors[:1] or meaning[:2]) or "it failed without a message"
     return f"mpicc: {words.rstrip('.')}."
 
 
@@ -229,7 +229,7 @@ def _opened(path: Path) -> ctypes.CDLL:
 
 
 def address(thing: object) -> int:
-    """Give the address of a handle of mpi4py, as C takes it.
+    """Give the address of a handle of mpi4py, as a C pointer.
 
     Args:
         thing: a communicator or a datatype; it must live as long as the address is used.

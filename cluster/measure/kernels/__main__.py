@@ -1,6 +1,6 @@
 """Compile C on a host before a job needs it: `python3 -m cluster.measure.kernels NAME FOLDER`.
 
-It prints the path of the library, or exits with 1 and says why there is none.
+It prints the path of the library, or exits with 1 and prints the reason.
 """
 
 from __future__ import annotations

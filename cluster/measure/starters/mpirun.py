@@ -50,7 +50,7 @@ class Mpirun(Starter):
         """Give what version 4 (OMPI) and version 5 (PRTE, PMIX) need to go to other hosts.
 
         Daemons and messages use the cluster's networks only, by their CIDR: a bridge such as
-        docker0 has the same address on every host, and whoever tries it waits for ever
+        docker0 has the same address on every host, and a rank that tries it waits for ever
         (open-mpi/ompi#6377).
         """
         variables = {ADDRESSES: ",".join(layout.places)}

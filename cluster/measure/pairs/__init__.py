@@ -1,1 +1,0 @@
-"""Tests of pairs of hosts without MPI: an agent on each host, a process for each end of a test."""
