@@ -31,7 +31,7 @@ from tests.fakes.fixtures import (
     gcp_hosts,
     possible_hosts,
 )
-from tests.forked import can_fork, run_forked
+from tests.forked import can_fork, run_forked, server
 
 __all__ = ["_aws_hosts_server", "_aws_server", "aws", "aws_hosts", "possible_hosts"]
 __all__ += ["_gcp_hosts_server", "_gcp_server", "gcp", "gcp_hosts"]
@@ -77,6 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[clean.MARK] = clean.mark()
     if hasattr(config, "workerinput"):
         Path(config.option.basetemp).parent.mkdir(parents=True, exist_ok=True)
+        server()  # it has imported everything by the time that a test needs it
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -6,7 +6,6 @@ Started anew it would spend most of its processor time on imports, a thousand ti
 
 from __future__ import annotations
 
-import gc
 import importlib
 import json
 import os
@@ -63,7 +62,7 @@ DIGITS = 12  # of a number in a reply
 
 def can_fork(*words: str) -> bool:
     """Say whether a script would be the same process, forked: by its variables and its words."""
-    same = _read_at_import() == _server().variables
+    same = _read_at_import() == server().variables
     return same and len(_request(words)) < LARGEST
 
 
@@ -74,7 +73,7 @@ def run_forked(*words: str, timeout: float) -> subprocess.CompletedProcess[str]:
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             try:
                 files = [out.fileno(), err.fileno(), writing]
-                socket.send_fds(_server().requests, [_request(words)], files)
+                socket.send_fds(server().requests, [_request(words)], files)
             finally:
                 os.close(writing)
             status = _status(reading, timeout)
@@ -123,7 +122,8 @@ class _Server:
 
 
 @cache
-def _server() -> _Server:
+def server() -> _Server:
+    """Start the process that all are forked from, unless it runs."""
     return _Server()
 
 
@@ -183,7 +183,6 @@ def _import_all() -> None:
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
     service_models().load_service_model("ec2", "service-2")
-    gc.freeze()  # what is here is never looked at again, nor copied
 
 
 def _become(words: list[str], variables: dict[str, str], folder: str) -> None:

@@ -1,4 +1,4 @@
-"""The house: names that occur once, no cycle, and functions that a reader can hold in mind."""
+"""The house: names that occur once, no cycle, and code that a reader can hold in mind."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-LENGTH, PARAMETERS = 50, 8
+LINES, LENGTH, PARAMETERS = 450, 50, 8
 NOUNS = {"billing", "profiling", "scaling", "timing", "tuning"}  # words of the field that end so
 FOLDERS = ("cluster", "benchmarks", "launchers", "examples", "scripts")
 
@@ -60,6 +60,16 @@ def test_a_class_name_occurs_once() -> None:
     )
 
     assert {name for name, times in names.items() if times > 1} == set()
+
+
+def test_no_module_outgrows_a_reader() -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in trees()
+        if (lines := len(path.read_bytes().splitlines())) > LINES
+    }
+
+    assert long == {}
 
 
 def test_no_function_outgrows_a_reader() -> None:

@@ -336,6 +336,9 @@ def _among_all(
 
 
 def _notes(base: Side, other: Side) -> Iterable[str]:
+    for side in (base, other):
+        if any(launch.record.simulated for launch in side.launches):
+            yield f"{side.name} is simulated: its values are those of a model."
     if len(base.launches) == len(other.launches) == 1:
         yield (
             "Intervals are those of two launches, and say nothing of the next one: the same "

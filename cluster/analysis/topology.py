@@ -7,12 +7,12 @@ NVLinks are compared per link, all others per class: pairs of one class have the
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from itertools import combinations
 from statistics import median
 from typing import TYPE_CHECKING
 
+from cluster.analysis.gpu_paths import OLD, UNKNOWN, nvlinks, speed
 from cluster.core.model.logs import Device
 from cluster.core.model.value import Value
 from cluster.core.units import format_value
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import PeerAccess, Topology
     from cluster.core.model.measurements import Measurement
 
-CLASSES = ("SYS", "NODE", "PHB", "PXB", "PIX")  # from slow to fast; NVLinks are faster
-OLD = {"SOC": "SYS"}
-UNKNOWN = "?"
 SLOWER, FASTER = 0.8, 1.25  # of what others of the class have: beyond is no noise
 ALIKE = 0.03  # of a bandwidth: pairs as good as the best
 ENOUGH = 3  # pairs whose median is a norm; of fewer the fastest shows what the hardware can do
@@ -33,7 +30,6 @@ LINK = 25e9  # bytes per second of an NVLink of generation 2 to 4 in each direct
 OF_LINK = (0.85, 1.02)  # of it, that copies reach
 MOST_INFERRED = 6  # NVLinks of a V100; more cannot be told apart by a measurement
 BOARD = "SXM"  # GPUs that have NVLinks to most others; a card on PCIe 4.0 or 5.0 is as fast as one
-_NVLINKS = re.compile(r"NV(\d+)")
 
 
 class Copies(Value, frozen=True, kw_only=True):
@@ -163,37 +159,6 @@ class GpuTopology(Value, frozen=True, kw_only=True):
         """
         wanted = (min(a, b), max(a, b))
         return next((pair for pair in self.pairs if pair.gpus == wanted), None)
-
-
-def speed(path: str) -> tuple[int, int]:
-    """Order paths.
-
-    Args:
-        path: such as `NV2` or `SYS`.
-
-    Returns:
-        More for a faster one; the least for one that nobody knows.
-
-    """
-    links = nvlinks(path)
-    if links:
-        return len(CLASSES) + 1, links
-    known = OLD.get(path, path)
-    return (CLASSES.index(known) + 1 if known in CLASSES else 0), 0
-
-
-def nvlinks(path: str) -> int:
-    """Count the NVLinks of a path.
-
-    Args:
-        path: such as `NV2`.
-
-    Returns:
-        How many; 0 if it has none.
-
-    """
-    match = _NVLINKS.fullmatch(path)
-    return int(match[1]) if match else 0
 
 
 def gpu_topology(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from cluster.analysis.topology import nvlinks
+from cluster.analysis.gpu_paths import nvlinks
 from cluster.core.model.logs import NcclLog, Setting
 from cluster.core.model.value import Scalar, Value
 

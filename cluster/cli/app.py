@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 
 from cluster.cli import clusters, doctor, flags, gc, hosts, import_, jobs, lab, runs
 from cluster.cli.bench_commands import BenchGroup
+from cluster.cli.check import command as check
 from cluster.cli.compare import compare_
 from cluster.cli.fit import fit
 from cluster.cli.judge import judge
@@ -31,7 +32,19 @@ from cluster.runs import store
 
 GROUPS = {
     "Measure": (
-        *("bench", "judge", "compare", "report", "show", "runs", "fit", "plot", "sql", "push"),
+        *(
+            "bench",
+            "check",
+            "judge",
+            "compare",
+            "report",
+            "show",
+            "runs",
+            "fit",
+            "plot",
+            "sql",
+            "push",
+        ),
     ),
     "Clusters": (
         *("up", "run", "put", "get", "hosts", "connect", "ls", "status", "logs", "wait", "fetch"),
@@ -108,6 +121,7 @@ app.command("import")(import_.import_)
 app.command()(profile)
 app.command()(topology)
 app.command()(judge)
+app.command("check")(check)
 
 
 @app.callback(invoke_without_command=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +47,7 @@ from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from cluster.providers import Provider
     from cluster.runs.run import Run
@@ -135,6 +136,35 @@ def measure(
         status = report_cases(options.gates, cases) if options.gates.asked else 0
     if status:
         raise typer.Exit(status)
+
+
+@contextmanager
+def launched(
+    spec: ClusterSpec, benchmark: str, params: Mapping[str, object], options: BenchOptions
+) -> Iterator[Cluster]:
+    """Launch a cluster for a benchmark, and take it down afterwards if it costs money.
+
+    Args:
+        spec: of the cluster.
+        benchmark: that is to run there.
+        params: of it.
+        options: what to do around it.
+
+    Yields:
+        The cluster.
+
+    Raises:
+        ClusterError: it could not be launched.
+
+    """
+    planned = check(spec, benchmark, params, options, (PLAIN,))
+    make_root(runs_root(options.runs))
+    live = JobProgress(stderr=options.json)
+    cluster = _launch(spec, planned, live)
+    try:
+        yield cluster
+    finally:
+        _leave(cluster, options, live)
 
 
 def check(

@@ -42,6 +42,7 @@ class RunRow(Value, frozen=True, kw_only=True):
     condition: str = ""
     description: str = ""
     expected: ExpectedResult | None = None
+    simulated: bool = False
 
 
 def runs_(
@@ -70,7 +71,13 @@ def runs_(
     table(
         ("run", "provider", "placement", "status", "why"),
         [
-            (f"{r.name}/{Path(r.run).name}", r.provider, str(int(r.placement)), r.status, r.reason)
+            (
+                f"{r.name}/{Path(r.run).name}",
+                f"{r.provider} (simulated)" if r.simulated else r.provider,
+                str(int(r.placement)),
+                r.status,
+                r.reason,
+            )
             for r in rows
         ],
         empty=f"There are no runs in {from_ or store.root(root)}.",
@@ -113,6 +120,7 @@ def _row(place: Place) -> RunRow:
         condition=record.condition,
         description=record.description,
         expected=record.expected,
+        simulated=record.simulated,
     )
 
 

@@ -17,6 +17,7 @@ from cluster.core.plugins import Plugin
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from cluster.analysis.fleet.simulation import FleetSimulator
     from cluster.core.model.hosts import Facts
     from cluster.core.model.measurements import Planned
     from cluster.measure.rank import Rank
@@ -144,6 +145,26 @@ class Benchmark(Plugin, Generic[ParamsT]):
         """
         del params, ranks_per_host
         return 0
+
+    def model(self, params: ParamsT, fleet: FleetSimulator) -> Iterable[Measurement]:
+        """Give what simulated hosts would measure.
+
+        Args:
+            params: of the benchmark.
+            fleet: the hosts.
+
+        Returns:
+            The measurements, in the order in which they would come.
+
+        Raises:
+            SpecError: there is no model of this benchmark.
+
+        """
+        del params, fleet
+        raise SpecError(
+            f"There is no model of {self.name}, so simulated hosts cannot run it.",
+            remedy="Those that have one: cluster check NAME, and cluster bench p2p",
+        )
 
     def notes(self, params: ParamsT, facts: tuple[Facts, ...]) -> tuple[str, ...]:
         """Say what a reader of the numbers must know about these hosts; nothing by default.

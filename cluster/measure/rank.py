@@ -105,6 +105,16 @@ class Rank:
         """Write the series that was begun; one without values leaves nothing."""
         self._write(complete=True)
 
+    def add(self, measurement: Measurement) -> None:
+        """Write a measurement that others took, such as two hosts on this rank's behalf.
+
+        Args:
+            measurement: whole.
+
+        """
+        with self._writing:
+            self._file.write(msgspec.json.encode(measurement) + b"\n")
+
     def print_line(self, line: str) -> None:
         """Print a line for people who watch the session.
 

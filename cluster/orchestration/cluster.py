@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -20,10 +20,12 @@ from cluster.orchestration.prepare import (
     PreparedJob,
     check_bench,
     make_condition,
+    patience,
     prepare,
     with_profile,
 )
 from cluster.orchestration.signals import interrupts_ignored
+from cluster.orchestration.simulated import simulate
 from cluster.orchestration.state import StateOnDisk
 from cluster.orchestration.teardown import clean_hosts, destroy
 from cluster.providers import Provider
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Completed, Facts, Machine
     from cluster.core.model.records import JobRecord, Status
     from cluster.core.model.spec import Environment
+    from cluster.measure.benchmark import Benchmark
     from cluster.orchestration.state import ClusterState
     from cluster.remote.shells import Shell
     from cluster.runs.run import Run
@@ -178,21 +181,11 @@ class Cluster:
         self._disk.record(entry)
 
     def note_machines(self, machines: Iterable[Machine]) -> None:
-        """Keep what is now known of the machines.
-
-        Args:
-            machines: all of them, in the same order.
-
-        """
+        """Keep what is known of the machines: all of them, in the same order."""
         self.record(journal.Created(machines=tuple(machines), expires=self.state.expires))
 
     def note_phases(self, phases: Mapping[str, float]) -> None:
-        """Keep how long each phase took in this process, instead of what was known before.
-
-        Args:
-            phases: seconds of each, in the order in which they are shown.
-
-        """
+        """Keep the seconds that each phase took in this process, in the order of their display."""
         kept = dict(phases)
         self.phases.clear()
         self.phases.update(kept)
@@ -218,7 +211,7 @@ class Cluster:
         timeout: float | None = None,
         on_line: Callable[[str, str], None] | None = None,
     ) -> dict[str, Completed | ClusterError]:
-        """Run a command on every host, also when it cannot be run on some; see `Hosts.try_run`."""
+        """Run a command on every host; what fails on one is its result; see `Hosts.try_run`."""
         return self.hosts.try_run(argv, timeout=timeout, on_line=on_line)
 
     def put(self, path: str | Path, to: str) -> None:
@@ -315,9 +308,8 @@ class Cluster:
             detach: return as soon as the job runs; `wait` and `fetch` do the rest.
             listener: hears how it goes.
             variables: for the environment of every rank.
-            condition: a name for what is special about it, to compare by.
-            profile: `own` takes MPI profiles of all ranks, and the path of a libmpitrace on the
-                hosts does so by that; they are in the run's `raw` folder.
+            condition: what is special about it, to compare by.
+            profile: takes MPI profiles into `raw`: `own`, or the path of a libmpitrace there.
             describe: in a sentence, for whoever reads the record.
             expect: what it should come to, such as `1.1GB/s`.
             params: of the benchmark.
@@ -328,19 +320,20 @@ class Cluster:
         Raises:
             SpecError: a parameter is wrong; nothing was started.
             JobError: the job failed; the run's folder says why, and keeps the values.
-            KeyboardInterrupt: the user interrupted; ranks are stopped, values are home.
+            KeyboardInterrupt: as of Ctrl-C; ranks are stopped, values are home.
 
         """
         chosen, checked = check_bench(self.spec, benchmark, params, timeout)
         about = make_condition(condition, variables or {}, describe, expect)
         heard = listener or Listener()
+        if self._provider.simulates:
+            return simulate(self.state, chosen, checked, runs_root(runs), about, heard)
         self.note_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
-        self.install(chosen.programs, heard.preparing)
-        hosts = self._ready(chosen.programs, chosen.gpus(checked, self.spec.ranks_per_host))
+        hosts = self._ready(chosen, checked, heard.preparing)
         about = with_profile(about, profile, hosts, self.shells())
         self.jobs.make_room()
-        prepared = prepare(hosts, chosen, checked, runs_root(runs), timeout, about, self.phases)
-        return self._run_job(prepared, heard, detach=detach)
+        ready = prepare(hosts, chosen, checked, runs_root(runs), timeout, about, self.phases)
+        return self._run_job(ready, heard, detach=detach)
 
     def _run_job(self, prepared: PreparedJob, heard: Listener, *, detach: bool) -> Run:
         """Start a job, and bring its results home unless it is left to itself."""
@@ -359,12 +352,15 @@ class Cluster:
                 self.jobs.close(job, interrupted, stop=True)
             raise
 
-    def _ready(self, programs: Sequence[str], gpus: int) -> ReadyHosts:
-        """Examine and connect the hosts.
+    def _ready(self, chosen: Benchmark[Any], params: object, tell: StateCallback) -> ReadyHosts:
+        """Install what a benchmark needs, examine and connect the hosts.
 
         Hosts that were examined before are asked again only if they lack something, which may have
         been installed since.
         """
+        self.hosts.leave_out_dead(patience(chosen, self.state))
+        self.install(chosen.programs, tell)
+        programs, gpus = chosen.programs, chosen.gpus(params, self.spec.ranks_per_host)
         in_image = bool(self._environment and self._environment.image)
         wanted = 0 if in_image else gpus  # in an image, the ranks look for themselves
         if not host_setup.have(self.state.facts, programs, wanted):

@@ -24,10 +24,10 @@ from cluster.runs import store
 from cluster.runs.run import RAW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from cluster.agent.protocol import Wrote
-    from cluster.core.model.measurements import Definition
+    from cluster.core.model.measurements import Definition, Measurement
     from cluster.remote.jobs import Job
     from cluster.runs.run import Run
 
@@ -251,6 +251,9 @@ class JobListener:
     def output(self, line: str) -> None:
         """Take a line that the ranks printed."""
 
+    def measured(self, found: Sequence[Measurement]) -> None:
+        """Take values as they come."""
+
     def notice(self, line: str) -> None:
         """Take a line of our own about the job, such as that a host is lost."""
 
@@ -276,7 +279,9 @@ class JobOutput:
         """Sort one event."""
         if event.file.startswith("measurements."):
             if self._folder is not None:
-                store.append(self._folder, measurements(event.text))
+                found = tuple(measurements(event.text))
+                store.append(self._folder, found)
+                self._listener.measured(found)
             return
         take = {"stdout": self._listener.output, "stderr": self._complaint}
         for line in event.text.splitlines():

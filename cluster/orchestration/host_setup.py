@@ -222,5 +222,6 @@ def connect(hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path) -> Non
             variables=hosts.variables,
         )
         for machine, fact in zip(hosts.machines, hosts.facts, strict=True)
+        if machine.name in shells
     }
     ssh_mesh.open_mesh(shells, mesh, hosts.spec.name, folder)

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Facts
     from cluster.core.model.spec import ClusterSpec
     from cluster.orchestration.host_setup import ReadyHosts
+    from cluster.orchestration.state import ClusterState
     from cluster.remote.shells import Shell
 
 LONGEST = 30 * 24 * 3600.0  # seconds
+DEAD_AFTER = 7.0  # seconds in which a host must run `true`, or others do without it
 
 
 class PreparedJob(Value, frozen=True, kw_only=True):
@@ -81,6 +83,22 @@ def check_bench(
     if not 0 < timeout <= LONGEST:
         raise SpecError(f"--timeout is {timeout:g} s; it must be more than 0 and at most 30 days.")
     return chosen, checked
+
+
+def patience(chosen: Benchmark[Any], state: ClusterState) -> float | None:
+    """Tell how soon a host must answer, if a benchmark does without those that are dead.
+
+    Args:
+        chosen: the benchmark.
+        state: of the cluster.
+
+    Returns:
+        Seconds; none if its ranks are one program of MPI, or a host was never examined.
+
+    """
+    needs_all = plugins.load(Starter, chosen.starter).needs_every_host
+    examined = len(state.facts) == len(state.machines)
+    return None if needs_all or not examined else DEAD_AFTER
 
 
 def check_plan(chosen: Benchmark[Any], params: object, spec: ClusterSpec, plan: Plan) -> None:
@@ -201,12 +219,13 @@ def prepare(
     _write_topologies(folder, hosts.facts)
     there = posixpath.join(home, machine.folder, folder.name)
     env = _environment(hosts, starter, bin_)
+    others = _peers(hosts) if starter.needs_every_host else {}
     return PreparedJob(
         folder=folder,
         record=record,
         job=JobRecord(session=session, folder=there, run=str(folder), benchmark=chosen.name, at=at),
         script=script(session, there, argv, env, timeout),
-        files={f"{chosen.name}.py": chosen.source.read_text(), **_peers(hosts)},
+        files={f"{chosen.name}.py": chosen.source.read_text(), **others},
     )
 
 

@@ -75,6 +75,9 @@ class Provider(Plugin):
     rotates_host_keys: ClassVar[bool] = False
     """Whether the host keys that machines come with were seen by others, and are changed."""
 
+    simulates: ClassVar[bool] = False
+    """Whether its hosts are numbers of a model: they run no programs, and nothing is measured."""
+
     gpu_advice: ClassVar[str] = ""
     """The option by which its machines have GPUs, such as `--accelerator t4:{gpus}`."""
 
@@ -101,6 +104,19 @@ class Provider(Plugin):
         """
         del options
         return 2
+
+    def groups(self, spec: ClusterSpec) -> tuple[int, ...]:
+        """Tell which hosts share a switch; nobody knows by default.
+
+        Args:
+            spec: of the cluster.
+
+        Returns:
+            The number of the switch of each host; none where it is not known.
+
+        """
+        del spec
+        return ()
 
     def environment(self, spec: ClusterSpec) -> Environment | None:
         """Tell what the machines need; none where they are ready as they are.

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from cluster.core import plugins
+from cluster.core.errors import ShellError
+from cluster.core.model.hosts import SIMULATED, Completed
 from cluster.remote.parallel import on_each, results, try_each, unanswering
 from cluster.remote.shells import Shell
 from cluster.remote.tmux import attach_words
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
     from cluster.core.errors import ClusterError, Unreachable
-    from cluster.core.model.hosts import Access, Completed, Machine
+    from cluster.core.model.hosts import Access, Machine
 
 
 def distinct(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
@@ -56,6 +58,37 @@ class DeadShell(Shell):
     connect = run = write = put = fetch = exists = remove = _fail
 
 
+class SimulatedShell(Shell):
+    """A shell to a host that is not there: it answers, and runs nothing."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        timeout: float | None = None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> Completed:
+        """Run `true`, by which others ask whether it answers, and refuse all else."""
+        del timeout, on_line
+        if list(argv) != ["true"]:
+            self._fail()
+        return Completed(argv=tuple(argv), status=0, stdout="", stderr="")
+
+    def exists(self, path: str) -> bool:
+        """Find nothing: there are no files."""
+        del path
+        return False
+
+    def _fail(self, *_: object, **__: object) -> NoReturn:
+        name = self.machine.name if self.machine else "A simulated host"
+        raise ShellError(
+            f"{name} is simulated: it runs no programs, and has no files.",
+            remedy="Measure it by its model: cluster check NAME, or cluster bench p2p",
+        )
+
+    write = put = fetch = remove = _fail
+
+
 class Hosts:
     """The machines of a cluster, each with one shell to it.
 
@@ -70,6 +103,7 @@ class Hosts:
         self.name = name
         self._machines = machines
         self._shells: dict[Hashable, Shell] = {}
+        self._absent: frozenset[str] = frozenset()
 
     @property
     def machines(self) -> tuple[Machine, ...]:
@@ -78,7 +112,27 @@ class Hosts:
 
     def shells(self) -> dict[str, Shell]:
         """Give a shell to each real machine, by the machine's name."""
-        return {machine.name: self._shell(machine) for machine in distinct(self.machines)}
+        there = (m for m in distinct(self.machines) if m.name not in self._absent)
+        return {machine.name: self._shell(machine) for machine in there}
+
+    def leave_out_dead(self, seconds: float | None) -> None:
+        """Do without the hosts that do not answer, or with all hosts again.
+
+        Args:
+            seconds: within which hosts must answer; none to have all of them again.
+
+        Raises:
+            Unreachable: the first host is among them, where jobs are.
+
+        """
+        self._absent = frozenset()
+        if seconds is None:
+            return
+        dead = unanswering(self.shells(), seconds)
+        first = self.machines[0].name
+        if first in dead:
+            raise dead[first]
+        self._absent = frozenset(dead)
 
     def give_up_dead(self, seconds: float) -> None:
         """Let every further call to a host that does not answer fail at once.
@@ -184,7 +238,9 @@ class Hosts:
         """Give the one shell to a host."""
         place = _place(machine)
         if place not in self._shells:
-            self._shells[place] = plugins.find(Shell, machine.shell)(machine)
+            simulated = machine.shell == SIMULATED
+            kind = SimulatedShell if simulated else plugins.find(Shell, machine.shell)
+            self._shells[place] = kind(machine)
         return self._shells[place]
 
     def close(self) -> None:

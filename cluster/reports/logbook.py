@@ -124,7 +124,8 @@ def _cluster(record: Record) -> str:
         for name, value in asked.items()
         if value is True or (value and isinstance(value, str))
     ]
-    return f"{record.spec.name} ({', '.join(said)})"
+    simulated = " simulated" if record.simulated else ""
+    return f"{record.spec.name} ({', '.join(said)}{simulated})"
 
 
 def _servers(record: Record) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from msgspec import structs
 
 from cluster.analysis import hardware
-from cluster.analysis.topology import nvlinks
+from cluster.analysis.gpu_paths import nvlinks
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.logs import NcclLog, Reading, Topology

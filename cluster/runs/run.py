@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"  # chooses GPUs, and numbers them anew
 RAW = "raw"
+PAIRS = "pairs"  # the benchmark whose measurements are each of one pair of hosts
 
 
 class Run(Value, frozen=True, kw_only=True):
@@ -62,8 +63,13 @@ class Run(Value, frozen=True, kw_only=True):
         from cluster.analysis.summarize import summarize  # noqa: PLC0415 - it imports NumPy
 
         known = self.record.definitions
+        taken: Iterable[Measurement] = self.measurements
+        if self.record.benchmark == PAIRS:
+            from cluster.analysis.fleet.pair_measurements import without_places  # noqa: PLC0415
+
+            taken = without_places(taken)
         found = summarize(
-            with_rates(self.measurements, known.values()),
+            with_rates(tuple(taken), known.values()),
             known.values(),
             _route(self.record, self.measurements, self.folder),
         )

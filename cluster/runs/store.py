@@ -20,12 +20,14 @@ from cluster.runs.run import RAW, Run
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from cluster.core.model.fleet import FleetVerdict
     from cluster.core.model.logs import Parsed
 
 
 RECORD = "run.json"
 VERSION = 1  # of the format of run.json
 MEASUREMENTS = "measurements.jsonl"
+VERDICT = "verdict.json"  # of a check of a fleet
 RESULTS = "results.jsonl"  # what imported logs say beside their measurements
 DEFAULT_ROOT = "runs"
 
@@ -130,6 +132,25 @@ def write(folder: Path, record: Record) -> None:
             file.flush()
             os.fsync(file.fileno())
         part.replace(folder / RECORD)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def write_verdict(folder: Path, verdict: FleetVerdict) -> None:
+    """Keep what a check of a fleet says.
+
+    Args:
+        folder: of the run.
+        verdict: of its hosts.
+
+    Raises:
+        ClusterError: it cannot be written.
+
+    """
+    try:
+        (folder / VERDICT).write_bytes(
+            msgspec.json.format(msgspec.json.encode(verdict), indent=2) + b"\n"
+        )
     except OSError as error:
         raise _unwritable(folder, error) from error
 

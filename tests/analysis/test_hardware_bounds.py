@@ -11,9 +11,10 @@ from cluster.analysis.hardware import find
 from cluster.analysis.hardware_bounds import Bound, bound, missing, with_hardware_bound
 from cluster.analysis.verdict import usual, verdicts
 from cluster.core.model.measurements import Definition, Summary
-from cluster.logs.parsers import bandwidth_test, mpi_test, osu, p2p_matrix
+from cluster.logs.parsers import bandwidth_test, mpi_test, p2p_matrix
 from cluster.logs.parsers.iperf3.metrics import RECEIVED, SENT
 from cluster.logs.parsers.nccl_tests.metrics import BUSBW
+from cluster.logs.parsers.osu import metrics as osu
 
 if TYPE_CHECKING:
     from cluster.core.model.hardware import Hardware

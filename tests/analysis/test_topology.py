@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.analysis.topology import GpuTopology, gpu_topology, speed
+from cluster.analysis.gpu_paths import speed
+from cluster.analysis.topology import GpuTopology, gpu_topology
 from cluster.analysis.transports import Transports, transports
 from cluster.core.errors import ParseError
 from cluster.core.model.logs import Device, Parsed, PeerAccess, Topology
@@ -328,3 +329,14 @@ def test_damaged_logs_are_joined_all_the_same(names_: tuple[str, ...]) -> None:
         except ParseError:
             continue
         assert set(made.best) <= set(made.pairs)
+
+
+def test_the_links_of_amd_are_faster_than_what_goes_through_pcie() -> None:
+    text = (LOGS / "rocm_topology.mi100.txt").read_text()
+    (result,) = read([text.encode()]).results
+    assert isinstance(result.detail, Topology)
+    found = gpu_topology(result.detail)
+
+    assert [pair.gpus for pair in found.best] == [(0, 1)]
+    assert {pair.path for pair in found.worst} == {"PCIE"}
+    assert speed("XGMI") > speed("PIX") > speed("PCIE") > speed("?")

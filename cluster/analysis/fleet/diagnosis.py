@@ -60,7 +60,7 @@ def diagnose(
     if not table.tests or not (table.rates > 0).any():
         return _nothing(fleet, tests, rounds, untested)
     found = diagnosed(table, routes if fleet.metric == "bandwidth" else None)
-    blamed = [
+    blamed: list[Blamed] = [
         *bad_hosts(fleet, found),
         *bad_groups(fleet, found),
         *bad_links(fleet, found),
@@ -71,6 +71,7 @@ def diagnose(
         *untested,
     ]
     blamed.sort(key=lambda b: ORDER.index(b.kind))
+    blamed = list({b.part: b for b in reversed(blamed)}.values())[::-1]
     undecided = tuple(undecided_hosts(fleet, found))
     reference = unit_value(fleet, found, float(found.blame.references[HOST]))
     word = _word(fleet, blamed, undecided, reference)

@@ -53,16 +53,16 @@ def bad_links(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
     """Give the links and spine switches that are blamed, where the routes are known."""
     if found.routes is None:
         return
-    wiring = found.routes.wiring
+    fabric_links = found.routes.fabric_links
     first = 2 * (found.parts.endpoints + found.parts.groups)
-    links = wiring.links - 2 * found.parts.endpoints
+    links = fabric_links.count - 2 * found.parts.endpoints
     own: defaultdict[str, dict[str, Culprit]] = defaultdict(dict)
     for culprit in found.blame.blamed:
         place = culprit.part - first
         if place >= links:
             own[f"spine:{place - links}"]["both"] = culprit
         elif place >= 0:
-            part, up = wiring.ends(place + 2 * found.parts.endpoints)
+            part, up = fabric_links.ends(place + 2 * found.parts.endpoints)
             own[part]["tx" if up else "rx"] = culprit
     for part, ways in own.items():
         worst = min(ways.values(), key=lambda c: c.capacity)

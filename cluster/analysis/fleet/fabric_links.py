@@ -50,7 +50,7 @@ class Uplinks(NamedTuple):
         return self.up(low, high) + self.lower * self.upper
 
 
-class Wiring:
+class FabricLinks:
     """All links of a fabric.
 
     Args:
@@ -61,7 +61,7 @@ class Wiring:
         endpoints: NICs of all hosts.
         edge: links between leaf switches and those above them.
         core: of a fat tree, links between its two upper levels.
-        links: how many there are in all.
+        count: how many there are in all.
 
     """
 
@@ -74,11 +74,11 @@ class Wiring:
         leaves = fabric.leaves * fabric.nics
         self.edge = Uplinks(2 * self.endpoints, leaves, half if self.tree else fabric.spines)
         self.core = Uplinks(self.edge.end, leaves if self.tree else 0, half)
-        self.links = self.core.end
+        self.count = self.core.end
 
     def capacities(self) -> NDArray[np.float64]:
         """Give the rate of each link while all is well, in bytes per second."""
-        rates = np.full(self.links, self.fabric.rate)
+        rates = np.full(self.count, self.fabric.rate)
         if self.tree:  # as many links as without oversubscription, each of them thinner
             rates[self.edge.first :] /= self.fabric.oversubscription
         return rates

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cluster.analysis.fleet.blame import HOST, MANY, unstable_parts
+from cluster.analysis.fleet.blame import CHANCE, HOST, MANY, unstable_parts
 from cluster.analysis.fleet.pair_table import (
     CROWDED,
     direction_of,
@@ -24,16 +25,28 @@ if TYPE_CHECKING:
     from cluster.analysis.fleet.pair_table import Diagnosed
     from cluster.core.model.fleet import Fleet, PairTest
 
+LOST = re.compile(r"host:(\d+) is lost: (.*)")
 DRIFTS = 0.8  # of a correlation with the number of the round
 PARTNERS = 3  # of a confirming run
 
 
 def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[Blamed]:
-    """Give the hosts of which no test was tried."""
+    """Give the hosts that were lost, and those of which no test was tried."""
     tried = {host for t in tests if t.value is not None for host in (t.source, t.target)}
+    lost = {int(m[1]): m[2] for t in tests if t.reason and (m := LOST.match(t.reason))}
+    untried = [t for t in tests if t.value is None]
     for host, name in enumerate(fleet.names):
-        if host not in tried:
-            own = (t for t in tests if host in (t.source, t.target))
+        if host in lost:
+            ever = " any more" if host in tried else ""
+            yield Blamed(
+                part=f"host:{host}",
+                name=name,
+                kind="HUNG",
+                direction="both",
+                evidence=f"it does not answer{ever}: {lost[host]}",
+            )
+        elif host not in tried:
+            own = (t for t in untried if host in (t.source, t.target))
             why = most_common_reason(own) or "no round had a partner for it"
             yield Blamed(part=f"host:{host}", name=name, kind="UNTESTED", evidence=why)
 
@@ -154,9 +167,10 @@ def bad_pairs(found: Diagnosed, unstable: set[str]) -> Iterator[Blamed]:
             continue
         alone = [i for i in places if table.alone[i] or not table.tests[i].value]
         ways = {(table.tests[i].source, table.tests[i].target) for i in alone}
-        if len(alone) < 2 or not ways - good:  # noqa: PLR2004 - once is chance
-            continue
         failed = [table.tests[i] for i in alone if not table.tests[i].value]
+        share = _share_elsewhere(found, places, silent=len(failed) == len(alone))
+        if not ways - good or share ** len(alone) * len(low) > CHANCE:
+            continue
         values = [table.tests[i].value or 0.0 for i in alone]
         said = (
             f"nothing arrives: {most_common_reason(failed)}" if failed else "alone, too, it is low"
@@ -170,6 +184,14 @@ def bad_pairs(found: Diagnosed, unstable: set[str]) -> Iterator[Blamed]:
             evidence=f"both hosts are good with others; between them {said}: a link, a route or a "
             f"filter on the way, in {len(alone)} tests",
         )
+
+
+def _share_elsewhere(found: Diagnosed, places: Sequence[int], *, silent: bool) -> float:
+    """Give the share of other tests that are silent, or low though they were alone."""
+    odd = found.blame.unexplained & (found.table.rates <= 0 if silent else found.table.alone)
+    told = np.ones_like(odd) if silent else found.table.alone.copy()
+    told[list(places)] = False
+    return (int((odd & told).sum()) + 0.5) / (int(told.sum()) + 1)
 
 
 def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:

@@ -150,7 +150,7 @@ def _shares(table: PairTable) -> Flags:
 def _routed(table: PairTable, routes: FleetSimulator) -> Diagnosed:
     ports = np.array([test.port for test in table.tests], dtype=np.int64)
     paths = routes.paths(table.source, table.target, ports)
-    parts = routed_parts(routes.wiring, table.source, table.target, paths)
+    parts = routed_parts(routes.fabric_links, table.source, table.target, paths)
     own, all_at_once = _expected(table, paths, routes)
     share = table.rates / all_at_once
     tells = (all_at_once >= FREE * own) | (share < 1 - usual_spread(share))
@@ -161,7 +161,7 @@ def _routed(table: PairTable, routes: FleetSimulator) -> Diagnosed:
 
 def _expected(table: PairTable, paths: Numbers, routes: FleetSimulator) -> tuple[Values, Values]:
     """Give what each test would reach in a healthy fabric: alone, and with those of its round."""
-    capacities = routes.wiring.capacities()
+    capacities = routes.fabric_links.capacities()
     bounds = np.append(capacities, np.inf)
     own: Values = bounds[np.where(paths < 0, len(capacities), paths)].min(axis=1)
     together = own.copy()

@@ -11,7 +11,7 @@ from cluster.analysis.fleet.blame import GROUP, HOST, LINK, SPINE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cluster.analysis.fleet.fabric_links import Wiring
+    from cluster.analysis.fleet.fabric_links import FabricLinks
 
     Numbers = NDArray[np.int64]
 
@@ -58,30 +58,32 @@ def parts_of(source: Numbers, target: Numbers, groups: Numbers) -> Parts:
     )
 
 
-def routed_parts(wiring: Wiring, source: Numbers, target: Numbers, paths: Numbers) -> Parts:
+def routed_parts(
+    fabric_links: FabricLinks, source: Numbers, target: Numbers, paths: Numbers
+) -> Parts:
     """Give hosts, groups, links and spine switches, where the routes are known.
 
     Args:
-        wiring: of the fabric.
+        fabric_links: all links.
         source: endpoint that sends, of each test.
         target: endpoint that receives.
-        paths: the links of each test, as the wiring numbers them.
+        paths: the links of each test, as `FabricLinks` numbers them.
 
     Returns:
-        The parts; link l of the wiring is part `l - 2 * endpoints + 2 * (endpoints + groups)`,
+        The parts; link l is part `l - 2 * endpoints + 2 * (endpoints + groups)`,
         and behind the links come the spine switches.
 
     """
-    n = wiring.endpoints
-    known = parts_of(source, target, wiring.leaf(np.arange(n)))
+    n = fabric_links.endpoints
+    known = parts_of(source, target, fabric_links.leaf(np.arange(n)))
     first = len(known.kinds)
-    links = wiring.links - 2 * n
+    links = fabric_links.count - 2 * n
     ways = np.where(paths[:, 1:-1] < 0, -1, paths[:, 1:-1] - 2 * n + first)
-    top = wiring.spine(paths)
+    top = fabric_links.spine(paths)
     over = np.where(top < 0, -1, top + first + links)[:, None]
     return Parts(
         paths=np.concatenate([known.paths, ways, over], axis=1),
-        kinds=np.concatenate([known.kinds, np.repeat([LINK, SPINE], [links, wiring.tops])]),
+        kinds=np.concatenate([known.kinds, np.repeat([LINK, SPINE], [links, fabric_links.tops])]),
         endpoints=n,
         groups=known.groups,
     )

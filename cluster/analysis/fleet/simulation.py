@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from cluster.analysis.fleet.fabric_links import Wiring
+from cluster.analysis.fleet.fabric_links import FabricLinks
 from cluster.analysis.fleet.flows import max_min_rates
 from cluster.core.model.fleet import PairTest
 
@@ -59,8 +59,9 @@ class FleetSimulator:
     def __init__(
         self, fabric: Fabric, hosts: int, faults: tuple[Fault, ...] = (), seed: int = 1
     ) -> None:
-        """Wire the fabric."""
-        self.wiring = Wiring(fabric, hosts)
+        """Number the links of the fabric."""
+        self.fabric_links = FabricLinks(fabric, hosts)
+        self.hosts = hosts
         self.faults = faults
         self.seed = seed
         self._misrouted = tuple(f.number for f in faults if f.kind == "misroute")
@@ -81,7 +82,7 @@ class FleetSimulator:
             A test of each direction and NIC.
 
         """
-        nics = self.wiring.fabric.nics
+        nics = self.fabric_links.fabric.nics
         source = np.repeat(np.concatenate([pairs[:, 0], pairs[:, 1]]), nics)
         target = np.repeat(np.concatenate([pairs[:, 1], pairs[:, 0]]), nics)
         nic = np.tile(np.arange(nics), 2 * len(pairs))
@@ -119,11 +120,11 @@ class FleetSimulator:
             healthy: as the fabric is meant to route; else as it does.
 
         Returns:
-            As `Wiring.paths` gives them.
+            As `FabricLinks.paths` gives them.
 
         """
         hashed = self.seed * 64 + np.broadcast_to(np.asarray(ports), source.shape)
-        return self.wiring.paths(source, target, hashed, () if healthy else self._misrouted)
+        return self.fabric_links.paths(source, target, hashed, () if healthy else self._misrouted)
 
     def rates(
         self, source: Numbers, target: Numbers, step: int, *, alone: bool = False, port: int = 0
@@ -187,7 +188,7 @@ class FleetSimulator:
         return Outcomes(seconds, reasons)
 
     def _host(self, endpoints: Numbers) -> Numbers:
-        hosts: Numbers = endpoints // self.wiring.fabric.nics
+        hosts: Numbers = endpoints // self.fabric_links.fabric.nics
         return hosts
 
     def _chance(self, *key: int) -> np.random.Generator:
@@ -195,7 +196,7 @@ class FleetSimulator:
 
     def _capacities(self, step: int) -> Values:
         """Give the rate of each link in a round."""
-        rates = self.wiring.capacities()
+        rates = self.fabric_links.capacities()
         for fault in self.faults:
             rates[self._touched(fault)] *= self._share(fault, step)
         return rates
@@ -209,7 +210,7 @@ class FleetSimulator:
 
     def _touched(self, fault: Fault) -> Numbers:
         """Give the links that a fault makes slower."""
-        wiring, edge = self.wiring, self.wiring.edge
+        fabric_links, edge = self.fabric_links, self.fabric_links.edge
         everything = np.arange(edge.upper)
         if fault.kind == "link":
             low, high = np.array([fault.number]), np.array([fault.part])
@@ -221,26 +222,28 @@ class FleetSimulator:
             return self._of_spine(fault.number)
         if fault.kind in ("misroute", "duplicate", "mtu"):
             return np.array([], dtype=np.int64)
-        nics = wiring.fabric.nics
+        nics = fabric_links.fabric.nics
         own = [fault.part] if fault.kind == "nic" else range(nics)
         ends = fault.number * nics + np.array(own)
-        ways = {"tx": [ends], "rx": [wiring.endpoints + ends]}
+        ways = {"tx": [ends], "rx": [fabric_links.endpoints + ends]}
         return np.concatenate(ways.get(fault.direction, [*ways["tx"], *ways["rx"]]))
 
     def _of_spine(self, number: int) -> Numbers:
         """Give all links of a switch at the top."""
-        wiring = self.wiring
-        if wiring.tree:  # core switch: one link to the same place of each pod
-            half = wiring.core.upper
+        fabric_links = self.fabric_links
+        if fabric_links.tree:  # core switch: one link to the same place of each pod
+            half = fabric_links.core.upper
             place, top = divmod(number, half)
             low = np.arange(2 * half) * half + place
             high = np.full(2 * half, top)
-            return np.concatenate([wiring.core.up(low, high), wiring.core.down(low, high)])
-        nics = wiring.fabric.nics
-        rail, top = divmod(number, wiring.edge.upper)
-        low = np.arange(wiring.fabric.leaves) * nics + rail
+            return np.concatenate(
+                [fabric_links.core.up(low, high), fabric_links.core.down(low, high)]
+            )
+        nics = fabric_links.fabric.nics
+        rail, top = divmod(number, fabric_links.edge.upper)
+        low = np.arange(fabric_links.fabric.leaves) * nics + rail
         high = np.full(len(low), top)
-        return np.concatenate([wiring.edge.up(low, high), wiring.edge.down(low, high)])
+        return np.concatenate([fabric_links.edge.up(low, high), fabric_links.edge.down(low, high)])
 
     def _failures(self, source: Numbers, target: Numbers, step: int) -> Iterator[tuple[int, str]]:
         """Give the tests that fail, and why."""

@@ -10,6 +10,7 @@ from cluster.core.model.value import Value
 PROCESS_FILE = (
     "process.{rank}.json"  # the file in a job's folder of what a rank's process had of its host
 )
+SIMULATED = "simulated"  # the shell of hosts that are not there
 HEADER_BYTES = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from cluster.core.model.billing import Receipt
 from cluster.core.model.hardware import Hardware
-from cluster.core.model.hosts import Facts, Machine
+from cluster.core.model.hosts import SIMULATED, Facts, Machine
 from cluster.core.model.measurements import Definition, Planned
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
@@ -128,3 +128,8 @@ class Record(Value, frozen=True, kw_only=True):
     expected: ExpectedResult | None = None
     planned: tuple[Planned, ...] = ()
     hardware: Hardware | None = None
+
+    @property
+    def simulated(self) -> bool:
+        """Whether nothing was measured: its values are those of a model."""
+        return any(machine.shell == SIMULATED for machine in self.machines)

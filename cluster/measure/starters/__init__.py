@@ -18,6 +18,9 @@ class Starter(Plugin):
 
     folder: ClassVar[str] = "cluster.measure.starters"
 
+    needs_every_host: ClassVar[bool] = True
+    """Whether the job ends when one of its hosts is lost."""
+
     @abstractmethod
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
         """Give the command line that starts all ranks.

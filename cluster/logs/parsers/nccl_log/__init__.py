@@ -14,6 +14,7 @@ from msgspec import structs
 
 from cluster.core.model.logs import NcclEdge, NcclLog, NcclRank, NcclTree, Setting
 from cluster.logs.parsers import Parser, ResultBuilder
+from cluster.logs.parsers.nccl_log.trials import AROUND, AROUND_WORDS, LoggedTest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -70,16 +71,6 @@ _HARMLESS = re.compile(
     r"NET/IB : Unable to (?:open|query)|ibv_open_device failed|enable P2P between|"
     r"Got non-fatal async event|Cannot get incoming CPU|falling back to simple order"
 )
-# What nccl-tests says around its rows: that it begins, where its ranks are, and how it ended.
-_AROUND = re.compile(
-    r"^[# \t]*+(?:(nThreads?\b)|Rank +\d+ .*?\bPid +(\d+) +on +(\S+) +device"
-    r"|(?:Out of bounds values|Bitwise mismatches|Avg bus bandwidth) *:(.*))",
-    re.MULTILINE,
-)
-_AROUND_WORDS = ("nThread", " Pid ", "Avg bus bandwidth")
-GOOD = "Avg bus bandwidth"
-
-
 _MESSAGE = re.compile(f"{INFO}(.*)")
 COMM = "comm 0x"  # messages whose prefix, with the host, matters
 
@@ -109,7 +100,7 @@ class NcclDebug(Parser):
         self._channels = self._p2p_channels = 0
         self._communicators = self._torn = 0
         self._connected = self._fabric = False
-        self._trials: list[_Trial] = []
+        self._trials: list[LoggedTest] = []
         self._library = "NCCL"
         self._versions: dict[str, None] = {}
         self._networks: dict[str, None] = {}  # that are there
@@ -146,7 +137,7 @@ class NcclDebug(Parser):
         left, taken = text, 0
         if INFO in text:
             left, taken = self._without_repeated(text, number)
-        if any(word in left for word in _AROUND_WORDS):
+        if any(word in left for word in AROUND_WORDS):
             self._watch(left, number)
         return left, taken
 
@@ -164,13 +155,13 @@ class NcclDebug(Parser):
     def _watch(self, text: str, number: int) -> None:
         """Follow the tests of nccl-tests, whose own parser takes these lines."""
         at = 0
-        for said in _AROUND.finditer(text):
+        for said in AROUND.finditer(text):
             number += text.count("\n", at, said.start())
             at = said.start()
             if said[1] or not self._trials:
                 beside = any(trial.is_open for trial in self._trials[-1:])
-                self._trials.append(_Trial(number if said[1] else 0, beside=beside))
-            self._trials[-1].hear(said, number)
+                self._trials.append(LoggedTest(number if said[1] else 0, beside=beside))
+            self._trials[-1].follow(said, number)
 
     def _new(self, messages: Iterable[str]) -> None:
         """Read the messages that have not come before."""
@@ -381,41 +372,6 @@ class NcclDebug(Parser):
             fabric=self._fabric or any("MNNVL" in edge.via for edge in edges),
             torn=self._torn,
         )
-
-
-class _Trial:
-    """A test of nccl-tests: which processes took part, and whether it said that it succeeded.
-
-    One that begins before another has ended may run beside it: nobody can tell whose lines are
-    whose, so it proves nothing.
-    """
-
-    def __init__(self, first: int, *, beside: bool) -> None:
-        self._first = first
-        self._last = 0  # its last line; 0 until it comes
-        self._failed = beside
-        self.processes: set[str] = set()
-
-    @property
-    def is_open(self) -> bool:
-        return not self._last
-
-    @property
-    def succeeded(self) -> bool:
-        return bool(self._last) and not self._failed
-
-    def hear(self, said: re.Match[str], number: int) -> None:
-        """Read a line around its rows."""
-        if said[2]:
-            self.processes.add(f"{said[3]}:{said[2]}")
-        elif said[4] is not None:
-            self._failed |= "FAILED" in said[4]
-            self._last = number if GOOD in said[0] else self._last
-
-    def meet(self, process: str, number: int) -> None:
-        """Count a process in whose set-up was complete while the test ran."""
-        if self._first <= number and not 0 < self._last < number:
-            self.processes.add(process)
 
 
 def _process(prefix: re.Match[str] | None) -> str:

@@ -1,0 +1,167 @@
+"""Rounds of disjoint pairs of hosts, both directions; `cluster check` says who is to blame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from cluster.analysis.fleet.pair_measurements import measurement_of
+from cluster.analysis.fleet.survey import SurveyPlan, survey
+from cluster.core.errors import SpecError
+from cluster.core.model.fleet import Fleet, PairMetric
+from cluster.core.model.measurements import Definition
+from cluster.core.model.value import Value
+from cluster.measure.benchmark import Benchmark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cluster.analysis.fleet.simulation import FleetSimulator
+    from cluster.analysis.fleet.survey import SurveyStep
+    from cluster.core.model.fleet import PairTest
+    from cluster.core.model.measurements import Measurement
+    from cluster.measure.rank import Rank
+
+ROUND = "tests of a round begin together, in one direction, then in the other; a sample alone"
+BANDWIDTH = Definition(
+    benchmark="pairs",
+    metric="bandwidth",
+    unit="B/s",
+    better="higher",
+    what="what one host receives from another over one TCP connection, in a window of time",
+    clock="time.perf_counter of the host that receives",
+    synchronisation=ROUND,
+    warm_up="the first fifth of the time is not counted",
+    aggregation="one rank",
+    flow="one way",
+)
+LATENCY = Definition(
+    benchmark="pairs",
+    metric="latency",
+    unit="s",
+    better="lower",
+    what="half of the shortest round trip of 8 bytes over one TCP connection, in a window of time",
+    clock="time.perf_counter of the host that begins",
+    synchronisation=ROUND,
+    warm_up="the first fifth of the time is not counted",
+    aggregation="one rank",
+)
+
+
+class PairsParams(Value, frozen=True, kw_only=True):
+    """The parameters of `pairs`.
+
+    Args:
+        metric: What to take of each pair.
+        rounds: How many; 0 until all pairs have met.
+        groups: The group of each host (rack, leaf switch, placement group), such as 0,0,1,1.
+        alone: Pairs of which a sample is tested alone, too.
+        confirm: Test what is blamed again, with other partners.
+        pairs: Test these pairs alone and no others, such as 7-12,7-40.
+        milliseconds: Of each test.
+
+    """
+
+    metric: Literal["bandwidth", "latency"] = "bandwidth"
+    rounds: int = 10
+    groups: tuple[int, ...] = ()
+    alone: int = 8
+    confirm: bool = False
+    pairs: tuple[str, ...] = ()
+    milliseconds: int = 300
+
+    @property
+    def plan(self) -> SurveyPlan:
+        """How thorough the survey is."""
+        return SurveyPlan(
+            rounds=self.rounds,
+            alone=self.alone,
+            confirm=self.confirm,
+            pairs=tuple(read_pair(text) for text in self.pairs),
+        )
+
+    def fleet(self, names: Iterable[str], nics: int = 1) -> Fleet:
+        """Give the hosts.
+
+        Args:
+            names: of them.
+            nics: of each that are tested one by one.
+
+        Returns:
+            The hosts in their groups.
+
+        """
+        known = tuple(names)
+        groups = self.groups or (0,) * len(known)
+        metric: PairMetric = self.metric
+        return Fleet(names=known, groups=groups, nics=nics, metric=metric)
+
+
+def read_pair(text: str) -> tuple[int, int]:
+    """Read a pair such as `7-12`.
+
+    Args:
+        text: two numbers of hosts.
+
+    Returns:
+        The numbers.
+
+    Raises:
+        SpecError: it is none.
+
+    """
+    one, _, other = text.partition("-")
+    if not (one.isdecimal() and other.isdecimal()) or int(one) == int(other):
+        raise SpecError(f"{text!r} is not a pair of hosts.", remedy="Such as: --pairs 7-12,7-40")
+    return int(one), int(other)
+
+
+class Pairs(Benchmark[PairsParams]):
+    """Pairs of hosts in rounds."""
+
+    Params = PairsParams
+    metrics: ClassVar[tuple[Definition, ...]] = (BANDWIDTH, LATENCY)
+    starter: ClassVar[str] = "first_host"
+
+    def check(self, params: PairsParams, ranks: int) -> None:
+        """Refuse what no survey can be."""
+        if ranks < 2:  # noqa: PLR2004 - a pair
+            raise SpecError("One host has no partner.", remedy="Check two hosts or more: --hosts 4")
+        if params.rounds < 0 or params.alone < 0 or params.milliseconds < 1:
+            raise SpecError("--rounds, --alone and --milliseconds must not be negative.")
+        if params.groups and len(params.groups) != ranks:
+            raise SpecError(
+                f"--groups has {len(params.groups)} numbers, and there are {ranks} hosts.",
+                remedy="Give one for each host, in their order: --groups 0,0,1,1",
+            )
+        for pair in params.plan.pairs:
+            if max(pair) >= ranks:
+                raise SpecError(f"--pairs {pair[0]}-{pair[1]}: the hosts are 0 to {ranks - 1}.")
+
+    def selected(self, params: PairsParams) -> tuple[Definition, ...]:
+        """Give the definition of the metric asked for."""
+        return self.named([params.metric])
+
+    def model(self, params: PairsParams, fleet: FleetSimulator) -> Iterator[Measurement]:
+        """Let simulated hosts be tested."""
+        (definition,) = self.selected(params)
+        nics = fleet.fabric_links.fabric.nics
+        hosts = params.fleet((str(n) for n in range(fleet.hosts)), nics)
+        found: list[PairTest] = []
+
+        def measure(step: SurveyStep) -> list[PairTest]:
+            tests = fleet.measure(
+                step.pairs, step.number, metric=params.metric, alone=step.alone, port=step.port
+            )
+            found.extend(tests)
+            return tests
+
+        survey(hosts, params.plan, measure, fleet)
+        for test in found:
+            yield measurement_of(test, definition, f"sim-{test.source}")
+
+    def measure(self, rank: Rank, params: PairsParams) -> None:
+        """Ask all hosts to test their pairs."""
+        from cluster.measure.pairs.conductor import conduct  # noqa: PLC0415 - simulated hosts need none
+
+        (definition,) = self.selected(params)
+        conduct(rank, params.plan, params.fleet, definition, params.milliseconds / 1e3)

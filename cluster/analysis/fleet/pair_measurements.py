@@ -1,0 +1,94 @@
+"""Tests of pairs as measurements of a run, and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.core.model.fleet import PairTest
+from cluster.core.model.measurements import Measurement
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cluster.core.model.measurements import Definition
+    from cluster.core.model.value import Scalar
+
+FAILED, SKIPPED = "failed", "skipped"  # parameters that say why there is no value
+OPTIONAL = ("nic", "port")
+PLACES = ("round", "source", "target", *OPTIONAL, FAILED, SKIPPED)
+
+
+def measurement_of(test: PairTest, definition: Definition, host: str) -> Measurement:
+    """Give a test as a measurement; one that failed has no values, and says why.
+
+    Args:
+        test: of a pair.
+        definition: of its metric.
+        host: the name of the host that sent.
+
+    Returns:
+        The measurement.
+
+    """
+    params: dict[str, Scalar] = {
+        "round": test.round,
+        "source": test.source,
+        "target": test.target,
+        "alone": int(test.alone),
+    }
+    params |= {name: getattr(test, name) for name in OPTIONAL if getattr(test, name)}
+    if not test.value:
+        params[SKIPPED if test.value is None else FAILED] = test.reason
+    return Measurement(
+        metric=definition.metric,
+        definition=definition.id,
+        unit=definition.unit,
+        params=params,
+        rank=test.source,
+        host=host,
+        values=(test.value,) if test.value else (),
+    )
+
+
+def pair_tests(measurements: Iterable[Measurement]) -> Iterator[PairTest]:
+    """Give the tests of pairs that are among measurements.
+
+    Args:
+        measurements: of a run.
+
+    Yields:
+        The tests, in their order.
+
+    """
+    for one in measurements:
+        places = one.params
+        if not {"round", "source", "target"} <= places.keys():
+            continue
+        failed = 0.0 if FAILED in places else None
+        yield PairTest(
+            round=int(places["round"]),
+            source=int(places["source"]),
+            target=int(places["target"]),
+            value=one.values[0] if one.values else failed,
+            reason=str(places.get(FAILED, places.get(SKIPPED, ""))),
+            alone=bool(places.get("alone", 0)),
+            nic=int(places.get("nic", 0)),
+            port=int(places.get("port", 0)),
+        )
+
+
+def without_places(measurements: Iterable[Measurement]) -> Iterator[Measurement]:
+    """Give measurements without the pair that each is of, so that all pairs are one series.
+
+    Args:
+        measurements: of tests of pairs.
+
+    Yields:
+        The same values; only whether a pair was alone tells them apart.
+
+    """
+    for one in measurements:
+        kept = {name: value for name, value in one.params.items() if name not in PLACES}
+        yield msgspec.structs.replace(one, params=kept)

@@ -1,0 +1,217 @@
+"""`cluster check`: which host, link or group of a fleet is bad."""
+
+from __future__ import annotations
+
+import sys
+from inspect import Parameter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from cluster.cli import flags
+from cluster.cli.bench import BenchOptions, launched
+from cluster.cli.heat_map import CheckProgress
+from cluster.cli.show import print_json, relative_path, say, screen_width
+from cluster.core import journal
+from cluster.core.errors import JobError, SpecError
+from cluster.core.units import format_value
+from cluster.orchestration.cluster import TIMEOUT, Cluster, attach
+from cluster.orchestration.fleet_check import groups_of, judge_fleet
+from cluster.reports.fleet import blamed_table
+from cluster.reports.formats.terminal import table_text
+from cluster.runs import store
+from cluster.runs.run import PAIRS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cluster.core.model.fleet import FleetVerdict
+
+NAME = "check"  # of a cluster that is launched for a check
+LONGEST = 30 * 24 * 3600.0  # seconds
+
+
+def check(  # noqa: PLR0913 - each is a flag
+    *,
+    name: str | None,
+    rounds: str,
+    metric: str,
+    groups: str | None,
+    alone: int,
+    pairs: str | None,
+    confirm: bool,
+    milliseconds: int,
+    from_: list[str] | None,
+    provider: str | None,
+    runs: str | None,
+    keep: bool | None,
+    timeout: float,
+    json: bool,
+    **machines: Any,  # noqa: ANN401 - each flag has its own type
+) -> None:
+    """Find out which host, link or group of a cluster is bad, in ten rounds of pairs.
+
+    Example: cluster check big --confirm
+    """
+    if from_:
+        _show(judge_fleet(store.read(store.find(store.root(runs), from_[0]))), as_json=json)
+        return
+    options = BenchOptions(runs=runs, timeout=timeout, keep=keep, json=json)
+    params = {
+        "rounds": _rounds(rounds),
+        "metric": metric,
+        "alone": alone,
+        "confirm": confirm,
+        "pairs": tuple((pairs or "").split(",")) if pairs else (),
+        "milliseconds": milliseconds,
+    }
+    if name is not None and name in journal.names() and provider is None:
+        _check(attach(name), params, groups, options)
+        return
+    if name is not None and provider is None:
+        attach(name)  # says that there is none
+    spec = flags.spec(name=name or NAME, provider=provider or flags.DEFAULT_PROVIDER, **machines)
+    with launched(spec, PAIRS, params, options) as cluster:
+        _check(cluster, params, groups, options)
+
+
+def _rounds(text: str) -> int:
+    if text == "all":
+        return 0
+    if not text.isdecimal() or int(text) < 1:
+        raise SpecError(f"--rounds {text} is neither a number nor 'all'.")
+    return int(text)
+
+
+def _check(
+    cluster: Cluster, params: dict[str, Any], groups: str | None, options: BenchOptions
+) -> None:
+    """Test the pairs, and show what they say, also of a run that was cut off."""
+    params = {**params, "groups": groups_of(cluster, _text_of(groups))}
+    try:
+        with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
+            run = cluster.bench(
+                PAIRS, runs=options.runs, timeout=options.timeout, listener=live, **params
+            )
+    except (JobError, KeyboardInterrupt):
+        if cluster.has_job:
+            _show(judge_fleet(store.read(Path(cluster.job()[0].run))), as_json=options.json)
+        raise
+    _show(judge_fleet(run), as_json=options.json)
+
+
+def _text_of(groups: str | None) -> str | None:
+    if groups in (None, "topology"):
+        return None
+    try:
+        return Path(str(groups)).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(
+            f"--groups {groups} cannot be read: {error}",
+            remedy="Give 'topology', or a file with the hosts of a group on each line.",
+        ) from error
+
+
+def _show(verdict: FleetVerdict, *, as_json: bool) -> None:
+    """Show what is blamed, then the line that answers."""
+    if as_json:
+        print_json(verdict)
+        return
+    if verdict.blamed:
+        sys.stdout.write(table_text(blamed_table(verdict), screen_width()))
+    say(*_lines(verdict))
+
+
+def _lines(verdict: FleetVerdict) -> Iterator[str]:
+    yield from (f"Undecided: {which}" for which in verdict.undecided)
+    for one in verdict.blamed:
+        if one.confirm and not one.confirmed:
+            yield f"To confirm {one.part}: {one.confirm}"
+    simulated = " (simulated: nothing was measured)" if verdict.simulated else ""
+    yield f"Run folder: {relative_path(Path(verdict.run))}{simulated}"
+    if verdict.reference is not None and verdict.tolerance:
+        unit = "B/s" if verdict.metric == "bandwidth" else "s"
+        edge = 1 - verdict.tolerance
+        line = verdict.reference * edge if unit == "B/s" else verdict.reference / edge
+        side = "below" if unit == "B/s" else "above"
+        yield (
+            f"{verdict.tests} tests, {verdict.failed} without a value; low is {side} "
+            f"{format_value(line, unit)}."
+        )
+    yield verdict.answer
+
+
+Text = str | None
+CHECK: flags.Declared = {
+    "name": (
+        Annotated[Text, typer.Argument(metavar="[NAME]", help="Of a cluster that is up.")],
+        None,
+    ),
+    "rounds": (
+        Annotated[str, typer.Option("--rounds", metavar="N|all", help="Of disjoint pairs.")],
+        "10",
+    ),
+    "metric": (
+        Annotated[str, typer.Option("--metric", metavar="WORD", help="bandwidth or latency.")],
+        "bandwidth",
+    ),
+    "groups": (
+        Annotated[
+            Text,
+            typer.Option(
+                "--groups",
+                metavar="topology|FILE",
+                help="Which hosts share a switch: as the provider says, or a line for each group."
+                "  [default: topology]",
+                show_default=False,
+            ),
+        ],
+        None,
+    ),
+    "alone": (
+        Annotated[int, typer.Option("--alone", metavar="N", help="Pairs tested alone, too.")],
+        8,
+    ),
+    "pairs": (
+        Annotated[
+            Text,
+            typer.Option("--pairs", metavar="LIST", help="Only these, alone, such as 7-12,7-40."),
+        ],
+        None,
+    ),
+    "confirm": (
+        Annotated[
+            bool, typer.Option("--confirm", help="Test what is blamed again, with other partners.")
+        ],
+        False,
+    ),
+    "milliseconds": (
+        Annotated[int, typer.Option("--milliseconds", metavar="N", help="Of each test.")],
+        300,
+    ),
+    "from_": (
+        Annotated[
+            list[str] | None,
+            typer.Option("--from", metavar="RUN", help="Judge a run that is there already."),
+        ],
+        None,
+    ),
+    "provider": flags.SPEC["provider"],
+    "hosts": flags.SPEC["hosts"],
+    "ranks_per_host": flags.SPEC["ranks_per_host"],
+    **flags.MACHINES,
+    "runs": (flags.Runs, None),
+    "keep": (flags.Keep, None),
+    "timeout": (flags.Timeout, TIMEOUT),
+    "json": (flags.Json, False),
+}
+command = flags.with_flags(
+    check,
+    [
+        parameter.replace(kind=Parameter.POSITIONAL_OR_KEYWORD)
+        if parameter.name == "name"
+        else parameter
+        for parameter in flags.parameters(CHECK)
+    ],
+)

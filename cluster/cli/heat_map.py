@@ -1,0 +1,149 @@
+"""The pairs of a fleet as a map: rows are hosts that send, columns are hosts that receive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from rich.live import Live
+from rich.text import Text
+
+from cluster.analysis.fleet.pair_measurements import pair_tests
+from cluster.cli.job_progress import JobProgress
+from cluster.core.units import format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from types import TracebackType
+
+    from cluster.core.model.fleet import PairTest
+    from cluster.core.model.measurements import Measurement, Progress
+
+MOST = 48  # rows and columns: hosts share one where there are more
+LEVELS = ((0.9, "·", "green"), (0.7, "▒", "yellow"), (0.0, "▓", "red"))  # of the best so far
+FAILED = ("X", "bold red")
+PER_COLUMN = 2  # characters
+
+
+class PairMap:
+    """What each pair gave so far; of hosts that share a row, the worst.
+
+    Args:
+        hosts: how many.
+        higher: more is better.
+
+    """
+
+    def __init__(self, hosts: int, *, higher: bool = True) -> None:
+        """Begin without a value."""
+        self.side = min(hosts, MOST)
+        self._hosts = hosts
+        self._higher = higher
+        self._shares = np.full((self.side, self.side), np.nan)
+        self._best = 0.0
+        self.tests = 0
+
+    def add(self, tests: Iterable[PairTest]) -> None:
+        """Take tests as they come."""
+        for test in tests:
+            self.tests += 1
+            row, column = (place * self.side // self._hosts for place in (test.source, test.target))
+            value = test.value or 0.0
+            rate = value if self._higher or not value else 1 / value
+            self._best = max(self._best, rate)
+            known = self._shares[row, column]
+            self._shares[row, column] = rate if np.isnan(known) else min(known, rate)
+
+    def lines(self) -> Iterator[tuple[tuple[str, str], ...]]:
+        """Give the rows: characters and their styles."""
+        for row in self._shares:
+            yield tuple(self._cell(rate) for rate in row)
+
+    def _cell(self, rate: float) -> tuple[str, str]:
+        if np.isnan(rate):
+            return " ", ""
+        if rate <= 0:
+            return FAILED
+        share = rate / self._best
+        return next((sign, style) for least, sign, style in LEVELS if share >= least)
+
+    def text(self) -> Text:
+        """Give the map with its colours."""
+        shown = Text()
+        for line in self.lines():
+            for sign, style in line:
+                shown.append(sign * PER_COLUMN, style=style)
+            shown.append("\n")
+        return shown
+
+
+class CheckProgress(JobProgress):
+    """Shows the map while pairs are tested: live on a terminal, a line for each step elsewhere.
+
+    Args:
+        hosts: how many there are.
+        metric: that is measured.
+        stderr: show on standard error, because standard output is for JSON.
+
+    """
+
+    def __init__(self, hosts: int, metric: str, *, stderr: bool) -> None:
+        """Begin with an empty map."""
+        super().__init__(stderr=stderr, brief=True)
+        self._unit = "B/s" if metric == "bandwidth" else "s"
+        self.map = PairMap(hosts, higher=self._unit == "B/s")
+        self._live: Live | None = None
+        self._bar = None  # the map says how far it is
+        self._round = -1
+        self._of_round: list[PairTest] = []
+
+    def __enter__(self) -> Self:
+        """Begin to show."""
+        super().__enter__()
+        if self.console.is_terminal:
+            self._live = Live(console=self.console, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Put the map away."""
+        self._show_round()
+        if self._live is not None:
+            self._live.stop()
+        super().__exit__(kind, error, trace)
+
+    def measured(self, found: Sequence[Measurement]) -> None:
+        """Draw what came."""
+        tests = tuple(pair_tests(found))
+        self.map.add(tests)
+        if self._live is not None:
+            self._live.update(self.map.text())
+        for test in tests:
+            if test.round != self._round:
+                self._show_round()
+                self._round = test.round
+            self._of_round.append(test)
+
+    def progress(self, progress: Progress) -> None:
+        """Leave it to the map."""
+
+    def _show_round(self) -> None:
+        """Say what a step gave, where there is no map."""
+        tests, self._of_round = self._of_round, []
+        if not tests or self._live is not None:
+            return
+        values = sorted(test.value for test in tests if test.value)
+        failed = sum(1 for test in tests if test.value == 0)
+        ends = (
+            " to ".join(format_value(v, self._unit) for v in (values[0], values[-1]))
+            if values
+            else "no value"
+        )
+        alone = ", alone" if tests[0].alone else ""
+        more = f", {failed} failed" if failed else ""
+        self._show(f"Round {self._round + 1}: {len(tests)} tests{alone}, {ends}{more}")

@@ -1,0 +1,1 @@
+"""Tests of pairs of hosts without MPI: an agent on each host, a process for each end of a test."""

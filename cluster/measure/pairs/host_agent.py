@@ -1,0 +1,80 @@
+"""The agent on a host: begins and ends processes for tests, as the lines on its input say.
+
+It ends with its input, and all that it began ends with it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from contextlib import suppress
+
+import msgspec
+
+from cluster.measure.pairs.messages import BeginTest, Listening, Order, Ready, TestOutcome
+from cluster.measure.pairs.transfer import TransferError, exit_quietly, receive, send
+
+
+def main() -> None:
+    """Obey until the input ends."""
+    children: dict[int, int] = {}
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries them
+    _say(Ready())
+    try:
+        for line in sys.stdin:
+            order = msgspec.json.decode(line, type=Order)
+            if isinstance(order, BeginTest):
+                children[order.test] = _begin(order)
+            else:
+                _end(children.pop(order.test, 0))
+    finally:
+        for pid in children.values():
+            _end(pid)
+
+
+def _say(answer: Ready | Listening | TestOutcome) -> None:
+    """Write a line at once: short enough that lines of several processes do not mix."""
+    os.write(1, msgspec.json.encode(answer) + b"\n")
+
+
+def _end(pid: int) -> None:
+    """Kill a process that may be gone; its number is not used again while its parent is here."""
+    with suppress(ProcessLookupError):
+        if pid:
+            os.kill(pid, signal.SIGKILL)
+
+
+def _begin(order: BeginTest) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        signal.alarm(int(order.limit) + 5)  # whatever happens to the agent
+        _say(_outcome(order))
+    finally:
+        exit_quietly()
+    return 0
+
+
+def _outcome(order: BeginTest) -> TestOutcome:
+    try:
+        if order.role == "receive":
+            value = receive(
+                order.address,
+                order.metric,
+                order.seconds,
+                order.limit,
+                lambda port: _say(Listening(test=order.test, port=port)),
+            )
+        else:
+            value = send(order.address, order.port, order.metric, order.seconds, order.limit)
+    except TransferError as error:
+        return TestOutcome(test=order.test, reason=str(error))
+    except OSError as error:
+        return TestOutcome(test=order.test, reason=f"{error.strerror or error}")
+    return TestOutcome(test=order.test, value=value)
+
+
+if __name__ == "__main__":
+    main()

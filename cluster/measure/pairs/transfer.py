@@ -1,0 +1,175 @@
+"""The two ends of a test over one TCP connection; each is a process of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HELLO = b"cluster!"  # 8 bytes: if they arrive and nothing else does, large packets are lost
+CHUNK = 1 << 20  # bytes
+WARM_UP = 0.2  # of the time, that is not counted
+HOLE = "small messages arrive, large ones do not: an MTU hole?"
+SILENT = "nothing arrived within the limit"
+
+
+class TransferError(Exception):
+    """Why a test has no value."""
+
+
+def receive(
+    address: str, metric: str, seconds: float, limit: float, tell: Callable[[int], None]
+) -> float | None:
+    """Wait for the other end, and take what it sends.
+
+    Args:
+        address: of this host.
+        metric: `bandwidth` is measured here; of `latency`, messages are sent back.
+        seconds: of the test.
+        limit: seconds after which to give up.
+        tell: called with the port.
+
+    Returns:
+        Bytes per second, of a bandwidth.
+
+    Raises:
+        TransferError: nobody came, or nothing arrived.
+
+    """
+    with socket.create_server((address, 0)) as server:
+        server.settimeout(limit)
+        tell(server.getsockname()[1])
+        try:
+            link, _ = server.accept()
+        except TimeoutError as error:
+            raise TransferError("no connection came within the limit") from error
+    with link:
+        link.settimeout(limit)
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            _take(link, len(HELLO))
+            if metric == "latency":
+                _echo(link)
+                return None
+            return _count(link, seconds)
+        except TimeoutError as error:
+            raise TransferError(SILENT) from error
+        except OSError as error:
+            raise TransferError(f"the connection broke: {error.strerror}") from error
+
+
+def send(address: str, port: int, metric: str, seconds: float, limit: float) -> float | None:
+    """Connect to the other end, and send to it.
+
+    Args:
+        address: of the host that receives.
+        port: of it.
+        metric: `latency` is measured here.
+        seconds: of the test.
+        limit: seconds after which to give up.
+
+    Returns:
+        Seconds of half a round trip, of a latency.
+
+    Raises:
+        TransferError: the other end cannot be reached, or does not answer.
+
+    """
+    try:
+        link = socket.create_connection((address, port), limit)
+    except TimeoutError as error:
+        raise TransferError(f"{address} cannot be reached: no answer within the limit") from error
+    except OSError as error:
+        raise TransferError(f"{address} cannot be reached: {error.strerror}") from error
+    with link:
+        link.settimeout(limit)
+        link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            link.sendall(HELLO)
+            if metric == "latency":
+                return _ping(link, seconds)
+            _pour(link, seconds)
+        except TimeoutError as error:
+            raise TransferError(SILENT) from error
+        except OSError as error:
+            raise TransferError(f"the connection broke: {error.strerror}") from error
+    return None
+
+
+def _take(link: socket.socket, size: int) -> None:
+    left = size
+    while left:
+        data = link.recv(left)
+        if not data:
+            raise TransferError("the other end closed the connection")
+        left -= len(data)
+
+
+def _pour(link: socket.socket, seconds: float) -> None:
+    data = memoryview(bytes(CHUNK))
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        link.send(data)
+    with suppress(OSError):
+        link.shutdown(socket.SHUT_WR)
+
+
+def _count(link: socket.socket, seconds: float) -> float:
+    """Count what arrives between a fifth of the time and its end.
+
+    On a host that is too busy to look twice in that time, it is all but the first piece.
+    """
+    data = bytearray(CHUNK)
+    total = 0
+    marks: list[tuple[float, int]] = []  # when, and how much had come by then
+    while True:
+        try:
+            got = link.recv_into(data)
+        except TimeoutError as error:
+            raise TransferError(SILENT if total else HOLE) from error
+        if not got:
+            break
+        total += got
+        marks.append((time.perf_counter(), total))
+    if not marks:
+        raise TransferError(HOLE)
+    return _rate(marks, seconds)
+
+
+def _rate(marks: list[tuple[float, int]], seconds: float) -> float:
+    """Give bytes per second between a fifth of the time and its end, or of all but the first."""
+    began = marks[0][0]
+    window = [mark for mark in marks if WARM_UP * seconds <= mark[0] - began <= seconds]
+    for (opened, before), (closed, after) in ((m[0], m[-1]) for m in (window, marks) if m):
+        if closed > opened:
+            return (after - before) / (closed - opened)
+    raise TransferError("too little arrived to measure")
+
+
+def _echo(link: socket.socket) -> None:
+    while data := link.recv(len(HELLO)):
+        link.sendall(data)
+
+
+def _ping(link: socket.socket, seconds: float) -> float:
+    best = float("inf")
+    began = time.perf_counter()
+    while (now := time.perf_counter()) - began < seconds:
+        link.sendall(HELLO)
+        _take(link, len(HELLO))
+        after = time.perf_counter()
+        if now - began >= WARM_UP * seconds:
+            best = min(best, after - now)
+    if best == float("inf"):
+        raise TransferError("no message came back in time")
+    return best / 2
+
+
+def exit_quietly(status: int = 0) -> None:
+    """End a forked process at once: nothing of its parent's is to be flushed or closed."""
+    os._exit(status)

@@ -1,0 +1,175 @@
+"""A check of a fleet: pairs are tested, a verdict is found and kept in the run's folder."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.analysis.fleet.diagnosis import diagnose
+from cluster.analysis.fleet.pair_measurements import pair_tests
+from cluster.analysis.link_bounds import goodput
+from cluster.core import plugins
+from cluster.core.errors import SpecError
+from cluster.core.model.fleet import Fleet, FleetVerdict, PairMetric
+from cluster.orchestration.simulated import simulator_of
+from cluster.providers import Provider
+from cluster.runs import store
+from cluster.runs.run import PAIRS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cluster.core.model.fleet import Blamed, PairTest
+    from cluster.core.model.hosts import Machine
+    from cluster.orchestration.cluster import Cluster
+    from cluster.runs.run import Run
+
+
+class SurveyParams(msgspec.Struct, frozen=True, kw_only=True):
+    """What the parameters of a run of `pairs` say of its hosts."""
+
+    metric: PairMetric = "bandwidth"
+    groups: tuple[int, ...] = ()
+    confirm: bool = False
+
+
+def judge_fleet(run: Run) -> FleetVerdict:
+    """Say what a run of pairs says of its hosts, and keep that in its folder.
+
+    Args:
+        run: of the benchmark `pairs`, also one that was cut off.
+
+    Returns:
+        The verdict.
+
+    Raises:
+        SpecError: it is no such run.
+
+    """
+    record = run.record
+    if record.benchmark != PAIRS:
+        raise SpecError(
+            f"{run.folder} is a run of {record.benchmark}, and no check of a fleet.",
+            remedy="Check a cluster: cluster check NAME",
+        )
+    params = msgspec.json.decode(record.params, type=SurveyParams)
+    routes = simulator_of(record.spec) if record.simulated else None
+    fleet = Fleet(
+        names=tuple(machine.name for machine in record.machines),
+        groups=params.groups or (0,) * len(record.machines),
+        nics=1 if routes is None else routes.fabric_links.fabric.nics,
+        limit=_limit(record.machines),
+        metric=params.metric,
+    )
+    tests = tuple(pair_tests(run.measurements))
+    found = diagnose(fleet, tests, routes)
+    said = _confirmed(found, tests) if params.confirm else {}
+    verdict = msgspec.structs.replace(
+        found,
+        run=str(run.folder),
+        blamed=tuple(_with_words(one, record.spec.name, said) for one in found.blamed),
+        simulated=record.simulated,
+    )
+    store.write_verdict(run.folder, verdict)
+    return verdict
+
+
+def _limit(machines: Sequence[Machine]) -> float | None:
+    """Give what TCP can bring at most through the links of most hosts."""
+    known = sorted(goodput(machine.link) for machine in machines if machine.link)
+    return known[len(known) // 2] if known else None
+
+
+def _with_words(blamed: Blamed, name: str, said: Mapping[str, str]) -> Blamed:
+    """Name the cluster in the command that would confirm it, and add what that run said."""
+    confirm = blamed.confirm.replace(" NAME", f" {name}")
+    return msgspec.structs.replace(blamed, confirm=confirm, confirmed=said.get(blamed.part, ""))
+
+
+def _confirmed(found: FleetVerdict, tests: Sequence[PairTest]) -> dict[str, str]:
+    """Say what the last step, which confirms, found of each host that is blamed."""
+    last = max((test.round for test in tests), default=-1)
+    usual = found.reference or 0.0
+    said: dict[str, str] = {}
+    for blamed in found.blamed:
+        kind, _, number = blamed.part.partition(":")
+        if kind not in ("host", "nic") or not usual:
+            continue
+        host = int(number.partition(".")[0])
+        own = [
+            test
+            for test in tests
+            if test.round == last and test.alone and host in _blamed_ends(test, blamed.direction)
+        ]
+        low = [test for test in own if _is_low(found, test, usual)]
+        others = sorted({t.source if t.target == host else t.target for t in own})
+        if own:
+            partners = ", ".join(map(str, others))
+            said[blamed.part] = f"low in {len(low)} of {len(own)} tests alone, with {partners}"
+    return said
+
+
+def _blamed_ends(test: PairTest, direction: str) -> tuple[int, ...]:
+    return {"tx": (test.source,), "rx": (test.target,)}.get(direction, (test.source, test.target))
+
+
+def _is_low(found: FleetVerdict, test: PairTest, usual: float) -> bool:
+    if not test.value:
+        return True
+    share = test.value / usual if found.metric == "bandwidth" else usual / test.value
+    return share < 1 - found.tolerance
+
+
+def groups_of(cluster: Cluster, text: str | None = None) -> tuple[int, ...]:
+    """Find which hosts of a cluster share a switch.
+
+    Args:
+        cluster: whose hosts.
+        text: that says so; what the provider knows, if there is none.
+
+    Returns:
+        The group of each host; none where nobody knows.
+
+    Raises:
+        SpecError: the text names hosts that are not there.
+
+    """
+    if text is not None:
+        return read_groups(text, cluster.machines)
+    return plugins.load(Provider, cluster.spec.provider).groups(cluster.spec)
+
+
+def read_groups(text: str, machines: Sequence[Machine]) -> tuple[int, ...]:
+    """Read which hosts share a switch: a line for each group, with its hosts.
+
+    Args:
+        text: names, ids, addresses or numbers of hosts, with spaces or commas; `#` begins a
+            comment.
+        machines: of the cluster.
+
+    Returns:
+        The group of each host; one that is not named is a group of its own.
+
+    Raises:
+        SpecError: a host is unknown, or named twice.
+
+    """
+    known = {
+        word: number
+        for number, machine in enumerate(machines)
+        for word in (machine.name, machine.id, machine.address, str(number), f"host:{number}")
+    }
+    found: dict[int, int] = {}
+    for group, line in enumerate(text.splitlines()):
+        for word in line.partition("#")[0].replace(",", " ").split():
+            if word not in known:
+                raise SpecError(
+                    f"The groups name a host {word!r} that is not of this cluster.",
+                    remedy="See its hosts: cluster hosts NAME",
+                )
+            if known[word] in found:
+                raise SpecError(f"The groups name the host {word!r} twice.")
+            found[known[word]] = group
+    first = len(text.splitlines())
+    return tuple(found.get(number, first + number) for number in range(len(machines)))

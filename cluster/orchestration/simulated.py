@@ -1,0 +1,129 @@
+"""Runs of simulated hosts: ordinary run folders, whose values a model gives."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.core.model.records import Condition, Record
+from cluster.core.options import encode
+from cluster.core.version import __version__, revision
+from cluster.runs import store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cluster.analysis.fleet.simulation import FleetSimulator
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.measure.benchmark import Benchmark
+    from cluster.orchestration.collect import JobListener
+    from cluster.orchestration.state import ClusterState
+    from cluster.runs.run import Run
+
+AT_ONCE = 1000  # values that are written together
+
+
+def simulator_of(spec: ClusterSpec) -> FleetSimulator:
+    """Give the model of a cluster's hosts.
+
+    Args:
+        spec: of a cluster of the provider `sim`.
+
+    Returns:
+        The model; a NIC carries what TCP can bring through a line of its rate.
+
+    """
+    from cluster.analysis.fleet.simulation import FleetSimulator  # noqa: PLC0415 - NumPy
+    from cluster.analysis.link_bounds import goodput  # noqa: PLC0415
+    from cluster.core.model.hosts import Link  # noqa: PLC0415
+    from cluster.providers.sim import MTU, SimOptions, fabric_of, faults_of  # noqa: PLC0415
+
+    options = msgspec.convert(spec.options, SimOptions, strict=False)
+    fabric = fabric_of(spec)
+    rate = goodput(Link(rate=fabric.rate, mtu=MTU, source="simulated"))
+    whole = msgspec.structs.replace(fabric, rate=rate)
+    return FleetSimulator(whole, spec.hosts, faults_of(spec), options.seed)
+
+
+def simulate(
+    state: ClusterState,
+    chosen: Benchmark[Any],
+    params: object,
+    where: Path,
+    condition: Condition,
+    listener: JobListener,
+) -> Run:
+    """Run a benchmark on simulated hosts.
+
+    Args:
+        state: of the cluster.
+        chosen: the benchmark.
+        params: of it, checked.
+        where: all runs are.
+        condition: what is special about it.
+        listener: told of values as they come.
+
+    Returns:
+        The run.
+
+    Raises:
+        SpecError: there is no model of the benchmark.
+
+    """
+    spec = state.spec
+    values = chosen.model(params, simulator_of(spec))
+    began = time.time()
+    folder = store.create(where, spec.name, chosen.name, began)
+    record = _record(state, chosen, params, condition, folder.name, began)
+    store.write(folder, record)
+    waiting = []
+    for measurement in values:
+        waiting.append(measurement)
+        if len(waiting) >= AT_ONCE:
+            store.append(folder, waiting)
+            listener.measured(waiting)
+            waiting = []
+    store.append(folder, waiting)
+    listener.measured(waiting)
+    phases = {"run": time.time() - began}
+    store.write(folder, msgspec.structs.replace(record, status="done", phases=phases))
+    return store.read(folder)
+
+
+def _record(
+    state: ClusterState,
+    chosen: Benchmark[Any],
+    params: object,
+    condition: Condition,
+    run: str,
+    began: float,
+) -> Record:
+    return Record(
+        id=run,
+        benchmark=chosen.name,
+        status="running",
+        at=began,
+        spec=state.spec,
+        machines=state.machines,
+        params=msgspec.Raw(msgspec.json.encode(params, enc_hook=encode)),
+        argv=tuple(sys.argv),
+        definitions={of.id: of for of in chosen.recorded(params)},
+        notes=(f"simulated: {_words(state.spec)}; nothing was measured.", *condition.notes),
+        condition=condition.name,
+        description=condition.description,
+        expected=condition.expected,
+        software=__version__,
+        revision=revision(),
+    )
+
+
+def _words(spec: ClusterSpec) -> str:
+    """Say what was simulated."""
+    from cluster.providers.sim import SimOptions, fabric_of  # noqa: PLC0415
+
+    options = msgspec.convert(spec.options, SimOptions, strict=False)
+    planted = f", planted: {options.fault}" if options.fault else ""
+    return f"{spec.hosts} hosts, {fabric_of(spec).words}, seed {options.seed}{planted}"

@@ -1,0 +1,150 @@
+"""Simulated hosts: a fabric with max-min fair flows, noise and planted faults; nothing is made.
+
+Nothing is measured either: every run on these hosts says `simulated`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import msgspec
+
+from cluster.core.errors import SpecError
+from cluster.core.model.billing import Plan, Resource
+from cluster.core.model.fabric import Fabric, Fault, Routing, parse_fabric, parse_faults
+from cluster.core.model.hosts import SIMULATED, Link, Machine
+from cluster.core.model.value import StateCallback, Value, ignore
+from cluster.core.units import parse_rate
+from cluster.providers import ONLY_CLOUDS, Provider, refuse
+
+if TYPE_CHECKING:
+    from cluster.core.journal import Journal
+    from cluster.core.model.spec import ClusterSpec
+
+REFUSED = {
+    **ONLY_CLOUDS,
+    "placement": "its fabric says where they are: --option fabric=...",
+    "instance": "its hosts are made of numbers",
+    "zone": "its hosts are nowhere",
+}
+MTU = 9000
+
+
+class SimOptions(Value, frozen=True, kw_only=True):
+    """The options of the provider `sim`.
+
+    Args:
+        fabric: leafspine:LEAVESxHOSTS, fattree:PORTS or rail:GROUPSxHOSTSxNICS.
+        oversubscription: what the hosts of a leaf can send, over what it can pass on.
+        routes: how a path is chosen: ecmp (a hash of each connection), dmodk (the number of the
+            target) or leastloaded.
+        rate: of each NIC, each way.
+        fault: planted faults, KIND:NUMBER[:tx|rx|both]=SHARE, several with commas; the kinds are
+            host, nic (7.3: NIC 3 of host 7), link (3-5: leaf 3 to spine 5), leaf, spine, misroute,
+            duplicate, mtu, cpu, flap and drift.
+        seed: of routes, noise and flapping; the same seed gives the same values.
+
+    """
+
+    fabric: str = "leafspine:4x8"
+    oversubscription: float = 1.0
+    routes: Routing = "ecmp"
+    rate: str = "100gbit"
+    fault: str = ""
+    seed: int = 1
+
+
+class SimProvider(Provider):
+    """Hosts of a simulated fabric, to rehearse with; nothing is measured, or costs money."""
+
+    Options: ClassVar[type[Value]] = SimOptions
+    simulates: ClassVar[bool] = True
+
+    def default_hosts(self, options: dict[str, str]) -> int:
+        """Give as many hosts as the fabric has room for."""
+        return _fabric(msgspec.convert(options, SimOptions, strict=False)).size
+
+    def plan(self, spec: ClusterSpec) -> Plan:
+        """Refuse a fabric that has no room, and faults of parts that are not there."""
+        refuse(spec, REFUSED)
+        fabric = fabric_of(spec)
+        if spec.hosts > fabric.size:
+            raise SpecError(
+                f"--hosts is {spec.hosts}; the fabric has room for {fabric.size}.",
+                remedy="Choose a larger one: --option fabric=leafspine:32x32",
+            )
+        faults = faults_of(spec)
+        planted = f", {len(faults)} fault(s) planted" if faults else ""
+        return Plan(lines=(f"{spec.hosts} simulated hosts: {fabric.words}{planted}",))
+
+    def create(
+        self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
+    ) -> tuple[Machine, ...]:
+        """Number the hosts."""
+        link = Link(rate=fabric_of(spec).rate, mtu=MTU, source="simulated")
+        return tuple(
+            Machine(
+                name=f"{number}.mpi.{spec.name}",
+                id=f"sim-{number}",
+                address=f"sim-{number}",
+                shell=SIMULATED,
+                folder="/nowhere",
+                bin="/nowhere",
+                link=link,
+            )
+            for number in range(spec.hosts)
+        )
+
+    def groups(self, spec: ClusterSpec) -> tuple[int, ...]:
+        """Tell the leaf switch, or the group, of each host."""
+        fabric = fabric_of(spec)
+        return tuple(host // fabric.hosts for host in range(spec.hosts))
+
+    def find(self, name: str) -> tuple[Resource, ...]:
+        """Find nothing: nothing was made."""
+        return ()
+
+    def destroy(self, name: str) -> None:
+        """Do nothing: nothing was made."""
+
+
+def fabric_of(spec: ClusterSpec) -> Fabric:
+    """Give the fabric that a cluster was asked for with.
+
+    Args:
+        spec: of the cluster.
+
+    Returns:
+        The fabric; its rate is that of the line.
+
+    Raises:
+        SpecError: there is no such fabric.
+
+    """
+    return _fabric(msgspec.convert(spec.options, SimOptions, strict=False))
+
+
+def faults_of(spec: ClusterSpec) -> tuple[Fault, ...]:
+    """Give the faults that are planted in a cluster.
+
+    Args:
+        spec: of the cluster.
+
+    Returns:
+        The faults.
+
+    Raises:
+        SpecError: one of them cannot be.
+
+    """
+    options = msgspec.convert(spec.options, SimOptions, strict=False)
+    return parse_faults(options.fault, _fabric(options), spec.hosts)
+
+
+def _fabric(options: SimOptions) -> Fabric:
+    return parse_fabric(
+        options.fabric,
+        oversubscription=options.oversubscription,
+        routes=options.routes,
+        rate=parse_rate(options.rate),
+    )

@@ -1,0 +1,132 @@
+"""`cluster check`: on simulated hosts, and on this machine with real connections."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cluster.analysis.fleet.pair_measurements import pair_tests
+from cluster.cli.heat_map import PairMap
+from cluster.core.errors import SpecError
+from cluster.core.model.fleet import PairTest
+from cluster.core.model.hosts import Machine
+from cluster.orchestration.cluster import attach
+from cluster.orchestration.fleet_check import judge_fleet, read_groups
+from cluster.orchestration.launch import launch
+from cluster.runs import store
+from tests.conftest import answer, command
+
+SIM = ("--provider", "sim", "--option", "fabric=leafspine:4x4")
+
+
+def test_a_simulated_fleet_is_checked_as_a_real_one(home: Path) -> None:
+    """7: up, check with its confirming run, and what every other command says of the run."""
+    command("up", "big", *SIM, "--option", "fault=host:7:rx=0.4")
+    verdict = answer("check", "big", "--confirm")
+    (bad,) = (one for one in verdict["blamed"] if one["kind"] == "BAD")
+
+    assert list(verdict)[:4] == ["run", "verdict", "rounds", "blamed"]
+    assert (verdict["verdict"], verdict["rounds"], verdict["simulated"]) == ("FAULTY", 10, True)
+    assert (bad["part"], bad["name"], bad["direction"]) == ("host:7", "7.mpi.big", "rx")
+    assert bad["confirmed"].startswith("low in 3 of 3 tests alone, with ")
+    assert json.loads((Path(verdict["run"]) / "verdict.json").read_text()) == verdict
+    assert "simulated" in command("show", "latest").stdout
+    assert "sim (simulated)" in command("runs").stdout
+    assert "sim simulated" in command("runs", "--markdown").stdout
+    assert "BAD" in command("check", "--from", "latest").stdout
+
+
+def test_the_same_seed_gives_the_same_bytes(home: Path) -> None:
+    """B6"""
+    with launch("sim", provider="sim", hosts=16, options={"fabric": "leafspine:4x4"}) as cluster:
+        first, again = (
+            (cluster.bench("pairs").folder / store.MEASUREMENTS).read_bytes() for _ in range(2)
+        )
+
+    assert first == again
+    assert first.count(b"\n") > 160
+
+
+def test_a_simulated_host_runs_no_programs(home: Path) -> None:
+    with launch("sim", provider="sim", hosts=2, options={"fabric": "leafspine:1x2"}) as cluster:
+        assert all("runs no programs" in str(end) for end in cluster.try_run(["uname"]).values())
+        with pytest.raises(SpecError, match="no model of collectives"):
+            cluster.bench("collectives")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--provider", "sim", "--hosts", "1"), "One host has no partner."),
+        (("nobody",), "There is no cluster 'nobody'."),
+        ((*SIM, "--rounds", "few"), "neither a number nor 'all'"),
+        ((*SIM, "--metric", "luck"), "There are: bandwidth, latency"),
+        ((*SIM, "--pairs", "3-3"), "is not a pair of hosts"),
+        ((*SIM, "--pairs", "3-99"), "the hosts are 0 to 15"),
+        ((*SIM, "--alone", "-1"), "must not be negative"),
+        ((*SIM, "--hosts", "17"), "room for 16"),
+        ((*SIM, "--option", "fault=fire:3"), "is not KIND:NUMBER"),
+        ((*SIM, "--groups", "nowhere.txt"), "cannot be read"),
+    ],
+)
+def test_what_cannot_be_checked_is_refused(home: Path, words: tuple[str, ...], said: str) -> None:
+    assert said in command("check", *words, status=2).stderr
+
+
+MACHINES = tuple(
+    Machine(name=f"{n}.mpi.x", id=f"i-{n}", address=f"10.0.0.{n}", shell="local", folder="", bin="")  # noqa: S604
+    for n in range(4)
+)
+
+
+def test_groups_are_read_by_any_name_of_a_host() -> None:
+    groups = read_groups("0.mpi.x, 10.0.0.2  # rack A\nhost:1\n", MACHINES)
+
+    assert groups == (0, 1, 0, 5)
+
+
+@pytest.mark.parametrize(("text", "said"), [("9", "not of this cluster"), ("1 i-1", "twice")])
+def test_groups_with_hosts_that_are_unknown_or_named_twice(text: str, said: str) -> None:
+    with pytest.raises(SpecError, match=said):
+        read_groups(text, MACHINES)
+
+
+def test_real_connections_on_this_machine(home: Path) -> None:
+    """Each end of a test is a process of its own; values come home, and nothing is left."""
+    with launch("here", provider="local", hosts=3) as cluster:
+        run = cluster.bench("pairs", rounds=3, alone=1, milliseconds=50)
+        verdict = judge_fleet(run)
+
+    assert run.status == "done"
+    assert verdict.rounds == 3
+    assert verdict.tests > 0
+    assert verdict.tests + verdict.failed == len(run.measurements) >= 8
+    assert not verdict.simulated
+
+
+def test_the_map_shows_the_worst_of_hosts_that_share_a_row() -> None:
+    shown = PairMap(96)
+    shown.add([PairTest(round=0, source=a, target=50, value=1e9 / (1 + a)) for a in range(2)])
+    shown.add([PairTest(round=0, source=95, target=0, value=0.0, reason="cut")])
+    lines = ["".join(sign for sign, _ in line) for line in shown.lines()]
+
+    assert len(lines) == 48
+    assert lines[0] == " " * 25 + "▓" + " " * 22
+    assert lines[47][0] == "X"
+
+
+def test_tests_survive_as_measurements(home: Path) -> None:
+    with launch(
+        "sim", provider="sim", options={"fabric": "rail:2x2x2", "fault": "mtu:1,nic:2.1=0.5"}
+    ) as cluster:
+        run = cluster.bench("pairs")
+    tests = list(pair_tests(run.measurements))
+
+    assert {test.nic for test in tests} == {0, 1}
+    assert {test.reason for test in tests if not test.value} == {
+        "small messages arrive, large ones do not: an MTU hole"
+    }
+    with pytest.raises(SpecError, match="There is no cluster"):
+        attach("sim")
