@@ -70,6 +70,8 @@ class _Reader:
         self._last = ""  # line that was taken
         self._is_open = False  # the parser that is asked first took the line before
         self._owner = ""  # of the table that is open
+        self._owned = 0  # the last line of it
+        self._before: Parser | None = None  # whose table was begun right before it
         self._mixed: set[str] = set()  # parsers whose rows came between those of others
 
     def take(self, piece: Lines | JsonDocument) -> None:
@@ -213,16 +215,28 @@ class _Reader:
                 self._last = line
                 self._lines += 1
                 if parser.has_rows:
-                    self._own(parser.name, line)
+                    self._own(parser, line, number)
                 return True
         return False
 
-    def _own(self, name: str, line: str) -> None:
-        """Notice a bare row of one table behind a line of another: it may be anybody's."""
-        if name != self._owner:
-            if self._owner and _BARE.match(line):
-                self._mixed |= {name, self._owner}
-            self._owner = name
+    def _own(self, parser: Parser, line: str, number: int) -> None:
+        """Notice a bare row that may be anybody's.
+
+        It stands behind a line of another table, or may be the first row of a table that began
+        right before this one.
+        """
+        is_row = _BARE.match(line) is not None
+        if parser.name != self._owner:
+            if self._owner and is_row:
+                self._mixed |= {parser.name, self._owner}
+            known = (other for other in self._active if other.name == self._owner)
+            self._before = next(known, None) if number == self._owned + 1 else None
+            self._owner = parser.name
+        if is_row and self._before is not None:
+            if self._before.awaits(line):
+                self._mixed |= {parser.name, self._before.name}
+            self._before = None
+        self._owned = number
 
     def _cut(self, line: str, number: int) -> None:
         """Read a last line without an end: its last number may be cut.
@@ -261,7 +275,7 @@ class _Reader:
             except IMPOSSIBLE as error:
                 raise _impossible(parser) from error
             self._results += map(_unusable, found) if parser.name in self._mixed else found
-        self._owner = ""
+        self._owner, self._owned, self._before = "", 0, None
         self._mixed = set()
 
     def _nothing(self) -> ParseError:

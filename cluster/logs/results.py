@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
+MIXED = (
+    "{} row(s) may be of another run, which began before this one and has none: the lines of two "
+    "runs are mixed, and none of these rows is used"
+)
+
 
 class ResultBuilder:
     """Collects what one run of a tool says.
@@ -41,6 +46,7 @@ class ResultBuilder:
         self._indexed = 0  # series that are in it
         # Of points (by identity) of rows that were added together: the first series, the columns
         self._rows: dict[int, tuple[int, Sequence[Definition]]] = {}
+        self._is_doubted = False  # its rows may be those of another run
         self._notes: dict[str, None] = {}
         self._failures: dict[str, None] = {}
         self._devices: dict[str, None] = {}
@@ -157,6 +163,10 @@ class ResultBuilder:
         """Say that a GPU of this model took part."""
         self._devices[device] = None
 
+    def doubt(self) -> None:
+        """Say that its rows may be those of another run: two logs are mixed."""
+        self._is_doubted = True
+
     def set(self, name: str, value: str) -> None:
         """Say what the tool or its host was set to; nothing, if the value is empty."""
         if value:
@@ -186,6 +196,10 @@ class ResultBuilder:
             The result.
 
         """
+        if self._is_doubted and self._metrics:
+            rows = len({id(point.params) for point in self._points})
+            self.clear()
+            self.fail(MIXED.format(rows))
         definitions = tuple(self._definitions.values())
         return Parsed(
             format=self.format,

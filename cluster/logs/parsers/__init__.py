@@ -61,6 +61,19 @@ class Parser(Plugin):
 
         """
 
+    def awaits(self, line: str) -> bool:
+        """Tell whether a row may be the first of a table whose columns were named, and no more.
+
+        Args:
+            line: that another parser took.
+
+        Returns:
+            Whether nobody can tell whose row it is.
+
+        """
+        del line
+        return False
+
     def take_rows(self, text: str, at: int, number: int) -> int:
         """Read rows that stand one below the other, many at once.
 

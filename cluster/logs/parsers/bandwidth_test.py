@@ -92,7 +92,10 @@ class BandwidthTest(Parser):
     def take(self, line: str, number: int) -> bool:
         """Read a title, a row, or the verdict."""
         if _START.match(line):
+            is_mixed = bool(self._sheets) and self._sheets[-1].empty and not self._ended
             self._sheets.append(ResultBuilder("bandwidth_test", number, "bandwidthTest"))
+            if is_mixed:
+                self._sheets[-1].doubt()
             self._title, self._unit, self._ended = None, "", False
             return True
         return (
@@ -101,6 +104,11 @@ class BandwidthTest(Parser):
             or self._row(line, number)
             or self._rest(line, number)
         )
+
+    def awaits(self, line: str) -> bool:
+        """Tell whether a row may be the first of the open table."""
+        is_open = bool(self._sheets) and self._sheets[-1].empty and bool(self._unit)
+        return is_open and _ROW.match(line) is not None
 
     def _heading(self, line: str) -> bool:
         title, memory, unit = _TITLE.match(line), _MEMORY.match(line), _UNIT.match(line)

@@ -188,6 +188,7 @@ _COLUMN = re.compile(
 )
 _UNMEASURED = re.compile(r"\s*(?:\d+\s+)?(\d+)\s+((?:out-of-mem|int-overflow|time-out)\.;.*)")
 _FILE = re.compile(r"[scp]_i?(?:write|read|open)")
+GAP = 2  # blank lines between benchmarks
 _KNOWN = re.compile(
     r"\s*#\s*(?:-+\s*$|$|\(|\w+\s*$|Calling|List of|Date|Machine|System|Release|Version|IMB-|"
     r"MPI[ _]|Minimum|Maximum|All processes|Message lengths were|IO lengths were|Group +\d|"
@@ -213,17 +214,33 @@ class Imb(Parser):
         self._columns: list[str] = []
         self._last = -1
         self._usual = MB  # what a megabyte is in this version
+        self._next = 0  # line behind the head of the benchmark that has no row yet; 0 if it has
+        self._is_mixed = False  # with the lines of another run
         self._is_any = False  # a heading of a document may say "Benchmarking", too
 
     def take(self, line: str, number: int) -> bool:
         """Read a header or a row."""
+        taken = self._read(line, number)
+        if taken and self._next:
+            self._next = number + 1
+        return taken
+
+    def awaits(self, line: str) -> bool:
+        """Tell whether a row may be the first of the open table."""
+        return bool(self._next and self._columns) and len(line.split()) == len(self._columns)
+
+    def _read(self, line: str, number: int) -> bool:
         if line.lstrip()[:1].isdigit():
             return self._row(line.split()) or self._unmeasured(line) or self._failed(line)
         start, name = _START.match(line), _NAME.match(line)
+        if start or name:
+            self._follow(number if name else 0, number)
         if start:
             self._sheets.append(ResultBuilder("imb", number, line.strip("# \t")))
             self._is_any = True
             self._usual = MIB if start[1] and int(start[1]) < DECIMAL else MB
+            if self._is_mixed:
+                self._sheets[-1].doubt()
         elif name:
             self._open(number)
             self._name, self._columns = name[1], []
@@ -234,6 +251,13 @@ class Imb(Parser):
         else:
             return self._said(line)
         return True
+
+    def _follow(self, begins: int, number: int) -> None:
+        """Notice a benchmark that begins right behind the head of another, which has no row yet."""
+        if self._next and number - self._next <= GAP and self._name:
+            self._open(number).doubt()
+            self._is_mixed = True
+        self._next = begins
 
     def _said(self, line: str) -> bool:
         """Read what stands between the name of a benchmark and its columns."""
@@ -249,6 +273,7 @@ class Imb(Parser):
         elif mode:
             self._params["mode"] = mode[1].lower()
         elif invalid and self._sheets:
+            self._next = 0
             self._sheets[-1].note(invalid[1])
         elif not self._failed(line):
             return bool(self._sheets) and _KNOWN.match(line) is not None
@@ -257,14 +282,14 @@ class Imb(Parser):
     def _failed(self, line: str) -> bool:
         failed = _FAILED.match(line) if self._sheets else None
         if failed:
-            self._is_any = True
+            self._is_any, self._next = True, 0
             self._sheets[-1].fail(f"{self._name}: {failed[1].strip()}")
         return failed is not None
 
     def _unmeasured(self, line: str) -> bool:
         match = _UNMEASURED.match(line)
         if match and self._sheets:
-            self._is_any = True
+            self._is_any, self._next = True, 0
             text = f"{self._name}, {match[1]} B: {match[2]}"
             # IMB stops a size that takes too long, and goes on: that is no failure.
             (self._sheets[-1].note if "time-out" in match[2] else self._sheets[-1].fail)(text)
@@ -277,6 +302,7 @@ class Imb(Parser):
             return False
         named = dict(zip(columns, values, strict=True))
         point = dict(self._params)
+        self._next = 0
         if "Group" in named:
             point["group"] = int(named.pop("Group"))
         size = 0

@@ -91,6 +91,8 @@ _KNOWN = re.compile(
     r"NOTE: |Performance can vary|Additional system-specific tuning|Process \d+ \(|MPI version|"
     r"Current offset :)"
 )
+MOST_DEVICES = 1024  # of a node, or of hosts that NVLink joins
+HEAD = 8  # lines before the first test
 _HELP = re.compile(
     r"\s*(?:nvbandwidth CLI|Index, Name:|-h \[ --help \]|(?:Usage|usage):? \S*nvbandwidth)"
 )
@@ -115,6 +117,8 @@ class NvBandwidth(Parser):
         self._columns: list[str] = []
         self._is_help = False
         self._begun = ""  # the test of which nothing more was said yet
+        self._begun_at = 0  # its line
+        self._is_next = False  # another begins on the line below it
 
     def take(self, line: str, at: int) -> bool:
         """Read what names a test, its matrix, or an error."""
@@ -123,12 +127,17 @@ class NvBandwidth(Parser):
             self._open(at).note("only its sum is there: the matrix is missing")
             self._unit = "GB/s"
         if "nvbandwidth Version" in line:
+            last = self._sheets[-1] if self._sheets else None
+            is_mixed = last is not None and last.empty and at - last.first <= HEAD
             self._sheets.append(ResultBuilder("nvbandwidth", at, line.strip()))
+            if is_mixed:
+                self._sheets[-1].doubt()
             return True
         running, unit = _RUNNING.match(line), _UNIT.match(line)
         if running:
+            self._is_next = at == self._begun_at + 1
             self._leave(self._open(at))
-            self._begun = running[1]
+            self._begun, self._begun_at = running[1], at
             self._test, self._part, self._unit, self._columns = running[1], "", "", []
         elif unit and self._sheets:
             self._begun = ""
@@ -147,8 +156,11 @@ class NvBandwidth(Parser):
         row, *cells = line.split() or [""]
         values = [number(cell) for cell in cells]
         known = all(v is not None or c == "N/A" for v, c in zip(values, cells, strict=True))
-        if count(row) is None or not cells or not known or len(cells) > len(self._columns):
+        device = count(row)
+        if device is None or not cells or not known or len(cells) > len(self._columns):
             return False
+        if device >= MOST_DEVICES:
+            return False  # a row of sizes
         for column, value in zip(self._columns, values, strict=False):
             if value is not None:
                 self._add(self._sheets[-1], (int(row), int(column)), value)
@@ -189,6 +201,8 @@ class NvBandwidth(Parser):
 
     def _leave(self, sheet: ResultBuilder) -> None:
         """Notice that a test was begun, and nothing came of it."""
+        if self._begun and self._is_next:
+            sheet.doubt()
         if self._begun:
             sheet.fail(f"{self._begun} has no matrix: it failed, or the log is cut off")
         self._begun = ""

@@ -238,8 +238,11 @@ class NcclTests(Parser):
     def _begin(self, text: str, number: int) -> None:
         """Begin a test, unless the one that has just begun is still at its head."""
         test = self._test
+        is_mixed = test is not None and (not test.ended if test.is_begun else test.differs(text))
         if test is None or test.is_begun:
             test = self._new(number)
+        test.is_mixed |= is_mixed
+        test.head(text)
         named = _NAME.match(text)
         test.headed = True
         test.name = named[1] if named else test.name or self._command

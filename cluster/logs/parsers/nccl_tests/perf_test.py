@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from cluster.logs.columns import SeriesPoint
@@ -124,6 +125,8 @@ class PerfTest:
         self._heads = heads
         self.name = ""
         self.checked = True
+        self.is_mixed = False  # it began while another had not ended: its rows may be of that
+        self._head = ""  # what it was run with
         self.headed = False
         self.ended = False
         self.ranks: dict[int, tuple[str, int]] = {}  # the host of each, and its device there
@@ -141,6 +144,7 @@ class PerfTest:
         self.hidden = ""  # the first line that would be a row, but for what stands around it
         self.stopped = -1  # size of the row that was begun last, and never ended
         self._average: float | None = None
+        self._ends = 0  # last lines that it has: one, or one of each process that ran alone
         self._failures: list[str] = []
 
     @property
@@ -184,6 +188,14 @@ class PerfTest:
         """Whether its rows have begun."""
         return bool(self._points or self.ended)
 
+    def head(self, text: str) -> None:
+        """Keep what it was run with, as its first line says it."""
+        self._head = self._head or (text if "minBytes" in text else "")
+
+    def differs(self, text: str) -> bool:
+        """Tell whether a first line says that another test was run with something else."""
+        return bool(self._head) and "minBytes" in text and text != self._head
+
     @property
     def is_any(self) -> bool:
         """Whether the log says anything of it."""
@@ -225,6 +237,7 @@ class PerfTest:
         elif foot:
             self.ended = True
             average = AVERAGE_LINE.match(text)
+            self._ends += average is not None
             self._average = number(average[1]) if average else self._average
             if "FAILED" in foot[2]:
                 self.fail(text.lstrip("# "))
@@ -345,8 +358,17 @@ class PerfTest:
         table[1:] *= GB
         points = [point for point in self._points for _ in METRICS]
         sheet.add_rows(METRICS, points, array("d", table.T.tobytes()))
+        if self.is_mixed and (self._ends != 1 or not self._rises):
+            sheet.doubt()
         self._say(sheet)
         return sheet.parsed()
+
+    @property
+    def _rises(self) -> bool:
+        """Whether its sizes rise, as those of one test do; cycles begin anew with the least."""
+        sizes = [point.size for point in self._points]
+        least = min(sizes, default=0)
+        return all(a <= b or b == least for a, b in pairwise(sizes))
 
     def _say(self, sheet: ResultBuilder) -> None:
         ranks = sheet.ranks = self.count

@@ -115,14 +115,24 @@ class Osu(Parser):
             return self._table is not None and self._table.take(line)
         title, startup = _TITLE.match(line), _STARTUP.match(line)
         if title:
+            is_mixed = self._table is not None and self._table.is_only_begun(number)
             self._end()
             self._table = _Table(title[1].strip(), number, self._points)
+            if is_mixed:
+                self._table.sheet.doubt()
             self._table.sheet.ranks = len(self._hosts)
             self._table.sheet.hosts = len(set(self._hosts.values()))
             return True
         if startup:
             return self._start(startup[1])
-        return self._table is not None and self._table.take(line)
+        taken = self._table is not None and self._table.take(line)
+        if taken and self._table is not None:
+            self._table.lines += 1
+        return taken
+
+    def awaits(self, line: str) -> bool:
+        """Tell whether a row may be the first of the open table."""
+        return self._table is not None and self._table.awaits(line.split())
 
     def take_rows(self, text: str, at: int, number: int) -> int:
         """Take rows of the open table."""
@@ -153,6 +163,7 @@ class _Table:
 
     def __init__(self, title: str, first: int, points: Points) -> None:
         self.sheet = ResultBuilder("osu", first, title)
+        self.lines = 1  # that it took, but for rows
         self._points = points
         self._rows: re.Pattern[str] | None = None  # rows of nothing but a size and known figures
         self._kinds: list[tuple[Definition, float]] = []  # of their columns, and the units
@@ -169,9 +180,19 @@ class _Table:
         self._last = -1
         self._mixed = False
 
+    def awaits(self, cells: list[str]) -> bool:
+        """Tell whether a row has its columns, and it has no row yet."""
+        return self.sheet.empty and bool(self._columns) and len(cells) == len(self._columns)
+
+    def is_only_begun(self, number: int) -> bool:
+        """Tell whether all lines before this one were of its head."""
+        return self.sheet.empty and self.sheet.first + self.lines == number
+
     def take(self, line: str) -> bool:
         text = line.strip()
         if text[:1].isdigit():
+            if not (self._columns or self._windows):
+                self.sheet.doubt()  # a row of another table: this one has no columns yet
             cells = text.split()
             return self._varied(cells) if self._windows else self._row(cells)
         if text.startswith(("#", "Size", "[ pairs", "Overall", "Avg Latency")):
@@ -193,9 +214,19 @@ class _Table:
             rates = any(unit or name in ("MB/s", "Messages/s") for name, unit in columns)
             if not (rates and _HEAD.match(text)):
                 return _KNOWN.match(text) is not None
+            if (self._columns and self.sheet.empty) or not self._fits(columns):
+                self.sheet.doubt()  # the columns of another table
             self._columns, self._windows, self._last = columns, [], -1
             self._plan()
         return True
+
+    def _fits(self, columns: list[tuple[str, str]]) -> bool:
+        """Tell whether columns are of rates where the title says so, and of times elsewhere."""
+        rates = any(unit in SCALES or name in ("MB/s", "Messages/s") for name, unit in columns)
+        overall = any(name == "Overall" for name, _ in columns)
+        title = self._test.lower()
+        titled = any(word in title for word in ("bandwidth", "bibw", "_bw", "message rate"))
+        return rates == titled and (not overall or "non-blocking" in title or "_i" in title)
 
     def _plan(self) -> None:
         """Find what the columns are, if each but the first has a definition and is of one size."""
