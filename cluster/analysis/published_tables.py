@@ -14,11 +14,30 @@ from cluster.analysis.scaling import Series, Throughput
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-RATE_COLUMN = re.compile(r"rate|throughput", re.IGNORECASE)
-RANKS_COLUMN = re.compile(r"^\W*(ranks|gpus|processes)\b", re.IGNORECASE)
+_THINGS = r"images?|imgs?|samples?|tok(?:en)?s?|sequences?|seqs?|sentences?|examples?|items?"
+# No rate of all ranks together is a ratio, or of one of them.
+RATE_COLUMN = re.compile(
+    r"^(?!.*(?:speed-?up|efficien|scaling|relative|ratio|improve|gain|learning"
+    r"|(?:/ ?|per[ -])(?:gpu|device|rank)))"
+    rf".*(?:\brate\b|throughput|\b(?:{_THINGS}) ?(?:/|per) ?s)",
+    re.IGNORECASE,
+)
+RANKS_COLUMN = re.compile(
+    r"^\W*(?:(?:num(?:ber)?(?: of)?|total)[ _])?(?:ranks|gpus|processes|workers|world size|devices)"
+    r"(?! ?/| per)\b",
+    re.IGNORECASE,
+)
+NODES_COLUMN = re.compile(r"^\W*(?:num(?:ber)?(?: of)? )?(?:nodes|hosts)\b", re.IGNORECASE)
+EACH_COLUMN = re.compile(r"(?:gpus|ranks|processes) ?(?:/|per) ?(?:node|host)", re.IGNORECASE)
 PRINTED_COLUMN = re.compile(r"efficiency", re.IGNORECASE)
-GROUP_COLUMN = re.compile(r"network|cluster|model", re.IGNORECASE)
-RATE = re.compile(r"(\d+(?:\.\d+)?)\s*(\S+)/s(?:ec)?\b")
+GROUP_COLUMN = re.compile(
+    r"network|cluster|model|batch|precision|d?type\b|^gpu$|instance|framework|seq|dataset|config"
+    r"|condition|method|optimi[sz]er|backend",
+    re.IGNORECASE,
+)
+RATE = re.compile(r"(\d[\d,]*(?:\.\d+)?)\s*(\S+)/s(?:ec)?\b")
+BARE = re.compile(r"^[~\s*]*(\d[\d,]*(?:\.\d+)?)[\s*]*$")
+UNIT = re.compile(rf"\b({_THINGS}) ?(?:/|per) ?s", re.IGNORECASE)
 GPUS = re.compile(r"(\d+)\s*GPUs?\b", re.IGNORECASE)
 FIRST = re.compile(r"^\W*(\d+)\b")
 BATCH = re.compile(r"\bbatch\s*\d+\b", re.IGNORECASE)
@@ -63,19 +82,31 @@ def _tables(text: str) -> Iterator[tuple[str, list[dict[str, str]]]]:
 def _grouped(title: str, rows: list[dict[str, str]]) -> dict[tuple[str, str], list[Throughput]]:
     found: dict[tuple[str, str], list[Throughput]] = {}
     for row in rows:
-        rate = RATE.search(_cell(row, RATE_COLUMN))
-        ranks = _ranks(row)
-        if rate is None or ranks is None:
+        found_rate, ranks = _rate(row), _ranks(row)
+        if found_rate is None or ranks is None:
             continue
+        rate, unit = found_rate
         printed = PERCENT.search(_cell(row, PRINTED_COLUMN))
         name = ", ".join(filter(None, [title, _work(row)]))
         throughput = Throughput(
             ranks=ranks,
-            rate=float(rate[1]),
+            rate=rate,
             printed=float(printed[1]) / 100 if printed else None,
         )
-        found.setdefault((name, f"{rate[2]}/s"), []).append(throughput)
+        found.setdefault((name, unit), []).append(throughput)
     return found
+
+
+def _rate(row: dict[str, str]) -> tuple[float, str] | None:
+    """Give the rate of a row, and its unit: of the cell, or of the column."""
+    named = ((name, cell) for name, cell in row.items() if RATE_COLUMN.search(name))
+    name, cell = next(named, ("", ""))
+    rate, bare, unit = RATE.search(cell), BARE.match(cell), UNIT.search(name)
+    if rate:
+        return float(rate[1].replace(",", "")), f"{rate[2]}/s"
+    if bare is None:
+        return None
+    return float(bare[1].replace(",", "")), f"{unit[1].lower() if unit else 'items'}/s"
 
 
 def _cell(row: dict[str, str], column: re.Pattern[str]) -> str:
@@ -84,16 +115,21 @@ def _cell(row: dict[str, str], column: re.Pattern[str]) -> str:
 
 def _ranks(row: dict[str, str]) -> int | None:
     first = next(iter(row.values()), "")
+    nodes, each = (FIRST.search(_cell(row, column)) for column in (NODES_COLUMN, EACH_COLUMN))
+    if nodes and not FIRST.search(_cell(row, RANKS_COLUMN)):
+        return int(nodes[1]) * (int(each[1]) if each else 1)
     found = FIRST.search(_cell(row, RANKS_COLUMN)) or GPUS.search(first) or FIRST.search(first)
     return int(found[1]) if found else None
 
 
 def _work(row: dict[str, str]) -> str:
     """Name what is the same in all rows of a series: the work, and the network."""
-    if _cell(row, RANKS_COLUMN):
+    if _cell(row, RANKS_COLUMN) or _cell(row, NODES_COLUMN):
         description = ""
     else:
         first = next(iter(row.values()), "")
         description = GPUS.sub("", first) if GPUS.search(first) else FIRST.sub("", first)
     words = [part.strip() for part in BATCH.sub("", description).split(",")]
-    return ", ".join(filter(None, [*words, _cell(row, GROUP_COLUMN)]))
+    groups = [cell for name, cell in row.items() if GROUP_COLUMN.search(name)]
+    same = dict.fromkeys(filter(None, [*words, *groups]))
+    return ", ".join(same)

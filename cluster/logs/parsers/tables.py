@@ -23,6 +23,12 @@ ABOUT = (
     *("description", "cluster", "network", "notes", "gpus", "condition", "model", "batch size"),
     *("nodes", "workers", "precision"),
 )
+# Other columns that say what was run.
+_SETTING = re.compile(
+    r"gpus?\b|nodes|hosts|ranks|processes|workers|devices|batch|precision|d?type$|model|network|config"
+    r"|instance|framework|seq|dataset|method|optimi[sz]er|backend|zero|parallel|\b[tpd]p$|version"
+    r"|provider|placement|setup|world|platform|accelerator|interconnect",
+)
 
 _row = partial(
     Definition,
@@ -37,6 +43,19 @@ RATE = _row(
     metric="processing_rate",
     unit="images/s",
     what="images of all GPUs per second, as the document states it",
+)
+SAMPLES, TOKENS, SENTENCES = (
+    _row(
+        metric=f"{thing}_rate",
+        unit=f"{thing}s/s",
+        what=f"{thing}s of all GPUs per second, as the document states it",
+    )
+    for thing in ("sample", "token", "sentence")
+)
+EACH = _row(
+    metric="rate_per_gpu",
+    unit="items/s",
+    what="images, samples or tokens of one GPU per second, as the document states it",
 )
 EXPECTED = _row(
     metric="expected_rate",
@@ -54,9 +73,18 @@ TOP5 = _row(metric="top5", unit="fraction", what="top-5 accuracy, of 1")
 _RULE = re.compile(r"\|?[\s:|-]*-[\s:|-]*$")
 _COLUMN = re.compile(
     r"processing rate|throughput(?! is)\b|scaling efficiency|expected results"
-    r"|(?:total |global )?(?:images?|imgs?) ?(?:/|per) ?s(?:ec(?:ond)?)?\b"
+    r"|(?:total |global )?(?:images?|imgs?|tok(?:en)?s?|samples?|sequences?|sentences?)"
+    r" ?(?:/|per) ?s(?:ec(?:ond)?)?\b"
 )
-_IMAGES = re.compile(r"\b(?:images?|imgs?) ?(?:/|per) ?s")
+_KINDS = (
+    (re.compile(r"\b(?:images?|imgs?) ?(?:/|per) ?s"), RATE),
+    (re.compile(r"\b(?:samples?|examples?) ?(?:/|per) ?s"), SAMPLES),
+    (re.compile(r"\btok(?:en)?s? ?(?:/|per) ?s"), TOKENS),
+    (re.compile(r"\b(?:sentences?|sequences?|seqs?) ?(?:/|per) ?s"), SENTENCES),
+)
+_RESULT = re.compile(r"throughput|rate|efficien|time|memory|util|mfu|flops|top-|accuracy|loss|/ ?s")
+_RATIO = re.compile(r"speed-?up|relative|ratio|improve|gain|scaling(?! efficiency)|factor|\bx\b|%")
+_PER_GPU = re.compile(r"/ ?(?:s(?:ec)? ?/ ?)?(?:gpu|device|chip)\b|per[ -](?:gpu|device|chip)")
 _UNIT = re.compile(r"/ ?s|per sec|[kmgt]i?b(?:ps|its?|ytes?)?\b")  # of something else
 _EMPHASIS = re.compile(r"</?\w+>|[*`]+")
 _COMMENT = re.compile(r"\s*<!--\s*(.*?)\s*-->\s*$")
@@ -76,8 +104,11 @@ class Tables(Parser):
 
     marks: ClassVar[tuple[str, ...]] = (
         *("rocessing rate", "hroughput", "mages/s", "mage/s", "mg/s", "mgs/s", "mages per s"),
+        *("ok/s", "oks/s", "okens/s", "amples/s", "entences/s", "equences/s", "okens per s"),
     )
-    definitions: ClassVar[tuple[Definition, ...]] = (RATE, EXPECTED, EFFICIENCY, TOP1, TOP5)
+    definitions: ClassVar[tuple[Definition, ...]] = (
+        *(RATE, SAMPLES, TOKENS, SENTENCES, EACH, EXPECTED, EFFICIENCY, TOP1, TOP5),
+    )
 
     def __init__(self) -> None:
         """Begin outside any table."""
@@ -85,6 +116,7 @@ class Tables(Parser):
         self._heading = ""
         self._columns: list[str] = []
         self._is_new = False  # the header was the last line
+        self._rows: dict[tuple[object, ...], int] = {}  # settings, and how often they came
         self._is_closed = False  # its rows end with a bar
 
     def take(self, line: str, number_: int) -> bool:
@@ -104,6 +136,7 @@ class Tables(Parser):
             self._columns, self._is_new = names, True
             self._is_closed = line.rstrip().endswith("|")
             self._sheets.append(ResultBuilder("tables", number_, self._heading or "table"))
+            self._rows = {}
             return True
         if _RULE.match(line.strip()):
             if not self._is_new:  # the line before was the header of another table
@@ -121,8 +154,17 @@ class Tables(Parser):
             sheet.note("rows in HTML comments were read, too: they are marked `commented`")
         named = dict(zip(self._columns, cells, strict=False))
         params = _params(named, commented=commented)
+        if not commented:
+            self._tell_apart(params)
         found = [self._cell(sheet, name, cell, params) for name, cell in named.items()]
         return any(found)
+
+    def _tell_apart(self, params: dict[str, Scalar]) -> None:
+        """Number a row that differs from one above in nothing but its figures."""
+        key = tuple(params.items())
+        self._rows[key] = self._rows.get(key, 0) + 1
+        if self._rows[key] > 1:
+            params["row"] = self._rows[key]
 
     def _cell(self, sheet: ResultBuilder, name: str, cell: str, params: dict[str, Scalar]) -> bool:
         sentence, percent, rate = _SENTENCE.search(cell), _PERCENT.match(cell), _RATE.match(cell)
@@ -137,22 +179,29 @@ class Tables(Parser):
         if rate:
             wanted = name.startswith("expected")
             return _add(sheet, EXPECTED if wanted else RATE, rate[1], params)
-        if bare is None or not _is_rate(name):
+        definition = _kind(name)
+        if bare is None or definition is None:
             return False
-        about = {"column": name} if name.startswith("throughput") else {}
+        about = {"column": name} if name.startswith("throughput") or definition is EACH else {}
         remark = {"remark": bare[2]} if bare[2] else {}
-        return _add(sheet, RATE, bare[1], {**params, **about, **remark})
+        return _add(sheet, definition, bare[1], {**params, **about, **remark})
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per table that holds a figure."""
         return tuple(sheet.parsed() for sheet in self._sheets if not sheet.empty)
 
 
-def _is_rate(column: str) -> bool:
-    """Tell whether bare numbers of a column are of images, and not of bytes or tokens."""
-    if _IMAGES.search(column):
-        return True
-    return column.startswith("throughput") and _UNIT.search(column) is None
+def _kind(column: str) -> Definition | None:
+    """Find what bare numbers of a column are; none if they are no rate, or of bytes."""
+    if _RATIO.search(column):
+        return None
+    kinds = [definition for pattern, definition in _KINDS if pattern.search(column)]
+    named = column.startswith("throughput") and (kinds or _UNIT.search(column) is None)
+    if not kinds and not named:
+        return None
+    if _PER_GPU.search(column):
+        return EACH
+    return kinds[0] if kinds else RATE
 
 
 def _cells(line: str) -> list[str]:
@@ -169,13 +218,21 @@ def _params(named: dict[str, str], *, commented: bool) -> dict[str, Scalar]:
     for name in ABOUT:
         cell = named.get(name, "")
         if cell:
-            params[name] = int(cell) if count(cell) is not None else cell[:LONGEST]
+            params[name] = _value(cell)
+    for name, cell in named.items():
+        is_setting = _SETTING.search(name) is not None and _kind(name) is None
+        if is_setting and cell and name not in params and not _RESULT.search(name):
+            params[name] = _value(cell)
     gpus = _GPUS.search(named.get("description", ""))
     if gpus:
         params["gpus"] = int(gpus[1] or gpus[2])
     if commented:
         params["commented"] = 1
     return params
+
+
+def _value(cell: str) -> Scalar:
+    return int(cell) if count(cell) is not None else cell[:LONGEST]
 
 
 def _add(

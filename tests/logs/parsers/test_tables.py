@@ -1,0 +1,51 @@
+"""Markdown tables: units as the columns say, ratios are no rates, rows are not pooled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cluster.analysis.published_tables import series
+from cluster.logs.reader import read
+
+LOG = Path(__file__).parent.parent / "tables.settings.txt"
+
+
+def test_units_and_settings_of_rows() -> None:
+    tokens, images = read([LOG.read_bytes()]).results
+    found = [(m.metric, m.unit, dict(m.params), m.values) for m in tokens.measurements]
+    row = {"model": "7B", "gpus": 16, "batch/gpu": 8}
+
+    assert found[0] == (
+        "token_rate",
+        "tokens/s",
+        {"model": "7B", "gpus": 8, "batch/gpu": 4, "column": "throughput (tok/s)"},
+        (12000.5,),
+    )
+    assert [metric for metric, *_ in found] == ["token_rate", "rate_per_gpu"] * 4
+    assert found[4][2] == {**row, "column": "throughput (tok/s)"}
+    assert found[6][2] == {**row, "row": 2, "column": "throughput (tok/s)"}
+    assert [m.values for m in images.measurements] == [(9000.5,), (17800.5,)]
+    assert images.measurements[1].params == {"nodes": 2, "gpus/node": 8}
+
+
+@pytest.mark.parametrize(
+    "column", ["Speedup", "Throughput speedup", "Throughput ratio", "Relative throughput", "Gain %"]
+)
+def test_a_ratio_is_no_rate(column: str) -> None:
+    text = f"| GPUs | images/s | {column} |\n|---|---|---|\n| 8 | 9000.5 | 7.5 |\n"
+    (result,) = read([text.encode()]).results
+
+    assert [m.values for m in result.measurements] == [(9000.5,)]
+
+
+def test_scaling_sees_bare_numbers_and_nodes_of_several_gpus() -> None:
+    first, second, third = series(LOG.read_text())
+
+    assert [(t.ranks, t.rate) for t in first.throughputs] == [(8, 12000.5), (16, 23000.5)]
+    assert [(t.ranks, t.rate) for t in second.throughputs] == [(16, 25000.5), (16, 24000.5)]
+    assert [(t.ranks, t.rate) for t in third.throughputs] == [(8, 9000.5), (16, 17800.5)]
+    assert (first.unit, third.unit) == ("tok/s", "images/s")
+    assert "4" in first.name
+    assert "7B" in first.name
