@@ -260,7 +260,7 @@ class Cluster:
             expires = began + self.state.ttl if self.state.ttl else None
             self.record(journal.Switched(on=True, at=began))
             self.record(journal.Created(machines=machines, expires=expires))
-        connect_all(self.shells(), provider.ready_within, tell)
+        connect_all(self.shells(), provider.reachable_within(self.spec), tell)
 
     def install(self, programs: tuple[str, ...] = (), tell: StateCallback = ignore) -> None:
         """Install what benchmarks need on every host; where it is there already, do nothing.

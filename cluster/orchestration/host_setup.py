@@ -13,7 +13,7 @@ from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Facts, Layout, Machine
 from cluster.core.model.spec import ClusterSpec, Environment
 from cluster.core.model.value import Value
-from cluster.remote import ssh_mesh
+from cluster.remote import libfabric, ssh_mesh
 from cluster.remote.common_network import find_common_network
 from cluster.remote.hosts import distinct
 from cluster.remote.parallel import on_each
@@ -68,7 +68,13 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
         """What the environment of every rank needs for the MPI that is installed."""
         from cluster.remote.environment.steps import variables  # noqa: PLC0415 - local hosts need none
 
-        return variables(self.environment) if self.environment else {}
+        needed = variables(self.environment) if self.environment else {}
+        return {**needed, **libfabric.variables(self.fabric)}
+
+    @property
+    def fabric(self) -> str:
+        """The provider of libfabric that messages must pass; empty for TCP."""
+        return libfabric.provider_of(self.machines)
 
     @property
     def image(self) -> str:
@@ -195,6 +201,8 @@ def with_common_addresses(
 def connect(hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path) -> None:
     """Let the hosts reach one another by SSH, if ranks are to run on several.
 
+    What messages are to pass besides TCP is proved first.
+
     Args:
         hosts: that are ready but for this.
         shells: to them, by the names of their machines.
@@ -207,6 +215,7 @@ def connect(hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path) -> Non
     """
     if not hosts.several:
         return
+    libfabric.prove(shells, hosts.fabric)
     homes = {fact.home for fact in hosts.facts}
     if len(homes) > 1:
         raise SpecError(

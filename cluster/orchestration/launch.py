@@ -195,7 +195,8 @@ def _connect(cluster: Cluster, provider: Provider, tell: StateCallback, known_ho
     began = time.monotonic()
     try:
         shells, passing = cluster.shells(), provider.passing_states
-        connect_all(shells, provider.ready_within, tell, passing=passing)
+        within = provider.reachable_within(cluster.spec)
+        connect_all(shells, within, tell, passing=passing)
         if provider.rotates_host_keys:
             host_keys.rotate(shells, {m.name: m for m in cluster.machines}, known_hosts)
         if cluster.costs:

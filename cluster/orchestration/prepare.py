@@ -22,6 +22,7 @@ from cluster.core.version import __version__, revision
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
 from cluster.providers import Provider
+from cluster.remote import libfabric
 from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
 from cluster.remote.jobs import script
 from cluster.runs import store
@@ -215,6 +216,8 @@ def prepare(
     folder = store.create(where, session, chosen.name, at)
     planned = _planned(hosts, chosen, params, argv, folder.name, at)
     record = _with_condition(planned, condition, phases)
+    passed = libfabric.notes(hosts.fabric, condition.variables)
+    record = msgspec.structs.replace(record, notes=(*record.notes, *passed))
     store.write(folder, record)
     _write_topologies(folder, hosts.facts)
     there = posixpath.join(home, machine.folder, folder.name)

@@ -92,6 +92,19 @@ class Provider(Plugin):
         """Keep where to look."""
         self.regions = regions
 
+    def reachable_within(self, spec: ClusterSpec) -> float:
+        """Tell how long the machines of a spec may take to be reachable after their creation.
+
+        Args:
+            spec: what is asked, already planned.
+
+        Returns:
+            Seconds.
+
+        """
+        del spec
+        return self.ready_within
+
     def default_hosts(self, options: dict[str, str]) -> int:
         """Tell how many machines are meant if nobody says: two, that they can talk.
 

@@ -54,15 +54,26 @@ fi
 ssh-keygen -y -f "$key" | cut -d ' ' -f 1,2
 """
 )
+# systemd may start an sshd for each connection (`ssh.socket` of Debian 12): that is the topmost one
+# then, and to signal it would end our own connection. The next one reads the new key anyway.
+LISTENS = r"""
+listens() {
+  case $1 in
+    *"[listener]"*) return 0 ;;
+    *" -i"* | sshd-session* | "sshd: "*"[priv]"* | "sshd: "*@*) return 1 ;;
+  esac
+}
+"""
 USE = (
     FIND
+    + LISTENS
     + r"""
 if [ ! -e "$key.ours" ]; then
   mv "$key.new.pub" "$key.pub"
   mv "$key.new" "$key"
   touch "$key.ours"
 fi
-kill -HUP "$sshd"
+if listens "$(tr '\0' ' ' < "/proc/$sshd/cmdline")"; then kill -HUP "$sshd"; fi
 """
 )
 

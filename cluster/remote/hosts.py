@@ -285,4 +285,5 @@ def ssh_words(access: Access) -> list[str]:
     key = ["-i", access.key, "-o", "IdentitiesOnly=yes"] if access.key else []
     known = ["-o", f"UserKnownHostsFile={access.known_hosts}"] if access.known_hosts else []
     alias = ["-o", f"HostKeyAlias={access.alias}"] if access.alias else []
-    return [*user, *port, *key, *known, *alias, access.host]
+    jump = ["-J", access.jump] if access.jump else []
+    return [*user, *port, *key, *known, *alias, *jump, access.host]

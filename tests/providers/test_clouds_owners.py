@@ -192,6 +192,21 @@ def test_tags_that_were_taken_off_hide_no_machine(aws: Cloud) -> None:
     assert [one for one in aws.things(theirs=False) if one.kind == "instance"] == []
 
 
+def test_labels_that_were_taken_off_hide_no_machine(gcp: google.Cloud) -> None:
+    """The journal has their names, and their descriptions say whose they are, or nothing."""
+    gcp.set(**GCP.settings)
+    GCP.create(GCP.planned())
+    lives = list(gcp.lives.values())
+    for life, described in zip(lives, (True, False), strict=True):
+        life.instance["labels"] = {}
+        if not described:
+            life.instance["description"] = "somebody wrote something else"
+    assert len([one for one in afresh(GCP).find(NAME) if "instance" in one.kind]) == 2
+
+    afresh(GCP).destroy(NAME)
+    assert not gcp.lives
+
+
 def test_a_journal_of_an_older_revision_knows_its_owner_by_the_intent(
     aws: Cloud, role: Role
 ) -> None:

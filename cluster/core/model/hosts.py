@@ -25,6 +25,8 @@ class Access(Value, frozen=True, kw_only=True):
         known_hosts: file of the host keys to trust; the user's own, if empty.
         alias: the name under which its key is in there; its address, if empty.
         pin: a key that is not known yet is accepted once, and written into `known_hosts`.
+        jump: the hosts on the way to it, such as `me@bastion`, as `ssh -J` takes them; those of the
+            user's own settings, if empty.
 
     """
 
@@ -35,6 +37,7 @@ class Access(Value, frozen=True, kw_only=True):
     known_hosts: str = ""
     alias: str = ""
     pin: bool = False
+    jump: str = ""
 
 
 class Link(Value, frozen=True, kw_only=True):
@@ -47,6 +50,8 @@ class Link(Value, frozen=True, kw_only=True):
         flow: bytes per second in each direction of any one connection, where that has a limit of
             its own.
         source: where the figures are from, such as `lab, tbf on both ends`.
+        fabric: what MPI's messages must pass, by libfabric's name of its provider, such as `efa`;
+            empty where they pass TCP.
 
     Raises:
         SpecError: no data could pass such a link.
@@ -58,6 +63,7 @@ class Link(Value, frozen=True, kw_only=True):
     encapsulation: int = 0
     flow: float | None = None
     source: str
+    fabric: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a link that nothing could pass."""

@@ -230,10 +230,25 @@ def try_zones(
         except Failure as failure:
             if failure.kind == "capacity":
                 capacity_cache.note(zone(site), instance)
-            if failure.kind not in NEXT_ZONE or site == sites[-1]:
+            if failure.kind not in NEXT_ZONE:
                 raise
+            if site == sites[-1]:
+                raise _with_zones(failure, [zone(one) for one in sites]) from failure
         give_back()
     raise AssertionError("an offer has a site")
+
+
+def _with_zones(failure: Failure, tried: list[str]) -> Failure:
+    """Add the zones that refused before the last one did."""
+    if len(tried) == 1:
+        return failure
+    return Failure(
+        failure.kind,
+        operation=failure.operation,
+        code=failure.code,
+        message=f"{failure.message.rstrip('.')}. It was tried in {', '.join(tried)}",
+        request=failure.request,
+    )
 
 
 def too_few_machines(operation: str, where: str, what: str) -> Failure:

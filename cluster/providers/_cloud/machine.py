@@ -57,12 +57,13 @@ def machine(
         folder=folder,
         bin=f"{folder}/env/bin",
         access=Access(
-            host=(options.public and one.public) or one.private,
+            host=(options.is_public and one.public) or one.private,
             user=options.user,
             port=22,
             key=str(known_hosts.with_name(LOGIN)),
             known_hosts=str(known_hosts),
             alias=one.alias,
+            jump=options.jump,
         ),
         link=link,
     )

@@ -20,7 +20,10 @@ class CloudOptions(EnvironmentOptions, frozen=True, kw_only=True):
         threads_per_core: 1 switches hyper-threading off; as the type has it, if 0.
         disk: size of the root disk in GiB; as the image has it, if that is more.
         user: to log in as: whom the image has, or whom the cloud makes.
+        jump: hosts on the way to private addresses, such as `me@bastion`, as `ssh -J` takes them;
+            machines have no public addresses then.
         wait: seconds for all machines to run.
+        ready_within: seconds for all of them to answer by SSH; large types take longer.
 
     """
 
@@ -28,10 +31,17 @@ class CloudOptions(EnvironmentOptions, frozen=True, kw_only=True):
     subnet: str = ""
     allow: str = ""
     public: bool = True
+    jump: str = ""
     threads_per_core: Literal[0, 1, 2] = 0
     disk: int = 0
     user: str = ""
     wait: float = 300.0
+    ready_within: float = 300.0
+
+    @property
+    def is_public(self) -> bool:
+        """Whether machines get public addresses: those behind another host need none."""
+        return self.public and not self.jump
 
 
 def words(text: str) -> list[str]:

@@ -20,7 +20,7 @@ from cluster.providers import Provider
 from cluster.providers._cloud import ownership
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.client import Client
-from cluster.providers._cloud.launch import CloudOffer, Intent, LaunchJournal
+from cluster.providers._cloud.launch import CloudOffer, Intent, LaunchJournal, intent_file
 from cluster.providers._cloud.tags import Selection, new_tags, timestamp
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.deletion import Deletion
+    from cluster.providers._cloud.options import CloudOptions
 
 
 ClientT = TypeVar("ClientT", bound=Client)
@@ -42,8 +43,9 @@ T = TypeVar("T")
 class CloudProvider(Provider, Generic[ClientT, OfferT]):
     """Machines of a cloud, which cost money while they exist."""
 
+    Options: ClassVar[type[CloudOptions]]
+
     resumes: ClassVar[bool] = True
-    ready_within: ClassVar[float] = 300.0
     passing_states: ClassVar[frozenset[str]] = frozenset({"authentication"})  # users are made late
 
     intent: ClassVar[type[Intent[Any]]]
@@ -187,13 +189,29 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
         except Failure as failure:
             raise self.translate_error(failure, left) from failure
 
+    def reachable_within(self, spec: ClusterSpec) -> float:
+        """Tell what the option says: large types need more than others."""
+        return msgspec.convert(spec.options, self.Options, strict=False).ready_within
+
     def _offer(self, spec: ClusterSpec) -> OfferT:
-        """Decide once: what was shown is what will be made."""
+        """Decide once: what was shown is what will be made.
+
+        A launch that goes on was decided before: its own machines would count against the limits
+        of the account now, and its own groups would be in the way.
+        """
         key = msgspec.json.encode(spec)
         if key not in self._offers:
             client = self.client(self.place_of(spec), spec)
-            self._offers[key] = self.plan_request(client, spec)
+            self._offers[key] = self._begun(spec) or self.plan_request(client, spec)
         return self._offers[key]
+
+    def _begun(self, spec: ClusterSpec) -> OfferT | None:
+        """Give what a launch of the same spec has decided that was interrupted."""
+        path = intent_file(journal.for_cluster(spec.name), self.name)
+        if specs_of(spec.name)[-1:] != (spec,) or not path.exists():
+            return None
+        offer: OfferT = msgspec.json.decode(path.read_bytes(), type=self.intent).offer
+        return offer
 
     def _record_intent(
         self, client: ClientT, spec: ClusterSpec, cluster: journal.Journal

@@ -14,11 +14,12 @@ SECONDS = 5.0
 LONGEST = 64  # bytes of an address, and then some
 
 
-def allowed_network(given: str) -> str:
+def allowed_network(given: str, *, jump: str = "") -> str:
     """Give the addresses that may reach the hosts by SSH.
 
     Args:
         given: a network, such as `192.0.2.0/24`, or an address; ours alone, if empty.
+        jump: the hosts on the way: the last of them comes in, not we.
 
     Returns:
         The network.
@@ -27,6 +28,12 @@ def allowed_network(given: str) -> str:
         SpecError: it is not one, or nobody told us our own address.
 
     """
+    if jump and not given:
+        raise SpecError(
+            f"--option jump={jump} needs --option allow=ADDRESS.",
+            means="The machines see the last host on the way, and its address there is not known.",
+            remedy="Write its private address, or its network: --option allow=10.0.0.0/16",
+        )
     if not given:
         return f"{_own()}/32"
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from cluster.core import journal
-from cluster.core.model.value import Value, ignore
+from cluster.core.model.value import ignore
 from cluster.core.ssh_keys import KNOWN
 from cluster.providers import refuse
 from cluster.providers._cloud.deletion import listing_delay
@@ -35,18 +35,21 @@ if TYPE_CHECKING:
     from cluster.core.errors import ClusterError
     from cluster.core.model.billing import Plan, RemoteCluster
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.spec import ClusterSpec
+    from cluster.core.model.spec import ClusterSpec, Environment
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.api_errors import Failure
+    from cluster.providers._cloud.options import CloudOptions
     from cluster.providers._cloud.tags import Selection
     from cluster.providers.aws.api import Region
+
+MPI_WITH_EFA = "/opt/amazon/openmpi"  # of the EFA installer (EC2 user guide, "EFA and MPI")
 
 
 class AwsProvider(CloudProvider["Region", AwsOffer]):
     """Machines of Amazon EC2, which cost money while they exist."""
 
     intent: ClassVar[type[Intent[Any]]] = Intent[AwsOffer]
-    Options: ClassVar[type[Value]] = AwsOptions
+    Options: ClassVar[type[CloudOptions]] = AwsOptions
     rotates_host_keys: ClassVar[bool] = True
     kinds: ClassVar[str] = LOOKED_FOR
 
@@ -72,6 +75,13 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
         if place not in self._clients:
             self._clients[place] = api.Region(place)
         return self._clients[place]
+
+    def environment(self, spec: ClusterSpec) -> Environment | None:
+        """Tell what the machines need: for EFA, the MPI that Amazon built for it."""
+        wanted = super().environment(spec)
+        if wanted is None or wanted.mpi or not _options(spec).efa:
+            return wanted
+        return msgspec.structs.replace(wanted, mpi=MPI_WITH_EFA)
 
     def plan(self, spec: ClusterSpec) -> Plan:
         """Refuse what Amazon has no word for, then find out everything that reading can tell."""
@@ -130,7 +140,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
                 region,
                 filters_of(self.selection(region, name)),
                 machines,
-                public=options.public,
+                public=options.is_public,
                 ttl=spec.ttl or TTL,
                 tell=tell,
             )

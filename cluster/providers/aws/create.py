@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -37,7 +38,7 @@ from cluster.providers.aws.responses import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from cluster.core import journal
     from cluster.core.model.hosts import Machine
@@ -246,13 +247,13 @@ class AwsLaunch:
         token = self._token(site)
 
         def ask() -> tuple[str, ...]:
-            answer = self._region.call(
-                "run_instances",
+            params = {
                 **request(self._spec, self._options, self._offer, self._tags),
-                ClientToken=token,
-                UserData=data,
-                NetworkInterfaces=interfaces(self._options, self._offer, subnet, group),
-            )
+                "ClientToken": token,
+                "UserData": data,
+                "NetworkInterfaces": interfaces(self._options, self._offer, subnet, group),
+            }
+            answer = self._use("run_instances", **params)
             return tuple(one.instance_id for one in msgspec.convert(answer, Reservation).instances)
 
         ids = self._journal.machines(token, ask)
@@ -287,7 +288,7 @@ class AwsLaunch:
             self._tell(name(self._spec, number), states.get(number, "not listed yet"))
 
     def _is_ready(self, one: AwsInstance) -> bool:
-        public = one.public_ip_address or not self._options.public
+        public = one.public_ip_address or not self._options.is_public
         return one.state.name == "running" and bool(one.private_ip_address and public)
 
     def _check_alive(self, found: Iterable[AwsInstance]) -> None:
@@ -373,10 +374,14 @@ class AwsLaunch:
         filters = [{"Name": field, "Values": [self._tags.label]}]
         return self._region.all(operation, key, of, Filters=filters)
 
+    def _use(self, operation: str, **params: Any) -> Mapping[str, Any]:  # noqa: ANN401
+        """Call with things that were just made: not all of Amazon may know of them yet."""
+        return retry(partial(self._region.once, operation, **params), kinds=UNLISTED)
+
     def _unless_there(self, operation: str, **params: Any) -> None:  # noqa: ANN401
         """Call; that it is there already, by a reply that was lost, is as good."""
         try:
-            self._region.call(operation, **params)
+            self._use(operation, **params)
         except Failure as failure:
             if failure.kind != "exists":
                 raise

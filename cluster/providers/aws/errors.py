@@ -38,6 +38,7 @@ CODES: dict[Kind, tuple[str, ...]] = {
         "AccessDenied",
         "AccessDeniedException",
         "AuthFailure",
+        "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
         "AuthorizationError",
         "Blocked",
         "ExpiredToken",
@@ -103,6 +104,7 @@ OTHERWISE = (ProvisionError, "That is its own word for it", "See what would be m
 PROFILE = "export AWS_PROFILE=NAME"
 LOG_IN = "Log in: aws sso login (with --profile NAME, if you use one)"
 KEY = "Look at your key: aws configure; who it says you are: aws sts get-caller-identity"
+SPOT_ROLE = "aws iam create-service-linked-role --aws-service-name spot.amazonaws.com"
 SIGN_UP = "https://portal.aws.amazon.com/billing/signup"
 SUPPORT = "https://console.aws.amazon.com/support"
 CLOCK = "This machine's clock is wrong", "Set it: sudo timedatectl set-ntp true"
@@ -150,6 +152,10 @@ LOGINS: dict[str, tuple[str, str]] = {  # by code, or by boto3's class: what it 
     "OptInRequired": (
         "The account is not signed up for this service, or not for this region",
         f"Finish it: {SIGN_UP}; enable the region: aws account enable-region --region-name REGION",
+    ),
+    "AuthFailure.ServiceLinkedRoleCreationNotPermitted": (
+        "The account has never had a spot instance, and you may not make the role that those need",
+        f"Whoever may types once: {SPOT_ROLE}",
     ),
     "Blocked": ("Amazon has blocked the account", f"Ask why: {SUPPORT}"),
 }

@@ -14,12 +14,11 @@ from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.options import TTL, words
 from cluster.providers._cloud.tags import new_tags
-from cluster.providers.aws import permissions, quotas
+from cluster.providers.aws import images, permissions, quotas
 from cluster.providers.aws.api import default_region
 from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
 from cluster.providers.aws.prices import price
 from cluster.providers.aws.responses import (
-    AwsImage,
     InstanceType,
     Offering,
     SecurityGroup,
@@ -37,10 +36,6 @@ MTU = 9001  # of an interface in a virtual network (EC2 user guide, "Network MTU
 IN_GROUP, OUTSIDE = 10 * GBIT, 5 * GBIT  # of one flow (EC2 user guide, "Network bandwidth")
 ZONE = re.compile(r"((?:[a-z]+-)+\d+)([a-z]|-[a-z]+-\d+[a-z])")
 REGION = re.compile(r"[a-z]+-(?:[a-z]+-)+\d+")
-UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{}/hvm/ebs-gp3/ami-id"
-# Not 22.04: its Python is 3.10 (DLAMI release notes), and ours has to be 3.11 or newer.
-LEARNING = "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
-CANONICAL = {"x86_64": "amd64", "arm64": "arm64"}  # its words for our architectures
 SUGGESTED = 6  # names in a message
 
 
@@ -105,18 +100,18 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     kind = _kind(region, spec)
     _check_kind(region, spec, options, kind)
     zones = _zones(region, spec, options)
-    vpc, sites = _sites(region, spec, options, zones)
-    image = _image(region, spec, kind)
+    vpc, sites = _sites(region, spec, options, zones, _interfaces(kind) if options.efa else 1)
+    image = images.choose(region, spec.image or "", kind, efa=options.efa)
     ttl = spec.ttl or TTL
     cost = price(region, kind.instance_type, sites[0].zone, spot=spec.spot)
-    link = link_of(kind, grouped=spec.placement)
-    allow = public_address.allowed_network(options.allow)
+    link = link_of(kind, grouped=spec.placement, efa=options.efa)
+    allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
         _what(spec, options, sites, vpc, allow),
         f"image: {image.image_id} ({image.name or 'no name'}, {image.architecture})",
         _network_line(kind, link, spec),
         quotas.check(region, kind, spec.hosts, spot=spec.spot),
-        f"ends by itself {format_seconds(ttl)} after its start (--ttl)",
+        _end_line(ttl),
         price_line(cost, spec.hosts, ttl),
     )
     return AwsOffer(
@@ -137,14 +132,17 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     )
 
 
-def link_of(kind: InstanceType, *, grouped: bool) -> Link | None:
+def link_of(kind: InstanceType, *, grouped: bool, efa: bool = False) -> Link | None:
     """Tell what the network of a type can do, as Amazon says.
 
-    Only the first card counts: it has the address that TCP uses.
+    Only the first card counts: it has the address that TCP uses, and a rank's messages pass one
+    adapter. The limit of a flow is one of TCP: EFA sends a message over many paths (L. Shalev et
+    al., "A cloud-optimized transport protocol for elastic and scalable HPC", IEEE Micro 2020).
 
     Args:
         kind: the type.
         grouped: its machines are in a cluster placement group.
+        efa: messages pass the Elastic Fabric Adapter.
 
     Returns:
         The link; none if Amazon gives no figure.
@@ -157,8 +155,9 @@ def link_of(kind: InstanceType, *, grouped: bool) -> Link | None:
     return Link(
         rate=rate * GBIT,
         mtu=MTU,
-        flow=IN_GROUP if grouped else OUTSIDE,
+        flow=None if efa else IN_GROUP if grouped else OUTSIDE,
         source="EC2 DescribeInstanceTypes, and the user guide's limit of a flow",
+        fabric="efa" if efa else "",
     )
 
 
@@ -229,11 +228,12 @@ def _check_kind(region: Region, spec: ClusterSpec, options: AwsOptions, kind: In
             f"{name} has no Elastic Fabric Adapter.",
             remedy="Leave --option efa=1 out, or choose a type that has one: c5n.18xlarge",
         )
-    if options.efa and options.public and _interfaces(kind) > 1:
+    if options.efa and options.is_public and _interfaces(kind) > 1:
         raise SpecError(
             f"{name} with {_interfaces(kind)} EFA interfaces cannot have public addresses.",
             means="Amazon gives one to machines with a single network interface only.",
-            remedy="Use --option public=0, from a machine that reaches private addresses.",
+            remedy="Use --option jump=USER@HOST with a host in that network, or --option public=0 "
+            "from a machine that reaches private addresses.",
         )
     threads = options.threads_per_core
     if threads and threads not in kind.v_cpu_info.valid_threads_per_core:
@@ -251,11 +251,10 @@ def _interfaces(kind: InstanceType) -> int:
 
 def _placeable(region: Region, name: str) -> list[str]:
     """Suggest types that can be placed, the most alike first: with as many processors."""
-    strategy = {"Name": "placement-group-info.supported-strategies", "Values": ["cluster"]}
     current = {"Name": "current-generation", "Values": ["true"]}
     try:
         found = region.all(
-            "describe_instance_types", "InstanceTypes", InstanceType, Filters=[strategy, current]
+            "describe_instance_types", "InstanceTypes", InstanceType, Filters=[current]
         )
     except Failure:
         return ["c5.18xlarge", "c5n.18xlarge"]
@@ -297,18 +296,19 @@ def _asked(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
 
 
 def _sites(
-    region: Region, spec: ClusterSpec, options: AwsOptions, zones: list[str]
+    region: Region, spec: ClusterSpec, options: AwsOptions, zones: list[str], interfaces: int
 ) -> tuple[str, tuple[ZoneSubnet, ...]]:
-    """Find a subnet with enough addresses in each zone."""
+    """Find a subnet in each zone that has an address for each interface of the machines."""
+    needed = spec.hosts * interfaces
     subnets = _subnets(region, options)
     if not subnets:
         return "", tuple(ZoneSubnet(zone=zone) for zone in zones)
     here = {one.availability_zone: one for one in subnets if one.availability_zone in zones}
-    roomy = [zone for zone in zones if zone in here and _fits(here[zone], spec.hosts)]
+    roomy = [zone for zone in zones if zone in here and _fits(here[zone], needed)]
     if not roomy:
         rooms = {zone: one.available_ip_address_count for zone, one in here.items()}
         raise SpecError(
-            f"No subnet has room for {spec.hosts} machines.",
+            f"No subnet has room for {spec.hosts} machines, which need {needed} addresses.",
             means="; ".join(f"{zone}: {count} addresses" for zone, count in rooms.items())
             or f"The network has no subnet in {', '.join(zones)}.",
             remedy="Use --option subnet=subnet-... with a larger one, or another --zone.",
@@ -317,8 +317,8 @@ def _sites(
     return vpc, tuple(ZoneSubnet(zone=zone, subnet=here[zone].subnet_id) for zone in roomy)
 
 
-def _fits(subnet: Subnet, hosts: int) -> bool:
-    return subnet.available_ip_address_count >= hosts
+def _fits(subnet: Subnet, addresses: int) -> bool:
+    return subnet.available_ip_address_count >= addresses
 
 
 def _subnets(region: Region, options: AwsOptions) -> tuple[Subnet, ...]:
@@ -345,70 +345,35 @@ def _subnets(region: Region, options: AwsOptions) -> tuple[Subnet, ...]:
     )
 
 
-def _image(region: Region, spec: ClusterSpec, kind: InstanceType) -> AwsImage:
-    architectures = kind.processor_info.supported_architectures
-    wanted = spec.image or ""
-    if not wanted.startswith("ami-"):
-        wanted = _alias(region, wanted, kind)
-    try:
-        found = region.all("describe_images", "Images", AwsImage, ImageIds=[wanted])
-    except Failure as failure:
-        if failure.kind != "missing" and not failure.code.startswith("InvalidAMIID"):
-            raise
-        found = ()
-    if not found or found[0].state != "available":
-        raise SpecError(
-            f"There is no image {wanted} in {region.name}.",
-            means="An image belongs to one region.",
-            remedy="Leave --image out, or give one of this region: --image ami-...",
-        )
-    if found[0].architecture not in architectures:
-        raise SpecError(
-            f"{wanted} is for {found[0].architecture}; "
-            f"{kind.instance_type} is {' or '.join(architectures)}.",
-            remedy="Leave --image out, or choose one that fits.",
-        )
-    return found[0]
-
-
-def _alias(region: Region, name: str, kind: InstanceType) -> str:
-    """Ask Amazon which image a public alias means now; never by a name that anybody can give."""
-    if name and not name.startswith("/"):
-        raise SpecError(
-            f"--image {name} is neither an id nor an alias.",
-            means="Anybody may give an image any name, so names are not looked up.",
-            remedy="Write --image ami-..., or an SSM parameter: --image /aws/service/...",
-        )
-    alias = name or _default(kind)
-    found = region.call("get_parameters", service="ssm", Names=[alias]).get("Parameters", ())
-    if not found:
-        raise SpecError(f"{region.name} has no image {alias}.", remedy="Say which: --image ami-...")
-    return str(found[0]["Value"])
-
-
-def _default(kind: InstanceType) -> str:
-    known = kind.processor_info.supported_architectures
-    architecture = next((one for one in CANONICAL if one in known), "x86_64")
-    if kind.gpu_info is not None:
-        return LEARNING.format(architecture)
-    return UBUNTU.format(CANONICAL[architecture])
-
-
 def _what(
     spec: ClusterSpec, options: AwsOptions, sites: tuple[ZoneSubnet, ...], vpc: str, allow: str
 ) -> str:
     spare = "spot " if spec.spot else ""
     group = "1 placement group, " if spec.placement else ""
-    network = "" if vpc else "1 virtual network (there is no default one), "
+    network = (
+        ""
+        if vpc
+        else "1 virtual network (there is no default one: 5 more calls that change something), "
+    )
     others = f" (else {', '.join(site.zone for site in sites[1:])})" if sites[1:] else ""
-    where = "public" if options.public else "private"
+    where = "public" if options.is_public else "private"
     return (
         f"make {spec.hosts} x {spare}{spec.instance} in {sites[0].zone}{others}, {network}{group}"
         f"1 security group (SSH from {allow} only), 1 key pair; {where} addresses"
     )
 
 
+def _end_line(ttl: float) -> str:
+    """Say when machines end, and that the timer is theirs: Amazon has none that needs no role."""
+    return (
+        f"ends by itself {format_seconds(ttl)} after its start (--ttl), by a timer in the machine: "
+        "one whose system hangs stays until `cluster down` or `cluster gc`"
+    )
+
+
 def _network_line(kind: InstanceType, link: Link | None, spec: ClusterSpec) -> str:
+    if link is not None and link.fabric:
+        return f"network: {link.rate / GBIT:g} Gbit/s by {link.fabric} for a rank, or a refusal"
     if link is None or link.flow is None:
         return f"network: {kind.network_info.network_performance or 'unknown'}; no bound is known"
     base = kind.network_info.network_cards[0].baseline_bandwidth_in_gbps

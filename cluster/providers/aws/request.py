@@ -98,7 +98,7 @@ def interfaces(
             {**common, "InterfaceType": "efa", "NetworkCardIndex": n, "DeviceIndex": min(n, 1)}
             for n in range(offer.interfaces)
         ]
-    only = {**common, "DeviceIndex": 0, "AssociatePublicIpAddress": options.public}
+    only = {**common, "DeviceIndex": 0, "AssociatePublicIpAddress": options.is_public}
     return [{**only, "InterfaceType": "efa"} if offer.interfaces else only]
 
 

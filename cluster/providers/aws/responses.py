@@ -122,9 +122,10 @@ class ProcessorInfo(AwsResponse, frozen=True, kw_only=True):
 
 
 class GpuCount(AwsResponse, frozen=True, kw_only=True):
-    """GPUs of one kind."""
+    """GPUs of one kind; the maker's name is such as `NVIDIA` or `AMD`."""
 
     count: int = 0
+    manufacturer: str = "NVIDIA"
 
 
 class GpuInfo(AwsResponse, frozen=True, kw_only=True):
@@ -218,7 +219,6 @@ class PlacementGroup(TaggedResource, frozen=True, kw_only=True):
 class KeyPair(TaggedResource, frozen=True, kw_only=True):
     """The public half of a key to log in with."""
 
-    key_pair_id: str
     key_name: str
 
 

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from cluster.core.model.billing import Plan, RemoteCluster
     from cluster.core.model.hosts import Machine
     from cluster.core.model.spec import ClusterSpec
-    from cluster.core.model.value import StateCallback, Value
+    from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.api_errors import Failure
+    from cluster.providers._cloud.options import CloudOptions
     from cluster.providers._cloud.tags import Selection
     from cluster.providers.gcp.api import Project
 
@@ -35,7 +36,7 @@ class GcpProvider(CloudProvider["Project", GcpOffer]):
     """Machines of Google Compute Engine, which cost money while they exist."""
 
     intent: ClassVar[type[Intent[Any]]] = Intent[GcpOffer]
-    Options: ClassVar[type[Value]] = GcpOptions
+    Options: ClassVar[type[CloudOptions]] = GcpOptions
     kinds: ClassVar[str] = LOOKED_FOR
     place: ClassVar[str] = "the project {}"
     gpu_advice: ClassVar[str] = "--accelerator t4:{gpus}"
@@ -116,13 +117,18 @@ def _unlisted(cluster: journal.Journal) -> GcpUnlisted:
     entries = cluster.entries()
     if not entries:
         return GcpUnlisted(until=time.time() + listing_delay())
-    answered = {entry.token for entry in entries if isinstance(entry, journal.Answered)}
+    answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
     orders = [e for e in entries if isinstance(e, journal.Requested) and e.kind == INSTANCES]
+    made: dict[str, tuple[str, ...]] = {}
+    for token, names in answers.items():
+        zone = token.partition("/")[0]
+        made[zone] = (*made.get(zone, ()), *names)
     return GcpUnlisted(
         orders=tuple(
             OpenCall(zone=zone, request=request, at=order.at)
             for order in orders
-            if order.token not in answered
+            if order.token not in answers
             for zone, _, request in [order.token.partition("/")]
-        )
+        ),
+        machines=made,
     )

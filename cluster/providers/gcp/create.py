@@ -277,7 +277,7 @@ class GcpLaunch:
         return tuple(sorted(made, key=lambda one: one.name))
 
     def _is_ready(self, one: GcpInstance) -> bool:
-        public = one.public or not self._options.public
+        public = one.public or not self._options.is_public
         return one.status == "RUNNING" and bool(one.private and public)
 
     def _check_alive(self, zone: str, found: tuple[GcpInstance, ...], seen: set[str]) -> None:

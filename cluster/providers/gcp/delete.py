@@ -95,16 +95,18 @@ class OpenCall(Value, frozen=True, kw_only=True):
 
 
 class GcpUnlisted(Value, frozen=True, kw_only=True):
-    """What Google may not list yet.
+    """What Google may not list yet, or not by our labels any more.
 
     Args:
         orders: whose outcome is open.
         until: when everything is listed that anybody may have ordered, in seconds since the epoch.
+        machines: that it said it made: their names, by zone.
 
     """
 
     orders: tuple[OpenCall, ...] = ()
     until: float = 0.0
+    machines: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - msgspec copies an empty default
 
     def missing(self, project: Project) -> tuple[Resource, ...]:
         """Give what may still appear.
@@ -145,7 +147,7 @@ class GcpDeletion(Deletion[GcpResource]):
     Args:
         project: where.
         whose: what is ours; nothing else is ever touched.
-        unlisted: calls that may still bring machines.
+        unlisted: calls that may still bring machines, and machines that are ours by their names.
 
     """
 
@@ -158,9 +160,30 @@ class GcpDeletion(Deletion[GcpResource]):
         self._whose = whose
         self._expected = unlisted
         self._begun: dict[tuple[str, str], PendingDeletion] = {}
+        self._missing: set[str] = set()  # machines of the journal that are gone
 
     def _machines(self) -> list[GcpResource]:
-        return self._listed(INSTANCE_TYPE, GcpInstance)
+        found = self._listed(INSTANCE_TYPE, GcpInstance)
+        listed = {one.id for one in found}
+        for zone, names in self._expected.machines.items():
+            if lost := {n for n in names if f"{zone}/{n}" not in listed | self._missing}:
+                found += self._unlabelled(zone, lost)
+        return found
+
+    def _unlabelled(self, zone: str, names: set[str]) -> list[GcpResource]:
+        """Find machines of the journal whose labels somebody changed; they have numbered names."""
+        label = min(names).rpartition("-")[0]
+        there = self._project.all(
+            "instances", GcpInstance, zone=zone, filter=f'(name eq "{label}-.*")'
+        )
+        found = [one for one in there if one.name in names and self._may_be_ours(one)]
+        self._missing |= {f"{zone}/{n}" for n in names - {one.name for one in found}}
+        return [_resource(INSTANCE_TYPE, one) for one in found]
+
+    def _may_be_ours(self, one: GcpInstance) -> bool:
+        """Tell it from one of another launch, which has the same name and says whose it is."""
+        said = parse_description(one.description)
+        return said is None or is_of(self._whose, one.description)
 
     def _others(self) -> list[GcpResource]:
         return [one for type_ in OTHER_TYPES for one in self._listed(type_, NamedResource)]

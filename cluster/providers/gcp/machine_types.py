@@ -14,7 +14,8 @@ from cluster.core.model.value import Value
 GBIT = 1e9 / 8  # bytes per second
 NOT_COMPACT = ("e2", "f1", "g1", "m1", "m2", "m3", "n1", "t2a", "t2d")
 COMPACT = ("c2-standard-60", "c3-standard-176", "n2-standard-80", "h3-standard-88")
-TIER_1 = ("n2", "n2d", "c2", "c2d", "c3", "c3d", "m3", "n4", "z3")
+TIER_1 = ("n2", "n2d", "c2", "c2d", "c3", "c3d", "m3", "z3")
+FIXED = ("h3", "h4d")  # are not moved to another host while they run, whatever is attached
 FEWEST_FOR_TIER_1 = 30  # vCPUs
 HYPERDISK = ("a4", "c4", "c4a", "c4d", "h4d", "m4", "n4", "x4")  # have no other disks
 
@@ -56,6 +57,11 @@ def family(instance: str) -> str:
 def is_compact(instance: str) -> bool:
     """Tell whether machines of a type can be placed close together."""
     return family(instance) not in NOT_COMPACT
+
+
+def can_migrate(instance: str) -> bool:
+    """Tell whether machines of a type can move to another host while they run."""
+    return family(instance) not in FIXED
 
 
 def has_tier_1(instance: str, cpus: int) -> bool:

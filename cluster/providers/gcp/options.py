@@ -15,7 +15,7 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
         project: that pays; the environment's or the credentials', if empty.
         endpoint: address of another cloud with the same interface; it asks for no credentials.
         network: to put the machines into; without a default one, one is made and removed again.
-        tier1: Tier_1 networking where the type has it, which costs extra.
+        tier1: Tier_1 networking where the type has it; its extra price is not in the plan's.
         allow_retired: ask also for accelerators that Google took away.
 
     """
@@ -23,7 +23,7 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
     project: str = ""
     endpoint: str = ""
     network: str = DEFAULT
-    tier1: bool = True
+    tier1: bool = False
     allow_retired: bool = False
     user: str = "cluster"
 

@@ -114,12 +114,12 @@ def _offer(
     )
     ttl = spec.ttl or TTL
     cost = prices.price(project, kind, machines.region, gpus, spot=spec.spot)
-    allow = public_address.allowed_network(options.allow)
+    allow = public_address.allowed_network(options.allow, jump=options.jump)
     lines = (
         _what(spec, options, machines, network, allow),
         f"image: {image.name} ({image.family or 'no family'}, {image.architecture})",
         _network_line(link, tier1=tier1),
-        quotas.check(project, machines.region, spec, kind, gpus, public=options.public),
+        quotas.check(project, machines.region, spec, kind, gpus, public=options.is_public),
         f"ends by itself {format_seconds(ttl)} after its start (--ttl)",
         price_line(cost, spec.hosts, ttl),
     )
@@ -349,7 +349,7 @@ def _what(
     others = f" (else {', '.join(zones[1:])})" if zones[1:] else ""
     group = "1 compact placement policy, " if spec.placement else ""
     own = "" if network else "1 network (there is no default one), "
-    where = "public" if options.public else "private"
+    where = "public" if options.is_public else "private"
     return (
         f"make {spec.hosts} x {spare}{name}{with_gpus} in {zones[0]}{others}, {own}{group}"
         f"firewall rules (SSH from {allow} only); {where} addresses"

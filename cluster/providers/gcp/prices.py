@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     from cluster.providers.gcp.api import Project
     from cluster.providers.gcp.responses import MachineType
 
+SPARE = "Spot Preemptible "
 GIB = 1024  # MiB
 NANO = 1e-9
-CALLED = {  # how the catalog calls a family, if otherwise than `N2 Instance`
-    "c2": "Compute optimized",
+CALLED = {  # how the catalog calls a family, if otherwise than `N2 Instance`; a pattern
+    "c2": "Compute optimized( Instance)?",  # the longer one in newer regions
+    "c2d": "C2D AMD Instance",
     "n1": "N1 Predefined Instance",
     "n2d": "N2D AMD Instance",
     "t2a": "T2A Arm Instance",
@@ -94,13 +96,15 @@ class PricedPart(Value, frozen=True, kw_only=True):
     """What a machine has of something that has a price.
 
     Args:
-        called: by the catalog.
+        called: by the catalog; a pattern.
+        gpu: it is an accelerator, which is called otherwise where it is spare.
         count: how much of it.
 
     """
 
     called: str
     count: float
+    gpu: bool = False
 
 
 def price(
@@ -150,13 +154,15 @@ def _parts(kind: MachineType, gpus: tuple[str, int] | None) -> list[PricedPart]:
         PricedPart(called=f"{called} Ram", count=kind.memory_mb / GIB),
     ]
     if gpus:
-        parts.append(PricedPart(called=GPUS.get(gpus[0], gpus[0]), count=gpus[1]))
+        parts.append(PricedPart(called=GPUS.get(gpus[0], gpus[0]), count=gpus[1], gpu=True))
     return parts
 
 
 def _of(part: PricedPart, catalog: Iterable[Sku], *, spot: bool) -> Sku | None:
     """Find the one entry of a part; if there are several, nobody knows which it is."""
-    spare = "Spot Preemptible " if spot else ""
-    pattern = re.compile(rf"{spare}{re.escape(part.called)} running in .*", re.IGNORECASE)
+    before, after = ("", "")
+    if spot:
+        before, after = ("", " attached to Spot Preemptible VMs") if part.gpu else (SPARE, "")
+    pattern = re.compile(rf"{before}{part.called}{after} running in .*", re.IGNORECASE)
     found = [s for s in catalog if pattern.fullmatch(s.description) and s.pricing_info and s.hourly]
     return found[0] if len(found) == 1 else None

@@ -101,7 +101,7 @@ def _disk(offer: GcpOffer, tags: Tags) -> dict[str, Any]:
 
 
 def _interface(options: GcpOptions, offer: GcpOffer, tags: Tags) -> dict[str, Any]:
-    public = [{"name": "External NAT", "type_": "ONE_TO_ONE_NAT"}] if options.public else []
+    public = [{"name": "External NAT", "type_": "ONE_TO_ONE_NAT"}] if options.is_public else []
     where = (
         {"subnetwork": f"regions/{offer.region}/subnetworks/{offer.subnet}"}
         if offer.subnet
@@ -111,9 +111,9 @@ def _interface(options: GcpOptions, offer: GcpOffer, tags: Tags) -> dict[str, An
 
 
 def _scheduling(spec: ClusterSpec, offer: GcpOffer) -> dict[str, Any]:
-    fixed = (
-        bool(offer.gpus) or spec.spot or spec.placement
-    )  # such machines cannot move while they run
+    # Such machines cannot move while they run.
+    fixed = bool(offer.gpus) or spec.spot or spec.placement
+    fixed = fixed or not machine_types.can_migrate(offer.instance)
     return {
         "automatic_restart": False,
         "on_host_maintenance": "TERMINATE" if fixed else "MIGRATE",

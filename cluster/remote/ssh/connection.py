@@ -60,7 +60,7 @@ def route(access: Access) -> list[fabric.Connection]:
             config=config,
             gateway=False,
         )
-        return [*_way_to(target, config), target]
+        return [*_way_to(target, config, jumps=access.jump), target]
     except (paramiko.SSHException, ValueError) as error:
         raise Unreachable(
             f"{access.host} is not reached: ~/.ssh/config cannot be read: {error}",
@@ -70,11 +70,13 @@ def route(access: Access) -> list[fabric.Connection]:
 
 
 def _way_to(
-    target: fabric.Connection, config: fabric.Config, seen: tuple[object, ...] = ()
+    target: fabric.Connection,
+    config: fabric.Config,
+    seen: tuple[object, ...] = (),
+    jumps: str = "",
 ) -> list[fabric.Connection]:
     """Let a connection go the way that the user's settings say; gives the hosts on that way."""
-    settings = target.ssh_config
-    jumps = settings.get("proxyjump") or "none"
+    jumps = jumps or target.ssh_config.get("proxyjump") or "none"
     if jumps.lower() == "none":
         return []
     hops = [

@@ -5,7 +5,11 @@ Before a line is added, somebody has looked whether moto does that faithfully, o
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import TYPE_CHECKING, Any
+
+from botocore.loaders import Loader
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -161,3 +165,18 @@ def _strange(params: Mapping[str, Any]) -> str:
             if deeper := _strange(part):
                 return deeper
     return ""
+
+
+def odd_filter(action: str, params: Mapping[str, Any]) -> str:
+    """Give the first filter of a call about instance types that Amazon does not document."""
+    if action != "DescribeInstanceTypes":
+        return ""
+    names = (one["Name"] for one in params.get("Filters", ()))
+    return next((name for name in names if name not in _type_filters()), "")
+
+
+@cache
+def _type_filters() -> frozenset[str]:
+    shapes = Loader().load_service_model("ec2", "service-2")["shapes"]
+    text = shapes["DescribeInstanceTypesRequest"]["members"]["Filters"]["documentation"]
+    return frozenset(re.findall(r"<li>\s*<p>\s*<code>([^<]+)</code>", text))

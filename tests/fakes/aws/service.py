@@ -110,6 +110,8 @@ class Service(BaseResponse):
         unknown = known.unknown(self.name, self.action, self.asked)
         if unknown:
             raise GapError(f"{self.action}: {unknown}")
+        if odd := known.odd_filter(self.action, self.asked):
+            raise refused("InvalidParameterValue", f"The filter '{odd}' is invalid")
         if self.params.get("DryRun") and self.action not in CHECKED:
             raise refused("DryRunOperation", WOULD)
 

@@ -15,7 +15,13 @@ PRICES = {  # description: nanodollars for an hour
     "Nvidia Tesla T4 GPU running in Americas": 350_000_000,
     "Spot Preemptible Compute optimized Core running in Americas": 10_000_000,
     "Spot Preemptible Compute optimized Ram running in Americas": 1_000_000,
-    "Compute optimized Core running in Netherlands": 40_000_000,
+    "Nvidia Tesla T4 GPU attached to Spot Preemptible VMs running in Americas": 100_000_000,
+    "Spot Preemptible N1 Predefined Instance Core running in Americas": 10_000_000,
+    "Spot Preemptible N1 Predefined Instance Ram running in Americas": 1_000_000,
+    "Compute optimized Instance Core running in Netherlands": 40_000_000,
+    "Compute optimized Instance Ram running in Netherlands": 5_000_000,
+    "C2D AMD Instance Core running in Americas": 20_000_000,
+    "C2D AMD Instance Ram running in Americas": 3_000_000,
     "E2 Instance Core running in Americas": 20_000_000,
 }
 

@@ -186,9 +186,12 @@ def test_accelerators_have_two_quotas(gcp: Cloud, metric: str) -> None:
 def test_prices_of_spare_machines_and_of_accelerators(gcp: Cloud) -> None:
     spare = provider().plan(spec_of(spot=True)).price
     gpus = provider().plan(spec_of(accelerator="t4:2", placement=False)).price
+    both = provider().plan(spec_of(accelerator="t4:2", placement=False, spot=True)).price
 
     assert spare
     assert gpus
+    assert both
+    assert both.hourly == pytest.approx(8 * 0.010 + 30 * 0.001 + 2 * 0.1)
     assert spare.hourly == pytest.approx(60 * 0.010 + 240 * 0.001)
     assert gpus.hourly == pytest.approx(8 * 0.030 + 30 * 0.004 + 2 * 0.35)
 
@@ -236,7 +239,7 @@ def test_the_number_of_calls_does_not_depend_on_the_number_of_machines(gcp: Clou
 
 
 def test_everything_that_matters_travels_in_the_creating_call(gcp: Cloud) -> None:
-    create(spec_of(ttl=600.0, options={"threads_per_core": "1"}))
+    create(spec_of(ttl=600.0, options={"threads_per_core": "1", "tier1": "1"}))
     call = gcp.calls(BULK)[-1]
     properties = asked(gcp)
 
@@ -304,6 +307,13 @@ def test_a_subnet_says_which_network(gcp: Cloud) -> None:
     assert machines[0].link.mtu == 8896
 
 
+def test_tier_1_is_asked_for_only_if_it_is_wanted(gcp: Cloud) -> None:
+    """It costs extra, which no plan knows."""
+    create(spec_of())
+
+    assert "networkPerformanceConfig" not in asked(gcp)
+
+
 def test_spot_and_private_addresses(gcp: Cloud) -> None:
     machines = create(spec_of(spot=True, placement=False, options={"public": "0"}))
 
@@ -313,8 +323,8 @@ def test_spot_and_private_addresses(gcp: Cloud) -> None:
 
 
 def test_the_link_is_what_google_says(gcp: Cloud) -> None:
-    extra = create(spec_of("extra"))[0].link
-    usual = create(spec_of("usual", options={"tier1": "0"}))[0].link
+    extra = create(spec_of("extra", options={"tier1": "1"}))[0].link
+    usual = create(spec_of("usual"))[0].link
 
     assert extra
     assert usual

@@ -1,0 +1,97 @@
+"""What machines of Amazon start from: public aliases, which name the newest of their kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.core.errors import SpecError
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers.aws.responses import AwsImage
+
+if TYPE_CHECKING:
+    from cluster.providers.aws.api import Region
+    from cluster.providers.aws.responses import InstanceType
+
+UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{}/hvm/ebs-gp3/ami-id"
+# Has NVIDIA's open driver, libfabric with EFA and Amazon's Open MPI (release notes: efa_version).
+# Not 22.04: its Python is 3.10 (DLAMI release notes), and ours has to be 3.11 or newer.
+LEARNING = "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
+PROPRIETARY = (
+    "/aws/service/deeplearning/ami/x86_64/base-proprietary-nvidia-driver-gpu-ubuntu-22.04/"
+    "latest/ami-id"
+)
+BEFORE_TURING = ("p3", "p2", "g3")  # V100, K80, M60
+CANONICAL = {"x86_64": "amd64", "arm64": "arm64"}  # its words for our architectures
+
+
+def choose(region: Region, given: str, kind: InstanceType, *, efa: bool) -> AwsImage:
+    """Find the image of a launch.
+
+    Args:
+        region: to ask.
+        given: an id or an alias; our own choice, if empty.
+        kind: the type of the machines.
+        efa: they use the Elastic Fabric Adapter.
+
+    Returns:
+        The image.
+
+    Raises:
+        SpecError: there is none such, or it is for other machines.
+        Failure: a question was refused.
+
+    """
+    architectures = kind.processor_info.supported_architectures
+    wanted = given if given.startswith("ami-") else _alias(region, given or _own(kind, efa=efa))
+    try:
+        found = region.all("describe_images", "Images", AwsImage, ImageIds=[wanted])
+    except Failure as failure:
+        if failure.kind != "missing" and not failure.code.startswith("InvalidAMIID"):
+            raise
+        found = ()
+    if not found or found[0].state != "available":
+        raise SpecError(
+            f"There is no image {wanted} in {region.name}.",
+            means="An image belongs to one region.",
+            remedy="Leave --image out, or give one of this region: --image ami-...",
+        )
+    if found[0].architecture not in architectures:
+        raise SpecError(
+            f"{wanted} is for {found[0].architecture}; "
+            f"{kind.instance_type} is {' or '.join(architectures)}.",
+            remedy="Leave --image out, or choose one that fits.",
+        )
+    return found[0]
+
+
+def _alias(region: Region, name: str) -> str:
+    """Ask Amazon which image a public alias means now; never by a name that anybody can give."""
+    if not name.startswith("/"):
+        raise SpecError(
+            f"--image {name} is neither an id nor an alias.",
+            means="Anybody may give an image any name, so names are not looked up.",
+            remedy="Write --image ami-..., or an SSM parameter: --image /aws/service/...",
+        )
+    found = region.call("get_parameters", service="ssm", Names=[name]).get("Parameters", ())
+    if not found:
+        raise SpecError(f"{region.name} has no image {name}.", remedy="Choose one: --image ami-...")
+    return str(found[0]["Value"])
+
+
+def _own(kind: InstanceType, *, efa: bool) -> str:
+    """Choose by what the machines have: only some images have drivers of GPUs, or EFA."""
+    known = kind.processor_info.supported_architectures
+    architecture = next((one for one in CANONICAL if one in known), "x86_64")
+    gpus = kind.gpu_info.gpus if kind.gpu_info else ()
+    nvidia = any(one.manufacturer.upper() == "NVIDIA" for one in gpus)
+    if nvidia and kind.instance_type.startswith(BEFORE_TURING):
+        raise SpecError(
+            f"{kind.instance_type} has GPUs that no image of ours has a driver for.",
+            means="NVIDIA's open kernel modules begin with Turing; what is older needs the "
+            "proprietary ones, which Amazon has with Ubuntu 22.04.",
+            remedy=f"Use --image {PROPRIETARY} and install Python 3.11 there, or take "
+            "--instance g4dn.12xlarge",
+        )
+    if nvidia or efa:
+        return LEARNING.format(architecture)
+    return UBUNTU.format(CANONICAL[architecture])

@@ -1,0 +1,175 @@
+"""What Amazon is asked for: limits, images, addresses, and what one launch after a crash counts."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.core import journal, plugins
+from cluster.core.errors import Capacity, Denied, Quota, SpecError
+from cluster.core.model.spec import ClusterSpec
+from cluster.providers import Provider
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers.aws import AwsProvider, images, quotas
+from cluster.providers.aws.errors import kind_of, to_cluster_error
+from cluster.providers.aws.responses import GpuCount, GpuInfo, InstanceType, VCpuInfo
+from tests.fakes.aws import Fault
+
+if TYPE_CHECKING:
+    from tests.fakes.aws import Cloud
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Amazon be consistent after a moment: the test cloud is."""
+    monkeypatch.setenv("CLUSTER_LATE", "0.1")
+    monkeypatch.setattr("cluster.providers.aws.create.POLL", 0.05)
+
+
+def spec_of(**fields: Any) -> ClusterSpec:
+    given = {"name": "c5", "provider": "aws", "instance": "c5.18xlarge", "placement": True}
+    return ClusterSpec(**{**given, **fields})
+
+
+def provider() -> Provider:
+    return plugins.load(Provider, "aws")
+
+
+def create(spec: ClusterSpec) -> None:
+    book = journal.for_cluster(spec.name)
+    book.append(journal.Intended(spec=spec, at=time.time()))
+    chosen = provider()
+    chosen.plan(spec)
+    chosen.create(spec, book)
+
+
+@pytest.mark.parametrize(
+    ("instance", "usual", "spare"),
+    [
+        ("c5n.18xlarge", "L-1216C47A", "L-34B43A08"),
+        ("gr6.8xlarge", "L-DB2E81BA", "L-3819A6DF"),
+        ("p4d.24xlarge", "L-417A185B", "L-7212CCBC"),
+        ("p5.48xlarge", "L-417A185B", "L-C4BD4855"),
+        ("p5en.48xlarge", "L-417A185B", "L-C4BD4855"),
+        ("p6-b200.48xlarge", "L-417A185B", None),  # nobody we asked knows its code
+        ("u-6tb1.metal", "L-43DA4232", None),
+        ("hpc7a.96xlarge", "L-F7808C92", None),
+    ],
+)
+def test_the_limit_that_a_type_counts_for(instance: str, usual: str, spare: str | None) -> None:
+    assert quotas.ON_DEMAND.get(quotas.family(instance)) == usual
+    assert quotas.SPOT.get(quotas.family(instance, spot=True)) == spare
+
+
+def test_a_launch_that_goes_on_counts_its_own_machines_once(aws: Cloud) -> None:
+    """Two machines have 144 of 200 processors, and two more would not fit."""
+    aws.set(vcpus=200)
+    create(spec_of())
+
+    assert provider().plan(spec_of()).lines == provider().plan(spec_of()).lines
+    with pytest.raises(Quota):
+        provider().plan(spec_of(name="other"))
+
+
+def test_what_was_just_made_may_not_be_known_everywhere_yet(aws: Cloud) -> None:
+    aws.fail(Fault(action="AuthorizeSecurityGroupIngress", code="InvalidGroup.NotFound", times=2))
+    aws.fail(Fault(action="RunInstances", code="InvalidPlacementGroup.Unknown", skip=1, times=2))
+    create(spec_of())
+
+    sent = [call for call in aws.calls("RunInstances") if "DryRun" not in call.params]
+    assert len(sent) == 3
+    assert len({call.params["ClientToken"] for call in sent}) == 1
+    assert len([one for one in aws.things(theirs=False) if one.kind == "instance"]) == 2
+
+
+def test_the_zones_that_were_tried_are_named(aws: Cloud) -> None:
+    aws.fail(Fault(action="RunInstances", code="InsufficientInstanceCapacity", status=500, skip=1))
+    with pytest.raises(Capacity, match=r"It was tried in us-east-1a, us-east-1b") as refused:
+        create(spec_of(options={"zones": "a,b"}))
+
+    assert "us-east-1c" not in refused.value.what
+
+
+def test_each_interface_needs_an_address(aws: Cloud) -> None:
+    spec = spec_of(instance="p4d.24xlarge", hosts=1500, options={"efa": "1", "public": "0"})
+    aws.set(vcpus=1_000_000)
+    with pytest.raises(SpecError, match="1500 machines, which need 6000 addresses"):
+        provider().plan(spec)
+
+
+def test_efa_gets_an_image_and_an_mpi_that_have_it(aws: Cloud) -> None:
+    spec = spec_of(instance="c5n.18xlarge", options={"efa": "1"})
+    lines = "\n".join(provider().plan(spec).lines)
+    wanted = provider().environment(spec)
+    stock = provider().environment(spec_of())
+
+    assert aws.calls("GetParameters")[-1].params["Names"] == [images.LEARNING.format("x86_64")]
+    assert "100 Gbit/s by efa for a rank, or a refusal" in lines
+    assert wanted
+    assert stock
+    assert (wanted.mpi, stock.mpi) == ("/opt/amazon/openmpi", "")
+
+
+def kind(instance: str, maker: str) -> InstanceType:
+    gpus = GpuInfo(gpus=(GpuCount(count=1, manufacturer=maker),))
+    return InstanceType(
+        instance_type=instance, v_cpu_info=VCpuInfo(default_v_cpus=4), gpu_info=gpus
+    )
+
+
+def test_an_image_has_the_driver_of_its_gpus(aws: Cloud) -> None:
+    """AMD's get none of NVIDIA's, and those before Turing are refused by the open one."""
+    assert aws.url
+    assert "ubuntu/server" in images._own(kind("g4ad.4xlarge", "AMD"), efa=False)
+    assert "nvidia" in images._own(kind("g4dn.4xlarge", "NVIDIA"), efa=False)
+    with pytest.raises(SpecError, match=r"p3\.16xlarge has GPUs that no image") as refused:
+        images._own(kind("p3.16xlarge", "NVIDIA"), efa=False)
+    assert images.PROPRIETARY in refused.value.remedy
+
+
+def test_machines_behind_another_host_have_no_public_address(aws: Cloud) -> None:
+    spec = spec_of(options={"jump": "me@bastion", "allow": "10.0.0.5"})
+    book = journal.for_cluster("c5")
+    book.append(journal.Intended(spec=spec, at=time.time()))
+    chosen = provider()
+    assert "private addresses" in chosen.plan(spec).lines[0]
+    machines = chosen.create(spec, book)
+
+    assert all(m.access and m.access.jump == "me@bastion" for m in machines)
+    assert all(m.access and m.access.host == m.address for m in machines)
+    [card] = aws.calls("RunInstances")[-1].params["NetworkInterfaces"]
+    assert not card["AssociatePublicIpAddress"]
+    with pytest.raises(SpecError, match="needs --option allow=ADDRESS"):
+        provider().plan(spec_of(name="other", options={"jump": "me@bastion"}))
+
+
+def test_an_account_that_never_had_spot_needs_a_role() -> None:
+    code = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+    failure = Failure(kind_of(code), operation="RunInstances", code=code, message="No role")
+    error = to_cluster_error(failure)
+
+    assert isinstance(error, Denied)
+    assert "create-service-linked-role --aws-service-name spot.amazonaws.com" in error.remedy
+
+
+def test_large_types_may_take_longer_to_answer() -> None:
+    assert AwsProvider().reachable_within(spec_of()) == 300.0
+    assert AwsProvider().reachable_within(spec_of(options={"ready_within": "1200"})) == 1200.0
+
+
+def test_the_test_cloud_refuses_a_filter_that_amazon_does_not_have(aws: Cloud) -> None:
+    odd = [{"Name": "placement-group-info.supported-strategies", "Values": ["cluster"]}]
+    with pytest.raises(Failure, match="placement-group-info"):
+        AwsProvider().client("us-east-1", None).all(
+            "describe_instance_types", "InstanceTypes", InstanceType, Filters=odd
+        )
+    with pytest.raises(SpecError, match=r"with one of: c5a\.large"):
+        provider().plan(spec_of(instance="t2.large"))
+    assert aws.calls("DescribeInstanceTypes")[-1].code == ""
+
+
+def test_the_plan_says_what_ends_the_machines_and_what_a_network_costs(aws: Cloud) -> None:
+    assert "one whose system hangs stays until" in "\n".join(provider().plan(spec_of()).lines)
+    assert aws.mutating() == ()

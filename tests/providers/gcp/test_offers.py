@@ -1,0 +1,75 @@
+"""What Google is asked for, and what it costs, without a launch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core.model.spec import ClusterSpec
+from cluster.providers._cloud.tags import Tags
+from cluster.providers.gcp import GcpProvider, machine_types, prices
+from cluster.providers.gcp.options import GcpOffer, GcpOptions
+from cluster.providers.gcp.request import request
+from cluster.providers.gcp.responses import MachineType
+from tests.fakes.gcp.catalog import PROJECT
+
+if TYPE_CHECKING:
+    from tests.fakes.gcp import Cloud
+
+TAGS = Tags(name="c", owner="me", launch="l", expires=0.0)
+
+
+@pytest.mark.parametrize(
+    ("called", "memory", "region", "hourly"),
+    [
+        ("c2-standard-60", 240, "europe-west4", 60 * 0.040 + 240 * 0.005),  # newer: "... Instance"
+        ("c2d-standard-112", 448, "us-central1", 112 * 0.020 + 448 * 0.003),
+    ],
+)
+def test_a_family_may_have_another_name_in_the_catalog(
+    gcp: Cloud, called: str, memory: int, region: str, hourly: float
+) -> None:
+    assert gcp.url
+    cpus = int(called.rpartition("-")[2])
+    kind = MachineType(name=called, guest_cpus=cpus, memory_mb=memory * 1024)
+    project = GcpProvider().client(PROJECT, None)
+    found = prices.price(project, kind, region, None, spot=False)
+
+    assert found
+    assert found.hourly == pytest.approx(hourly)
+
+
+def test_only_some_families_have_tier_1() -> None:
+    assert not machine_types.has_tier_1("n4-standard-80", 80)
+    assert machine_types.has_tier_1("n2-standard-80", 80)
+    assert not machine_types.has_tier_1("n2-standard-16", 16)
+
+
+@pytest.mark.parametrize(
+    ("instance", "expected"),
+    [
+        ("h3-standard-88", "TERMINATE"),
+        ("h4d-highmem-192-lssd", "TERMINATE"),
+        ("c2-standard-60", "MIGRATE"),
+    ],
+)
+def test_types_that_cannot_move_are_not_told_to(instance: str, expected: str) -> None:
+    """Also where nothing else fixes them: neither placement nor spot."""
+    offer = GcpOffer(
+        allow="",
+        ttl=60.0,
+        link=None,
+        price=None,
+        lines=(),
+        project="p",
+        region="r",
+        zones=(),
+        network="n",
+        image="i",
+        disk=0,
+        instance=instance,
+    )
+    made = request(ClusterSpec(name="c"), GcpOptions(), offer, TAGS, "ssh-ed25519 A")
+
+    assert made["instance_properties"]["scheduling"]["on_host_maintenance"] == expected

@@ -1,0 +1,96 @@
+"""A fabric that messages must pass: libfabric has it on every host, or nothing is measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core.errors import SpecError
+from cluster.core.model.hosts import Link, Machine
+from cluster.remote import libfabric
+from cluster.remote.shells.local import LocalShell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+EFA = """provider: efa
+    fabric: efa
+    domain: rdmap0s6-rdm
+    version: 201.0
+    type: FI_EP_RDM
+    protocol: FI_PROTO_EFA
+"""
+
+
+@pytest.fixture
+def fi_info(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Give this host an fi_info of its own."""
+
+    def install(script: str) -> None:
+        program = tmp_path / "bin" / "fi_info"
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+
+    return install
+
+
+def test_libfabric_itself_is_asked_for_the_provider(fi_info: Callable[[str], None]) -> None:
+    fi_info(f'[ "$*" = "-p efa -t FI_EP_RDM" ] && cat << END\n{EFA}END')
+
+    libfabric.prove({"0.mpi.c": LocalShell()}, "efa")
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("echo 'fi_getinfo: -61 (No data available)' >&2; exit 61", "No data available"),
+        ("echo 'provider: tcp'", "provider: tcp"),
+        ("exec fi_info_that_is_not_there", "not found"),
+    ],
+)
+def test_a_host_without_it_is_refused_by_name(
+    fi_info: Callable[[str], None], script: str, why: str
+) -> None:
+    """Stock Ubuntu has no EFA in its libfabric, or none at all: TCP would be measured."""
+    fi_info(script)
+    with pytest.raises(SpecError, match=r"0\.mpi\.c has no way by efa") as refused:
+        libfabric.prove({"0.mpi.c": LocalShell()}, "efa")
+
+    assert why in refused.value.means
+    assert "nothing was measured" in refused.value.means
+    assert "--option efa=0" in refused.value.remedy
+
+
+def test_tcp_needs_no_proof() -> None:
+    libfabric.prove({"0.mpi.c": LocalShell()}, "")
+
+    assert libfabric.variables("") == {}
+    assert libfabric.notes("", {"OMPI_MCA_pml": "ob1"}) == ()
+
+
+def test_open_mpi_may_use_nothing_else() -> None:
+    """The cm layer has no TCP of its own, and libfabric no other provider: it ends instead."""
+    link = Link(rate=1e9, source="test", fabric="efa")
+    machine = Machine(  # noqa: S604 - "shell" names one of our plug-ins
+        name="0", id="0", address="10.0.0.1", shell="local", folder="f", bin="b", link=link
+    )
+
+    assert libfabric.provider_of([machine]) == "efa"
+    assert libfabric.variables("efa") == {
+        "OMPI_MCA_pml": "cm",
+        "OMPI_MCA_mtl": "ofi",
+        "OMPI_MCA_mtl_ofi_provider_include": "efa",
+        "FI_PROVIDER": "efa",
+    }
+
+
+def test_a_run_says_what_its_messages_passed() -> None:
+    [proved] = libfabric.notes("efa", {})
+    [stamped] = libfabric.notes("efa", {"OMPI_MCA_pml": "ob1"})
+
+    assert proved.startswith("MPI's messages passed efa: libfabric lists it on every host")
+    assert stamped.startswith("TCP: these ranks were told OMPI_MCA_pml=ob1")
