@@ -1,0 +1,202 @@
+"""A third cloud: what it has to supply, and what it has then without a line of its own.
+
+All of it is in this file: a client of 20 lines, a deletion of 20, and a provider of 60. A real one
+has a file for each of its API, its errors, what it plans, what it makes and what it takes away.
+"""
+
+# ruff: noqa: ARG002 - the arguments of an interface
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pytest
+
+from cluster.core import journal
+from cluster.core.errors import Capacity, ClusterError, Denied
+from cluster.core.model.billing import Price, RemoteCluster, Resource
+from cluster.core.model.spec import ClusterSpec
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers._cloud.deletion import CloudResource, Deletion
+from cluster.providers._cloud.launch import CloudOffer, Intent, LaunchJournal, try_zones
+from cluster.providers._cloud.machine import InstanceView, machine
+from cluster.providers._cloud.options import TTL, CloudOptions
+from cluster.providers._cloud.provider import CloudProvider
+from cluster.providers._cloud.tags import Selection, Tags
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.value import StateCallback
+
+ZONES = ("north-a", "north-b")
+
+
+class Toy:
+    """The client of a cloud that is a dictionary."""
+
+    name, account, user = "north", "account-1", ""
+
+    def __init__(self) -> None:
+        self.owner = "alice"
+        self.instances: dict[str, Tags] = {}
+        self.full: set[str] = set()
+
+    def now(self) -> float:
+        return time.time()
+
+    def run(self, zone: str, tags: Tags, count: int) -> tuple[str, ...]:
+        if zone in self.full:
+            raise Failure("capacity", operation="run", code="Full", message=f"{zone} is full")
+        made = tuple(f"{zone}-{tags.launch}-{number}" for number in range(count))
+        self.instances |= dict.fromkeys(made, tags)
+        return made
+
+
+class ToyDeletion(Deletion[CloudResource]):
+    """What exists in it, and its end."""
+
+    def __init__(self, toy: Toy, whose: Selection) -> None:
+        super().__init__(toy.name)
+        self._toy, self._whose = toy, whose
+
+    def _machines(self) -> Sequence[CloudResource]:
+        found = self._toy.instances.items()
+        return [CloudResource(kind="machine", id=i, tags=t) for i, t in found if self._is_ours(t)]
+
+    def _is_ours(self, tags: Tags) -> bool:
+        if self._whose.launches:
+            return tags.launch in self._whose.launches
+        return (tags.owner, tags.name) == (self._whose.owner, self._whose.name)
+
+    def _others(self) -> Sequence[CloudResource]:
+        return ()
+
+    def _unlisted(self) -> tuple[Resource, ...]:
+        return ()
+
+    def _delete(self, there: Sequence[CloudResource]) -> None:
+        for one in there:
+            del self._toy.instances[one.id]
+
+
+class ToyProvider(CloudProvider[Toy, CloudOffer]):
+    """The provider of it."""
+
+    name: ClassVar[str] = "toy"
+    intent: ClassVar[type[Intent[Any]]] = Intent[CloudOffer]
+    Options: ClassVar[type[CloudOptions]] = CloudOptions
+    kinds: ClassVar[str] = "machines"
+    toy: ClassVar[Toy]
+
+    def is_set_up(self) -> bool:
+        return True
+
+    def place_of(self, spec: ClusterSpec) -> str:
+        return self.toy.name
+
+    def default_place(self) -> str:
+        return self.toy.name
+
+    def client(self, place: str, spec: ClusterSpec | None) -> Toy:
+        return self.toy
+
+    def plan_request(self, client: Toy, spec: ClusterSpec) -> CloudOffer:
+        price = Price(hourly=2.0, at="2026-11-01", source="toy")
+        return CloudOffer(allow="192.0.2.1/32", ttl=TTL, link=None, price=price, lines=("toys",))
+
+    def create_machines(
+        self,
+        client: Toy,
+        spec: ClusterSpec,
+        cluster: journal.Journal,
+        intent: Intent[CloudOffer],
+        tell: StateCallback,
+    ) -> tuple[Machine, ...]:
+        orders = LaunchJournal(self.name, client.name, cluster)
+        made = Selection(launches=(intent.tags.launch,))
+        ids = try_zones(
+            ZONES,
+            lambda zone: orders.machines(zone, lambda: client.run(zone, intent.tags, spec.hosts)),
+            zone=str,
+            instance=spec.instance or "",
+            give_back=self.deletion(
+                client, Selection(launches=(intent.tags.launch,)), cluster
+            ).delete,
+        )
+        views = [InstanceView(id=i, alias=i, private="10.0.0.1", public="192.0.2.7") for i in ids]
+        known = cluster.folder / "known_hosts"
+        return tuple(
+            machine(f"{n}.mpi.{spec.name}", view, CloudOptions(), known, None)
+            for n, view in enumerate(views)
+        )
+
+    def list_clusters(self, client: Toy) -> tuple[RemoteCluster, ...]:
+        names = {t.name for t in client.instances.values() if t.owner == client.owner}
+        return tuple(RemoteCluster(name=name, region=client.name) for name in sorted(names))
+
+    def deletion(self, client: Toy, whose: Selection, cluster: journal.Journal) -> ToyDeletion:
+        return ToyDeletion(client, whose)
+
+    def translate_error(self, failure: Failure, left: str) -> ClusterError:
+        return Capacity(failure.message, means=left)
+
+
+SPEC = ClusterSpec(name="third", provider="toy", hosts=2)
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Toy:
+    monkeypatch.setenv("CLUSTER_LATE", "0.1")
+    ToyProvider.toy = Toy()
+    return ToyProvider.toy
+
+
+def launched() -> tuple[Machine, ...]:
+    book = journal.for_cluster(SPEC.name)
+    book.append(journal.Intended(spec=SPEC, at=time.time()))
+    return ToyProvider().create(SPEC, book)
+
+
+def test_a_launch_is_planned_made_found_and_taken_down(toy: Toy) -> None:
+    plan = ToyProvider().plan(SPEC)
+    machines = launched()
+
+    assert (plan.costs, plan.lines) == (True, ("toys",))
+    assert [m.access and m.access.host for m in machines] == ["192.0.2.7"] * 2
+    assert [one.name for one in ToyProvider().live()] == ["third"]
+    assert len(ToyProvider().find("third")) == 2
+    ToyProvider().destroy("third")
+    assert toy.instances == {}
+
+
+def test_a_full_zone_leads_to_the_next_and_a_failure_leaves_nothing(toy: Toy) -> None:
+    toy.full = {ZONES[0]}
+    assert all(one.startswith(ZONES[1]) for one in (m.id for m in launched()))
+
+    ToyProvider().destroy("third")
+    journal.for_cluster("third").forget()
+    toy.full = set(ZONES)
+    with pytest.raises(Capacity, match="It was tried in north-a, north-b"):
+        launched()
+    assert toy.instances == {}
+
+
+def test_a_process_that_dies_leaves_what_the_next_one_finds(toy: Toy) -> None:
+    """Its journal has the launch; and without one, the tags say whose it is."""
+    launched()
+    journal.for_cluster("third").forget()
+
+    assert len(ToyProvider().find("third")) == 2
+    ToyProvider().destroy("third")
+    assert toy.instances == {}
+
+
+def test_somebody_else_is_refused(toy: Toy) -> None:
+    launched()
+    toy.owner = "bob"
+    with pytest.raises(Denied, match="launched by alice"):
+        ToyProvider().destroy("third")
+    assert len(toy.instances) == 2
