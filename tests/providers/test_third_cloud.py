@@ -122,9 +122,7 @@ class ToyProvider(CloudProvider[Toy, CloudOffer]):
             lambda zone: orders.machines(zone, lambda: client.run(zone, intent.tags, spec.hosts)),
             zone=str,
             instance=spec.instance or "",
-            give_back=self.deletion(
-                client, Selection(launches=(intent.tags.launch,)), cluster
-            ).delete,
+            give_back=ToyDeletion(client, made).delete,
         )
         views = [InstanceView(id=i, alias=i, private="10.0.0.1", public="192.0.2.7") for i in ids]
         known = cluster.folder / "known_hosts"

@@ -36,7 +36,7 @@ def page(token: str) -> dict[str, Any]:
 
 def _sku(description: str, nanos: int) -> dict[str, Any]:
     americas = description.endswith("Americas")
-    usage = "Preemptible" if description.startswith("Spot") else "OnDemand"
+    usage = "Preemptible" if "Spot Preemptible" in description else "OnDemand"
     return {
         "description": description,
         "category": {"resourceFamily": "Compute", "usageType": usage},

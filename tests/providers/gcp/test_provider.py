@@ -99,11 +99,13 @@ def asked(cloud: Cloud) -> dict[str, Any]:
 
 def test_a_plan_shows_what_will_be_and_makes_nothing(gcp: Cloud) -> None:
     lines = "\n".join(provider().plan(spec_of()).lines)
+    extra = "\n".join(provider().plan(spec_of(options={"tier1": "1"})).lines)
 
     assert "make 2 x c2-standard-60 in us-central1-a, 1 compact placement policy" in lines
     assert f"SSH from {gcp.caller}/32 only" in lines
     assert "ubuntu-2404-noble-amd64-v20261101" in lines
-    assert "100 Gbit/s, packets of 1460 B, Tier_1 (costs extra" in lines
+    assert "32 Gbit/s, packets of 1460 B" in lines
+    assert "100 Gbit/s, packets of 1460 B, Tier_1 (costs extra" in extra
     assert "120 C2_CPUS needed, 0 in use" in lines
     assert "ends by itself 2 h 0 min after its start" in lines
     assert "2 x $2.76 = $5.52 an hour, at most $11.04 in 2 h 0 min" in lines
