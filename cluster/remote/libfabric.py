@@ -93,6 +93,6 @@ def notes(provider: str, told: Mapping[str, str]) -> tuple[str, ...]:
     instead = {k: told[k] for k, v in variables(provider).items() if told.get(k, v) != v}
     if instead:
         words = " ".join(f"{name}={value}" for name, value in instead.items())
-        return (f"TCP: these ranks were told {words}, so that their values are not {provider}'s.",)
+        return (f"TCP: these ranks were given {words}, so their values are not {provider}'s.",)
     proof = "libfabric lists it on every host (fi_info), and Open MPI was allowed nothing else"
     return (f"MPI's messages passed {provider}: {proof} (pml cm, mtl ofi).",)

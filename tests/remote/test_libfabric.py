@@ -93,4 +93,4 @@ def test_a_run_says_what_its_messages_passed() -> None:
     [stamped] = libfabric.notes("efa", {"OMPI_MCA_pml": "ob1"})
 
     assert proved.startswith("MPI's messages passed efa: libfabric lists it on every host")
-    assert stamped.startswith("TCP: these ranks were told OMPI_MCA_pml=ob1")
+    assert stamped.startswith("TCP: these ranks were given OMPI_MCA_pml=ob1")
