@@ -3,8 +3,10 @@
     import cluster
 
     with cluster.launch("mpi_test", provider="local", hosts=2) as c:
-        run = c.bench("p2p", metrics=["latency"], sizes=[8])
-    print(run.summary())
+        run = c.bench.p2p(metrics=["latency"], sizes=[8, "64KiB"])
+    print(run.judge())                # one line: the figure, its share of the limit, a verdict
+    run.to_pandas()                   # all raw values, with units; also .plot() and .report(path)
+    cluster.load("latest")            # any earlier run; cluster.runs() lists them
 
 The names below are imported when they are first used: ranks and hosts need only a few of them.
 """
@@ -35,8 +37,12 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition, Measurement, Summary
     from cluster.core.model.records import Record
     from cluster.core.model.spec import ClusterSpec
-    from cluster.orchestration.cluster import Cluster, Listener, attach
+    from cluster.orchestration.ab_test import ab
+    from cluster.orchestration.cluster import Cluster, attach
     from cluster.orchestration.launch import launch
+    from cluster.orchestration.listener import Listener
+    from cluster.runs.catalog import load, runs
+    from cluster.runs.comparison import RunComparison, compare
     from cluster.runs.run import Run
 
 __all__ = [
@@ -55,14 +61,19 @@ __all__ = [
     "Quota",
     "Record",
     "Run",
+    "RunComparison",
     "ShellError",
     "SpecError",
     "Summary",
     "Timeout",
     "Unreachable",
     "__version__",
+    "ab",
     "attach",
+    "compare",
     "launch",
+    "load",
+    "runs",
 ]
 
 _LAYERS = (  # the lighter first
@@ -72,12 +83,18 @@ _LAYERS = (  # the lighter first
     "core.model.measurements",
     "core.model.records",
     "runs.run",
+    "runs.catalog",
+    "runs.comparison",
+    "orchestration.listener",
     "orchestration.cluster",
     "orchestration.launch",
+    "orchestration.ab_test",
 )
 
 
 def __getattr__(name: str) -> object:
+    if name == "runs":  # the package, which can be called; see there
+        return import_module("cluster.runs")
     if name in __all__:
         for layer in _LAYERS:
             module = import_module(f"cluster.{layer}")
@@ -87,7 +104,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)
 
 
 class _Moved:

@@ -22,6 +22,7 @@ PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"),
     *("--no-first-run", "--disable-background-networking", "--remote-debugging-pipe"),
+    *("--disable-quic", "--disable-component-update", "--disable-sync"),
 )
 
 
@@ -86,6 +87,21 @@ class Browser:
         self.call("Page.navigate", url=path.as_uri())
         while not self.loaded:
             self._next()
+
+    def look(self, width: int, scheme: str) -> None:
+        """Have a screen of a width, and a light or dark scheme; forget what was said before."""
+        size = {"height": 900, "deviceScaleFactor": 1, "mobile": False}
+        screen = PHONE if width == PHONE["width"] else {"width": width, **size}
+        self.call("Emulation.setDeviceMetricsOverride", **screen)
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        self.call("Emulation.setEmulatedMedia", features=[feature])
+        self.complaints.clear()
+        self.asked_for.clear()
+
+    def press(self, key: str) -> None:
+        """Press a key, and release it."""
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key)
 
     def ask(self, expression: str) -> Any:
         """Evaluate an expression on the page."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PAGE = ROOT / "docs" / "explanation" / "architecture.md"
-ADR = ROOT / "docs" / "adr" / "0018-packages-on-five-floors.md"
+ADR = ROOT / "docs" / "adr" / "0018-packages-on-floors.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 OSU = ROOT / "tests" / "logs" / "osu.latency.txt"
 NCCL = ROOT / "tests" / "logs" / "nccl_log.two_nodes.txt"

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import inspect
+import pydoc
 import sys
+from typing import TYPE_CHECKING
+
+import pytest
 
 import cluster
-from tests.conftest import run
+from cluster.core import plugins
+from cluster.measure.benchmark import Benchmark
+from cluster.orchestration import bench
+from tests.conftest import ROOT, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FROZEN = {
     *("Capacity", "Cluster", "ClusterError", "ClusterSpec", "Definition", "Denied", "JobError"),
     *("Listener", "Machine", "Measurement", "ParseError", "ProvisionError", "Quota", "Record"),
-    *(
-        "Run",
-        "ShellError",
-        "SpecError",
-        "Summary",
-        "Timeout",
-        "Unreachable",
-        "__version__",
-        "attach",
-        "launch",
-    ),
+    *("Run", "RunComparison", "ShellError", "SpecError", "Summary", "Timeout", "Unreachable"),
+    *("__version__", "ab", "attach", "compare", "launch", "load", "runs"),
 }
 HEAVY = (
     "numpy",
@@ -32,7 +34,28 @@ HEAVY = (
     "rich",
     "typer",
     "fabric",
+    "pandas",
+    "polars",
+    "IPython",
 )
+TYPED = """
+import cluster
+
+c = cluster.launch("x", hosts=2)
+c.bench.p2p(metrics=["latency"], sizes=[8, "64KiB"], mca={"btl": "self,tcp"}, env={"N": 1})
+c.bench.collectives(operations="allreduce", sizes="8:64KiB", transport="gloo", timeout=60)
+c.bench.iperf(streams=[1, 8], seconds=2)
+c.bench.program(command=["sleep", "1"])
+c.bench("mine", anything=1)
+c.bench.p2p(size=8)
+c.bench.iperf(sizes=8)
+c.bench.collectives(transport="tcp")
+cluster.launch("x", host=2)
+found = cluster.runs()
+cluster.load(found[0].folder).to_pandas("values")
+cluster.load("latest").to_pandas("medians")
+cluster.compare(found[0], [found[1], "latest"]).plot("ratio.pdf")
+"""
 
 
 def test_the_public_names_are_these() -> None:
@@ -56,6 +79,57 @@ def test_listing_and_planning_need_no_mpi() -> None:
         "print('mpi4py' in sys.modules)"
     )
     assert run(sys.executable, "-c", line).stdout == "False\n"
+
+
+def test_help_and_signatures_work_and_show_nothing_else() -> None:
+    text = pydoc.plain(pydoc.render_doc(cluster))
+
+    assert "launch(name: " in text
+    assert "NameError" not in text
+    for name in set(cluster.__all__) - {"__version__"}:
+        assert inspect.signature(getattr(cluster, name)) is not None
+        assert inspect.getdoc(getattr(cluster, name))
+    assert dir(cluster) == sorted(FROZEN)
+
+
+def test_a_wrong_name_is_an_error_in_an_editor(tmp_path: Path) -> None:
+    """A cold run of mypy over the library takes seconds; it uses the cache of `scripts/check`."""
+    program = tmp_path / "typed.py"
+    program.write_text(TYPED)
+    words = ("-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), "--no-pretty")
+    said = run(sys.executable, *words, str(program), status=1, cwd=ROOT).stdout
+    wrong = {
+        TYPED.splitlines()[int(line.split(":")[1]) - 1].strip()
+        for line in said.splitlines()
+        if ": error:" in line
+    }
+
+    assert wrong == {
+        "c.bench.p2p(size=8)",
+        "c.bench.iperf(sizes=8)",
+        'c.bench.collectives(transport="tcp")',
+        'cluster.launch("x", host=2)',
+        'cluster.load("latest").to_pandas("medians")',
+    }, said
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "typed"),
+    [
+        ("p2p", bench.P2PArgs),
+        ("collectives", bench.CollectivesArgs),
+        ("iperf", bench.IperfArgs),
+        ("pairs", bench.PairsArgs),
+        ("program", bench.ProgramArgs),
+    ],
+)
+def test_the_typed_parameters_are_those_of_the_benchmark(benchmark: str, typed: type) -> None:
+    params = set(plugins.load(Benchmark, benchmark).Params.__struct_fields__)
+
+    assert set(typed.__annotations__) - set(bench.RunArgs.__annotations__) == params
+    assert hasattr(bench.Bench, benchmark)
+    known = inspect.signature(bench.Bench.__call__).parameters
+    assert set(bench.RunArgs.__annotations__) == set(known) - {"self", "benchmark", "params"}
 
 
 def test_names_are_found_and_unknown_ones_are_not() -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 MOST_PIECES = 3
 FEWEST_POINTS = 4  # of a piece
 ENOUGH_POINTS = 6  # of a piece, for an interval
+WORST_ERROR = 0.25  # of a time, beyond which a line does not describe the points
 GRAIN = 0.003  # of a median: no line is asked to come closer
 HUBER = 1.345  # standard deviations, from which an error counts less than its square
 PER_SPREAD = 1.4826  # a normal distribution's standard deviation over its median deviation
@@ -83,6 +84,15 @@ class Piece(Value, frozen=True, kw_only=True):
     beta_ci: tuple[float, float] | None
     half: float | None
     worst: float
+
+    @property
+    def misfit(self) -> str:
+        """Why the line does not describe the points; empty if it does."""
+        if self.alpha < 0:
+            return "does not fit: a negative start-up time"
+        if self.worst > WORST_ERROR:
+            return f"does not fit: {self.worst:.0%} off"
+        return ""
 
     def seconds(self, size: float) -> float:
         """Give what the line says of a size."""

@@ -54,6 +54,14 @@ class Judgement(Value, frozen=True, kw_only=True):
     next_step: str
     verdicts: tuple[Verdict, ...] = ()
 
+    def __repr__(self) -> str:
+        """Give the line that answers."""
+        return f"<Judgement {self.line}>"
+
+    def __str__(self) -> str:
+        """Give the line that answers."""
+        return self.line
+
     @property
     def line(self) -> str:
         """The one line that answers: figures, the word in capitals, and what to do next."""

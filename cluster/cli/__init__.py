@@ -14,6 +14,7 @@ import typer
 
 from cluster.cli import streams
 from cluster.core.errors import ClusterError, SpecError
+from cluster.core.messages import for_command_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,6 +76,13 @@ def start(*launchers: Callable[..., None], what: str | None = None) -> NoReturn:
 def _run(app: typer.Typer) -> NoReturn:
     sys.argv[1:] = canonical_arguments(sys.argv[1:])
     streams.make_safe()
+    with for_command_line():
+        _call(app)
+    sys.exit(0)
+
+
+def _call(app: typer.Typer) -> None:
+    """Call a command; what goes wrong is a message and an exit status."""
     terminated = _handle_signals()
     try:
         app()
@@ -92,7 +100,6 @@ def _run(app: typer.Typer) -> NoReturn:
     except OSError as error:
         sys.stderr.write(f"Error: {error.strerror or error}: {error.filename or 'output'}\n")
         sys.exit(FAILED)
-    sys.exit(0)
 
 
 def _handle_signals() -> list[int]:

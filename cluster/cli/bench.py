@@ -36,11 +36,12 @@ from cluster.orchestration.ab_test import (
     compare_conditions,
     run_alternating,
     trials,
-    variable,
 )
-from cluster.orchestration.cluster import TIMEOUT, Cluster
+from cluster.orchestration.bench import TIMEOUT
+from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.launch import launch_spec, plan_spec
 from cluster.orchestration.prepare import check_bench, check_plan
+from cluster.orchestration.variables import variable
 from cluster.reports.ci import Case, comparison_cases, judgement_cases
 from cluster.reports.tables import comparison_tables
 from cluster.runs.store import make_root
@@ -352,4 +353,4 @@ def _stays(cluster: Cluster, options: BenchOptions) -> bool:
     """Tell whether a cluster is left up: also to see, and mend, why its hosts are not ready."""
     if options.keep is not None:
         return options.keep
-    return not cluster.costs or (options.detach and cluster.has_job)
+    return not cluster.costs or (options.detach and bool(cluster.state.jobs))

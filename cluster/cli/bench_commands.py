@@ -17,7 +17,7 @@ from cluster.cli.gates import read_gates
 from cluster.cli.param_flags import param_flags
 from cluster.core import plugins
 from cluster.measure.benchmark import Benchmark
-from cluster.orchestration.cluster import TIMEOUT
+from cluster.orchestration.bench import TIMEOUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

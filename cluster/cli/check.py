@@ -16,7 +16,8 @@ from cluster.cli.show import print_json, relative_path, say, screen_width
 from cluster.core import journal
 from cluster.core.errors import JobError, SpecError
 from cluster.core.units import format_value
-from cluster.orchestration.cluster import TIMEOUT, Cluster, attach
+from cluster.orchestration.bench import TIMEOUT
+from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.fleet_check import groups_of, judge_fleet
 from cluster.reports.fleet import blamed_table
 from cluster.reports.formats.terminal import table_text
@@ -95,7 +96,7 @@ def _check(
                 PAIRS, runs=options.runs, timeout=options.timeout, listener=live, **params
             )
     except (JobError, KeyboardInterrupt):
-        if cluster.has_job:
+        if cluster.state.jobs:
             _show(judge_fleet(store.read(Path(cluster.job()[0].run))), as_json=options.json)
         raise
     _show(judge_fleet(run), as_json=options.json)

@@ -155,7 +155,7 @@ def connect(
     Example: cluster connect mpi_test
     """
     cluster, machine = find_cluster(fragment)
-    command = cluster.attach_command(machine, inside="TMUX" in os.environ)
+    command = cluster.hosts.attach_command(machine, inside="TMUX" in os.environ)
     if print_ or not (sys.stdin.isatty() and sys.stdout.isatty()):
         sys.stdout.write(shlex.join(command) + "\n")
         return

@@ -19,7 +19,8 @@ from cluster.cli.show import print_json, show_plan, table
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import Completed, Machine
 from cluster.core.model.value import Value
-from cluster.orchestration.cluster import TIMEOUT, Cluster, attach
+from cluster.orchestration.bench import TIMEOUT
+from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.launch import launch_spec, plan_spec
 from cluster.remote.parallel import results
 

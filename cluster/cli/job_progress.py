@@ -11,7 +11,8 @@ from rich.progress import Progress as Bar
 from cluster.cli.console import console
 from cluster.cli.host_progress import HostProgress
 from cluster.core.printable import printable
-from cluster.orchestration.cluster import Cluster, Listener
+from cluster.orchestration.cluster import Cluster
+from cluster.orchestration.listener import Listener
 
 if TYPE_CHECKING:
     from pathlib import Path

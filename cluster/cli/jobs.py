@@ -17,7 +17,8 @@ from cluster.cli.show import (
 )
 from cluster.core.errors import JobError, ShellError, SpecError
 from cluster.core.model.value import Value
-from cluster.orchestration.cluster import Cluster, Listener, attach
+from cluster.orchestration.cluster import Cluster, attach
+from cluster.orchestration.listener import Listener
 
 
 class StatusAnswer(Value, frozen=True, kw_only=True):
@@ -42,7 +43,7 @@ def _state(cluster: Cluster) -> tuple[str, int | None, str | None]:
     except SpecError:
         return "idle", None, None
     try:
-        code = cluster.exit_status()
+        code = cluster.jobs.exit_status()
     except JobError:
         return "lost", None, record.run
     except ShellError:  # it may still run there, and the other clusters are listed all the same

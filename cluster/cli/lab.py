@@ -65,7 +65,7 @@ def lab(
         )
     chosen = _machine(cluster, host)
     changed = alter(chosen, _verb(verb), rate)
-    cluster.note_machines(changed if m == chosen else m for m in cluster.machines)
+    cluster.disk.note_machines(changed if m == chosen else m for m in cluster.machines)
     speed = f" ({format_rate(changed.link.rate)})" if changed.link and verb != "kill" else ""
     sys.stdout.write(f"{chosen.name} {DONE[verb]}{speed}.\n")
 

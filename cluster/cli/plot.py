@@ -13,7 +13,7 @@ from cluster.analysis.link_bounds import implausible_values
 from cluster.analysis.scaling import measured_series
 from cluster.analysis.scaling import scaling as scale
 from cluster.cli import flags
-from cluster.cli.report import read_all, report_run, set_font_cache, write
+from cluster.cli.report import read_all, set_font_cache, write
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.core.units import parse_rate
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     Draw = Callable[[Sequence[Run], "PlotOptions"], Picture]
 
 Kind = Literal["sweep", "comparison", "scaling", "distribution"]
-KINDS: tuple[Format, ...] = ("svg", "png")
 
 
 class PlotOptions(Value, frozen=True, kw_only=True):
@@ -46,7 +45,7 @@ def plot(
         list[str], typer.Argument(metavar="RUN", help="A cluster means all of its runs.")
     ],
     out: Annotated[
-        Path, typer.Option("-o", "--output", metavar="FILE", help=".svg or .png")
+        Path, typer.Option("-o", "--output", metavar="FILE", help=".svg, .png or .pdf")
     ] = Path("plot.svg"),
     kind: Annotated[Kind, typer.Option("--kind", help="What to draw.")] = "sweep",
     metric: Annotated[
@@ -70,7 +69,9 @@ def plot(
 
     Example: cluster plot p2p --metric bandwidth -o bandwidth.png
     """
-    options = PlotOptions(form=_format(out), metric=metric, by=by, bound=bound)
+    from cluster.reports.pictures import file_format  # noqa: PLC0415 - it imports NumPy
+
+    options = PlotOptions(form=file_format(str(out)), metric=metric, by=by, bound=bound)
     set_font_cache()
     found = read_all(store.root(root), named)
     write(out, DRAW[kind](found, options).image)
@@ -80,33 +81,17 @@ def _rate(value: str | float) -> float:  # a default comes here too, as it is
     return parse_rate(value) if isinstance(value, str) else value
 
 
-def _format(out: Path) -> Format:
-    for form in KINDS:
-        if out.suffix == f".{form}":
-            return form
-    raise SpecError(f"{out} is neither .svg nor .png.", remedy="Such as: -o plot.png")
-
-
 def _sweep(found: Sequence[Run], options: PlotOptions) -> Picture:
-    from cluster.reports import page, plots  # noqa: PLC0415 - they import matplotlib
+    from cluster.reports import page, pictures  # noqa: PLC0415 - they import matplotlib
 
-    shown = [report_run(run, Path.cwd()) for run in found]
+    shown = [run.as_reported(Path.cwd()) for run in found]
     if options.bound is not None:
         shown = [page.compare_with_network(run, options.bound) for run in shown]
-    curves = page.curves(shown)
-    chosen = curves[_chosen(options.metric, list(curves))]
-    for curve in chosen:
+    for curve in pictures.sweep_curves(shown, options.metric):
         best = max(curve.summaries, key=lambda summary: summary.share or 0.0)
         for doubt in implausible_values([best]):
             sys.stderr.write(f"Note: {curve.name}: {doubt}\n")
-    return plots.sweep(chosen, options.form, given_bound=options.bound)
-
-
-def _chosen(metric: str | None, known: Sequence[str]) -> str:
-    if not known or (metric is not None and metric not in known):
-        there = ", ".join(known) or "none with several sizes"
-        raise SpecError(f"There is no {metric or 'metric'} to draw.", remedy=f"There are: {there}")
-    return metric or known[0]
+    return pictures.sweep_picture(shown, options.metric, options.form, given_bound=options.bound)
 
 
 def _comparison(found: Sequence[Run], options: PlotOptions) -> Picture:
@@ -137,16 +122,13 @@ def _scaling(found: Sequence[Run], options: PlotOptions) -> Picture:
 
 
 def _distribution(found: Sequence[Run], options: PlotOptions) -> Picture:
-    from cluster.reports import page, plots, raw_series  # noqa: PLC0415
+    from cluster.reports import page, pictures  # noqa: PLC0415 - they import matplotlib
 
-    names = page.labels([report_run(run, Path.cwd()) for run in found])
-    runs = [
-        raw_series.RunValues(name=name, measurements=run.measurements, summaries=run.summary())
-        for name, run in zip(names, found, strict=True)
+    names = page.labels([run.as_reported(Path.cwd()) for run in found])
+    values = [
+        (name, run.measurements, run.summary()) for name, run in zip(names, found, strict=True)
     ]
-    chosen = _chosen(options.metric, raw_series.metrics(runs))
-    shown = raw_series.raw_series(runs, chosen)
-    return plots.distribution(shown.title, shown.unit, shown.values, shown.bounds, options.form)
+    return pictures.distribution_picture(values, options.metric, options.form)
 
 
 DRAW: dict[Kind, Draw] = {

@@ -6,25 +6,21 @@ import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import quote
 
 import typer
 
 from cluster.cli import flags
 from cluster.cli.gates import Gates, report_cases, with_gates
-from cluster.cli.show import findings, judgement, print_judgement, relative_path
+from cluster.cli.show import print_judgement, relative_path
 from cluster.core import paths
 from cluster.core.errors import ClusterError, SpecError
 from cluster.reports.ci import Case, comparison_cases, judgement_cases
-from cluster.reports.logbook import missing_series
 from cluster.runs import store
-from cluster.runs.run import RAW
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from cluster.analysis.compare import Comparison
-    from cluster.reports.html_page import PageLink
     from cluster.reports.page import ReportRun
     from cluster.runs.run import Run
 
@@ -52,7 +48,7 @@ def report_(
     from cluster.reports.page import FEW, comparisons, report_page  # noqa: PLC0415 - NumPy
 
     found = read_all(store.root(root), named)
-    shown = [report_run(run, out.absolute().parent) for run in found]
+    shown = [run.as_reported(out.absolute().parent) for run in found]
     compared = comparisons(shown, by)
     page = report_page(shown, compared, no_plots=_why_no_plots())
     write(out, render_page(page).encode())
@@ -71,14 +67,12 @@ def _cases(shown: Sequence[ReportRun], compared: Sequence[Comparison]) -> list[C
 
 def _why_no_plots() -> str:
     """Say why no plot can be drawn, on the page and here; the report comes all the same."""
-    from cluster.reports.plots import require_matplotlib  # noqa: PLC0415
+    from cluster.reports.plots import why_no_plots  # noqa: PLC0415
 
-    try:
-        require_matplotlib()
-    except SpecError as error:
-        sys.stderr.write(f"The report has no plots. {error}\n")
-        return f"No plots: {error}"
-    return ""
+    why = why_no_plots()
+    if why:
+        sys.stderr.write(f"The report has no plots. {why.removeprefix('No plots: ')}\n")
+    return why
 
 
 def read_all(where: Path, named: Sequence[str]) -> list[Run]:
@@ -107,41 +101,6 @@ def read_all(where: Path, named: Sequence[str]) -> list[Run]:
     if not found:
         raise ClusterError("None of the runs can be read.")
     return found
-
-
-def report_run(run: Run, beside: Path) -> ReportRun:
-    """Give a run as a report shows it.
-
-    Args:
-        run: as read.
-        beside: the folder of the report, from which links lead to the run's files.
-
-    Returns:
-        Its record, summaries, warnings and files.
-
-    """
-    from cluster.reports.page import ReportRun  # noqa: PLC0415 - it imports NumPy
-
-    summaries = run.summary()
-    return ReportRun(
-        name="/".join(run.folder.parts[-2:]),
-        record=run.record,
-        summaries=summaries,
-        findings=findings(run, summaries),
-        judgement=judgement(run, summaries),
-        warnings=(*run.warnings, *missing_series(run.record, run.missing)),
-        links=tuple(_links(run.folder, beside)),
-    )
-
-
-def _links(folder: Path, beside: Path) -> Iterator[PageLink]:
-    from cluster.reports.html_page import PageLink  # noqa: PLC0415
-
-    names = (store.RECORD, store.MEASUREMENTS, RAW)
-    for name in names:
-        if (folder / name).exists():
-            target = quote(os.path.relpath(folder / name, beside))
-            yield PageLink(text=name, target=f"{target}/" if name == RAW else target)
 
 
 def write(out: Path, content: bytes) -> None:

@@ -73,7 +73,7 @@ def show_newest_run(cluster: Cluster, *, as_json: bool) -> Judgement | None:
         What there is to say of it; none if there is no run.
 
     """
-    if not cluster.has_job:
+    if not cluster.state.jobs:
         return None
     record, _ = cluster.job()
     return show_run(read(Path(record.run)), as_json=as_json)

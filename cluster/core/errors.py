@@ -15,6 +15,8 @@ ClusterError
 
 from __future__ import annotations
 
+from cluster.core.messages import worded
+
 TAIL_LINES = 40  # mpirun alone says more than 20 when a rank leaves without a word
 STATES = {  # how far connecting can have got, and what it means if it gets no further
     "resolving": "The name could not be resolved to an address.",
@@ -43,8 +45,8 @@ class ClusterError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        """Give the parts that are there, a line each."""
-        return "\n".join(part for part in (self.what, self.means, self.remedy) if part)
+        """Give the parts that are there, a line each, in the words of their reader."""
+        return worded("\n".join(part for part in (self.what, self.means, self.remedy) if part))
 
 
 class SpecError(ClusterError):
@@ -129,7 +131,8 @@ class JobError(ClusterError):
             for name, text in (("stdout", self.stdout), ("stderr", self.stderr))
             if text
         ]
-        return "\n".join(part for part in (self.what, self.means, *tails, self.remedy) if part)
+        what, means, remedy = map(worded, (self.what, self.means, self.remedy))
+        return "\n".join(part for part in (what, means, *tails, remedy) if part)
 
 
 class ParseError(ClusterError):

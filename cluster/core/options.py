@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args, get_origin
 
 import msgspec
@@ -21,7 +22,7 @@ def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> Pa
     """Check options, as text or values, against a typed struct.
 
     Args:
-        options: what the user gave; a list may be a text with commas.
+        options: what the user gave; a list may be a text with commas, a command a list of words.
         kind: the struct.
         noun: what an option is called in messages, such as `parameter`.
 
@@ -39,8 +40,8 @@ def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> Pa
             f"There is no {noun} {unknown[0]!r}.",
             remedy=f"There are: {', '.join(valid) or 'none'}",
         )
-    listed = {f.name for f in msgspec.structs.fields(kind) if get_origin(f.type) is tuple}
-    values = {key: _listed(v) if key in listed else v for key, v in options.items()}
+    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    values = {key: _in_form(value, types[key]) for key, value in options.items()}
     try:
         return msgspec.convert(values, kind, strict=False, dec_hook=decode)
     except msgspec.ValidationError as error:
@@ -65,8 +66,12 @@ def _wrong(values: Mapping[str, object], kind: type[Value], noun: str) -> SpecEr
     return None
 
 
-def _listed(value: object) -> object:
-    """Take a text with commas, or one number, as a list."""
+def _in_form(value: object, kind: object) -> object:
+    """Take a text with commas, or one number, as a list; and the words of a command as a text."""
+    if kind is str and isinstance(value, list | tuple):
+        return shlex.join(map(str, value))
+    if get_origin(kind) is not tuple:
+        return value
     if isinstance(value, str):
         return value.split(",")
     return [value] if isinstance(value, int) else value

@@ -56,13 +56,13 @@ class Sizes(tuple[int, ...]):
     __slots__ = ()
 
     @classmethod
-    def parse(cls, value: str | int | Iterable[int]) -> Self:
+    def parse(cls, value: str | int | Iterable[int | str]) -> Self:
         """Read sizes as a person or a script gives them.
 
         Args:
             value: `FIRST:LAST` (every doubling of FIRST up to LAST), a comma-separated list, one
-                size, or numbers; sizes may carry a unit (kB, MB, GB = 1e3, 1e6, 1e9 bytes; KiB,
-                MiB, GiB = 2**10, 2**20, 2**30).
+                size, or a list of numbers and such texts; texts may carry a unit (kB, MB, GB =
+                1e3, 1e6, 1e9 bytes; KiB, MiB, GiB = 2**10, 2**20, 2**30).
 
         Returns:
             The sizes in bytes, in the order given.
@@ -75,11 +75,15 @@ class Sizes(tuple[int, ...]):
             return cls(size for part in value.split(",") for size in _expand(part))
         if isinstance(value, int):
             value = (value,)
-        return cls(_checked(size, str(size)) for size in value)
+        return cls(size for given in value for size in _sizes(given))
 
     def __str__(self) -> str:
         """Give the form that `parse` reads."""
         return ",".join(str(size) for size in self)
+
+
+def _sizes(given: int | str) -> Iterable[int]:
+    return Sizes.parse(given) if isinstance(given, str) else (_checked(given, str(given)),)
 
 
 def _expand(part: str) -> Iterable[int]:

@@ -5,24 +5,22 @@ They go A B B A A B B A ...: of any two neighbours each condition comes first as
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from cluster.analysis.compare import ENOUGH_LAUNCHES, THRESHOLD, Launch, Side, compare
-from cluster.analysis.factors import MCA
+from cluster.analysis.compare import ENOUGH_LAUNCHES, THRESHOLD, Launch, Side
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
+from cluster.orchestration.variables import all_variables, variable
+from cluster.runs.comparison import RunComparison, compare_groups
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from cluster.analysis.compare import Comparison
+    from cluster.orchestration.cluster import Cluster
     from cluster.runs.run import Run
 
-NAME = re.compile(r"[A-Za-z_]\w*")
-SECRET = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|(^|_)KEY", re.IGNORECASE)
 FORM = "KEY=V1,V2, where KEY is a parameter of the benchmark, mca:NAME or env:NAME"
 
 
@@ -66,7 +64,11 @@ def trials(text: str, benchmark: str) -> tuple[Trial, Trial]:
             means="The values differ; there is one comma between them, or a | if they have commas.",
             remedy="Such as --ab mca:btl_tcp_links=1,4",
         )
-    first, second = (_trial(key, value, benchmark) for value in parts)
+    return _pair(key, (parts[0], parts[1]), benchmark)
+
+
+def _pair(key: str, values: tuple[str, str], benchmark: str) -> tuple[Trial, Trial]:
+    first, second = (_trial(key, value, benchmark) for value in values)
     return first, second
 
 
@@ -84,31 +86,6 @@ def _trial(key: str, value: str, benchmark: str) -> Trial:
             remedy=f"There are: {', '.join(valid)}",
         )
     return Trial(name=f"{key}={value}", params={field: value}, variables={})
-
-
-def variable(kind: str, name: str, value: str) -> tuple[str, str]:
-    """Name an environment variable, or an MCA parameter of Open MPI as one.
-
-    Args:
-        kind: `mca` or `env`.
-        name: of it.
-        value: that it gets.
-
-    Returns:
-        The variable's name, and its value.
-
-    Raises:
-        SpecError: it cannot be one, or looks like a secret.
-
-    """
-    if NAME.fullmatch(name) is None:
-        raise SpecError(f"{name!r} cannot be the name of a variable.")
-    if SECRET.search(name):
-        raise SpecError(
-            f"{name} looks like a secret, and would be kept in the run's folder.",
-            remedy="Put it into the host's own environment.",
-        )
-    return (MCA if kind == "mca" else "") + name, value
 
 
 def order(launches: int) -> Iterator[int]:
@@ -179,7 +156,7 @@ def run_alternating(
 
 def compare_conditions(
     pair: tuple[Trial, Trial], ran: Iterable[tuple[Trial, Run]], threshold: float = THRESHOLD
-) -> Comparison:
+) -> RunComparison:
     """Compare the runs of two conditions.
 
     Args:
@@ -204,4 +181,44 @@ def compare_conditions(
         for trial in pair
     )
     base, other = groups
-    return compare(base, other, threshold)
+    return compare_groups(base, other, threshold)
+
+
+def ab(
+    cluster: Cluster,
+    benchmark: str,
+    key: str,
+    values: tuple[object, object],
+    *,
+    launches: int = ENOUGH_LAUNCHES,
+    threshold: float = THRESHOLD,
+    **options: Any,  # noqa: ANN401 - each has its own type
+) -> RunComparison:
+    """Compare two settings: launches of both in turn (A B B A ...), so that drift affects both.
+
+    Args:
+        cluster: that runs them.
+        benchmark: its name, such as `p2p`.
+        key: what differs: `mca:NAME`, `env:NAME`, or a parameter of the benchmark.
+        values: that it has: first the base, then the one that the verdicts are about.
+        launches: of each.
+        threshold: a difference that is of no practical interest, as a part of the value.
+        options: of both: what `Cluster.bench` takes, such as `sizes=[8]`.
+
+    Returns:
+        What differs, and a verdict per data point.
+
+    Raises:
+        SpecError: there is no such key, the values are the same, or there are too few launches.
+        JobError: a launch failed.
+
+    """
+    first, second = (str(int(v) if isinstance(v, bool) else v) for v in values)
+    if first == second:
+        raise SpecError(f"Both values of {key} are {first}: there is nothing to compare.")
+    pair = _pair(key, (first, second), benchmark)
+    given = all_variables(*(options.pop(name, None) for name in ("variables", "mca", "env")))
+    ran = run_alternating(
+        cluster.bench, benchmark, pair, launches=launches, variables=given, **options
+    )
+    return compare_conditions(pair, ran, threshold)

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from cluster.core import journal, plugins
-from cluster.core.errors import ClusterError
+from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.spec import ClusterSpec, check_name
 from cluster.core.model.value import StateCallback, ignore
 from cluster.orchestration import host_setup
+from cluster.orchestration.bench import Bench
 from cluster.orchestration.cluster_jobs import Jobs
-from cluster.orchestration.collect import JobListener, JobResult, raise_unless_done
+from cluster.orchestration.collect import JobResult, raise_unless_done
 from cluster.orchestration.host_setup import ReadyHosts
+from cluster.orchestration.notebook import default_listener
 from cluster.orchestration.prepare import (
     PreparedJob,
     check_bench,
@@ -28,6 +30,7 @@ from cluster.orchestration.signals import interrupts_ignored
 from cluster.orchestration.simulated import simulate
 from cluster.orchestration.state import StateOnDisk
 from cluster.orchestration.teardown import clean_hosts, destroy
+from cluster.orchestration.variables import all_variables
 from cluster.providers import Provider
 from cluster.remote.hosts import Hosts
 from cluster.remote.parallel import connect_all
@@ -35,7 +38,7 @@ from cluster.runs.store import read
 from cluster.runs.store import root as runs_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -44,23 +47,13 @@ if TYPE_CHECKING:
     from cluster.core.model.records import JobRecord, Status
     from cluster.core.model.spec import Environment
     from cluster.measure.benchmark import Benchmark
+    from cluster.orchestration.listener import Listener
     from cluster.orchestration.state import ClusterState
     from cluster.remote.shells import Shell
     from cluster.runs.run import Run
 
-TIMEOUT = 600.0  # seconds that a job may take if nothing else is said
 DEAD_AFTER = 7.0  # seconds in which a host must run `true`, or `down` does without it
 LAUNCH_PHASES = ("launch", "create", "running", "ssh")
-
-
-class Listener(JobListener):
-    """Hears how a benchmark goes; derive from it and override what you want to hear."""
-
-    def preparing(self, host: str, step: str) -> None:
-        """Hear how far the installation on a host is."""
-
-    def started(self, cluster: Cluster, folder: Path) -> None:
-        """Hear that the job runs: people can attach now, and files will come to `folder`."""
 
 
 def attach(name: str) -> Cluster:
@@ -86,6 +79,7 @@ class Cluster:
         journal_: of the cluster; a launch was intended.
 
     Attributes:
+        disk: its journal, and the state that this adds up to.
         hosts: shells to the machines.
         jobs: that were started there.
         phases: seconds that each phase took in this process, such as `launch` or `run`.
@@ -94,12 +88,13 @@ class Cluster:
 
     def __init__(self, journal_: journal.Journal) -> None:
         """Read from the journal what exists, and what ran there; nothing is connected yet."""
-        self._disk = StateOnDisk(journal_)
+        self.disk = StateOnDisk(journal_)
         self._environment: Environment | None = None
         self._looked_for = ""
         self.phases: dict[str, float] = {}
-        self.hosts = Hosts(self.name, lambda: self.state.machines)
-        self.jobs = Jobs(self._disk, self.hosts, self.phases)
+        self._block = ""  # of the `with` statement, once it is entered
+        self.hosts = Hosts(self.name, self._standing_machines)
+        self.jobs = Jobs(self.disk, self.hosts, self.phases)
 
     def __repr__(self) -> str:
         """Say who it is, for the person debugging."""
@@ -107,6 +102,7 @@ class Cluster:
 
     def __enter__(self) -> Self:
         """Give the cluster; it is taken down at the end of the block."""
+        self._block = " at the end of its `with` block"
         return self
 
     def __exit__(
@@ -121,7 +117,7 @@ class Cluster:
     @property
     def state(self) -> ClusterState:
         """All that is known of it: the sum of its journal."""
-        return self._disk.state
+        return self.disk.state
 
     @property
     def name(self) -> str:
@@ -159,14 +155,19 @@ class Cluster:
         return self.state.price
 
     @property
-    def has_job(self) -> bool:
-        """Whether any job was ever started here."""
-        return bool(self.state.jobs)
-
-    @property
     def looked_for(self) -> str:
         """What of it is looked for, and where."""
         return self._looked_for or self._provider.looked_for(self.name)
+
+    def _standing_machines(self) -> tuple[Machine, ...]:
+        """Give the machines for use; refuse once they were taken down."""
+        if self.state.ended_at is None:
+            return self.state.machines
+        raise SpecError(
+            f"The cluster {self.name!r} was taken down{self._block}.",
+            means="Its machines are gone; its runs are kept.",
+            remedy=f"Read its newest run: cluster.load({self.name!r}); or launch it again.",
+        )
 
     @property
     def _provider(self) -> Provider:
@@ -175,20 +176,6 @@ class Cluster:
     def receipt(self) -> Receipt | None:
         """Tell what the machines cost so far; none if they cost nothing."""
         return self.state.receipt(time.time())
-
-    def record(self, entry: journal.Entry) -> None:
-        """Write into the journal what happens, or is about to; see `StateOnDisk.record`."""
-        self._disk.record(entry)
-
-    def note_machines(self, machines: Iterable[Machine]) -> None:
-        """Keep what is known of the machines: all of them, in the same order."""
-        self.record(journal.Created(machines=tuple(machines), expires=self.state.expires))
-
-    def note_phases(self, phases: Mapping[str, float]) -> None:
-        """Keep the seconds that each phase took in this process, in the order of their display."""
-        kept = dict(phases)
-        self.phases.clear()
-        self.phases.update(kept)
 
     def shells(self) -> dict[str, Shell]:
         """Give a shell to each real machine, by the machine's name."""
@@ -222,10 +209,6 @@ class Cluster:
         """Bring a folder of every host home; see `Hosts.get`."""
         return self.hosts.get(path, to)
 
-    def attach_command(self, machine: Machine | None = None, *, inside: bool = False) -> list[str]:
-        """Give the command that leads to a machine; see `Hosts.attach_command`."""
-        return self.hosts.attach_command(machine, inside=inside)
-
     def close(self) -> None:
         """Let go of all connections; the next use makes new ones."""
         self.hosts.close()
@@ -237,11 +220,11 @@ class Cluster:
             ClusterError: they cannot be, or were not.
 
         """
-        with self._disk.lock():
+        with self.disk.lock():
             self.jobs.end_all("The cluster was stopped.")
             self.close()
             self._provider.stop(self.name, self.machines)
-            self.record(journal.Switched(on=False, at=time.time()))
+            self.disk.record(journal.Switched(on=False, at=time.time()))
 
     def start(self, tell: StateCallback = ignore) -> None:
         """Switch the machines on again, and wait until they answer.
@@ -254,12 +237,12 @@ class Cluster:
 
         """
         provider = self._provider
-        with self._disk.lock():
+        with self.disk.lock():
             began = time.time()
             machines = provider.start(self.name, self.machines, tell)
             expires = began + self.state.ttl if self.state.ttl else None
-            self.record(journal.Switched(on=True, at=began))
-            self.record(journal.Created(machines=machines, expires=expires))
+            self.disk.record(journal.Switched(on=True, at=began))
+            self.disk.record(journal.Created(machines=machines, expires=expires))
         connect_all(self.shells(), provider.reachable_within(self.spec), tell)
 
     def install(self, programs: tuple[str, ...] = (), tell: StateCallback = ignore) -> None:
@@ -279,61 +262,53 @@ class Cluster:
             return
         wanted = msgspec.structs.replace(wanted, programs=(*wanted.programs, *programs))
         began = time.monotonic()
-        logs = self._disk.journal.folder / "logs"
+        logs = self.disk.journal.folder / "logs"
         host_setup.install(self.shells(), self.machines, wanted, logs, tell)
         self._environment = wanted
         self._note_phase("install", began)
 
-    def bench(  # noqa: PLR0913 - each is an option of its own
+    @property
+    def bench(self) -> Bench:
+        """What runs benchmarks: `c.bench("p2p", sizes=[8])`, or `c.bench.p2p(sizes=[8])`.
+
+        Its methods are typed; `Bench.__call__` says what all benchmarks take.
+        """
+        return Bench(self._bench)
+
+    def _bench(  # noqa: PLR0913 - each is an option of its own
         self,
         benchmark: str,
         *,
-        runs: str | Path | None = None,
-        timeout: float = TIMEOUT,
-        detach: bool = False,
-        listener: Listener | None = None,
-        variables: Mapping[str, str] | None = None,
-        condition: str = "",
-        profile: str | None = None,
-        describe: str = "",
-        expect: str = "",
+        runs: str | Path | None,
+        detach: bool,
+        listener: Listener | None,
+        mca: Mapping[str, object] | None,
+        env: Mapping[str, object] | None,
+        variables: Mapping[str, str] | None,
+        condition: str,
+        profile: str | None,
+        describe: str,
+        expect: str,
+        timeout: float,
         **params: object,
     ) -> Run:
-        """Run a benchmark and bring its results home.
-
-        Args:
-            benchmark: its name.
-            runs: the folder of all runs; `CLUSTER_RUNS` or `runs` if not given.
-            timeout: seconds that the job may take.
-            detach: return as soon as the job runs; `wait` and `fetch` do the rest.
-            listener: hears how it goes.
-            variables: for the environment of every rank.
-            condition: what is special about it, to compare by.
-            profile: takes MPI profiles into `raw`: `own`, or the path of a libmpitrace there.
-            describe: in a sentence, for whoever reads the record.
-            expect: what it should come to, such as `1.1GB/s`.
-            params: of the benchmark.
-
-        Returns:
-            The run.
-
-        Raises:
-            SpecError: a parameter is wrong; nothing was started.
-            JobError: the job failed; the run's folder says why, and keeps the values.
-            KeyboardInterrupt: as of Ctrl-C; ranks are stopped, values are home.
-
-        """
+        """Run a benchmark; see `Bench.__call__`."""
+        self._standing_machines()
         chosen, checked = check_bench(self.spec, benchmark, params, timeout)
-        about = make_condition(condition, variables or {}, describe, expect)
-        heard = listener or Listener()
+        told = all_variables(variables, mca, env)
+        about = make_condition(condition, told, describe, expect)
+        heard = listener or default_listener()
         if self._provider.simulates:
             return simulate(self.state, chosen, checked, runs_root(runs), about, heard)
-        self.note_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
+        self._keep_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
         hosts = self._ready(chosen, checked, heard.preparing)
         about = with_profile(about, profile, hosts, self.shells())
         self.jobs.make_room()
-        ready = prepare(hosts, chosen, checked, runs_root(runs), timeout, about, self.phases)
-        return self._run_job(ready, heard, detach=detach)
+        prepared = prepare(hosts, chosen, checked, runs_root(runs), timeout, about, self.phases)
+        try:
+            return self._run_job(prepared, heard, detach=detach)
+        finally:
+            heard.ended()
 
     def _run_job(self, prepared: PreparedJob, heard: Listener, *, detach: bool) -> Run:
         """Start a job, and bring its results home unless it is left to itself."""
@@ -367,20 +342,20 @@ class Cluster:
             facts = host_setup.examine(self.shells(), self.machines, programs)
             host_setup.check_gpus(facts, wanted, self._provider.gpu_advice)
             if len(facts) > 1:
-                self.note_machines(host_setup.with_common_addresses(self.machines, facts))
-            self.record(journal.Examined(facts=facts))
+                self.disk.note_machines(host_setup.with_common_addresses(self.machines, facts))
+            self.disk.record(journal.Examined(facts=facts))
         hosts = ReadyHosts(
             spec=self.spec,
             machines=self.machines,
             facts=self.state.facts,
             environment=self._environment,
         )
-        host_setup.connect(hosts, self.shells(), self._disk.journal.folder)
+        host_setup.connect(hosts, self.shells(), self.disk.journal.folder)
         return hosts
 
     def wait(self, listener: Listener | None = None) -> int:
         """Wait for the newest job, which any process may have started; see `Jobs.wait`."""
-        return self.jobs.wait(listener or Listener())
+        return self.jobs.wait(listener or default_listener())
 
     def fetch(self) -> Run:
         """Bring the newest job's results home; see `Jobs.fetch`."""
@@ -389,10 +364,6 @@ class Cluster:
     def job(self) -> tuple[JobRecord, Status]:
         """Tell of the newest job, and how far it is; see `Jobs.status`."""
         return self.jobs.status()
-
-    def exit_status(self) -> int | None:
-        """Give the newest job's exit status, none while it runs; see `Jobs.exit_status`."""
-        return self.jobs.exit_status()
 
     def logs(self) -> str:
         """Give what the ranks of the newest job printed so far; see `Jobs.logs`."""
@@ -409,20 +380,20 @@ class Cluster:
             ClusterError: something could not be taken away, and still exists.
 
         """
-        if not self._disk.journal.path.exists():
+        if not self.disk.journal.path.exists():
             return
-        with self._disk.lock():
+        with self.disk.lock():
             if reachable:
                 self._leave_hosts(reason)
             self.close()
             began = time.monotonic()
             self._looked_for = self.looked_for
-            self.note_phases({**self.state.phases, **self.phases})
+            self._keep_phases({**self.state.phases, **self.phases})
             destroy(self._provider, self.name, again=f"cluster down {self.name}")
             newest = self.state.jobs[-1:]
-            self._disk.state = self.state.ended(time.time())
+            self.disk.state = self.state.ended(time.time())
             self._note_phase("teardown", began)
-            self._disk.journal.forget()
+            self.disk.journal.forget()
         if receipt := self.receipt():
             for record in newest:
                 self.jobs.note_receipt(record, receipt)
@@ -441,6 +412,11 @@ class Cluster:
         self.hosts.give_up_dead(DEAD_AFTER)
         self.jobs.end_all(reason)
         clean_hosts(self.hosts)
+
+    def _keep_phases(self, phases: Mapping[str, float]) -> None:
+        """Keep these phases, in this order, and no others; `jobs` has the same dictionary."""
+        self.phases.clear()
+        self.phases.update(phases)
 
     def _note_phase(self, phase: str, began: float) -> None:
         self.phases[phase] = time.monotonic() - began

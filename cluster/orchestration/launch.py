@@ -16,6 +16,7 @@ from cluster.core.model.value import StateCallback, ignore
 from cluster.core.options import convert
 from cluster.core.ssh_keys import KNOWN
 from cluster.orchestration.cluster import Cluster, attach
+from cluster.orchestration.notebook import NotebookProgress, in_notebook
 from cluster.providers import Provider
 from cluster.remote import host_keys
 from cluster.remote.parallel import connect_all
@@ -67,7 +68,8 @@ def launch(name: str, **asked: object) -> Cluster:
         ProvisionError: the machines could not be had; nothing is left.
 
     """
-    return launch_spec(make_spec(name, asked))
+    tell = NotebookProgress().preparing if in_notebook() else ignore
+    return launch_spec(make_spec(name, asked), tell)
 
 
 def make_spec(name: str, asked: Mapping[str, object]) -> ClusterSpec:
@@ -147,7 +149,7 @@ def launch_spec(
     )
     with book.open_for_launch(intended, resuming=resuming):
         cluster = _make(spec, provider, plan, book, tell)
-    cluster.note_phases({"launch": time.monotonic() - began, **cluster.state.phases})
+    cluster.phases.update({"launch": time.monotonic() - began, **cluster.state.phases})
     return cluster
 
 
@@ -172,7 +174,7 @@ def _make(
             book.append(journal.Created(machines=machines, expires=expires))
         cluster = Cluster(book)
         _connect(cluster, provider, tell, book.folder / KNOWN)
-        cluster.record(journal.LaunchFinished())
+        cluster.disk.record(journal.LaunchFinished())
     except (ClusterError, ExceptionGroup, KeyboardInterrupt) as error:
         with suppress(SpecError):  # another process may have taken it down already
             failed = attach(spec.name)
@@ -200,7 +202,7 @@ def _connect(cluster: Cluster, provider: Provider, tell: StateCallback, known_ho
         if provider.rotates_host_keys:
             host_keys.rotate(shells, {m.name: m for m in cluster.machines}, known_hosts)
         if cluster.costs:
-            cluster.record(journal.Timed(phase="ssh", seconds=time.monotonic() - began))
+            cluster.disk.record(journal.Timed(phase="ssh", seconds=time.monotonic() - began))
     except Timeout as error:
         said = [provider.console(m) for m in cluster.machines if error.what.startswith(m.name)]
         means = "\n".join([error.means, *(tail(text) for text in said if text)])

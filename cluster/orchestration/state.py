@@ -257,6 +257,15 @@ class StateOnDisk:
         self.journal.append(entry)
         self.state = self.state.after(entry)
 
+    def note_machines(self, machines: Iterable[Machine]) -> None:
+        """Keep what is now known of the machines.
+
+        Args:
+            machines: all of them, in the same order.
+
+        """
+        self.record(journal.Created(machines=tuple(machines), expires=self.state.expires))
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other processes from changing the cluster, and read what they did before.

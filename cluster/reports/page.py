@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from cluster.reports.plots import Curve, Picture
 
 FEW = 4  # runs, whose results stand open, and on top
+MANY = 10  # runs, from which there is a table to filter and to sort
+READ_POINTS = (
+    "To read a point's values, touch it or point at it; with a keyboard, Tab to a line and go "
+    "along it with the arrow keys."
+)
 MOST_FITS = 3  # conditions: with more, lines would hide the points
 
 
@@ -80,12 +85,35 @@ def report_page(
         answers=tuple(run.judgement for run in shown if run.judgement) if len(shown) <= FEW else (),
         verdicts=tuple(headline(one) for one in comparisons) or tuple(_verdicts(shown)),
         warnings=tuple(warning for run in shown for warning in _wrong(run)),
+        index=_index(shown) if len(shown) >= MANY else None,
         sections=(
             *(_comparison(number, it, no_plots) for number, it in enumerate(comparisons)),
             *_sweeps(shown, no_plots),
             *(_results(run, folded=len(shown) > FEW) for run in shown),
             _environment(shown),
         ),
+    )
+
+
+def _index(shown: Sequence[ReportRun]) -> Table:
+    """List many runs: each row leads to the run's section."""
+    words = ("run", "verdict", "condition", "status", "answer", "benchmark", "started (UTC)")
+    return Table(
+        title=f"{len(shown)} runs",
+        columns=words,
+        rows=tuple(
+            (
+                run.name,
+                run.judgement.word.upper() if run.judgement else "",
+                run.record.condition,
+                run.record.status,
+                run.judgement.answer if run.judgement else "",
+                run.record.benchmark,
+                time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(run.record.at)),
+            )
+            for run in shown
+        ),
+        left=words,
     )
 
 
@@ -180,10 +208,17 @@ def _wrong(run: ReportRun) -> Iterator[str]:
 def _comparison(number: int, comparison: Comparison, no_plots: str) -> PageSection:
     return PageSection(
         title=f"{comparison.other} against {comparison.base}",
-        pictures=() if no_plots else (plots.comparison(comparison, prefix=f"c{number}"),),
+        pictures=_ratios(number, comparison) if not no_plots else (),
         tables=comparison_tables(comparison),
         notes=tuple(filter(None, [no_plots])),
     )
+
+
+def _ratios(number: int, comparison: Comparison) -> tuple[Picture, ...]:
+    """Draw a comparison, unless no data point of it can be compared."""
+    if not any(cell.ratio for cell in comparison.cells):
+        return ()
+    return (plots.comparison(comparison, prefix=f"c{number}"),)
 
 
 def _sweeps(shown: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
@@ -194,13 +229,14 @@ def _sweeps(shown: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:
             title="Over message size",
             pictures=() if no_plots else tuple(_drawn(found)),
             tables=(fits_table(own),) if own else (),
-            notes=(no_plots or "Touch a point, or point at it, to read its values.",),
+            notes=(no_plots or READ_POINTS,),
         )
 
 
 def _drawn(found: Mapping[str, Sequence[Curve]]) -> Iterator[Picture]:
     for number, group in enumerate(found.values()):
-        yield plots.sweep(group, prefix=f"s{number}")
+        if any(curve.points for curve in group):
+            yield plots.sweep(group, prefix=f"s{number}")
 
 
 def curves(shown: Sequence[ReportRun]) -> dict[str, list[Curve]]:
@@ -270,6 +306,7 @@ def _results(run: ReportRun, *, folded: bool) -> PageSection:
     ranks = f"Ranks by: {shlex.join(record.command)}" if record.command else ""
     return PageSection(
         title=run.name,
+        word=run.judgement.word if run.judgement else "",
         tables=(table, *_troubles(run.findings)),
         notes=tuple(filter(None, (command, ranks))),
         links=run.links,

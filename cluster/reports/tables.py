@@ -164,12 +164,20 @@ def fits_table(fits: Sequence[Fit]) -> Table:
 
     """
     intervals = ("alpha", "95% CI", "beta", "95% CI of beta", "n_1/2", "worst error")
+    unfit = any(piece.misfit for fit in fits for piece in fit.pieces)
     return Table(
         title="t = alpha + size / beta",
-        columns=("metric", "of", "launches", "sizes", "points", *intervals),
-        rows=tuple(_piece(fit, piece) for fit in fits for piece in fit.pieces),
+        columns=(
+            *("metric", "of", "launches", "sizes", "points", *intervals),
+            *(("remark",) if unfit else ()),
+        ),
+        rows=tuple(
+            (*_piece(fit, piece), *((piece.misfit,) if unfit else ()))
+            for fit in fits
+            for piece in fit.pieces
+        ),
         notes=(LINE,),
-        left=("metric", "of", "sizes"),
+        left=("metric", "of", "sizes", "remark"),
     )
 
 

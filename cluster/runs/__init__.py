@@ -1,4 +1,28 @@
-"""Runs on disk and in object stores."""
+"""Runs on disk and in object stores; `cluster.runs()` lists them."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cluster.runs.catalog import RunList
+
+
+class _CallablePackage(ModuleType):
+    """`cluster.runs` is this package and, for people, the function that lists the runs."""
+
+    def __call__(self, where: str | Path | None = None) -> RunList:
+        """List the runs; see `cluster.runs.catalog.runs`."""
+        from cluster.runs.catalog import runs  # noqa: PLC0415 - it imports this package
+
+        return runs(where)
+
+
+sys.modules[__name__].__class__ = _CallablePackage
 
 
 def __getattr__(name: str) -> None:

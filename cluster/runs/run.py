@@ -1,30 +1,36 @@
-"""One run: its record, its values, its summaries."""
+"""One run: its record, its values, its summaries, and what they look like."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
 
-import msgspec
-
-from cluster.core.errors import ParseError
-from cluster.core.model.hosts import PROCESS_FILE, Layout, Link, Machine, RankProcess
 from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Measurement, Planned, Summary
 from cluster.core.model.records import Record, Status
 from cluster.core.model.value import Value
+from cluster.runs.route import rank_processes, route
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
+
+    import pandas as pd
+    import polars as pl
 
     from cluster.analysis.evidence import Evidence
-    from cluster.analysis.link_bounds import Route
-    from cluster.core.model.hardware import Figure
+    from cluster.analysis.judgement import Judgement
+    from cluster.core.model.hardware import Hardware
+    from cluster.reports.html_page import PageLink
+    from cluster.reports.page import ReportRun
+    from cluster.reports.plots import Picture
+    from cluster.runs.frames import Of
 
-
-VISIBLE = "CUDA_VISIBLE_DEVICES"  # chooses GPUs, and numbers them anew
 RAW = "raw"
 PAIRS = "pairs"  # the benchmark whose measurements are each of one pair of hosts
+RECORD = "run.json"
+MEASUREMENTS = "measurements.jsonl"
 
 
 class Run(Value, frozen=True, kw_only=True):
@@ -45,20 +51,41 @@ class Run(Value, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     results: tuple[Parsed, ...] = ()
 
+    def __repr__(self) -> str:
+        """Say in one line which run it is, and how much is in it."""
+        values = sum(len(m.values) for m in self.measurements)
+        spec = self.record.spec
+        return (
+            f"<Run {self.name}: {self.record.benchmark} on {spec.hosts} x {spec.provider}, "
+            f"{self.status}, {len(self.measurements)} series, {values} values>"
+        )
+
+    def _repr_html_(self) -> str:
+        """Show the verdict and a table of the summaries in a notebook."""
+        from cluster.reports.notebook import run_html  # noqa: PLC0415 - it imports matplotlib
+
+        summaries = self.summary()
+        return run_html(self.name, self._judged(summaries), summaries, self.record.notes)
+
+    @property
+    def name(self) -> str:
+        """`CLUSTER/ID`, which finds it again."""
+        return "/".join(self.folder.parts[-2:])
+
     @property
     def status(self) -> Status:
         """How far it came."""
         return self.record.status
 
     def summary(self) -> tuple[Summary, ...]:
-        """Say what the values say.
+        """Summarize the values.
 
         Returns:
             One summary per metric, point and series.
 
         """
         from cluster.analysis.hardware import of_point  # noqa: PLC0415 - only for summaries
-        from cluster.analysis.hardware_bounds import with_hardware_bound  # noqa: PLC0415 - only for summaries
+        from cluster.analysis.hardware_bounds import with_hardware_bound  # noqa: PLC0415
         from cluster.analysis.rates import with_rates  # noqa: PLC0415
         from cluster.analysis.summarize import summarize  # noqa: PLC0415 - it imports NumPy
 
@@ -71,12 +98,172 @@ class Run(Value, frozen=True, kw_only=True):
         found = summarize(
             with_rates(tuple(taken), known.values()),
             known.values(),
-            _route(self.record, self.measurements, self.folder),
+            route(self.record, self.measurements, self.folder / RAW),
         )
         hardware = self.record.hardware
         return tuple(
             with_hardware_bound(s, known[s.definition], of_point(hardware, s.params)) for s in found
         )
+
+    def judge(self, hardware: str | Hardware | None = None) -> Judgement:
+        """Judge whether the numbers are as they should be, as `cluster judge` does.
+
+        Args:
+            hardware: of the hosts: a name or words, such as `p4d.24xlarge` or `nic=100gbit`; what
+                the run itself says, if not given.
+
+        Returns:
+            A word, the line that answers, and a verdict per series.
+
+        Raises:
+            SpecError: there is no such hardware.
+
+        """
+        from cluster.analysis.hardware import find  # noqa: PLC0415 - only for summaries
+
+        known = find(hardware) if isinstance(hardware, str) else hardware
+        return self._judged(self.summary(), known)
+
+    def _judged(
+        self, summaries: tuple[Summary, ...], hardware: Hardware | None = None
+    ) -> Judgement:
+        from cluster.analysis.diagnose import diagnose  # noqa: PLC0415 - only for summaries
+        from cluster.analysis.judgement import judge  # noqa: PLC0415
+
+        return judge(summaries, self.record, diagnose(self.evidence(summaries)), hardware)
+
+    def to_dict(self, of: Of = "values") -> dict[str, list[Any]]:
+        """Give a table as columns: `pandas.DataFrame(run.to_dict())` and the like.
+
+        Args:
+            of: `values` for all raw values, a row each; `summaries` for medians and intervals.
+
+        Returns:
+            Columns by name, all of one length. A value is in the unit that its row names; values of
+            a rate metric are rates, also where times were recorded. Parameters have a column each.
+
+        """
+        from cluster.runs import frames  # noqa: PLC0415 - only for tables
+
+        if of == "summaries":
+            return frames.summary_columns(self.name, self.record, self.summary())
+        return frames.value_columns(self.name, self.record, self.measurements)
+
+    def to_pandas(self, of: Of = "values") -> pd.DataFrame:
+        """Give the columns of `to_dict` as a frame of pandas.
+
+        Args:
+            of: `values` or `summaries`.
+
+        Raises:
+            SpecError: pandas is not installed.
+
+        """
+        from cluster.runs.frames import pandas_frame  # noqa: PLC0415 - pandas is optional
+
+        return pandas_frame(self.to_dict(of))
+
+    def to_polars(self, of: Of = "values") -> pl.DataFrame:
+        """Give the columns of `to_dict` as a frame of polars.
+
+        Args:
+            of: `values` or `summaries`.
+
+        Raises:
+            SpecError: polars is not installed.
+
+        """
+        from cluster.runs.frames import polars_frame  # noqa: PLC0415 - polars is optional
+
+        return polars_frame(self.to_dict(of))
+
+    def plot(
+        self,
+        metric: str | None = None,
+        *,
+        kind: Literal["sweep", "distribution"] = "sweep",
+        path: str | Path | None = None,
+    ) -> Picture:
+        """Draw the run; a notebook shows the picture.
+
+        Args:
+            metric: to draw; the first one, if not given.
+            kind: a `sweep` over message sizes, or the `distribution` of the raw values.
+            path: a file to write as well: .svg, .png or .pdf.
+
+        Returns:
+            The picture.
+
+        Raises:
+            SpecError: there is no such metric to draw, or matplotlib is not installed.
+
+        """
+        from cluster.reports import pictures  # noqa: PLC0415 - it imports matplotlib
+
+        form = pictures.file_format(str(path)) if path else "svg"
+        if kind == "sweep":
+            picture = pictures.sweep_picture([self.as_reported(Path.cwd())], metric, form)
+        else:
+            picture = pictures.distribution_picture(
+                [(self.name, self.measurements, self.summary())], metric, form
+            )
+        if path:
+            Path(path).write_bytes(picture.image)
+        return picture
+
+    def report(self, path: str | Path = "report.html") -> Path:
+        """Write the page that `cluster report` writes: one file, for any browser.
+
+        Args:
+            path: of the page.
+
+        Returns:
+            Its absolute path.
+
+        """
+        from cluster.reports.html_page import render_page  # noqa: PLC0415 - it imports matplotlib
+        from cluster.reports.page import report_page  # noqa: PLC0415
+        from cluster.reports.plots import why_no_plots  # noqa: PLC0415
+
+        place = Path(path).absolute()
+        page = report_page([self.as_reported(place.parent)], no_plots=why_no_plots())
+        place.write_text(render_page(page))
+        return place
+
+    def as_reported(self, beside: Path) -> ReportRun:
+        """Give the run as a report shows it.
+
+        Args:
+            beside: the folder of the report, from which links lead to the run's files.
+
+        Returns:
+            Its record, summaries, judgement, warnings and files.
+
+        """
+        from cluster.analysis.diagnose import diagnose  # noqa: PLC0415 - only for summaries
+        from cluster.analysis.judgement import judge  # noqa: PLC0415
+        from cluster.reports.logbook import missing_series  # noqa: PLC0415
+        from cluster.reports.page import ReportRun  # noqa: PLC0415 - it imports NumPy
+
+        summaries = self.summary()
+        found = diagnose(self.evidence(summaries))
+        return ReportRun(
+            name=self.name,
+            record=self.record,
+            summaries=summaries,
+            findings=found,
+            judgement=judge(summaries, self.record, found),
+            warnings=(*self.warnings, *missing_series(self.record, self.missing)),
+            links=tuple(self._links(beside)),
+        )
+
+    def _links(self, beside: Path) -> Iterator[PageLink]:
+        from cluster.reports.html_page import PageLink  # noqa: PLC0415 - only for pages
+
+        for name in (RECORD, MEASUREMENTS, RAW):
+            if (self.folder / name).exists():
+                target = quote(os.path.relpath(self.folder / name, beside))
+                yield PageLink(text=name, target=f"{target}/" if name == RAW else target)
 
     def evidence(self, summaries: tuple[Summary, ...]) -> Evidence:
         """Give what the rules of a diagnosis look at.
@@ -99,7 +286,7 @@ class Run(Value, frozen=True, kw_only=True):
             results=self.results,
             hosts=record.environment,
             ranks_per_host=record.spec.ranks_per_host if record.environment else 0,
-            processes=_processes(self.folder),
+            processes=rank_processes(self.folder / RAW),
             variables={**of_hosts, **record.variables},
             instance=record.spec.instance or (record.hardware.name if record.hardware else ""),
             failed=record.status == "failed",
@@ -116,94 +303,3 @@ class Run(Value, frozen=True, kw_only=True):
                 metric == cell.metric and cell.params.items() <= point for metric, point in taken
             )
         )
-
-
-class PairParams(msgspec.Struct, frozen=True, kw_only=True):
-    """What the parameters of any benchmark may say of who takes part.
-
-    Args:
-        pair: the rank that sends and the one that receives, if only two of them exchange anything.
-
-    """
-
-    pair: tuple[int, int] | None = None
-
-
-def _processes(folder: Path) -> tuple[RankProcess, ...]:
-    """Read what each rank's process had of its host; a rank that was stopped has left nothing."""
-    found = []
-    for path in (folder / RAW).glob(PROCESS_FILE.format(rank="*")):
-        try:
-            found.append(msgspec.json.decode(path.read_bytes(), type=RankProcess))
-        except (OSError, msgspec.DecodeError):
-            continue
-    return tuple(sorted(found, key=lambda process: process.rank))
-
-
-def _route(record: Record, measurements: Iterable[Measurement], folder: Path) -> Route:
-    """Find what the bytes of a run passed: memory, if the ranks that took part had one host."""
-    from cluster.analysis.link_bounds import Route, copy_rate  # noqa: PLC0415 - only for summaries
-
-    pair = _pair_params(record).pair
-    machines = record.machines
-    layout = Layout(
-        addresses=tuple(machine.address for machine in machines),
-        ranks_per_host=record.spec.ranks_per_host,
-    )
-    hosts = {place for rank, place in enumerate(layout.places) if pair is None or rank in pair}
-    if len(hosts) == 1:
-        return Route(memory=copy_rate(measurements), gpus=_between_gpus(record, folder))
-    links = {m.address: m.link or _known_link(record, m) for m in machines if m.address in hosts}
-    return Route(
-        links=tuple(links.values()),
-        sender=pair[0] if pair else None,
-        ranks=layout.size if pair is None else len(pair),
-    )
-
-
-def _between_gpus(record: Record, folder: Path) -> Figure | None:
-    """Find what joins the first two GPUs of a host, which its first two ranks take.
-
-    Nothing is known where somebody chose among the GPUs, which then have other numbers.
-    """
-    hosts = [facts for facts in record.environment if len(facts.gpus) > 1]
-    if not hosts or VISIBLE in {**hosts[0].variables, **record.variables}:
-        return None
-    from cluster.analysis import hardware  # noqa: PLC0415 - only for summaries of GPUs
-    from cluster.core.model.logs import Topology  # noqa: PLC0415
-    from cluster.logs.reader import read as read_log  # noqa: PLC0415
-
-    facts = hosts[0]
-    try:
-        text = (folder / RAW / f"topology.{facts.host}.txt").read_bytes()
-        details = [result.detail for result in read_log([text], "topology").results]
-    except (OSError, ParseError):
-        return None
-    path = next((d.path("GPU0", "GPU1") for d in details if isinstance(d, Topology)), "")
-    slower = min(facts.gpu_slots[:2], key=_slot_rate, default="")
-    return hardware.between(facts.gpus[0], path, slower)
-
-
-def _slot_rate(slot: str) -> float:
-    from cluster.core.pcie import slot_bandwidth  # noqa: PLC0415 - only for summaries of GPUs
-
-    found = slot_bandwidth(slot)
-    return found.rate if found else 0.0
-
-
-def _known_link(record: Record, machine: Machine) -> Link | None:
-    """Find what the kernel of a host knows of the interface by which the others reach it."""
-    from cluster.analysis.link_speeds import link  # noqa: PLC0415 - only for summaries
-
-    for facts in record.environment:
-        for interface in facts.interfaces:
-            if interface.address == machine.address:
-                return link(interface)
-    return None
-
-
-def _pair_params(record: Record) -> PairParams:
-    try:
-        return msgspec.json.decode(record.params, type=PairParams)
-    except msgspec.ValidationError:  # a benchmark that means something else by these words
-        return PairParams()

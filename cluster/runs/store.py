@@ -15,6 +15,7 @@ from cluster.core.errors import ClusterError, ParseError, SpecError
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
 from cluster.core.paths import make_private
+from cluster.runs import run as of_runs
 from cluster.runs.run import RAW, Run
 
 if TYPE_CHECKING:
@@ -24,9 +25,8 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
 
 
-RECORD = "run.json"
+RECORD, MEASUREMENTS = of_runs.RECORD, of_runs.MEASUREMENTS
 VERSION = 1  # of the format of run.json
-MEASUREMENTS = "measurements.jsonl"
 VERDICT = "verdict.json"  # of a check of a fleet
 RESULTS = "results.jsonl"  # what imported logs say beside their measurements
 DEFAULT_ROOT = "runs"

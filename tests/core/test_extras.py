@@ -200,5 +200,5 @@ def test_the_names_are_those_of_the_project() -> None:
     assert PYPROJECT["project"]["name"] == extras.DISTRIBUTION
     assert set(required) >= {"aws", "gcp", "plot", "sql"}
     assert set(required) <= set(known)
-    assert known["all"] == ["cluster-ruler[aws,gcp,plot,sql,stores]"]
-    assert set(known) == {"aws", "gcp", "plot", "sql", "stores", "all", "dev"}
+    assert known["all"] == ["cluster-ruler[aws,frames,gcp,plot,sql,stores]"]
+    assert set(known) == {"aws", "frames", "gcp", "plot", "sql", "stores", "all", "dev"}

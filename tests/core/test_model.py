@@ -118,9 +118,9 @@ def test_good_counts(count: int) -> None:
 
 @pytest.mark.parametrize("count", [0, -1, 100_001])
 def test_bad_counts_are_refused_by_the_name_of_their_flag(count: int) -> None:
-    with pytest.raises(SpecError, match=f"--hosts is {count}; it must be between 1 and 100000"):
+    with pytest.raises(SpecError, match=f"hosts is {count}; it must be between 1 and 100000"):
         ClusterSpec(name="a", hosts=count)
-    with pytest.raises(SpecError, match=f"--ranks-per-host is {count};"):
+    with pytest.raises(SpecError, match=f"ranks_per_host is {count};"):
         ClusterSpec(name="a", ranks_per_host=count)
 
 

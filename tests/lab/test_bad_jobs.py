@@ -14,7 +14,8 @@ import pytest
 import cluster
 from cluster.core import journal
 from cluster.core.errors import JobError, Unreachable
-from cluster.orchestration.cluster import Listener, attach
+from cluster.orchestration.cluster import attach
+from cluster.orchestration.listener import Listener
 from cluster.remote.ssh import connection
 from cluster.runs import store
 from tests.conftest import answer, command, runs_folder, until

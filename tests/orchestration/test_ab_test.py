@@ -16,8 +16,8 @@ from cluster.orchestration.ab_test import (
     order,
     run_alternating,
     trials,
-    variable,
 )
+from cluster.orchestration.variables import variable
 from cluster.runs import store
 from tests.conftest import answer, command, runs_folder, sessions
 

@@ -109,7 +109,7 @@ def test_a_file_where_the_folders_should_be(tmp_path: Path, taken: str) -> None:
     (tmp_path / taken).parent.mkdir(exist_ok=True)
     (tmp_path / taken).write_text("")
 
-    with pytest.raises(ClusterError, match="--runs DIR") as caught:
+    with pytest.raises(ClusterError, match="runs=DIR") as caught:
         store.create(tmp_path / "runs", "mine", "p2p", WHEN)
     assert str(tmp_path / "runs") in caught.value.what
 
@@ -117,7 +117,7 @@ def test_a_file_where_the_folders_should_be(tmp_path: Path, taken: str) -> None:
 def test_a_link_to_nowhere_where_the_folders_should_be(tmp_path: Path) -> None:
     (tmp_path / "runs").symlink_to(tmp_path / "nowhere")
 
-    with pytest.raises(ClusterError, match="--runs DIR"):
+    with pytest.raises(ClusterError, match="runs=DIR"):
         store.create(tmp_path / "runs", "mine", "p2p", WHEN)
 
 
@@ -249,7 +249,7 @@ def test_a_reader_sees_the_old_record_or_the_new_one(folder: Path) -> None:
 
 
 def test_a_record_cannot_be_written_into_a_folder_that_is_gone(tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match="--runs DIR"):
+    with pytest.raises(ClusterError, match="runs=DIR"):
         store.write(tmp_path / "gone", record())
 
 
@@ -302,7 +302,7 @@ def test_a_run_without_measurements(folder: Path) -> None:
 
 
 def test_measurements_cannot_be_added_where_there_is_no_run(tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match="--runs DIR"):
+    with pytest.raises(ClusterError, match="runs=DIR"):
         store.append(tmp_path / "gone", [measurement()])
 
 

@@ -1,0 +1,72 @@
+"""The same message for two readers: flags for a command line, keywords for Python.
+
+Messages are written with flags (`--hosts 3`), as most people read them in a terminal. Python shows
+them as what one writes there: `hosts=3`. Whole command lines stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class _MessageReader:
+    """Where the messages of this process are read, in whichever thread they arise."""
+
+    types_commands = False
+
+
+_PROGRAMS = (
+    *("apt-get", "aws", "cluster", "docker", "gcloud", "iperf3", "mpirun", "numactl", "nvidia-smi"),
+    *("ompi_info", "pip", "pip3", "pipx", "podman", "python", "python3", "rsync", "ssh", "tmux"),
+    *("ucx_info", "uv"),
+)
+_VALUE = r"[^\s;()]*(?:\.\.\.|[^\s;(),.:])"  # without the punctuation of its sentence
+_TEXT = re.compile(
+    rf"(?P<command>(?<![\w/-])(?:{'|'.join(_PROGRAMS)}) [^;,()\n]*)"
+    rf"|--(?P<option>option) (?P<key>[a-z_]+)=(?P<of_key>{_VALUE})"
+    r"|--(?P<flag>[a-z][a-z-]*[a-z])"
+    rf"(?:=(?P<given>{_VALUE})|[ ](?P<value>(?!-)(?=\S*[0-9A-Z:=/_]|\S+\.\.\.){_VALUE}))?"
+)
+
+
+@contextmanager
+def for_command_line() -> Iterator[None]:
+    """Show messages with flags while this lasts: the reader types commands."""
+    before, _MessageReader.types_commands = _MessageReader.types_commands, True
+    try:
+        yield
+    finally:
+        _MessageReader.types_commands = before
+
+
+def worded(message: str) -> str:
+    """Give a message in the words of its reader.
+
+    Args:
+        message: with flags.
+
+    Returns:
+        The same for a command line; with keywords for Python.
+
+    """
+    if _MessageReader.types_commands or "--" not in message:
+        return message
+    return _TEXT.sub(_as_keyword, message)
+
+
+def _as_keyword(match: re.Match[str]) -> str:
+    if match["command"]:
+        return match[0]
+    if match["option"]:
+        return f'options={{"{match["key"]}": "{match["of_key"]}"}}'
+    name = "options" if match["flag"] == "option" else match["flag"].replace("-", "_")
+    value = match["given"] or match["value"]
+    if value is None:
+        return name
+    literal = value if re.fullmatch(r"\d+(\.\d+)?|[A-Z]+", value) else f'"{value}"'
+    return f"{name}={literal}"

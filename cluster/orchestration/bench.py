@@ -1,0 +1,223 @@
+"""`c.bench("p2p", sizes=[8])`, and typed, for editors: `c.bench.p2p(sizes=[8])`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+
+from cluster.core import plugins
+from cluster.measure.benchmark import Benchmark
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cluster.orchestration.listener import Listener
+    from cluster.runs.run import Run
+
+Names = str | Sequence[str]
+Sizes = str | int | Iterable[int | str]
+Pair = str | tuple[int, int]
+Kernel = Literal["auto", "c", "python"]
+TIMEOUT = 600.0  # seconds that a job may take if nothing else is said
+
+
+class RunArgs(TypedDict, total=False):
+    """What every benchmark takes beside its own parameters; see `Bench.__call__`."""
+
+    runs: str | Path | None
+    timeout: float
+    detach: bool
+    listener: Listener | None
+    mca: Mapping[str, object] | None
+    env: Mapping[str, object] | None
+    variables: Mapping[str, str] | None
+    condition: str
+    profile: str | None
+    describe: str
+    expect: str
+
+
+class RepeatedArgs(RunArgs, total=False):
+    """How often a benchmark repeats each measurement; see `cluster bench p2p --help`."""
+
+    iterations: int | None
+    warm_up: int | None
+    until_precise: bool
+    max_iterations: int | None
+
+
+class P2PArgs(RepeatedArgs, total=False):
+    """The parameters of `p2p`."""
+
+    metrics: Names
+    sizes: Sizes
+    window: int | None
+    pair: Pair
+    kernel: Kernel
+    buffer: Literal["cpu", "cuda"]
+
+
+class CollectivesArgs(RepeatedArgs, total=False):
+    """The parameters of `collectives`."""
+
+    operations: Names
+    sizes: Sizes
+    transport: Literal["mpi", "gloo", "nccl"]
+    kernel: Kernel
+
+
+class IperfArgs(RunArgs, total=False):
+    """The parameters of `iperf`."""
+
+    metrics: Names
+    streams: str | int | Sequence[int]
+    iterations: int
+    seconds: int
+    omit: int
+    pair: Pair
+
+
+class PairsArgs(RunArgs, total=False):
+    """The parameters of `pairs`."""
+
+    metric: Literal["bandwidth", "latency"]
+    rounds: int
+    groups: str | int | Sequence[int]
+    alone: int
+    confirm: bool
+    pairs: Names
+    milliseconds: int
+
+
+class ProgramArgs(RunArgs, total=False):
+    """The parameters of `program`."""
+
+    command: str | Sequence[str]
+
+
+class Bench:
+    """Runs benchmarks: by name, as a command line names them, or typed, by its methods.
+
+    `c.bench("p2p", sizes=[8, "16KiB"])` is checked when it is called; in
+    `c.bench.p2p(sizes=[8, "16KiB"])` a wrong parameter is also an error in the editor. A benchmark
+    of your own is a method, too: `c.bench.mine(...)`.
+
+    Args:
+        run: runs a benchmark of a name with options and parameters.
+
+    """
+
+    def __init__(self, run: Callable[..., Run]) -> None:
+        """Keep what runs them."""
+        self._run = run
+
+    def __call__(  # noqa: PLR0913 - each is an option of its own
+        self,
+        benchmark: str,
+        *,
+        runs: str | Path | None = None,
+        timeout: float = TIMEOUT,
+        detach: bool = False,
+        listener: Listener | None = None,
+        mca: Mapping[str, object] | None = None,
+        env: Mapping[str, object] | None = None,
+        variables: Mapping[str, str] | None = None,
+        condition: str = "",
+        profile: str | None = None,
+        describe: str = "",
+        expect: str = "",
+        **params: object,
+    ) -> Run:
+        """Run a benchmark and download its results.
+
+        Args:
+            benchmark: its name, such as `p2p`.
+            runs: the folder of all runs; `CLUSTER_RUNS` or `runs` if not given.
+            timeout: seconds that the job may take.
+            detach: return as soon as the job runs; `wait` and `fetch` do the rest.
+            listener: is told how it goes; a notebook shows a bar, if none is given.
+            mca: parameters of Open MPI for all ranks, such as `{"btl_tcp_links": 4}`.
+            env: environment variables of all ranks, such as `{"OMP_NUM_THREADS": 1}`.
+            variables: more of them, as text.
+            condition: a name for what is special about the run, to compare by.
+            profile: `own` records MPI profiles of all ranks; a path uses the libmpitrace there.
+            describe: a sentence about the run, for the record of experiments.
+            expect: the expected result, such as `1.1GB/s`.
+            params: of the benchmark: `cluster bench NAME --help` lists them.
+
+        Raises:
+            SpecError: a parameter is wrong; nothing was started.
+            JobError: the job failed; the run's folder says why, and keeps the values.
+
+        """
+        about = {"condition": condition, "describe": describe, "expect": expect}
+        ranks = {"mca": mca, "env": env, "variables": variables, "profile": profile}
+        how = {"runs": runs, "timeout": timeout, "detach": detach, "listener": listener}
+        return self._run(benchmark, **about, **ranks, **how, **params)
+
+    def p2p(self, **given: Unpack[P2PArgs]) -> Run:
+        """Measure messages between two ranks: latency, bandwidth, one-way times, memory copies.
+
+        Args:
+            given: `metrics` (latency, bandwidth, ...), `sizes` (`"8:4MiB"`, `[8, "64KiB"]`),
+                `window`, `pair`, `kernel`, `buffer`, `iterations`, `warm_up`, `until_precise`,
+                `max_iterations`; and what `bench` itself takes.
+
+        """
+        return self("p2p", **given)
+
+    def collectives(self, **given: Unpack[CollectivesArgs]) -> Run:
+        """Measure collective operations of all ranks.
+
+        Args:
+            given: `operations` (allreduce, allgather, ...), `sizes`, `transport` (mpi, gloo, nccl),
+                `kernel`, `iterations`, `warm_up`, `until_precise`, `max_iterations`; and what
+                `bench` itself takes.
+
+        """
+        return self("collectives", **given)
+
+    def iperf(self, **given: Unpack[IperfArgs]) -> Run:
+        """Measure TCP between two hosts with iperf3.
+
+        Args:
+            given: `metrics` (forward, reverse), `streams`, `iterations`, `seconds`, `omit`, `pair`;
+                and what `bench` itself takes.
+
+        """
+        return self("iperf", **given)
+
+    def pairs(self, **given: Unpack[PairsArgs]) -> Run:
+        """Measure pairs of hosts, all at once, to find which host or link is slow.
+
+        Args:
+            given: `metric` (bandwidth or latency), `rounds`, `groups`, `alone`, `confirm`, `pairs`,
+                `milliseconds`; and what `bench` itself takes.
+
+        """
+        return self("pairs", **given)
+
+    def program(self, **given: Unpack[ProgramArgs]) -> Run:
+        """Time a program on all ranks.
+
+        Args:
+            given: `command`, a list of words or a line for sh; and what `bench` itself takes.
+
+        """
+        return self("program", **given)
+
+    if not TYPE_CHECKING:  # for a type checker, only the methods above are there
+
+        def __getattr__(self, name: str) -> Callable[..., Run]:
+            """Give the benchmark of a plug-in folder."""
+            if name.startswith("_") or name not in plugins.names(Benchmark):
+                raise AttributeError(
+                    f"There is no benchmark {name!r}. There are: "
+                    f"{', '.join(plugins.names(Benchmark))}"
+                )
+            return partial(self, name)
+
+    def __dir__(self) -> list[str]:
+        """Name the benchmarks, which a shell or notebook then completes."""
+        return [*super().__dir__(), *plugins.names(Benchmark)]

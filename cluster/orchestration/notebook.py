@@ -1,0 +1,89 @@
+"""Progress in a notebook: one line below the cell that changes while hosts or ranks work."""
+
+from __future__ import annotations
+
+import builtins
+import time
+from collections import Counter
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from cluster.orchestration.listener import Listener
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cluster.core.model.measurements import Progress
+
+BETWEEN = 0.2  # seconds, at least, between two changes
+
+
+def in_notebook() -> bool:
+    """Tell whether a kernel of Jupyter runs this."""
+    shell = getattr(builtins, "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
+
+
+class NotebookLine:
+    """A line below the cell of a notebook, which is replaced by the next one."""
+
+    def __init__(self) -> None:
+        """Show nothing yet."""
+        self._handle: Any = None
+        self._shown_at = 0.0
+
+    def show(self, text: str, part: float | None = None, *, now: bool = False) -> None:
+        """Replace the line, unless it has just been.
+
+        Args:
+            text: to show.
+            part: of the work that is done; without one, there is no bar.
+            now: also if it has just been replaced.
+
+        """
+        if not now and time.monotonic() - self._shown_at < BETWEEN:
+            return
+        self._shown_at = time.monotonic()
+        bar = (
+            "" if part is None else f'<progress max="1" value="{part:.3f}"></progress> {part:.0%} '
+        )
+        shares = "" if part is None else f"[{part:4.0%}] "
+        content = {"text/plain": f"{shares}{text}", "text/html": f"<div>{bar}{escape(text)}</div>"}
+        if self._handle is not None:
+            self._handle.update(content, raw=True)
+            return
+        from IPython.display import display  # noqa: PLC0415 - it is there, in a notebook
+
+        self._handle = display(content, raw=True, display_id=True)
+
+
+class NotebookProgress(Listener):
+    """Shows how a launch, an installation and a job go."""
+
+    def __init__(self) -> None:
+        """Show nothing yet."""
+        self._line = NotebookLine()
+        self._states: dict[str, str] = {}
+
+    def preparing(self, host: str, step: str) -> None:
+        """Show how many hosts are how far; also the callback of a launch."""
+        self._states[host] = step
+        counts = Counter(self._states.values())
+        self._line.show("Hosts: " + ", ".join(f"{n} {state}" for state, n in counts.items()))
+
+    def started(self, cluster: Any, folder: Path) -> None:  # noqa: ANN401 - as in Listener
+        """Show that the job runs, and where its values go."""
+        self._line.show(f"{cluster.name} runs; its values go to {folder}", 0.0, now=True)
+
+    def progress(self, progress: Progress) -> None:
+        """Show how much is done."""
+        self._line.show(progress.what, progress.done / progress.total)
+
+    def ended(self) -> None:
+        """Show the end."""
+        self._line.show("The job has ended.", 1.0, now=True)
+
+
+def default_listener() -> Listener:
+    """Give the listener of callers who named none: a line in a notebook, nothing elsewhere."""
+    return NotebookProgress() if in_notebook() else Listener()

@@ -1,0 +1,68 @@
+"""Environment variables of ranks: given by name, or as MCA parameters of Open MPI."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from cluster.analysis.factors import MCA
+from cluster.core.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NAME = re.compile(r"[A-Za-z_]\w*")
+SECRET = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|(^|_)KEY", re.IGNORECASE)
+
+
+def variable(kind: str, name: str, value: str) -> tuple[str, str]:
+    """Name an environment variable, or an MCA parameter of Open MPI as one.
+
+    Args:
+        kind: `mca` or `env`.
+        name: of it.
+        value: that it gets.
+
+    Returns:
+        The variable's name, and its value.
+
+    Raises:
+        SpecError: it cannot be one, or looks like a secret.
+
+    """
+    if NAME.fullmatch(name) is None:
+        raise SpecError(f"{name!r} cannot be the name of a variable.")
+    if SECRET.search(name):
+        raise SpecError(
+            f"{name} looks like a secret, and would be kept in the run's folder.",
+            remedy="Put it into the host's own environment.",
+        )
+    return (MCA if kind == "mca" else "") + name, value
+
+
+def all_variables(
+    variables: Mapping[str, str] | None,
+    mca: Mapping[str, object] | None,
+    env: Mapping[str, object] | None,
+) -> dict[str, str]:
+    """Bring together what all ranks have in their environment.
+
+    Args:
+        variables: by their full names.
+        mca: parameters of Open MPI; True and False are 1 and 0.
+        env: environment variables; True and False are 1 and 0.
+
+    Returns:
+        Variables by name.
+
+    Raises:
+        SpecError: a name cannot be one, or looks like a secret.
+
+    """
+    given = (("mca", mca or {}), ("env", env or {}))
+    named = [variable(kind, *pair) for kind, found in given for pair in _as_text(found)]
+    return {**(variables or {}), **dict(named)}
+
+
+def _as_text(given: Mapping[str, object]) -> list[tuple[str, str]]:
+    return [(name, str(int(v) if isinstance(v, bool) else v)) for name, v in given.items()]

@@ -1,0 +1,91 @@
+"""Runs, verdicts and comparisons as pieces of HTML, as a notebook shows them below a cell."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+from cluster.reports.formats import LEFT, columns, rows
+from cluster.reports.html_page import table_html
+from cluster.reports.tables import Table, comparison_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.analysis.compare import Comparison
+    from cluster.analysis.judgement import Judgement
+    from cluster.core.model.measurements import Summary
+
+COLOURS = {"normal": "#2e9e4f", "low": "#c77700", "impossible": "#d0453b", "failed": "#d0453b"}
+"""Of the words of verdicts, readable on white and on black; the other words are plain."""
+MOST_ROWS = 60  # of a table below a cell
+
+
+def judgement_html(judged: Judgement) -> str:
+    """Show the word of a run and the line that answers.
+
+    Args:
+        judged: of the run.
+
+    Returns:
+        HTML.
+
+    """
+    colour = COLOURS.get(judged.word, "inherit")
+    word = f'<b style="color: {colour}">{judged.word.upper()}</b>'
+    next_ = f" Next: <code>{escape(judged.next_step)}</code>" if judged.next_step else ""
+    return f"<p>{word} {escape(judged.answer)}.{next_}</p>"
+
+
+def run_html(
+    name: str, judged: Judgement, summaries: Sequence[Summary], notes: Sequence[str]
+) -> str:
+    """Show a run: its verdict, then its summaries.
+
+    Args:
+        name: of the run.
+        judged: what there is to say of it.
+        summaries: of its series.
+        notes: what a reader of the numbers must know.
+
+    Returns:
+        HTML.
+
+    """
+    shown = summaries[:MOST_ROWS]
+    more = len(summaries) - len(shown)
+    table = Table(
+        title=name,
+        columns=columns(shown),
+        rows=tuple(rows(shown)),
+        notes=(*notes, *([f"And {more} more: run.summary() has all."] if more else [])),
+        left=LEFT,
+    )
+    return judgement_html(judged) + tables_html([table])
+
+
+def comparison_html(comparison: Comparison) -> str:
+    """Show a comparison: what differs, and a verdict per data point.
+
+    Args:
+        comparison: of two groups of runs.
+
+    Returns:
+        HTML.
+
+    """
+    differing, cells = comparison_tables(comparison)
+    return tables_html([cells, differing])
+
+
+def tables_html(tables: Sequence[Table]) -> str:
+    """Show tables below one another.
+
+    Args:
+        tables: to show.
+
+    Returns:
+        HTML.
+
+    """
+    return "\n".join(line for table in tables for line in table_html(table))

@@ -1,0 +1,121 @@
+"""Which picture shows some runs: the same for `cluster plot` and `Run.plot`."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, get_args
+
+from cluster.core.errors import SpecError
+from cluster.reports import page, plots, raw_series
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.core.model.measurements import Measurement, Summary
+    from cluster.reports.page import ReportRun
+    from cluster.reports.plots import Curve, Format, Picture
+
+FORMATS: tuple[Format, ...] = get_args(plots.Format)
+
+
+def file_format(path: str) -> Format:
+    """Tell the format of a picture by its file's name.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        The format.
+
+    Raises:
+        SpecError: there is no such format.
+
+    """
+    for form in FORMATS:
+        if path.endswith(f".{form}"):
+            return form
+    raise SpecError(
+        f"{path} is none of {', '.join(f'.{form}' for form in FORMATS)}.",
+        remedy="Name the file plot.png, for example.",
+    )
+
+
+def sweep_picture(
+    shown: Sequence[ReportRun],
+    metric: str | None,
+    form: Format = "svg",
+    *,
+    given_bound: float | None = None,
+) -> Picture:
+    """Draw a metric of runs over message sizes.
+
+    Args:
+        shown: the runs.
+        metric: to draw; the first one, if none is given.
+        form: of the file.
+        given_bound: the bandwidth that the user gave as the bound, in bytes per second.
+
+    Returns:
+        The picture.
+
+    Raises:
+        SpecError: no such metric was measured over several sizes.
+
+    """
+    return plots.sweep(sweep_curves(shown, metric), form, given_bound=given_bound)
+
+
+def sweep_curves(shown: Sequence[ReportRun], metric: str | None) -> Sequence[Curve]:
+    """Choose the curves of one metric.
+
+    Args:
+        shown: the runs.
+        metric: that is wanted; the first one, if none is given.
+
+    Returns:
+        A curve per condition and series.
+
+    Raises:
+        SpecError: no such metric was measured over several sizes.
+
+    """
+    curves = page.curves(shown)
+    return curves[_chosen(metric, [name for name in curves if _can_be_drawn(curves[name])])]
+
+
+def _can_be_drawn(curves: Sequence[Curve]) -> bool:
+    return any(0 < s.median < math.inf for curve in curves for s in curve.summaries)
+
+
+def distribution_picture(
+    runs: Sequence[tuple[str, tuple[Measurement, ...], tuple[Summary, ...]]],
+    metric: str | None,
+    form: Format = "svg",
+) -> Picture:
+    """Draw how the raw values of a metric are distributed.
+
+    Args:
+        runs: the name, values and summaries of each.
+        metric: to draw; the first one, if none is given.
+        form: of the file.
+
+    Returns:
+        The picture.
+
+    Raises:
+        SpecError: there are no values of such a metric.
+
+    """
+    known = [
+        raw_series.RunValues(name=name, measurements=measurements, summaries=summaries)
+        for name, measurements, summaries in runs
+    ]
+    shown = raw_series.raw_series(known, _chosen(metric, raw_series.metrics(known)))
+    return plots.distribution(shown.title, shown.unit, shown.values, shown.bounds, form)
+
+
+def _chosen(metric: str | None, known: Sequence[str]) -> str:
+    if not known or (metric is not None and metric not in known):
+        there = ", ".join(known) or "none with several sizes"
+        raise SpecError(f"There is no {metric or 'metric'} to draw.", remedy=f"There are: {there}")
+    return metric or known[0]

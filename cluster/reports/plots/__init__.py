@@ -1,0 +1,24 @@
+"""Sweeps, comparisons, scalings and distributions as pictures, drawn by matplotlib.
+
+Each has the bound where one is known, and intervals as bars; a fitted line is drawn over its range
+only (T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems", SC15,
+rules 11 and 12). Pictures are narrow: they are read on phones too.
+"""
+
+from cluster.reports.plots.comparisons import comparison
+from cluster.reports.plots.distributions import distribution
+from cluster.reports.plots.picture import Format, Picture, require_matplotlib, why_no_plots
+from cluster.reports.plots.scalings import scaling
+from cluster.reports.plots.sweeps import Curve, sweep
+
+__all__ = [
+    "Curve",
+    "Format",
+    "Picture",
+    "comparison",
+    "distribution",
+    "require_matplotlib",
+    "scaling",
+    "sweep",
+    "why_no_plots",
+]

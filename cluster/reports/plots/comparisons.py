@@ -1,0 +1,123 @@
+"""A comparison: how much faster the second group is at each data point."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from cluster.core.errors import SpecError
+from cluster.core.units import format_point
+from cluster.reports.plots.picture import Format, Picture, finish, named, new_figure
+from cluster.reports.plots.ticks import scale_ratios
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+    from cluster.analysis.compare import Comparison, ComparisonCell
+
+PER_ROW = 0.26  # inches, of a data point
+MOST_ROWS = 60
+FARTHEST = 4  # speed-up at which a bound is still drawn, which would squeeze the rest
+VERDICTS = {  # colour and marker
+    "faster": ("#2e9e4f", ">"),
+    "slower": ("#d0453b", "<"),
+    "equivalent": ("#3b82c4", "o"),
+    "inconclusive": ("#8a8a8a", "D"),
+}
+
+
+def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") -> Picture:
+    """Draw the speed-up of each data point, with its interval; faster is always to the right.
+
+    Args:
+        compared: two groups of launches.
+        kind: of file.
+        prefix: of ids, which differ within a page.
+
+    Returns:
+        The picture.
+
+    Raises:
+        SpecError: no data point of the two can be compared.
+
+    """
+    cells = [cell for cell in compared.cells if cell.ratio][:MOST_ROWS]
+    if not cells:
+        raise SpecError(
+            f"{compared.other} and {compared.base} have no data point that can be compared.",
+            remedy="Compare runs of the same metrics and sizes.",
+        )
+    figure, axes = new_figure(height=1.0 + PER_ROW * max(3, len(cells)))
+    limit = compared.threshold
+    axes.axvspan(
+        1 / (1 + limit), 1 + limit, color="#3b82c4", alpha=0.12, label=f"within {limit:.1%}"
+    )
+    axes.axvline(1, color="black", lw=0.8)
+    tips = _draw_cells(axes, cells, prefix)
+    ends = [end for cell in cells for end in _speed_ups(cell) if 0 < end < math.inf]
+    scale_ratios(axes, min(ends), max(ends))
+    _draw_limits(axes, cells)
+    axes.set_yticks(
+        range(len(cells)), [f"{cell.metric} {format_point(cell.params)}" for cell in cells]
+    )
+    axes.set_ylim(len(cells) - 0.5, -0.5)
+    axes.set_xlabel("speed-up: faster to the right; bars: 95% CI")
+    return finish(figure, f"{compared.other} against {compared.base}", kind, tips)
+
+
+def _speed_ups(cell: ComparisonCell) -> tuple[float, float, float]:
+    """Give the speed-up and the ends of its interval."""
+    ratio = cell.ratio or 1.0
+    low, high = cell.interval or (ratio, ratio)
+    if cell.better == "higher":
+        return ratio, low, high
+    return 1 / ratio, 1 / high if high else math.inf, 1 / low if low else math.inf
+
+
+def _draw_cells(
+    axes: Axes, cells: Sequence[ComparisonCell], prefix: str
+) -> dict[str, tuple[str, ...]]:
+    """Draw a line of points for each verdict."""
+    tips = {}
+    for verdict, (colour, shape) in VERDICTS.items():
+        rows = [(row, cell) for row, cell in enumerate(cells) if cell.verdict == verdict]
+        if not rows:
+            continue
+        for row, cell in rows:
+            _, low, high = _speed_ups(cell)
+            axes.plot([low, high], [row, row], "-", color=colour, lw=2)
+        (line,) = axes.plot(
+            [_speed_ups(cell)[0] for _, cell in rows],
+            [row for row, _ in rows],
+            *(shape,),
+            color=colour,
+            ms=5,
+            label=verdict,
+        )
+        tips[named(line, f"{prefix}-{verdict}")] = tuple(_words(cell) for _, cell in rows)
+    return tips
+
+
+def _draw_limits(axes: Axes, cells: Sequence[ComparisonCell]) -> None:
+    """Mark by what speed-up the second group would be at its bound, unless that is far away."""
+    known = [(1 / share, row) for row, cell in enumerate(cells) if (share := cell.shares[0])]
+    near = [(ratio, row) for ratio, row in known if 1 / FARTHEST <= ratio <= FARTHEST]
+    if near:
+        places, rows = zip(*near, strict=True)
+        axes.plot(places, rows, "|", color="black", ms=11, label="bound")
+        low, high = axes.get_xlim()
+        scale_ratios(axes, min(low, *places), max(high, *places))
+    elif known:
+        axes.plot([], [], " ", label=f"bounds are more than {FARTHEST} x away")
+    else:
+        axes.plot([], [], " ", label="no bound is known")
+
+
+def _words(cell: ComparisonCell) -> str:
+    ends = f" ({cell.interval[0]:.4f} .. {cell.interval[1]:.4f})" if cell.interval else ""
+    shares = [f"{share:.1%}" for share in cell.shares if share is not None]
+    bound = f", {' and '.join(shares)} of the bound" if shares else ""
+    point = f"{cell.metric} {format_point(cell.params)}"
+    return f"{point}: ratio {cell.ratio:.4f}{ends}, {cell.verdict}{bound}"

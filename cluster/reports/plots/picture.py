@@ -1,0 +1,205 @@
+"""Picture, and what all pictures have in common: figure, legend, markers, file."""
+
+from __future__ import annotations
+
+import base64
+import io
+from typing import TYPE_CHECKING, Any, Literal
+
+from cluster.core.errors import SpecError
+from cluster.core.extras import require
+from cluster.core.model.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Format = Literal["svg", "png", "pdf"]
+WIDTH, HEIGHT = 4.6, 3.4  # inches
+DPI = 160  # of a PNG
+LABELLED = 8  # series with a name of their own; more would hide the picture
+LINE_OF_LEGEND = 0.17  # inches
+LONG_NAME = 24  # characters, from which the legend has one column
+IMPOSSIBLE = "#d0453b"
+MARKERS = "osD^vP*X"
+STYLE: dict[Any, Any] = {
+    "text.parse_math": False,  # a dollar is a dollar
+    "svg.fonttype": "none",  # text stays text: small, and it can be searched
+    "svg.hashsalt": "cluster",  # the same picture twice is the same file
+    "font.size": 8.5,
+    "font.family": "sans-serif",
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "figure.constrained_layout.use": True,
+}
+UNDATED: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+"""Metadata without which the same picture twice is the same file."""
+
+
+class Picture(Value, frozen=True, kw_only=True):
+    """A picture, and what each of its points says.
+
+    Args:
+        title: of it.
+        image: the file.
+        tips: for each group of points, by its id in an SVG, what each point says.
+        form: of the file.
+
+    """
+
+    title: str
+    image: bytes
+    tips: dict[str, tuple[str, ...]]
+    form: Format = "svg"
+
+    def __repr__(self) -> str:
+        """Say in one line what it shows."""
+        return f"<Picture {self.title!r}: {len(self.image)} bytes of {self.form}>"
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str | bytes]:
+        """Show it in a notebook."""
+        if self.form == "svg":
+            return {"text/plain": repr(self), "image/svg+xml": self.image.decode()}
+        kind = {"png": "image/png", "pdf": "application/pdf"}[self.form]
+        return {"text/plain": repr(self), kind: base64.b64encode(self.image).decode()}
+
+
+def require_matplotlib() -> None:
+    """Check that plots can be drawn here.
+
+    Raises:
+        SpecError: matplotlib is not installed.
+
+    """
+    require("matplotlib", "plot", "A plot")
+
+
+def why_no_plots() -> str:
+    """Say why no plot can be drawn here.
+
+    Returns:
+        A sentence; empty if plots can be drawn.
+
+    """
+    try:
+        require_matplotlib()
+    except SpecError as error:
+        return f"No plots: {error}"
+    return ""
+
+
+def new_figure(height: float = HEIGHT) -> tuple[Figure, Axes]:
+    """Make a figure of its own: no window, and no state that pictures would share.
+
+    Args:
+        height: in inches; `finish` adds that of the legend.
+
+    Returns:
+        The figure, and its axes.
+
+    """
+    require_matplotlib()
+    from matplotlib import rc_context  # noqa: PLC0415 - it is slow to import
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    with rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, height))
+        return figure, figure.add_subplot()
+
+
+def marker(number: int) -> str:
+    """Give the marker of a condition: colours alone do not tell lines apart for everybody.
+
+    Args:
+        number: of the condition, from 0.
+
+    Returns:
+        A name that matplotlib knows.
+
+    """
+    return MARKERS[number % len(MARKERS)]
+
+
+def named(line: Any, name: str) -> str:  # noqa: ANN401 - of matplotlib
+    """Give a line of points an id, by which a page finds them in an SVG.
+
+    Args:
+        line: of matplotlib.
+        name: unique within a page.
+
+    Returns:
+        The name.
+
+    """
+    line.set_gid(name)
+    return name
+
+
+def differing_names(names: Sequence[str]) -> list[str]:
+    """Leave out of names what all of them have, as a legend needs only what differs.
+
+    Args:
+        names: of parts with commas between them.
+
+    Returns:
+        Shorter names; the first part where nothing would be left.
+
+    """
+    parts = [name.split(", ") for name in names]
+    common = _common_parts(names)
+    return [", ".join(part for part in own if part not in common) or own[0] for own in parts]
+
+
+def with_common(title: str, names: Sequence[str]) -> str:
+    """Add to a title what all names have, which `differing_names` leaves out.
+
+    Args:
+        title: of a picture.
+        names: of parts with commas between them.
+
+    Returns:
+        Such as `latency over message size: allreduce, ranks 4`.
+
+    """
+    common = _common_parts(names)
+    return f"{title}: {', '.join(common)}" if common else title
+
+
+def _common_parts(names: Sequence[str]) -> list[str]:
+    parts = [name.split(", ") for name in names]
+    if len(parts) < 2:  # noqa: PLR2004 - a single one differs from nothing
+        return []
+    return [part for part in parts[0] if all(part in own for own in parts)]
+
+
+def finish(figure: Figure, title: str, kind: Format, tips: dict[str, tuple[str, ...]]) -> Picture:
+    """Put the legend below the axes, and make the file.
+
+    Args:
+        figure: with one pair of axes.
+        title: of the picture.
+        kind: of file.
+        tips: of its points.
+
+    Returns:
+        The picture.
+
+    """
+    from matplotlib import rc_context  # noqa: PLC0415 - it is slow to import
+
+    out = io.BytesIO()
+    [axes] = figure.axes
+    figure.suptitle(title, fontsize=9, wrap=True)
+    _, labels = axes.get_legend_handles_labels()
+    if labels:
+        columns = 1 if max(map(len, labels)) > LONG_NAME else 2
+        lines = -(-len(labels) // columns)
+        figure.set_figheight(figure.get_figheight() + LINE_OF_LEGEND * lines)
+        figure.legend(loc="outside lower left", ncols=columns, fontsize=7, frameon=False)
+    with rc_context(STYLE):
+        figure.savefig(out, format=kind, dpi=DPI, metadata=UNDATED.get(kind))
+    return Picture(title=title, image=out.getvalue(), tips=tips, form=kind)

@@ -1,0 +1,72 @@
+"""Efficiencies over ranks."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from cluster.core.units import format_value
+from cluster.reports.plots.picture import (
+    LABELLED,
+    Format,
+    Picture,
+    differing_names,
+    finish,
+    marker,
+    named,
+    new_figure,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.analysis.scaling import Scaling
+
+MOST_TICKS = 9
+
+
+def scaling(scalings: Sequence[Scaling], kind: Format = "svg", prefix: str = "p") -> Picture:
+    """Draw efficiencies over ranks, with their bounds.
+
+    Args:
+        scalings: of several works.
+        kind: of file.
+        prefix: of ids, which differ within a page.
+
+    Returns:
+        The picture.
+
+    """
+    figure, axes = new_figure()
+    from matplotlib import ticker  # noqa: PLC0415 - it is slow to import
+
+    tips = {}
+    names = differing_names([f"{one.name} (base: {one.base})" for one in scalings])
+    for number, one in enumerate(scalings):
+        ranks = [row.ranks for row in one.rows]
+        values = [100 * row.efficiency for row in one.rows]
+        label = names[number] if number < LABELLED else "_"
+        (line,) = axes.plot(ranks, values, f"{marker(number)}-", ms=4, lw=1.2, label=label)
+        spans = [row.interval or (row.efficiency, row.efficiency) for row in one.rows]
+        for rank, (low, high) in zip(ranks, spans, strict=True):
+            axes.plot([rank, rank], [100 * low, 100 * high], "-", color=line.get_color(), lw=1.2)
+        known = [(r.ranks, 100 * r.least, 100 * r.most) for r in one.rows if r.least and r.most]
+        if known:
+            places, least, most = zip(*known, strict=True)
+            axes.fill_between(places, least, most, color=line.get_color(), alpha=0.12)
+        tips[named(line, f"{prefix}-{number}")] = tuple(
+            f"{one.name}, {row.ranks} ranks: {format_value(row.rate, one.unit)}, "
+            f"{row.efficiency:.1%} of {one.base} rank(s)"
+            for row in one.rows
+        )
+    axes.axhline(100, color="black", lw=0.8, ls=":")
+    axes.set_xscale("log", base=2)
+    counts = sorted({row.ranks for one in scalings for row in one.rows})
+    step = math.ceil(len(counts) / MOST_TICKS)
+    axes.xaxis.set_major_locator(ticker.FixedLocator(counts[::step]))
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("ranks")
+    axes.set_ylabel("efficiency, % of the base's rate per rank")
+    return finish(figure, "Efficiency over ranks", kind, tips)

@@ -1,0 +1,219 @@
+"""A metric over message sizes, of one condition or several."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from cluster.analysis.fit import Fit
+from cluster.analysis.link_bounds import BELIEVABLE
+from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Summary
+from cluster.core.model.value import Value
+from cluster.core.units import format_point, format_rate, format_value
+from cluster.reports.plots.picture import (
+    IMPOSSIBLE,
+    LABELLED,
+    Format,
+    Picture,
+    differing_names,
+    finish,
+    marker,
+    named,
+    new_figure,
+    with_common,
+)
+from cluster.reports.plots.ticks import scale_log, scale_sizes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+
+    from cluster.analysis.fit import Piece
+
+STEPS = 40  # of a fitted line
+MOST_NAMED = 2  # pieces of a fit with a line in the legend
+
+
+class Curve(Value, frozen=True, kw_only=True):
+    """A sweep of one condition.
+
+    Args:
+        name: of it.
+        summaries: of one metric, by size; of several launches, those of their medians.
+        launches: how many there were.
+        fit: of it, if one is to be drawn.
+
+    """
+
+    name: str
+    summaries: tuple[Summary, ...]
+    launches: int = 1
+    fit: Fit | None = None
+
+    @property
+    def points(self) -> tuple[Summary, ...]:
+        """The summaries that can be drawn on a logarithmic axis."""
+        return tuple(s for s in self.summaries if 0 < s.median < math.inf)
+
+    def bar(self, summary: Summary) -> tuple[float, float] | None:
+        """Give the ends of a point's bar: too few launches for an interval have a range."""
+        if summary.ci is None and self.launches > 1 and summary.shape is not None:
+            return summary.shape.minimum, summary.shape.maximum
+        return summary.ci
+
+
+def sweep(
+    curves: Sequence[Curve],
+    kind: Format = "svg",
+    prefix: str = "p",
+    given_bound: float | None = None,
+) -> Picture:
+    """Draw a metric over sizes, of one condition or several, on logarithmic axes.
+
+    Args:
+        curves: of one metric.
+        kind: of file.
+        prefix: of ids, which differ within a page.
+        given_bound: the bandwidth that the user gave as the bound, in bytes per second.
+
+    Returns:
+        The picture: medians with their intervals, fits over their ranges, and the bound. Values
+        above their bound are marked.
+
+    Raises:
+        SpecError: no value can be drawn.
+
+    """
+    drawn = [curve for curve in curves if curve.points]
+    if not drawn:
+        raise SpecError("No value can be drawn: each is 0, or too fast for the clock.")
+    figure, axes = new_figure()
+    first = drawn[0].summaries[0]
+    tips: dict[str, tuple[str, ...]] = {}
+    names = differing_names([curve.name for curve in drawn])
+    for number, curve in enumerate(drawn):
+        label = _legend_words(names[number], curve, alone=len(drawn) == 1)
+        line = _with_bars(axes, curve, marker(number), label if number < LABELLED else "_")
+        tips[named(line, f"{prefix}-{number}")] = tuple(_tip(curve, s) for s in curve.points)
+        if curve.fit is not None:
+            _draw_fit(axes, curve.fit, first.unit, line.get_color())
+    _mark_impossible(axes, drawn)
+    bounds = _draw_bounds(axes, [s for curve in drawn for s in curve.summaries], given_bound)
+    scale_sizes(axes, [_size(s) for curve in drawn for s in curve.points])
+    values = [s.median for curve in drawn for s in curve.points] + bounds
+    scale_log(axes.yaxis, min(values), max(values), first.unit)
+    axes.set_xlabel("message size; bars: " + _bar_words(drawn))
+    axes.set_ylabel(f"{first.metric}, {first.unit} ({first.better} is better)")
+    axes.tick_params(axis="x", rotation=30)
+    title = with_common(f"{first.metric} over message size", [curve.name for curve in drawn])
+    return finish(figure, title, kind, tips)
+
+
+def _size(summary: Summary) -> int:
+    return int(summary.params["size"])
+
+
+def _legend_words(name: str, curve: Curve, *, alone: bool) -> str:
+    launches = "" if curve.launches == 1 else f" ({curve.launches} launches)"
+    shares = [s.share for s in curve.summaries if s.share is not None]
+    reached = f", up to {max(shares):.1%} of the bound" if shares and alone else ""
+    return f"{name}{launches}{reached}"
+
+
+def _bar_words(curves: Sequence[Curve]) -> str:
+    """Say what the bars are, which differs between launches that are few and many values."""
+    drawn = [(curve, s) for curve in curves for s in curve.summaries if curve.bar(s)]
+    ranges = any(s.ci is None for _, s in drawn)
+    return "lowest and highest launch" if ranges else "95% CI of the median"
+
+
+def _with_bars(axes: Axes, curve: Curve, shape: str, label: str) -> Any:  # noqa: ANN401 - of matplotlib
+    """Draw medians, and their intervals as bars."""
+    points = curve.points
+    places, medians = [_size(s) for s in points], [s.median for s in points]
+    bars = [curve.bar(s) or (s.median, s.median) for s in points]
+    low = [s.median - ends[0] for s, ends in zip(points, bars, strict=True)]
+    high = [
+        ends[1] - s.median if ends[1] < math.inf else 0.0
+        for s, ends in zip(points, bars, strict=True)
+    ]
+    (line,) = axes.plot(places, medians, f"{shape}-", ms=3.5, lw=1, label=label)
+    axes.errorbar(
+        places,
+        medians,
+        yerr=[low, high],
+        fmt="none",
+        ecolor=line.get_color(),
+        elinewidth=1.2,
+        capsize=2,
+    )
+    return line
+
+
+def _draw_fit(axes: Axes, fit: Fit, unit: str, colour: str) -> None:
+    """Draw the lines over their sizes only, and mark where the protocol changes."""
+    unfit = [piece for piece in fit.pieces if piece.misfit]
+    for number, piece in enumerate(piece for piece in fit.pieces if not piece.misfit):
+        ratio = (piece.last / piece.first) ** (1 / STEPS)
+        sizes = [piece.first * ratio**k for k in range(STEPS + 1)]
+        times = [piece.seconds(size) for size in sizes]
+        values = times if unit == "s" else [s / t for s, t in zip(sizes, times, strict=True)]
+        label = _fit_words(piece) if number < MOST_NAMED else "_"
+        axes.plot(sizes, values, "--", lw=0.9, color=colour, alpha=0.7, label=label)
+    if unfit:
+        axes.plot([], [], " ", label=f"alpha + size / beta {unfit[0].misfit}")
+    for before, after in pairwise(fit.pieces):
+        axes.axvline(math.sqrt(before.last * after.first), color=colour, lw=0.8, ls=":", alpha=0.7)
+
+
+def _fit_words(piece: Piece) -> str:
+    beta = format_value(piece.beta, "B/s")
+    return f"{format_value(piece.alpha, 's')} + size / ({beta})"
+
+
+def _mark_impossible(axes: Axes, curves: Sequence[Curve]) -> None:
+    """Mark each value that is above its bound."""
+    above = [
+        (_size(s), s.median)
+        for curve in curves
+        for s in curve.points
+        if s.share is not None and s.share > BELIEVABLE
+    ]
+    if above:
+        places, medians = zip(*above, strict=True)
+        axes.plot(
+            *(places, medians, "o"),
+            color=IMPOSSIBLE,
+            ms=9,
+            mfc="none",
+            mew=1.6,
+            label="beyond its bound",
+        )
+
+
+def _draw_bounds(
+    axes: Axes, summaries: Sequence[Summary], given_bound: float | None
+) -> list[float]:
+    """Draw each bound over the sizes, and say so if none is known; give those that were drawn."""
+    known = sorted({(float(_size(s)), s.bound) for s in summaries if s.bound})
+    label = "bound" if given_bound is None else f"bound: {format_rate(given_bound)}, as given"
+    if not known:
+        axes.plot([], [], " ", label="no bound is known")
+        return []
+    sizes, bounds = zip(*known, strict=True)
+    axes.plot(sizes, bounds, ":", color="black", lw=1.2, label=label)
+    return list(bounds)
+
+
+def _tip(curve: Curve, summary: Summary) -> str:
+    unit = summary.unit
+    words = [curve.name, format_point(summary.params), format_value(summary.median, unit)]
+    if summary.ci is not None:
+        words.append(f"95% CI {' .. '.join(format_value(end, unit) for end in summary.ci)}")
+    if summary.share is not None:
+        words.append(f"{summary.share:.1%} of the bound")
+    n = f"n = {summary.n}" if curve.launches == 1 else f"{summary.n} launches"
+    return ", ".join(filter(None, [*words, n]))

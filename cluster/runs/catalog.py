@@ -1,0 +1,106 @@
+"""The runs that there are: listed, and loaded by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, overload
+
+from cluster.core.errors import ClusterError
+from cluster.runs import store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cluster.runs.run import Run
+
+COLUMNS = ("run", "benchmark", "hosts", "status", "condition", "started (UTC)")
+
+
+def load(which: str | Path = "latest", *, runs: str | Path | None = None) -> Run:
+    """Load a run with all its values.
+
+    Args:
+        which: `latest`, a folder, an id, `CLUSTER/ID`, or the name of a cluster, which stands for
+            its newest run.
+        runs: the folder of all runs; `CLUSTER_RUNS` or `runs` if not given.
+
+    Returns:
+        The run.
+
+    Raises:
+        SpecError: there is no such run.
+        ParseError: it cannot be read.
+
+    """
+    return store.read(store.find(store.root(runs), str(which)))
+
+
+class RunList(Sequence["Run"]):
+    """Runs in the order of time, the oldest first; a run is read when it is taken out.
+
+    Args:
+        folders: of the runs.
+
+    """
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        """Read nothing yet."""
+        self.folders = tuple(folders)
+
+    def __len__(self) -> int:
+        """Count the runs."""
+        return len(self.folders)
+
+    @overload
+    def __getitem__(self, which: int) -> Run: ...
+
+    @overload
+    def __getitem__(self, which: slice) -> RunList: ...
+
+    def __getitem__(self, which: int | slice) -> Run | RunList:
+        """Read one run, or give some of the list."""
+        if isinstance(which, slice):
+            return RunList(self.folders[which])
+        return store.read(self.folders[which])
+
+    def __repr__(self) -> str:
+        """Name the runs, a line each."""
+        lines = ["  ".join(filter(None, row)) for row in self._rows()]
+        return "\n".join([f"<RunList of {len(self)}>", *lines])
+
+    def _repr_html_(self) -> str:
+        """Show a table in a notebook."""
+        from cluster.reports.notebook import tables_html  # noqa: PLC0415 - only for notebooks
+        from cluster.reports.tables import Table  # noqa: PLC0415
+
+        table = Table(
+            title=f"{len(self)} runs", columns=COLUMNS, rows=tuple(self._rows()), left=COLUMNS
+        )
+        return tables_html([table])
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        for folder in self.folders:
+            name = "/".join(folder.parts[-2:])
+            try:
+                record = store.record(folder)
+            except ClusterError as error:
+                yield (name, "", "", f"cannot be read: {error.what}", "", "")
+                continue
+            hosts = f"{record.spec.hosts} x {record.spec.provider}"
+            at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(record.at))
+            yield (name, record.benchmark, hosts, record.status, record.condition, at)
+
+
+def runs(where: str | Path | None = None) -> RunList:
+    """List the runs, the oldest first.
+
+    Args:
+        where: the folder of all runs; `CLUSTER_RUNS` or `runs` if not given.
+
+    Returns:
+        A sequence: `runs()[-1]` reads the newest.
+
+    """
+    return RunList(store.folders(store.root(where)))

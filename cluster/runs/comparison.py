@@ -1,0 +1,145 @@
+"""Comparison of runs, as `cluster.compare` gives it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
+
+from cluster.analysis.compare import THRESHOLD, Comparison, Launch, Side, headline
+from cluster.analysis.compare import compare as compare_sides
+from cluster.runs import frames
+from cluster.runs.catalog import load
+from cluster.runs.run import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+    import polars as pl
+
+    from cluster.reports.plots import Picture
+
+Named = Run | str | Path
+
+
+class RunComparison(Comparison, frozen=True, kw_only=True):
+    """Two groups of runs: what differs between them, and a verdict per data point.
+
+    The second group is judged: it is faster or slower than the first, equivalent, or the runs do
+    not tell (inconclusive).
+    """
+
+    def __repr__(self) -> str:
+        """Say in one line what came out."""
+        return f"<RunComparison {headline(self)}>"
+
+    def __str__(self) -> str:
+        """Give the tables of `cluster compare`."""
+        from cluster.reports.formats.terminal import table_text  # noqa: PLC0415 - it imports rich
+        from cluster.reports.tables import comparison_tables  # noqa: PLC0415
+
+        return "\n".join(table_text(table) for table in comparison_tables(self))
+
+    def _repr_html_(self) -> str:
+        """Show the tables in a notebook."""
+        from cluster.reports.notebook import comparison_html  # noqa: PLC0415 - only for notebooks
+
+        return comparison_html(self)
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """Give the data points as columns, a row each.
+
+        Returns:
+            Columns: metric, one per parameter, unit, base, other, ratio, ratio_low, ratio_high,
+            verdict, reason. What is not known is None.
+
+        """
+        return frames.cell_columns(self.cells)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Give the columns of `to_dict` as a frame of pandas.
+
+        Raises:
+            SpecError: pandas is not installed.
+
+        """
+        return frames.pandas_frame(self.to_dict())
+
+    def to_polars(self) -> pl.DataFrame:
+        """Give the columns of `to_dict` as a frame of polars.
+
+        Raises:
+            SpecError: polars is not installed.
+
+        """
+        return frames.polars_frame(self.to_dict())
+
+    def plot(self, path: str | Path | None = None) -> Picture:
+        """Draw the ratio of each data point with its interval; a notebook shows the picture.
+
+        Args:
+            path: a file to write as well: .svg, .png or .pdf.
+
+        Returns:
+            The picture.
+
+        Raises:
+            SpecError: no data point can be compared, or matplotlib is not installed.
+
+        """
+        from cluster.reports import pictures, plots  # noqa: PLC0415 - they import matplotlib
+
+        picture = plots.comparison(self, pictures.file_format(str(path)) if path else "svg")
+        if path:
+            Path(path).write_bytes(picture.image)
+        return picture
+
+
+def compare(
+    base: Named | Sequence[Named], other: Named | Sequence[Named], *, threshold: float = THRESHOLD
+) -> RunComparison:
+    """Compare two runs, or two groups of runs, as `cluster compare` does.
+
+    Args:
+        base: the first: a run, or what `load` takes, or a list of them.
+        other: the second, which the verdicts are about.
+        threshold: a difference that is of no practical interest, as a part of the value.
+
+    Returns:
+        What differs, and a verdict per data point.
+
+    Raises:
+        SpecError: there is no such run, or the threshold is not between 0 and 1.
+
+    """
+    return compare_groups(_side(base), _side(other), threshold)
+
+
+def compare_groups(base: Side, other: Side, threshold: float) -> RunComparison:
+    """Compare two groups of launches.
+
+    Args:
+        base: the first.
+        other: the second, which the verdicts are about.
+        threshold: a difference that is of no practical interest, as a part of the value.
+
+    Returns:
+        What differs, and a verdict per data point.
+
+    Raises:
+        SpecError: the threshold is not between 0 and 1.
+
+    """
+    return RunComparison(**structs.asdict(compare_sides(base, other, threshold)))
+
+
+def _side(named: Named | Sequence[Named]) -> Side:
+    group = [named] if isinstance(named, Run | str | Path) else list(named)
+    runs = [one if isinstance(one, Run) else load(one) for one in group]
+    several = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+    return Side(
+        name=runs[0].name + several,
+        launches=tuple(Launch(record=run.record, summaries=run.summary()) for run in runs),
+    )

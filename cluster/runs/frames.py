@@ -1,0 +1,158 @@
+"""Values and summaries as columns, for pandas, polars or anything that takes a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+from cluster.core.extras import require
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import pandas as pd
+    import polars as pl
+
+    from cluster.analysis.compare import ComparisonCell
+    from cluster.core.model.measurements import Measurement, Summary
+    from cluster.core.model.records import Record
+
+Of = Literal["values", "summaries"]
+Columns = dict[str, list[Any]]
+UNKNOWN = (None, None)  # the ends of an interval that there is not
+FIELDS = ("p5", "p95", "p99", "converged", "bound", "share")
+
+
+def value_columns(name: str, record: Record, measurements: Sequence[Measurement]) -> Columns:
+    """Give every raw value a row.
+
+    Args:
+        name: of the run.
+        record: of the run, with the definitions of its metrics.
+        measurements: of the run.
+
+    Returns:
+        Columns: run, benchmark, condition, metric, unit, one per parameter, rank, host, iteration,
+        value. A value of a rate is in B/s, also where the time of its bytes was recorded.
+
+    """
+    points = tuple(
+        point for point in _parameters(m.params for m in measurements) if point != "rank"
+    )
+    names = ("run", "benchmark", "condition", "metric", "unit", *points)
+    about = (name, record.benchmark, record.condition)
+    rows = (
+        (*about, m.metric, unit, *map(m.params.get, points), m.rank, m.host, iteration, value)
+        for m in measurements
+        for unit, values in [_in_unit(m, record)]
+        for iteration, value in enumerate(values)
+    )
+    return _columns((*names, "rank", "host", "iteration", "value"), rows)
+
+
+def _in_unit(measurement: Measurement, record: Record) -> tuple[str, Iterable[float]]:
+    """Give values in the unit of their metric: rates where times of bytes were recorded."""
+    of = record.definitions.get(measurement.definition)
+    if of is None or of.unit == measurement.unit or not measurement.bytes:
+        return measurement.unit, measurement.values
+    times = measurement.values
+    return of.unit, (measurement.bytes / s if s else float("inf") for s in times)
+
+
+def summary_columns(name: str, record: Record, summaries: Sequence[Summary]) -> Columns:
+    """Give every summary a row.
+
+    Args:
+        name: of the run.
+        record: of the run.
+        summaries: of the run.
+
+    Returns:
+        Columns: run, benchmark, condition, metric, unit, one per parameter, n, median, ci_low,
+        ci_high, p5, p95, p99, converged, bound, share. What is not known is None.
+
+    """
+    points = _parameters(s.params for s in summaries)
+    names = ("run", "benchmark", "condition", "metric", "unit", *points)
+    about = (name, record.benchmark, record.condition)
+    rows = (
+        (
+            *(*about, s.metric, s.unit, *map(s.params.get, points)),
+            *(s.n, s.median, *(s.ci or UNKNOWN), *(getattr(s, field) for field in FIELDS)),
+        )
+        for s in summaries
+    )
+    return _columns((*names, "n", "median", "ci_low", "ci_high", *FIELDS), rows)
+
+
+def cell_columns(cells: Sequence[ComparisonCell]) -> Columns:
+    """Give every data point of a comparison a row.
+
+    Args:
+        cells: of the comparison.
+
+    Returns:
+        Columns: metric, one per parameter, unit, base, other, ratio, ratio_low, ratio_high,
+        verdict, reason.
+
+    """
+    points = _parameters(cell.params for cell in cells)
+    rows = (
+        (
+            *(c.metric, *map(c.params.get, points), c.unit, c.base, c.other, c.ratio),
+            *(*(c.interval or UNKNOWN), c.verdict, c.reason),
+        )
+        for c in cells
+    )
+    ends = ("ratio_low", "ratio_high", "verdict", "reason")
+    return _columns(("metric", *points, "unit", "base", "other", "ratio", *ends), rows)
+
+
+def _parameters(points: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
+    """Name all parameters, each once."""
+    return tuple(dict.fromkeys(key for point in points for key in point))
+
+
+def _columns(names: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> Columns:
+    columns: Columns = {name: [] for name in names}
+    for row in rows:
+        for name, cell in zip(names, row, strict=True):
+            columns[name].append(cell)
+    return columns
+
+
+def pandas_frame(columns: Columns) -> pd.DataFrame:
+    """Make a frame of pandas.
+
+    Args:
+        columns: by name, all of one length.
+
+    Returns:
+        The frame.
+
+    Raises:
+        SpecError: pandas is not installed.
+
+    """
+    require("pandas", "frames", "A frame of pandas")
+    import pandas as pd  # noqa: PLC0415 - it is optional
+
+    return pd.DataFrame(columns)
+
+
+def polars_frame(columns: Columns) -> pl.DataFrame:
+    """Make a frame of polars.
+
+    Args:
+        columns: by name, all of one length.
+
+    Returns:
+        The frame.
+
+    Raises:
+        SpecError: polars is not installed.
+
+    """
+    require("polars", "frames", "A frame of polars")
+    import polars as pl  # noqa: PLC0415 - it is optional
+
+    return pl.DataFrame(columns, strict=False, infer_schema_length=None)

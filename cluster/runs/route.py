@@ -1,0 +1,130 @@
+"""What the bytes of a run passed: links between hosts, memory, or what joins two GPUs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cluster.core.errors import ParseError
+from cluster.core.model.hosts import PROCESS_FILE, Layout, Link, Machine, RankProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from cluster.analysis.link_bounds import Route
+    from cluster.core.model.hardware import Figure
+    from cluster.core.model.measurements import Measurement
+    from cluster.core.model.records import Record
+
+VISIBLE = "CUDA_VISIBLE_DEVICES"  # chooses GPUs, and numbers them anew
+
+
+class PairParams(msgspec.Struct, frozen=True, kw_only=True):
+    """What the parameters of any benchmark may say of who takes part.
+
+    Args:
+        pair: the rank that sends and the one that receives, if only two of them exchange anything.
+
+    """
+
+    pair: tuple[int, int] | None = None
+
+
+def rank_processes(raw: Path) -> tuple[RankProcess, ...]:
+    """Read what each rank's process had of its host; a rank that was stopped has left nothing.
+
+    Args:
+        raw: the folder of the run's raw files.
+
+    Returns:
+        One per rank that left its file.
+
+    """
+    found = []
+    for path in raw.glob(PROCESS_FILE.format(rank="*")):
+        try:
+            found.append(msgspec.json.decode(path.read_bytes(), type=RankProcess))
+        except (OSError, msgspec.DecodeError):
+            continue
+    return tuple(sorted(found, key=lambda process: process.rank))
+
+
+def route(record: Record, measurements: Iterable[Measurement], raw: Path) -> Route:
+    """Find what the bytes of a run passed: memory, if the ranks that took part had one host.
+
+    Args:
+        record: of the run.
+        measurements: of it.
+        raw: the folder of its raw files.
+
+    Returns:
+        The links between its hosts, or the memory and GPUs of its one host.
+
+    """
+    from cluster.analysis.link_bounds import Route, copy_rate  # noqa: PLC0415 - only for summaries
+
+    pair = _pair_params(record).pair
+    machines = record.machines
+    layout = Layout(
+        addresses=tuple(machine.address for machine in machines),
+        ranks_per_host=record.spec.ranks_per_host,
+    )
+    hosts = {place for rank, place in enumerate(layout.places) if pair is None or rank in pair}
+    if len(hosts) == 1:
+        return Route(memory=copy_rate(measurements), gpus=_between_gpus(record, raw))
+    links = {m.address: m.link or _known_link(record, m) for m in machines if m.address in hosts}
+    return Route(
+        links=tuple(links.values()),
+        sender=pair[0] if pair else None,
+        ranks=layout.size if pair is None else len(pair),
+    )
+
+
+def _between_gpus(record: Record, raw: Path) -> Figure | None:
+    """Find what joins the first two GPUs of a host, which its first two ranks take.
+
+    Nothing is known where somebody chose among the GPUs, which then have other numbers.
+    """
+    hosts = [facts for facts in record.environment if len(facts.gpus) > 1]
+    if not hosts or VISIBLE in {**hosts[0].variables, **record.variables}:
+        return None
+    from cluster.analysis import hardware  # noqa: PLC0415 - only for summaries of GPUs
+    from cluster.core.model.logs import Topology  # noqa: PLC0415
+    from cluster.logs.reader import read as read_log  # noqa: PLC0415
+
+    facts = hosts[0]
+    try:
+        text = (raw / f"topology.{facts.host}.txt").read_bytes()
+        details = [result.detail for result in read_log([text], "topology").results]
+    except (OSError, ParseError):
+        return None
+    path = next((d.path("GPU0", "GPU1") for d in details if isinstance(d, Topology)), "")
+    slower = min(facts.gpu_slots[:2], key=_slot_rate, default="")
+    return hardware.between(facts.gpus[0], path, slower)
+
+
+def _slot_rate(slot: str) -> float:
+    from cluster.core.pcie import slot_bandwidth  # noqa: PLC0415 - only for summaries of GPUs
+
+    found = slot_bandwidth(slot)
+    return found.rate if found else 0.0
+
+
+def _known_link(record: Record, machine: Machine) -> Link | None:
+    """Find what the kernel of a host knows of the interface by which the others reach it."""
+    from cluster.analysis.link_speeds import link  # noqa: PLC0415 - only for summaries
+
+    for facts in record.environment:
+        for interface in facts.interfaces:
+            if interface.address == machine.address:
+                return link(interface)
+    return None
+
+
+def _pair_params(record: Record) -> PairParams:
+    try:
+        return msgspec.json.decode(record.params, type=PairParams)
+    except msgspec.ValidationError:  # a benchmark that means something else by these words
+        return PairParams()

@@ -1,0 +1,35 @@
+"""Messages speak to their reader: flags in a terminal, keywords in Python."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.core.errors import JobError, SpecError
+from cluster.core.messages import for_command_line, worded
+
+
+@pytest.mark.parametrize(
+    ("typed", "in_python"),
+    [
+        ("--hosts is 0; it must be more.", "hosts is 0; it must be more."),
+        ("Say --ranks-per-host 2.", "Say ranks_per_host=2."),
+        ("Give --zone us-east-1a, or less.", 'Give zone="us-east-1a", or less.'),
+        ("Give one: --image ami-...", 'Give one: image="ami-..."'),
+        ("See --runs DIR", "See runs=DIR"),
+        ("--profile=/x.so is relative.", 'profile="/x.so" is relative.'),
+        ("Say --option zones=a,b, or not.", 'Say options={"zones": "a,b"}, or not.'),
+        ("Type: cluster up x --hosts 2; or --hosts 1", "Type: cluster up x --hosts 2; or hosts=1"),
+        ("no flag: a - b", "no flag: a - b"),
+    ],
+)
+def test_a_flag_is_a_keyword_in_python_and_a_command_stays(typed: str, in_python: str) -> None:
+    assert worded(typed) == in_python
+    with for_command_line():
+        assert worded(typed) == typed
+    assert worded(typed) == in_python
+
+
+def test_errors_are_worded_but_not_what_programs_printed() -> None:
+    assert str(SpecError("--hosts is 0.", remedy="Say --hosts 1")) == "hosts is 0.\nSay hosts=1"
+    job = JobError("It failed.", stderr="usage: prog --hosts 3", remedy="Say --hosts 2")
+    assert "usage: prog --hosts 3\nSay hosts=2" in str(job)

@@ -1,0 +1,217 @@
+"""Pictures: what can be read off them, on every axis and at the edges."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Literal
+
+import pytest
+
+from cluster.analysis.compare import Comparison, ComparisonCell
+from cluster.analysis.fit import Fit, FitPoint, Piece, fit
+from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Summary
+from cluster.reports import plots
+from cluster.reports.plots.picture import MARKERS, differing_names, marker
+from cluster.reports.tables import fits_table
+
+pytestmark = pytest.mark.quick(False)  # matplotlib takes a second to import
+
+
+def texts(picture: plots.Picture) -> list[str]:
+    """Give the words of an SVG."""
+    return re.findall(r">([^<>]+)</text>", picture.image.decode())
+
+
+def cell(
+    ratio: float | None, better: Literal["lower", "higher"] = "higher", size: int = 8
+) -> ComparisonCell:
+    return ComparisonCell(
+        metric="m",
+        params={"size": size},
+        unit="s",
+        better=better,
+        base=1.0,
+        other=ratio,
+        launches=(5, 5),
+        ratio=ratio,
+        interval=None if ratio is None else (ratio * 0.99, ratio * 1.01),
+        verdict="inconclusive" if ratio is None else "faster",
+    )
+
+
+def compared(*cells: ComparisonCell) -> Comparison:
+    return Comparison(base="a", other="b", threshold=0.03, factors=(), cells=cells)
+
+
+def summary(size: int, median: float, bound: float | None = None) -> Summary:
+    return Summary(
+        metric="bandwidth",
+        unit="B/s",
+        better="higher",
+        params={"size": size},
+        n=20,
+        median=median,
+        ci=(median * 0.99, median * 1.01),
+        p5=median,
+        p95=median,
+        p99=median,
+        converged=True,
+        bound=bound,
+        share=None if bound is None else median / bound,
+    )
+
+
+def curve(name: str, *medians: float, bound: float | None = None) -> plots.Curve:
+    points = tuple(summary(8 << k, median, bound) for k, median in enumerate(medians))
+    return plots.Curve(name=name, summaries=points)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "labels"),
+    [
+        ((1 / 16, 16.0), {"1/16", "1/4", "1", "4", "16"}),
+        ((0.5, 2.0), {"1/2", "1", "2"}),
+        ((0.2,), {"1/4", "1/2", "1"}),
+        ((1.3,), {"1", "1.1", "1.2", "1.3"}),
+        ((0.98, 1.02), {"0.98", "1", "1.02"}),
+        ((1000.0,), {"1", "16", "256"}),
+    ],
+)
+def test_an_axis_of_ratios_has_labels_on_both_sides_of_1(
+    ratios: tuple[float, ...], labels: set[str]
+) -> None:
+    drawn = plots.comparison(compared(*(cell(r, size=8 << k) for k, r in enumerate(ratios))))
+
+    assert labels <= set(texts(drawn))
+
+
+@pytest.mark.parametrize("high", [1.05e6, 3e6, 2e7, 9e7, 3e8, 1e12])
+def test_an_axis_of_values_has_labels_however_short_it_is(high: float) -> None:
+    drawn = plots.sweep([curve("x", 1e6, high)])
+    labels = [text for text in texts(drawn) if re.fullmatch(r"[\d.]+ [kMGT]?B/s", text)]
+
+    assert 3 <= len(set(labels)) == len(labels) <= 10, labels
+
+
+def test_sizes_have_labels_where_they_were_measured() -> None:
+    drawn = plots.sweep([curve("x", 1e6, 2e6)])
+    assert {"8 B", "16 B"} <= set(texts(drawn))
+
+
+def test_faster_is_drawn_to_the_right() -> None:
+    """A time that is halved and a rate that is doubled are the same speed-up."""
+    drawn = plots.comparison(compared(cell(0.5, "lower"), cell(2.0, "higher", 16))).image.decode()
+    marks = re.search(r'<g id="p-faster">.*?</g>\s*</g>', drawn, re.DOTALL)
+
+    assert marks is not None
+    first, second = re.findall(r'<use [^>]*x="([\d.]+)"', marks[0])
+    assert float(first) == pytest.approx(float(second))
+    assert float(first) > 200, "right of the middle"
+
+
+def test_no_picture_is_empty() -> None:
+    with pytest.raises(SpecError, match="no data point that can be compared"):
+        plots.comparison(compared(cell(None)))
+    with pytest.raises(SpecError, match="No value can be drawn"):
+        plots.sweep([curve("x", 0.0, math.inf)])
+    with pytest.raises(SpecError, match="no values to draw"):
+        plots.distribution("t", "s", {"x": [math.inf]}, {})
+
+
+def test_the_tail_of_a_distribution_is_cut_at_p999_with_a_mark() -> None:
+    values = [1e-6 + k * 1e-10 for k in range(5000)]
+    drawn = plots.distribution("t", "s", {"8 B": [*values, 7e-3], "16 B": values[:100]}, {})
+
+    said = texts(drawn)
+    assert "beyond p99.9: up to 7.000 ms" in said
+    assert not [text for text in said if re.fullmatch(r"[\d.]+ ms", text)], "the axis is short"
+    assert {"8 B", "16 B"} <= set(said), "names at the ends of the curves"
+    whole = texts(plots.distribution("t", "s", {"8 B": values[:100]}, {}))
+    assert not [text for text in whole if "p99.9" in text]
+
+
+def piece(alpha: float, worst: float) -> Piece:
+    return Piece(
+        first=8,
+        last=1024,
+        points=8,
+        alpha=alpha,
+        alpha_ci=None,
+        beta=1e9,
+        beta_ci=None,
+        half=None,
+        worst=worst,
+    )
+
+
+@pytest.mark.parametrize(
+    ("alpha", "worst", "said"),
+    [
+        (1e-6, 0.1, ""),
+        (-1e-6, 0.1, "does not fit: a negative start-up time"),
+        (1e-6, 0.4, "does not fit: 40% off"),
+    ],
+)
+def test_a_line_that_does_not_fit_is_said_and_not_drawn(
+    alpha: float, worst: float, said: str
+) -> None:
+    points = tuple(FitPoint(size=8 << k, seconds=1e-6) for k in range(8))
+    line = Fit(metric="m", params={}, points=points, pieces=(piece(alpha, worst),))
+    drawn = plots.Curve(name="x", summaries=(summary(8, 1e6), summary(1024, 1e8)), fit=line)
+    words = texts(plots.sweep([drawn]))
+
+    assert bool([text for text in words if said and text.endswith(said)]) == bool(said)
+    assert bool([text for text in words if text.endswith(" + size / (1.000 GB/s)")]) != bool(said)
+    table = fits_table([line])
+    assert ("remark" in table.columns) == bool(said)
+    assert not said or said in table.rows[0]
+
+
+def test_a_line_through_its_points_fits() -> None:
+    points = [summary(8 << k, (8 << k) / (1e-6 + (8 << k) / 1e9)) for k in range(8)]
+    found = fit(points)
+
+    assert found is not None
+    assert [one.misfit for one in found.pieces] == [""]
+
+
+def test_values_beyond_their_bound_are_marked() -> None:
+    assert "beyond its bound" in texts(plots.sweep([curve("x", 1e6, 2e6, bound=1.5e6)]))
+    assert "beyond its bound" not in texts(plots.sweep([curve("x", 1e6, 2e6, bound=2e6)]))
+
+
+def test_a_legend_names_what_differs_and_conditions_have_markers_of_their_own() -> None:
+    names = ["allreduce, ranks 4, x=1", "allreduce, ranks 4, x=2"]
+    assert differing_names(names) == ["x=1", "x=2"]
+    assert differing_names(["a, b"]) == ["a, b"]
+    assert differing_names(["a, b", "a"]) == ["b", "a"]
+    assert len({marker(k) for k in range(len(MARKERS))}) == len(MARKERS)
+    said = texts(plots.sweep([curve(names[0], 1e6, 2e6), curve(names[1], 2e6, 3e6)]))
+    assert {"x=1", "x=2"} <= set(said)
+    assert "bandwidth over message size: allreduce, ranks 4" in said
+
+
+def test_the_legend_is_below_the_axes() -> None:
+    """In an SVG, y grows downwards: the legend's text is below the label of the x axis."""
+    drawn = plots.sweep([curve("named", 1e6, 2e6)]).image.decode()
+    places = {
+        text: float(y)
+        for y, text in re.findall(r"translate\([\d.]+ ([\d.]+)\)[^>]*>([^<>]+)</text>", drawn)
+    } | {
+        text: float(y)
+        for y, text in re.findall(r'<text [^>]*\by="([\d.]+)"[^>]*>([^<>]+)</text>', drawn)
+    }
+
+    [label] = [y for text, y in places.items() if text.startswith("message size")]
+    assert places["named"] > label
+
+
+def test_a_picture_is_also_a_pdf_and_twice_the_same() -> None:
+    first, second = (plots.sweep([curve("x", 1e6, 2e6)], "pdf") for _ in range(2))
+
+    assert first.image.startswith(b"%PDF")
+    assert first.image == second.image
+    assert set(first._repr_mimebundle_()) == {"text/plain", "application/pdf"}
+    assert repr(first).startswith("<Picture 'bandwidth over message size': ")
