@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 # Set by cluster for its own processes on the hosts; nobody else sets them.
-INTERNAL = {"CLUSTER_ADDRESSES", "CLUSTER_FOLDER"}
+INTERNAL = {f"CLUSTER_{name}" for name in ("ADDRESSES", "FOLDER", "HOSTS", "SSH_CONFIG")}
 LOADED = re.compile(
     r'<(?:script|img|iframe)[^>]* src="(https?:[^"]*)|<link[^>]* href="(https?:[^"]*)'
 )

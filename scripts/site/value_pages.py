@@ -27,6 +27,7 @@ from cluster.cli.runs import RunRow
 from cluster.cli.show import RunAnswer
 from cluster.core import plugins
 from cluster.core.model.billing import Plan, Resource
+from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
 from cluster.providers import Provider
@@ -41,6 +42,7 @@ ANSWERS: dict[str, Any] = {  # what --json of a command prints; None: it depends
     "fetch": RunAnswer,
     "judge": JudgeAnswer,
     "compare": list[Comparison],
+    "check": FleetVerdict,
     "fit": FitAnswer,
     "scaling": list[Scaling],
     "import": ImportAnswer,

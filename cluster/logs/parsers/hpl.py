@@ -109,5 +109,5 @@ class Hpl(RunParser):
 
     def _end(self) -> None:
         if self._run is not None and not self._run.empty and not self._is_checked:
-            self._run.note("whether its solution is right, nobody says: that line is missing")
+            self._run.note("whether its solution is right is not known: that line is missing")
         super()._end()
