@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FRAME = 38  # bytes on the line around a packet: preamble 8, Ethernet 14, checksum 4, gap 12
 MEMORY = "memory_copy"  # the metric that bounds messages between ranks of one host
+OVER_TCP = ("iperf",)  # benchmarks that open connections of their own, whatever MPI uses
 BELIEVABLE = 1.02  # of a bound: clocks and nominal rates are not exact
 
 
@@ -80,11 +81,18 @@ def bound(definition: Definition, links: Iterable[Link | None], flows: int = 1) 
         Bytes per second; none if no bandwidth bounds the metric, or a link is not known.
 
     """
-    known = [None if link is None else goodput(link, flows) for link in links]
+    known = [None if link is None else goodput(_passed(definition, link), flows) for link in links]
     rates = [rate for rate in known if rate is not None]
     if not definition.flow or not rates or len(rates) < len(known):
         return None
     return min(rates) * (2 if definition.flow == "both ways" else 1)
+
+
+def _passed(definition: Definition, link: Link) -> Link:
+    """Give what messages pass: over a fabric, TCP's limit of a connection does not hold."""
+    if definition.benchmark in OVER_TCP:
+        return msgspec.structs.replace(link, fabric="")
+    return msgspec.structs.replace(link, flow=None) if link.fabric else link
 
 
 def copy_rate(measurements: Iterable[Measurement]) -> float:
@@ -192,10 +200,11 @@ def _link_limit(definition: Definition, route: Route) -> str:
     if not links:
         return ""
     slowest = min(links, key=goodput)
+    slowest = _passed(definition, slowest)
     flow = f", {format_rate(slowest.flow)} a connection" if slowest.flow else ""
     return (
-        f"{definition.flow}: TCP over {format_rate(slowest.rate)}{flow}, MTU {slowest.mtu} "
-        f"({slowest.source})"
+        f"{definition.flow}: {slowest.fabric or 'TCP'} over {format_rate(slowest.rate)}{flow}, "
+        f"MTU {slowest.mtu} ({slowest.source})"
     )
 
 

@@ -116,6 +116,19 @@ def test_the_slowest_link_bounds_a_rate() -> None:
     assert bound(definition("both ways"), [fast, LINK]) == 2 * goodput(LINK)
 
 
+def test_the_limit_of_a_connection_holds_for_tcp_and_not_for_a_fabric() -> None:
+    """iperf opens connections of its own, whatever MPI's messages pass."""
+    link = Link(rate=100 * GBIT, flow=10 * GBIT, mtu=9001, source="test", fabric="efa")
+    tcp = msgspec.structs.replace(definition(), benchmark="iperf")
+    route = Route(links=(link,))
+
+    assert bound(definition(), [link]) == pytest.approx(10 * (bound(tcp, [link]) or 0))
+    told = with_link_bound(summary(1e9), definition(), 1, route).limit
+    assert told == "one way: efa over 100gbit, MTU 9001 (test)"
+    told = with_link_bound(summary(1e9), tcp, 1, route).limit
+    assert told == "one way: TCP over 100gbit, 10gbit a connection, MTU 9001 (test)"
+
+
 @pytest.mark.parametrize(
     ("flow", "links"),
     [("", [LINK, LINK]), ("one way", [LINK, None]), ("both ways", [None, None]), ("one way", [])],

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HTML = "<img/src=x/onerror=alert(1)>"
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202eevil"
-COUNT = int(os.environ.get("CLUSTER_MUTATIONS", "1000"))  # 200,000 takes the better part of an hour
+COUNT = int(os.environ.get("CLUSTER_MUTATIONS", "1000"))  # 200,000 take four minutes
 SEED = 14
 
 

@@ -137,7 +137,8 @@ def link_of(kind: InstanceType, *, grouped: bool, efa: bool = False) -> Link | N
 
     Only the first card counts: it has the address that TCP uses, and a rank's messages pass one
     adapter. The limit of a flow is one of TCP: EFA sends a message over many paths (L. Shalev et
-    al., "A cloud-optimized transport protocol for elastic and scalable HPC", IEEE Micro 2020).
+    al., "A cloud-optimized transport protocol for elastic and scalable HPC", IEEE Micro 2020), so
+    that `fabric` frees messages of it.
 
     Args:
         kind: the type.
@@ -155,7 +156,7 @@ def link_of(kind: InstanceType, *, grouped: bool, efa: bool = False) -> Link | N
     return Link(
         rate=rate * GBIT,
         mtu=MTU,
-        flow=None if efa else IN_GROUP if grouped else OUTSIDE,
+        flow=IN_GROUP if grouped else OUTSIDE,
         source="EC2 DescribeInstanceTypes, and the user guide's limit of a flow",
         fabric="efa" if efa else "",
     )
