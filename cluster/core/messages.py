@@ -28,9 +28,9 @@ _PROGRAMS = (
 _VALUE = r"[^\s;()]*(?:\.\.\.|[^\s;(),.:])"  # without the punctuation of its sentence
 _TEXT = re.compile(
     rf"(?P<command>(?<![\w/-])(?:{'|'.join(_PROGRAMS)}) [^;,()\n]*)"
-    rf"|--(?P<option>option) (?P<key>[a-z_]+)=(?P<of_key>{_VALUE})"
+    rf"|--(?P<pair>option|mca|env) (?P<key>\w+)=(?P<of_key>{_VALUE})"
     r"|--(?P<flag>[a-z][a-z-]*[a-z])"
-    rf"(?:=(?P<given>{_VALUE})|[ ](?P<value>(?!-)(?=\S*[0-9A-Z:=/_]|\S+\.\.\.){_VALUE}))?"
+    rf"(?:=(?P<given>{_VALUE})|[ ](?P<value>(?!-\D)(?=\S*[0-9A-Z:=/_]|\S+\.\.\.){_VALUE}))?"
 )
 
 
@@ -62,8 +62,9 @@ def worded(message: str) -> str:
 def _as_keyword(match: re.Match[str]) -> str:
     if match["command"]:
         return match[0]
-    if match["option"]:
-        return f'options={{"{match["key"]}": "{match["of_key"]}"}}'
+    if match["pair"]:
+        name = "options" if match["pair"] == "option" else match["pair"]
+        return f'{name}={{"{match["key"]}": "{match["of_key"]}"}}'
     name = "options" if match["flag"] == "option" else match["flag"].replace("-", "_")
     value = match["given"] or match["value"]
     if value is None:

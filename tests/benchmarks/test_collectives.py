@@ -59,8 +59,8 @@ def test_sizes_are_those_that_can_be_divided(name: str, size: int, ranks: int, r
         ({"operations": []}, "There are no operations"),
         ({"sizes": []}, "There are no sizes"),
         ({"sizes": "2GiB"}, "it must be below 2 GiB"),
-        ({"iterations": 0}, "--iterations is 0"),
-        ({"until_precise": True, "iterations": 9}, "--iterations and --until-precise"),
+        ({"iterations": 0}, "iterations is 0"),
+        ({"until_precise": True, "iterations": 9}, "iterations and until_precise"),
         ({"transport": "gloo", "kernel": "c"}, "torch has loops of its own"),
     ],
 )

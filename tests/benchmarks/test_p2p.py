@@ -57,9 +57,9 @@ def test_a_difference_is_found_wherever_it_is() -> None:
         ({"metrics": "speed"}, "There are: oneway_time, oneway_bandwidth, latency, bandwidth"),
         ({"metrics": []}, "There are no metrics"),
         ({"sizes": []}, "There are no sizes"),
-        ({"iterations": 0}, "--iterations is 0"),
-        ({"max_iterations": 0}, "--max-iterations is 0"),
-        ({"pair": (-1, 0)}, "--pair -1,0 is not two of 2"),
+        ({"iterations": 0}, "iterations is 0"),
+        ({"max_iterations": 0}, "max_iterations is 0"),
+        ({"pair": (-1, 0)}, 'pair="-1,0" is not two of 2'),
         ({"iterations": "many"}, "iterations='many' is not a valid parameter.\nExpected `int"),
     ],
 )

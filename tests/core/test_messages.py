@@ -18,6 +18,7 @@ from cluster.core.messages import for_command_line, worded
         ("See --runs DIR", "See runs=DIR"),
         ("--profile=/x.so is relative.", 'profile="/x.so" is relative.'),
         ("Say --option zones=a,b, or not.", 'Say options={"zones": "a,b"}, or not.'),
+        ("Try --mca btl_tcp_links=4.", 'Try mca={"btl_tcp_links": "4"}.'),
         ("Type: cluster up x --hosts 2; or --hosts 1", "Type: cluster up x --hosts 2; or hosts=1"),
         ("no flag: a - b", "no flag: a - b"),
     ],

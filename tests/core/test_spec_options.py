@@ -73,7 +73,7 @@ def test_hosts_are_as_many_as_the_provider_thinks_best() -> None:
         ({"host": 2}, "There is no option of launch 'host'.\nThere are: provider, hosts, "),
         ({"hosts": "many"}, "hosts='many' is not a valid option of launch."),
         ({"placement": 3}, "placement=3 is not a valid option of launch."),
-        ({"hosts": 0}, "--hosts is 0; it must be between 1 and "),
+        ({"hosts": 0}, "hosts is 0; it must be between 1 and "),
         ({"provider": "moon"}, "There is no provider 'moon'."),
     ],
 )

@@ -167,8 +167,12 @@ def test_ranks_that_cannot_refuse_before_anything_is_timed(how: Any, said: str) 
         ({"gpus": ("Tesla T4",)}, 2, "a has 1 GPU(s) for 2 ranks"),
         ({"libraries": {"numpy": "2"}}, 2, "--python /e/bin/python3 install torch"),
         ({"mpi_flags": {}}, 2, "The MPI on a does not report whether it has CUDA"),
-        ({"mpi_flags": {gpus.BUILT: "false"}}, 2, "--option mpi=PREFIX"),
-        ({"mpi_flags": {gpus.BUILT: "true", gpus.ENABLED: "false"}}, 2, "--mca opal_cuda_support"),
+        ({"mpi_flags": {gpus.BUILT: "false"}}, 2, 'options={"mpi": "PREFIX"}'),
+        (
+            {"mpi_flags": {gpus.BUILT: "true", gpus.ENABLED: "false"}},
+            2,
+            'mca={"opal_cuda_support": ',
+        ),
     ],
 )
 def test_a_host_is_refused_with_what_to_type(

@@ -141,7 +141,7 @@ def test_machines_behind_another_host_have_no_public_address(aws: Cloud) -> None
     assert all(m.access and m.access.host == m.address for m in machines)
     [card] = aws.calls("RunInstances")[-1].params["NetworkInterfaces"]
     assert not card["AssociatePublicIpAddress"]
-    with pytest.raises(SpecError, match="needs --option allow=ADDRESS"):
+    with pytest.raises(SpecError, match=r'needs options=\{"allow": "ADDRESS'):
         provider().plan(spec_of(name="other", options={"jump": "me@bastion"}))
 
 

@@ -103,11 +103,11 @@ def test_plan_as_a_command_and_as_a_flag(aws: Cloud) -> None:
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"instance": None}, "--instance c5.18xlarge"),
+        ({"instance": None}, 'instance="c5.18xlarge"'),
         ({"instance": "c5.huge"}, "no instance type 'c5.huge' in us-east-1"),
-        ({"zone": "mars"}, "--zone mars is not a zone"),
+        ({"zone": "mars"}, "zone mars is not a zone"),
         ({"instance": "p4d.24xlarge", "zone": "us-east-1f"}, "It is in: us-east-1"),
-        ({"instance": "p4d.24xlarge", "options": {"efa": "1"}}, "--option public=0"),
+        ({"instance": "p4d.24xlarge", "options": {"efa": "1"}}, 'options={"public": "0"}'),
         ({"options": {"efa": "1"}}, "has no Elastic Fabric Adapter"),
         ({"instance": "c6g.16xlarge", "image": "ami-nothing"}, "There is no image ami-nothing"),
         ({"image": "ubuntu"}, "neither an id nor an alias"),
@@ -326,7 +326,7 @@ def test_no_room_anywhere(aws: Cloud) -> None:
     with pytest.raises(Capacity) as refused:
         create(spec_of())
     assert "Nothing is left" in str(refused.value)
-    assert "--option zones=" in str(refused.value)
+    assert 'options={"zones": ' in str(refused.value)
     assert (
         len(
             {
