@@ -120,6 +120,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("CLUSTER_LAUNCHES", "1")  # of p2p on this machine, which are 3 for users
     for name in ("TMUX", "CLUSTER_PLUGINS", "XDG_CONFIG_HOME"):
         monkeypatch.delenv(name, raising=False)
     tmux = shutil.which("tmux")

@@ -30,6 +30,7 @@ SYSCTLS = (
 )
 CPUS = "sys/devices/system/cpu"
 MICROCODE = re.compile(r"^microcode\s*:\s*(\S+)", re.MULTILINE)
+VIRTUAL = re.compile(r"^flags\s*:.*\bhypervisor\b", re.MULTILINE)
 ESCAPED = re.compile(r"\\([0-7]{3})")  # a blank in a path of mountinfo: proc_pid_mountinfo(5)
 CHOSEN = re.compile(r"\[(\w+)\]")  # of several words of a file in /sys
 
@@ -55,6 +56,7 @@ def read_tuning(folder: Path, root: Path = Path("/")) -> Tuning:
         firmware=_joined(root, "bios_vendor", "bios_version"),
         microcode=_first(MICROCODE, read_text(root / "proc/cpuinfo")),
         storage=storage(folder, root),
+        virtual=VIRTUAL.search(read_text(root / "proc/cpuinfo")) is not None,
     )
 
 

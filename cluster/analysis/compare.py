@@ -1,10 +1,10 @@
-"""Is it faster? Two groups of launches, cell by cell, with an honest third answer.
+"""Is it faster? Two groups of launches, data point by data point, with a third answer.
 
-A cell is a metric at a point. It is called faster or slower only if the 95 % interval of the ratio
-leaves out 1, the ratio itself is beyond the practical threshold, and a difference like this one
-would be rare by chance among all cells that were looked at. It is called equivalent if the whole
-interval is within the threshold. Everything else is inconclusive, and says why (T. Hoefler,
-R. Belli, "Scientific benchmarking of parallel computing systems", SC15, rules 7 and 8).
+A data point is a metric at a size or another parameter. It is called faster or slower only if the
+95 % interval of the ratio excludes 1, the ratio itself is beyond the practical threshold, and a
+difference like this one would be rare by chance among all data points. It is called equivalent if
+the whole interval is within the threshold. Everything else is inconclusive, and says why
+(T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems", SC15, rules 7, 8).
 """
 
 from __future__ import annotations
@@ -96,6 +96,26 @@ class ComparisonCell(Value, frozen=True, kw_only=True):
     verdict: Verdict = "inconclusive"
     reason: str = ""
 
+    @property
+    def is_common(self) -> bool:
+        """Whether both groups measured it."""
+        return self.base is not None and self.other is not None
+
+    @property
+    def speedup(self) -> float | None:
+        """By what factor the second group is faster: the ratio, or its inverse for times."""
+        if self.ratio is None:
+            return None
+        return self.ratio if self.better == "higher" else 1 / self.ratio
+
+    @property
+    def speedup_interval(self) -> tuple[float, float] | None:
+        """The 95 % confidence interval of the speed-up."""
+        if self.interval is None or self.better == "higher":
+            return self.interval
+        low, high = self.interval
+        return (1 / high, 1 / low if low > 0 else math.inf)
+
 
 class Comparison(Value, frozen=True, kw_only=True):
     """What differs between two groups of launches, and what came of it.
@@ -116,6 +136,11 @@ class Comparison(Value, frozen=True, kw_only=True):
     factors: tuple[Factor, ...]
     cells: tuple[ComparisonCell, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether the two groups have a data point in common, or nothing at all."""
+        return not self.cells or any(cell.is_common for cell in self.cells)
 
 
 def group_by(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
@@ -309,7 +334,7 @@ def _verdict(
     if 1 / (1 + threshold) <= low and high <= 1 + threshold:
         return "equivalent", ""
     if low <= 1 <= high:
-        return "inconclusive", f"the interval holds 1, and reaches beyond {threshold:.1%}"
+        return "inconclusive", f"the interval includes 1 and reaches beyond {threshold:.1%}"
     if max(estimate, 1 / estimate) < 1 + threshold:
         return "inconclusive", f"a difference, but perhaps less than {threshold:.1%}"
     return ("faster" if (estimate > 1) == (better == "higher") else "slower"), ""
@@ -369,12 +394,14 @@ def headline(comparison: Comparison) -> str:
         comparison: of two groups.
 
     Returns:
-        The verdict, if there is one for all cells; else how many there are of each.
+        The verdict, if all data points have the same; else how many there are of each.
 
     """
     about = f"{comparison.other} against {comparison.base}"
     if not comparison.cells:
         return f"{about}: nothing was measured"
+    if not comparison.is_possible:
+        return f"{about}: NOT COMPARABLE, they have no data point in common"
     counts = {v: sum(cell.verdict == v for cell in comparison.cells) for v in VERDICTS}
     [*given] = (verdict for verdict, count in counts.items() if count)
     if len(given) > 1:

@@ -131,8 +131,8 @@ def pool_medians(launches: Sequence[Summary]) -> Summary:
     p1, p5, p95, p99 = (quantile(ordered, part) for part in (0.01, 0.05, 0.95, 0.99))
     median = middle(ordered)
     tail = _ratio(p99, median) if first.better == "lower" else _ratio(median, p1)
-    bounds = {summary.bound for summary in launches}
-    bound = first.bound if len(bounds) == 1 else None
+    bounds = [summary.bound for summary in launches if summary.bound is not None]
+    bound = middle(np.sort(bounds)) if len(bounds) == len(launches) else None
     return msgspec.structs.replace(
         first,
         n=len(launches),

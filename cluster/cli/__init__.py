@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from cluster.cli import streams
+from cluster.cli import streams, verbosity
+from cluster.cli.errors import Misuse, print_error, print_misuse
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.messages import for_command_line
 
@@ -74,31 +75,34 @@ def start(*launchers: Callable[..., None], what: str | None = None) -> NoReturn:
 
 
 def _run(app: typer.Typer) -> NoReturn:
-    sys.argv[1:] = canonical_arguments(sys.argv[1:])
+    words, how_much = verbosity.take_flags(sys.argv[1:])
+    sys.argv[1:] = canonical_arguments(words)
     streams.make_safe()
     with for_command_line():
-        _call(app)
-    sys.exit(0)
+        _call(app, how_much)
 
 
-def _call(app: typer.Typer) -> None:
+def _call(app: typer.Typer, how_much: int) -> NoReturn:
     """Call a command; what goes wrong is a message and an exit status."""
     terminated = _handle_signals()
     try:
-        app()
-    except SystemExit as leaving:
-        if terminated and leaving.code == INTERRUPTED:
-            sys.exit(TERMINATED)
-        raise
+        verbosity.configure(how_much)
+        status = app(standalone_mode=False)
+        sys.exit(TERMINATED if terminated and status == INTERRUPTED else status or 0)
+    except Misuse as error:
+        sys.exit(print_misuse(error))
+    except typer.Abort:
+        sys.stderr.write("Aborted.\n")
+        sys.exit(FAILED)
     except ClusterError as error:
-        sys.stderr.write(f"Error: {error}\n")
+        print_error(str(error))
         sys.exit(REFUSED if isinstance(error, SpecError) else FAILED)
     except ExceptionGroup as group:
-        sys.stderr.write(f"Error: {group.message}.\n")
-        sys.stderr.write("".join(f"- {error}\n" for error in group.exceptions))
+        each = "".join(f"\n- {error}" for error in group.exceptions)
+        print_error(f"{group.message}.{each}")
         sys.exit(FAILED)
     except OSError as error:
-        sys.stderr.write(f"Error: {error.strerror or error}: {error.filename or 'output'}\n")
+        print_error(f"{error.strerror or error}: {error.filename or 'output'}")
         sys.exit(FAILED)
 
 

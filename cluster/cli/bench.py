@@ -4,88 +4,36 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import typer
 
-from cluster.analysis.compare import ENOUGH_LAUNCHES, Comparison
-from cluster.cli import flags
-from cluster.cli.compare import show_tables
-from cluster.cli.gates import Gates, report_cases
+from cluster.analysis.compare import ENOUGH_LAUNCHES
+from cluster.analysis.link_bounds import MEMORY
+from cluster.cli.confirm import confirm_cost
+from cluster.cli.gates import report_cases
 from cluster.cli.host_progress import HostProgress
 from cluster.cli.job_progress import JobProgress
-from cluster.cli.show import (
-    print_json,
-    receipt_lines,
-    relative_path,
-    show_newest_run,
-    show_plan,
-    show_run,
-)
-from cluster.core.errors import JobError, SpecError
-from cluster.core.model.billing import Plan
-from cluster.core.model.spec import ClusterSpec
-from cluster.core.model.value import Value
+from cluster.cli.launches import BenchOptions, alternate, check_count, run_launches
+from cluster.cli.show import receipt_lines, show_plan
+from cluster.core.errors import SpecError
 from cluster.core.units import parse_expected
-from cluster.orchestration.ab_test import (
-    PLAIN,
-    Trial,
-    check_launches,
-    compare_conditions,
-    run_alternating,
-    trials,
-)
-from cluster.orchestration.bench import TIMEOUT
-from cluster.orchestration.cluster import Cluster
+from cluster.orchestration.ab_test import PLAIN, Trial, check_launches, trials
 from cluster.orchestration.launch import launch_spec, plan_spec
 from cluster.orchestration.prepare import check_bench, check_plan
-from cluster.orchestration.variables import variable
-from cluster.reports.ci import Case, comparison_cases, judgement_cases
-from cluster.reports.tables import comparison_tables
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from cluster.core.model.billing import Plan
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.measure.benchmark import Benchmark
+    from cluster.orchestration.cluster import Cluster
     from cluster.providers import Provider
-    from cluster.runs.run import Run
-
-
-class BenchOptions(Value, frozen=True, kw_only=True):
-    """What to do around a benchmark: the flags of the same names."""
-
-    runs: str | None = None
-    timeout: float = TIMEOUT
-    keep: bool | None = None
-    detach: bool = False
-    plan: bool = False
-    json: bool = False
-    ab: str | None = None
-    launches: int = ENOUGH_LAUNCHES
-    mca: list[str] | None = None
-    env: list[str] | None = None
-    profile: str | None = None
-    describe: str = ""
-    expect: str = ""
-    gates: Gates = Gates()
-
-    @property
-    def variables(self) -> dict[str, str]:
-        """What --mca and --env say."""
-        given = (("mca", self.mca or ()), ("env", self.env or ()))
-        return dict(
-            variable(kind, *flags.pair(kind, text)) for kind, texts in given for text in texts
-        )
-
-
-class AbAnswer(Value, frozen=True, kw_only=True):
-    """What `--ab ... --json` prints."""
-
-    runs: tuple[str, ...]
-    comparison: Comparison
+    from cluster.reports.ci import Case
 
 
 def measure(
@@ -117,14 +65,14 @@ def measure(
         return
     make_root(runs_root(options.runs))
     live = JobProgress(stderr=options.json)
-    cluster = _launch(spec, planned, live)
+    cluster = _launch(spec, planned, live, yes=options.yes)
     stood_before = "launch" not in cluster.phases
     cases: list[Case] = []
     try:
         if pair:
-            _alternate(cluster, benchmark, pair, params, options, cases)
+            alternate(cluster, benchmark, pair, params, options, cases)
         else:
-            run_once(cluster, benchmark, params, options, trial, cases)
+            run_launches(cluster, benchmark, params, options, trial, cases)
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted: the ranks are stopped.\n")
         raise
@@ -161,7 +109,7 @@ def launched(
     planned = check(spec, benchmark, params, options, (PLAIN,))
     make_root(runs_root(options.runs))
     live = JobProgress(stderr=options.json)
-    cluster = _launch(spec, planned, live)
+    cluster = _launch(spec, planned, live, yes=options.yes)
     try:
         yield cluster
     finally:
@@ -195,10 +143,31 @@ def check(
         check_bench(spec, benchmark, {**params, **one.params}, options.timeout)
         for one in conditions
     ]
+    _check_common(checked, spec)
     planned = plan_spec(spec)
     for chosen, own in checked:
         check_plan(chosen, own, spec, planned[1])
     return planned
+
+
+def _check_common(checked: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSpec) -> None:
+    """Refuse conditions that have no data point in common."""
+    ranks = spec.hosts * spec.ranks_per_host
+    points = [
+        {
+            (one.metric, *sorted(one.params.items()))
+            for one in chosen.planned(own, ranks)
+            if one.metric != MEMORY  # the limit that is measured beside, of one size
+        }
+        for chosen, own in checked
+    ]
+    if len(points) > 1 and all(points) and not set.intersection(*points):
+        raise SpecError(
+            "The conditions have no data point in common, so there is nothing to compare.",
+            means="Sizes, metrics and operations tell data points apart; they are no settings.",
+            remedy="Measure both in one run, such as --sizes 8,16. Compare settings: --ab "
+            "window=32,64 or --ab mca:btl_tcp_links=1,4",
+        )
 
 
 def _check_how(spec: ClusterSpec, options: BenchOptions) -> None:
@@ -210,8 +179,15 @@ def _check_how(spec: ClusterSpec, options: BenchOptions) -> None:
         )
     if options.expect:
         parse_expected(options.expect)
+    if options.launches is not None:
+        check_count(options.launches, "--launches")
+    if options.detach and (options.launches or 1) > 1:
+        raise SpecError(
+            "--launches and --detach contradict each other: somebody must start each launch.",
+            remedy="Leave --detach out, and run it inside tmux.",
+        )
     if options.ab:
-        check_launches(options.launches)
+        check_launches(options.launches or ENOUGH_LAUNCHES)
         if options.detach:
             raise SpecError(
                 "--ab and --detach contradict each other: somebody must start each launch.",
@@ -219,110 +195,15 @@ def _check_how(spec: ClusterSpec, options: BenchOptions) -> None:
             )
 
 
-def run_once(
-    cluster: Cluster,
-    benchmark: str,
-    params: Mapping[str, object],
-    options: BenchOptions,
-    trial: Trial = PLAIN,
-    cases: list[Case] | None = None,
-) -> None:
-    """Run a benchmark on a cluster, and show what came out, also of a run that failed.
+def _launch(
+    spec: ClusterSpec, planned: tuple[Provider, Plan], live: JobProgress, *, yes: bool
+) -> Cluster:
+    """Ask before it costs money, launch, and show how far each host is."""
 
-    Args:
-        cluster: that runs it.
-        benchmark: its name.
-        params: of the benchmark.
-        options: what to do around it.
-        trial: the condition that it is one launch of.
-        cases: where the verdicts go, for gates.
-
-    Raises:
-        JobError: the job failed.
-        KeyboardInterrupt: the user interrupted.
-
-    """
-    judged = None
-    try:
-        run = _bench(cluster, options)(
-            benchmark,
-            detach=options.detach,
-            variables={**options.variables, **trial.variables},
-            condition=trial.name,
-            **{**params, **trial.params},
-        )
-        judged = show_run(run, as_json=options.json)
-    except (JobError, KeyboardInterrupt):
-        judged = show_newest_run(cluster, as_json=options.json)
-        raise
-    finally:
-        if cases is not None and judged is not None:
-            cases += judgement_cases(cluster.name, judged)
-
-
-def _bench(cluster: Cluster, options: BenchOptions) -> Callable[..., Run]:
-    """Give a `Cluster.bench` that people can look at: from the second launch on, more briefly."""
-    launches = count()
-
-    def bench(benchmark: str, /, **more: Any) -> Run:  # noqa: ANN401 - parameters have their own types
-        with JobProgress(stderr=options.json, brief=next(launches) > 0) as live:
-            return cluster.bench(
-                benchmark,
-                runs=options.runs,
-                timeout=options.timeout,
-                listener=live,
-                profile=options.profile,
-                describe=options.describe,
-                expect=options.expect,
-                **more,
-            )
-
-    return bench
-
-
-def _alternate(
-    cluster: Cluster,
-    benchmark: str,
-    pair: tuple[Trial, Trial],
-    params: Mapping[str, object],
-    options: BenchOptions,
-    cases: list[Case],
-) -> None:
-    """Run both conditions in turn, and compare what there is, also after a launch that failed."""
-    console = JobProgress(stderr=options.json).console
-    ran: list[tuple[Trial, Run]] = []
-    total = 2 * options.launches
-    console.print(f"{total} launches, in the order ABBA ...", soft_wrap=True)
-    launches = run_alternating(
-        _bench(cluster, options),
-        benchmark,
-        pair,
-        launches=options.launches,
-        variables=options.variables,
-        **params,
-    )
-    try:
-        for trial, run in launches:
-            ran.append((trial, run))
-            console.print(f"Launch {len(ran)} of {total} done: {trial.name}", soft_wrap=True)
-    finally:
-        comparison = compare_conditions(pair, ran)
-        cases += comparison_cases(comparison)
-        if options.json:
-            folders = tuple(str(run.folder) for _, run in ran)
-            print_json(AbAnswer(runs=folders, comparison=comparison))
-        else:
-            show_tables(comparison_tables(comparison), "terminal")
-            for _, run in ran:
-                sys.stdout.write(
-                    f"Run folder: {relative_path(run.folder)} ({run.record.condition})\n"
-                )
-
-
-def _launch(spec: ClusterSpec, planned: tuple[Provider, Plan], live: JobProgress) -> Cluster:
-    """Launch, and say first what will cost money."""
-    for line in planned[1].lines if planned[1].costs else ():
+    def show(line: str) -> None:
         live.console.print(line, soft_wrap=True)
+
+    confirm_cost(spec, planned[1], show, yes=yes)
     with HostProgress(live.console) as waiting:
         return launch_spec(spec, waiting, planned)
 

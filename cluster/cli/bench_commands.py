@@ -9,11 +9,11 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from cluster.analysis.compare import ENOUGH_LAUNCHES
 from cluster.cli import flags
-from cluster.cli.bench import BenchOptions, measure
+from cluster.cli.bench import measure
 from cluster.cli.gates import FLAGS as GATES
 from cluster.cli.gates import read_gates
+from cluster.cli.launches import BenchOptions
 from cluster.cli.param_flags import param_flags
 from cluster.core import plugins
 from cluster.measure.benchmark import Benchmark
@@ -29,6 +29,7 @@ RUN_FLAGS: flags.Declared = {
     "timeout": (flags.Timeout, TIMEOUT),
     "plan": (flags.PlanOnly, False),
     "runs": (flags.Runs, None),
+    "yes": (flags.Yes, False),
     "json": (flags.Json, False),
 }
 FOLDED = {
@@ -104,7 +105,7 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
         del values[ALL]
         params = {key: values.pop(key) for key in benchmark.Params.__struct_fields__}
         gates = read_gates(**{key: values.pop(key) for key in GATES})
-        own = [key for key in BenchOptions.__struct_fields__ if key != "gates"]
+        own = [key for key in BenchOptions.__struct_fields__ if key not in ("gates", "founding")]
         options = BenchOptions(**{key: values.pop(key) for key in own}, gates=gates)
         provider = _provider(values, flags.DEFAULT_PROVIDER)
         given = {key: value for key, value in params.items() if value is not None}
@@ -119,7 +120,7 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
         **flags.MACHINES,
         **RUN_FLAGS,
         "ab": (flags.Ab, None),
-        "launches": (flags.Launches, ENOUGH_LAUNCHES),
+        "launches": (flags.Launches, None),
         "mca": (flags.Mca, None),
         "env": (flags.Env, None),
         "profile": (flags.Profile, None),
@@ -164,7 +165,8 @@ def launcher(
 
     def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
         given = params(**{key: values.pop(key) for key in own})
-        options = BenchOptions(**{key: values.pop(key) for key in RUN_FLAGS})
+        around = {key: values.pop(key) for key in RUN_FLAGS}
+        options = BenchOptions(**around, launches=1, founding=True)
         chosen = _provider(values, provider)
         if chosen == provider:
             values["instance"] = values["instance"] or instance

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cluster.cli import flags
-from cluster.cli.bench import BenchOptions, launched
+from cluster.cli.bench import launched
 from cluster.cli.heat_map import CheckProgress
+from cluster.cli.launches import BenchOptions
 from cluster.cli.show import print_json, relative_path, say, screen_width
 from cluster.core import journal
 from cluster.core.errors import JobError, SpecError
@@ -48,6 +49,7 @@ def check(  # noqa: PLR0913 - each is a flag
     runs: str | None,
     keep: bool | None,
     timeout: float,
+    yes: bool,
     json: bool,
     **machines: Any,  # noqa: ANN401 - each flag has its own type
 ) -> None:
@@ -58,7 +60,7 @@ def check(  # noqa: PLR0913 - each is a flag
     if from_:
         _show(judge_fleet(store.read(store.find(store.root(runs), from_[0]))), as_json=json)
         return
-    options = BenchOptions(runs=runs, timeout=timeout, keep=keep, json=json)
+    options = BenchOptions(runs=runs, timeout=timeout, keep=keep, yes=yes, json=json)
     params = {
         "rounds": _rounds(rounds),
         "metric": metric,
@@ -205,6 +207,7 @@ CHECK: flags.Declared = {
     "runs": (flags.Runs, None),
     "keep": (flags.Keep, None),
     "timeout": (flags.Timeout, TIMEOUT),
+    "yes": (flags.Yes, False),
     "json": (flags.Json, False),
 }
 command = flags.with_flags(

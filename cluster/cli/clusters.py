@@ -183,7 +183,10 @@ def find_cluster(fragment: str) -> tuple[Cluster, Machine | None]:
             if any(fragment in word for word in (machine.name, machine.address, machine.id)):
                 return cluster, machine
     raise SpecError(
-        f"no instance id contains fragment {fragment!r}", remedy="List what exists: cluster ls"
+        f"There is no cluster or host with {fragment!r} in its name, address or id."
+        if fragment
+        else "There are no clusters.",
+        remedy="List what exists: cluster ls",
     )
 
 

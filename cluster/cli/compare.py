@@ -1,4 +1,4 @@
-"""`cluster compare`: two runs, or many by a factor, with a verdict per cell."""
+"""`cluster compare`: two runs, or many by a factor, with a verdict per data point."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from cluster.analysis.compare import THRESHOLD, Launch, Side, compare, group_by
 from cluster.cli import flags
 from cluster.cli.gates import Gates, report_cases, with_gates
-from cluster.cli.show import print_json, screen_width
+from cluster.cli.show import print_json, relative_path, screen_width
 from cluster.core.errors import SpecError
 from cluster.reports.ci import comparison_cases
 from cluster.reports.formats.markdown import table_markdown
@@ -48,12 +48,13 @@ def compare_(
     *,
     gates: Gates,
 ) -> None:
-    """Compare two runs: what differs, and a verdict per cell.
+    """Compare two runs: what differs, and a verdict per data point.
 
     With --by a cluster stands for all of its runs, otherwise for its newest.
 
     Example: cluster compare --by condition p2p
     """
+    _check_format(report)
     where = store.root(root)
     if by is None:
         groups: Sequence[Side] = _two(where, named)
@@ -72,11 +73,17 @@ def _two(where: Path, named: Sequence[str]) -> list[Side]:
             f"{len(named)} run(s) were named; two are compared.",
             remedy="Type: cluster compare RUN_A RUN_B, or cluster compare --by FACTOR RUN...",
         )
-    return [_side(where, words.split(",")) for words in named]
+    folders = [[store.find(where, one) for one in words.split(",") if one] for words in named]
+    twice = [folder for folder in folders[0] if folder in folders[1]]
+    if twice:
+        raise SpecError(
+            f"A run cannot be compared with itself: {relative_path(twice[0])} is on both sides.",
+            remedy="Name two different runs; they are listed by: cluster runs",
+        )
+    return [_side(found) for found in folders]
 
 
-def _side(where: Path, named: Sequence[str]) -> Side:
-    folders = [store.find(where, which) for which in named if which]
+def _side(folders: Sequence[Path]) -> Side:
     several = f" and {len(folders) - 1} more" if len(folders) > 1 else ""
     return Side(
         name="/".join(folders[0].parts[-2:]) + several,
@@ -116,6 +123,13 @@ def show_comparisons(
     )
 
 
+def _check_format(report: str) -> None:
+    if report not in FORMATS:
+        raise SpecError(
+            f"There is no format {report!r} for this.", remedy=f"There are: {', '.join(FORMATS)}"
+        )
+
+
 def show_tables(tables: Sequence[Table], report: str) -> None:
     """Show tables on standard output.
 
@@ -127,10 +141,7 @@ def show_tables(tables: Sequence[Table], report: str) -> None:
         SpecError: it is neither.
 
     """
-    if report not in FORMATS:
-        raise SpecError(
-            f"There is no format {report!r} for this.", remedy=f"There are: {', '.join(FORMATS)}"
-        )
+    _check_format(report)
     width = screen_width()
     texts = (
         table_text(table, width) if report == "terminal" else table_markdown(table)

@@ -17,6 +17,7 @@ import typer
 from cluster.cli import bench, flags
 from cluster.cli.clusters import down
 from cluster.cli.hosts import up
+from cluster.cli.launches import BenchOptions
 from cluster.cli.plot import plot
 from cluster.core import journal
 from cluster.core.errors import ClusterError, SpecError
@@ -135,7 +136,11 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
             up(**self._with_defaults(values))
 
         what = f"Make {self.hosts} node(s); on {self.provider} with {self.accelerator} each."
-        declared: flags.Declared = {**self._machines, "plan": (flags.PlanOnly, False)}
+        declared: flags.Declared = {
+            **self._machines,
+            "plan": (flags.PlanOnly, False),
+            "yes": (flags.Yes, False),
+        }
         return _verb("create-cluster", what, command, declared)
 
     def _verb(self, condition: ComparedCondition) -> Callable[..., None]:
@@ -153,20 +158,21 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
         return _verb("cleanup-cluster", "Take everything away.", command, declared)
 
     def _all(self) -> Callable[..., None]:
-        def command(**values: Any) -> None:  # noqa: ANN401
+        def command(*, yes: bool, **values: Any) -> None:  # noqa: ANN401
             measuring = {key: values.pop(key) for key in MEASURE_FLAGS}
             machines = self._with_defaults(values)
             spec = flags.spec(**machines)
             conditions = [condition.trial for condition in self.conditions]
-            options = bench.BenchOptions(timeout=measuring["timeout"])
+            options = BenchOptions(timeout=measuring["timeout"])
             bench.check(spec, BENCHMARK, _params(measuring), options, conditions)
             with _cleaned_up(spec.name):
-                up(**machines)
+                up(**machines, yes=yes)
                 for condition in self.conditions:
                     _measure(spec, condition, measuring, as_json=False)
 
         what = "Do all of it, and leave nothing, whatever happens."
-        return _verb("all", what, command, {**self._machines, **MEASURE_FLAGS})
+        declared = {**self._machines, **MEASURE_FLAGS, "yes": (flags.Yes, False)}
+        return _verb("all", what, command, declared)
 
     def _plot(self) -> Callable[..., None]:
         def command(name: str, out: Path, root: str | None) -> None:
@@ -209,8 +215,13 @@ def _params(measuring: Mapping[str, Any]) -> dict[str, object]:
 def _measure(
     spec: ClusterSpec, condition: ComparedCondition, measuring: Mapping[str, Any], *, as_json: bool
 ) -> None:
-    options = bench.BenchOptions(
-        runs=measuring["runs"], timeout=measuring["timeout"], keep=True, json=as_json
+    options = BenchOptions(
+        runs=measuring["runs"],
+        timeout=measuring["timeout"],
+        keep=True,
+        json=as_json,
+        launches=1,
+        founding=True,
     )
     bench.measure(spec, BENCHMARK, _params(measuring), options, condition.trial)
 

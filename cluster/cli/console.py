@@ -8,6 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from cluster.cli.streams import PrintableStream
+from cluster.cli.verbosity import is_quiet
 from cluster.core.printable import printable
 
 
@@ -19,11 +20,12 @@ class SafeConsole(Console):
         super().print(*[printable(o) if isinstance(o, str) else o for o in objects], **how)
 
 
-def console(*, stderr: bool = False) -> SafeConsole:
+def console(*, stderr: bool = False, quiet: bool = True) -> SafeConsole:
     """Give a console for our own colours and bars.
 
     Args:
         stderr: on standard error, because standard output is for JSON.
+        quiet: print nothing with -q.
 
     Returns:
         It; text that it prints is plain: neither markup nor highlighting.
@@ -31,4 +33,6 @@ def console(*, stderr: bool = False) -> SafeConsole:
     """
     stream = sys.stderr if stderr else sys.stdout
     inner = stream.inner if isinstance(stream, PrintableStream) else stream
-    return SafeConsole(file=inner, highlight=False, markup=False, emoji=False)
+    return SafeConsole(
+        file=inner, highlight=False, markup=False, emoji=False, quiet=quiet and is_quiet()
+    )

@@ -76,7 +76,16 @@ Ab = Annotated[
         help="Compare parameters, mca:X or env:X, in turn.",
     ),
 ]
-Launches = Annotated[int, typer.Option("--launches", metavar="N", help="Of each value, with --ab.")]
+Launches = Annotated[
+    int | None,
+    typer.Option(
+        "--launches",
+        metavar="N",
+        help="Repeat from the start; with --ab, of each value.  [default: 1; --ab 5; p2p here 3]",
+        show_default=False,
+    ),
+]
+Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask before it costs money.")]
 Mca = Annotated[
     list[str] | None,
     typer.Option("--mca", metavar="NAME=VALUE", help="Parameter of Open MPI; repeatable."),

@@ -12,12 +12,15 @@ from typing import Annotated, Any
 import typer
 
 from cluster.cli import flags
-from cluster.cli.bench import BenchOptions, run_once
+from cluster.cli.confirm import confirm_cost
 from cluster.cli.console import console
 from cluster.cli.host_progress import HostProgress
+from cluster.cli.launches import BenchOptions, run_once
 from cluster.cli.show import print_json, show_plan, table
-from cluster.core.errors import ClusterError
+from cluster.core import journal
+from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.hosts import Completed, Machine
+from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.orchestration.bench import TIMEOUT
 from cluster.orchestration.cluster import Cluster, attach
@@ -49,23 +52,44 @@ class Outcome(Value, frozen=True, kw_only=True):
     error: str = ""
 
 
-def up(*, plan: bool = False, install: bool = False, json: bool = False, **machines: Any) -> None:  # noqa: ANN401
+def up(
+    *,
+    plan: bool = False,
+    install: bool = False,
+    yes: bool = False,
+    json: bool = False,
+    **machines: Any,  # noqa: ANN401 - each flag has its own type
+) -> None:
     """Launch a cluster, and leave it up.
 
     Example: cluster up mine --provider ssh --option hosts=alice@h1,h2:2222
     """
     spec = flags.spec(**machines)
+    _check_hosts(spec, given=machines["hosts"] is not None)
     planned = plan_spec(spec)
     if plan:
         show_plan(planned[1], as_json=json)
         return
-    if planned[1].costs:
-        sys.stderr.write("".join(f"{line}\n" for line in planned[1].lines))
+    confirm_cost(spec, planned[1], lambda line: sys.stderr.write(f"{line}\n"), yes=yes)
     with HostProgress(console(stderr=True)) as waiting:
         cluster = launch_spec(spec, waiting, planned)
         if install:
             cluster.install(tell=waiting)
     _show(cluster, as_json=json)
+
+
+def _check_hosts(spec: ClusterSpec, *, given: bool) -> None:
+    """Refuse to replace a cluster by one with another number of hosts."""
+    if not given or not journal.for_cluster(spec.name).entries():
+        return
+    there = attach(spec.name)
+    if there.machines and len(there.machines) != spec.hosts:
+        raise SpecError(
+            f"{spec.name} runs with {len(there.machines)} host(s), and --hosts is {spec.hosts}.",
+            means="A running cluster keeps its number of hosts; it is left as it is.",
+            remedy=f"To change it: cluster down {spec.name} && cluster up {spec.name} "
+            f"--hosts {spec.hosts}; or choose another name for a second cluster.",
+        )
 
 
 def plan_(*, json: bool, **machines: Any) -> None:  # noqa: ANN401 - each flag has its own type
@@ -85,6 +109,7 @@ UP: flags.Declared = {
         Annotated[bool, typer.Option("--install", help="Install now what benchmarks need.")],
         False,
     ),
+    "yes": (flags.Yes, False),
     "json": (flags.Json, False),
 }
 PLAN: flags.Declared = {

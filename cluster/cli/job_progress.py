@@ -1,4 +1,4 @@
-"""What a person sees while a benchmark runs: the ready block, the ranks' lines, a bar."""
+"""What a person sees while a benchmark runs: how to connect, the ranks' lines, a bar."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from rich.progress import Progress as Bar
 
 from cluster.cli.console import console
 from cluster.cli.host_progress import HostProgress
+from cluster.cli.show import relative_path
+from cluster.cli.verbosity import is_quiet
 from cluster.core.printable import printable
 from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.listener import Listener
@@ -28,21 +30,28 @@ class JobProgress(Listener):
     """Shows a bar on a terminal and plain lines elsewhere.
 
     The ranks may print thousands of lines a second; the first of each fifth of a second is shown,
-    and the last two.
+    and the last two. Of several launches, only the progress is shown, and one bar is for all.
 
     Args:
         stderr: show on standard error, because standard output is for JSON.
-        brief: show neither how to connect nor the ranks' lines: it is one launch of many.
+        founding: show how to connect in the words of the founding programs.
+        launches: how many there will be.
+        brief: show neither how to connect nor what the ranks print.
 
     """
 
-    def __init__(self, *, stderr: bool, brief: bool = False) -> None:
+    def __init__(
+        self, *, stderr: bool, founding: bool = False, launches: int = 1, brief: bool = False
+    ) -> None:
         """Begin with nothing to show."""
+        self._founding = founding
+        self._launches = launches
         self._brief = brief
+        self._launch = 0
         self.console = console(stderr=stderr)
         self.console.soft_wrap = True
         self._bar: Bar | None = None
-        if self.console.is_terminal:
+        if self.console.is_terminal and not is_quiet():
             self._bar = Bar(
                 TextColumn("{task.description}"),
                 BarColumn(),
@@ -74,7 +83,9 @@ class JobProgress(Listener):
             self._bar.stop()
 
     def preparing(self, host: str, step: str) -> None:
-        """Show how far the hosts are."""
+        """Show how far the hosts are, before the first launch."""
+        if self._launch:
+            return
         if self._waiting is None:
             self._waiting = HostProgress(self.console).__enter__()
         self._waiting(host, step)
@@ -84,20 +95,23 @@ class JobProgress(Listener):
             self._waiting.__exit__(None, None, None)
             self._waiting = None
 
-    def started(self, cluster: Cluster, folder: Path) -> None:  # noqa: ARG002 - an event's method
-        """Show how to connect, in the founding program's words."""
+    def started(self, cluster: Cluster, folder: Path) -> None:
+        """Show how to connect, once."""
         self._end_waiting()
-        if not self._brief:
-            for line in ready_block(cluster):
-                self._show(line)
+        self._launch += 1
+        if self._launch > 1:
+            return
+        lines = ready_block(cluster) if self._founding else start_lines(cluster, folder)
+        for line in () if self._brief else lines:
+            self._show(line)
         if self._bar is not None:
             self._bar.start()
-            self._bar.add_task("starting", total=1.0)
+            self._bar.add_task("starting", total=float(self._launches))
 
     def output(self, line: str) -> None:
         """Show a line of the ranks now, or keep it for the end."""
         now = time.monotonic()
-        if self._brief:
+        if self._launches > 1 or self._brief:
             return
         if now - self._shown_at >= BETWEEN_LINES:
             self._shown_at = now
@@ -111,23 +125,41 @@ class JobProgress(Listener):
         self._show(line)
 
     def progress(self, progress: Progress) -> None:
-        """Move the bar, or print a line."""
+        """Move the bar over all launches, or print a line."""
+        launch = max(1, self._launch)
+        several = f"launch {launch} of {self._launches}, " if self._launches > 1 else ""
+        done = launch - 1 + progress.done / progress.total
         if self._bar is not None:
             for task in self._bar.task_ids:
-                self._bar.update(
-                    task,
-                    description=printable(progress.what),
-                    completed=progress.done,
-                    total=progress.total,
-                )
+                what = printable(several + progress.what)
+                self._bar.update(task, description=what, completed=done)
             return
         now = time.monotonic()
         if now - self._reported_at >= BETWEEN_REPORTS:
             self._reported_at = now
-            self._show(f"[{progress.done / progress.total:4.0%}] {progress.what}")
+            self._show(f"[{done / self._launches:4.0%}] {several}{progress.what}")
 
     def _show(self, line: str) -> None:
         self.console.print(line, soft_wrap=True)
+
+
+def start_lines(cluster: Cluster, folder: Path) -> list[str]:
+    """Say what runs and where, for `cluster bench`.
+
+    Args:
+        cluster: whose job was started.
+        folder: of the run.
+
+    Returns:
+        Two lines.
+
+    """
+    spec = cluster.spec
+    ranks = f"{spec.hosts * spec.ranks_per_host} ranks on {spec.hosts} x {spec.provider}"
+    return [
+        f"{cluster.name}: {ranks}; to watch: cluster connect {cluster.name}",
+        f"Run folder: {relative_path(folder)}",
+    ]
 
 
 def ready_block(cluster: Cluster) -> list[str]:

@@ -12,7 +12,7 @@ import typer
 
 from cluster.cli import flags
 from cluster.cli.show import print_json, relative_path, table
-from cluster.core.errors import ClusterError
+from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.records import ExpectedResult
 from cluster.core.model.value import Value
 from cluster.reports.formats.markdown import table_markdown
@@ -89,6 +89,11 @@ def _places(url: str | None, root: str | None, *, values: bool) -> Iterator[list
     """Give each run's folder and where it is kept; those of a store are here for a while."""
     if url is None:
         where = store.root(root)
+        if root is not None and not where.is_dir():
+            raise SpecError(
+                f"The folder {where} does not exist, so there are no runs in it.",
+                remedy="Name another --runs, or leave it out.",
+            )
         yield [(folder, str(folder)) for folder in store.folders(where)]
         return
     with TemporaryDirectory(prefix="cluster-") as place:

@@ -199,7 +199,7 @@ def print_judgement(judged: Judgement) -> None:
     """
     line = Text("\n".join(wrapped(printable(judged.line), screen_width())))
     line.highlight_words([judged.word.upper()], VERDICT_STYLES.get(judged.word, "none"))
-    console().print(line, soft_wrap=True)
+    console(quiet=False).print(line, soft_wrap=True)
 
 
 def findings(run: Run, summaries: tuple[Summary, ...]) -> tuple[Finding, ...]:

@@ -6,6 +6,7 @@ progress bars go around it: `console` and `write_coloured`.
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
@@ -16,6 +17,8 @@ from cluster.core.printable import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+PLAIN = {"µ": "u", "±": "+-", "─": "-", "━": "=", "…": "...", **dict.fromkeys("▁▂▃▄▅▆▇█", "#")}
 
 
 class PrintableStream:
@@ -47,14 +50,23 @@ class PrintableStream:
 
 def make_safe() -> None:
     """Let no closed stream, none that knows only ASCII, and no text of others do any harm."""
+    codecs.register_error("plain", _plain)
     sys.stdout = _safe(sys.stdout)
     sys.stderr = _safe(sys.stderr)
+
+
+def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Write what a stream's encoding lacks in plain characters: `us` for `µs`."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(PLAIN.get(letter, "?") for letter in lacking), error.end
 
 
 def _safe(stream: TextIO | None) -> TextIO:
     stream = stream or Path(os.devnull).open("w")  # noqa: SIM115 - open to the end
     if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="replace")
+        stream.reconfigure(errors="plain")
     return cast("TextIO", PrintableStream(stream))
 
 

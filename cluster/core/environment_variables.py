@@ -59,6 +59,16 @@ VARIABLES = tuple(
             "`~/.cache`",
             "Parent of the cache folder, if `CLUSTER_CACHE` is not set.",
         ),
+        (
+            "CLUSTER_LAUNCHES",
+            "3 for `p2p` on one host, else 1",
+            "How often `cluster bench` launches a benchmark without `--launches`.",
+        ),
+        (
+            "CLUSTER_LOG",
+            "none",
+            "File to which each command appends what it does: the commands on hosts, the journal.",
+        ),
         ("NO_COLOR", "none", "Any value turns colours off."),
         (
             "GITHUB_ACTIONS, GITHUB_STEP_SUMMARY",

@@ -8,6 +8,7 @@ on from there.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import shutil
 from contextlib import ExitStack, contextmanager
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_log = logging.getLogger(__name__)
 REGIONS_FILE = "places.jsonl"
 CHOOSE = "export CLUSTER_STATE=DIR"
 
@@ -213,6 +215,7 @@ class Journal(Value, frozen=True, kw_only=True):
             ClusterError: it cannot be written.
 
         """
+        _log.info("%s: %s", self.folder.name, type(entry).__name__)
         with self._writing():
             if isinstance(entry, Intended):
                 self._open()

@@ -58,12 +58,26 @@ def _wrong(values: Mapping[str, object], kind: type[Value], noun: str) -> SpecEr
                 msgspec.convert(values[field.name], field.type, strict=False, dec_hook=decode)
         except msgspec.ValidationError as error:
             choices = get_args(field.type) if get_origin(field.type) is Literal else ()
+            if several := _count(field.type, values[field.name]):
+                return SpecError(f"{field.name}: {several}")
             return SpecError(
                 f"{field.name}={values[field.name]!r} is not a valid {noun}.",
                 means="" if choices else f"{error}.",
                 remedy=f"There are: {', '.join(filter(None, choices))}" if choices else "",
             )
     return None
+
+
+def _count(kind: object, value: object) -> str:
+    """Say that a list has too few or too many values; nothing if that is not what is wrong."""
+    parts = get_args(kind)
+    if get_origin(kind) is not tuple or Ellipsis in parts or not isinstance(value, list | tuple):
+        return ""
+    if len(value) == len(parts):
+        return ""
+    given = ",".join(map(str, value))
+    example = ",".join(str(number) for number in range(len(parts)))
+    return f"{len(parts)} values are needed, such as {example}; {given!r} has {len(value)}."
 
 
 def _in_form(value: object, kind: object) -> object:

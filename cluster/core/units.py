@@ -41,7 +41,11 @@ _RATE = re.compile(
 _EXPECTED = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*(|(?!e\d)[A-Za-z].{0,30})")
 _KNOWN_UNITS = {
     **{
-        name: (scale, "s") for name, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9))
+        name: (scale, "s")
+        for name, scale in (
+            *(("s", 1.0), ("ms", 1e-3), ("us", 1e-6), ("ns", 1e-9)),
+            *(("\u00b5s", 1e-6), ("\u03bcs", 1e-6)),  # the micro sign, and the Greek letter
+        )
     },
     **{f"{name}/s": (float(scale), "B/s") for name, scale in BYTES.items() if name},
     **{name: (scale / 8, "B/s") for name, scale in BITS.items()},
@@ -177,11 +181,11 @@ def format_value(value: float, unit: str) -> str:
         unit: `s`, `B/s`, `B` or any other unit, which is then left as it is.
 
     Returns:
-        Such as `1.116 us`, `4324 MB/s`.
+        Such as `1.116 µs`, `4324 MB/s`.
 
     """
     if unit == "s":
-        return _scaled(value, ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")))
+        return _scaled(value, ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns")))
     if unit == "B/s":
         return _scaled(value, ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s")))
     if unit == "B":

@@ -39,6 +39,9 @@ class Benchmark(Plugin, Generic[ParamsT]):
     programs: ClassVar[tuple[str, ...]] = ()
     """What its hosts need beyond Python and an MPI: programs, each in a package of its name."""
 
+    launches_on_one_host: ClassVar[int] = 1
+    """How often `cluster bench` launches it where all ranks are on one host, unless told."""
+
     Params: type[ParamsT]
     """The parameters, each with its default; flags and checks are derived from it."""
 
@@ -131,6 +134,20 @@ class Benchmark(Plugin, Generic[ParamsT]):
                 remedy=f"There are: {', '.join(known)}",
             )
         return tuple(known[metric] for metric in dict.fromkeys(metrics))
+
+    def memory(self, params: ParamsT, ranks: int) -> int:
+        """Tell how much memory the ranks of one host allocate for messages.
+
+        Args:
+            params: of the benchmark.
+            ranks: on that host.
+
+        Returns:
+            Bytes; 0 by default, where it is not known before.
+
+        """
+        del params, ranks
+        return 0
 
     def gpus(self, params: ParamsT, ranks_per_host: int) -> int:
         """Tell how many GPUs a host needs for these parameters; none by default.
@@ -244,9 +261,16 @@ def check_pair(pair: tuple[int, int], ranks: int) -> None:
     """
     low, high = min(pair), max(pair)
     if low == high or low < 0 or high >= ranks:
+        if ranks < 2:  # noqa: PLR2004 - a sender and a receiver
+            means = "Two ranks are needed."
+        elif low == high:
+            means = "A rank does not send messages to itself."
+        else:
+            means = f"Ranks are numbered from 0; with {ranks} of them, the last is {ranks - 1}."
         raise SpecError(
-            f"--pair {pair[0]},{pair[1]} is not two of {ranks} rank(s).",
-            remedy="Two ranks are needed: --hosts 2 (or --ranks-per-host 2).",
+            f"--pair {pair[0]},{pair[1]} does not name two of the {ranks} rank(s).",
+            means=means,
+            remedy=f"Choose two of them, or start more: --hosts {max(2, high + 1)}",
         )
 
 

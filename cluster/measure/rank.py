@@ -122,8 +122,9 @@ class Rank:
             line: without a newline.
 
         """
-        sys.stdout.write(line + "\n")
         sys.stdout.flush()
+        sys.stdout.buffer.write(f"{line}\n".encode())  # UTF-8 whatever the host's locale is
+        sys.stdout.buffer.flush()
 
     def note(self, line: str) -> None:
         """Add to the run what a reader of its numbers must know; only rank 0's word counts.

@@ -21,6 +21,7 @@ from cluster.orchestration.notebook import default_listener
 from cluster.orchestration.prepare import (
     PreparedJob,
     check_bench,
+    check_hosts,
     make_condition,
     patience,
     prepare,
@@ -302,6 +303,7 @@ class Cluster:
             return simulate(self.state, chosen, checked, runs_root(runs), about, heard)
         self._keep_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
         hosts = self._ready(chosen, checked, heard.preparing)
+        check_hosts(hosts, chosen, checked, about, self.shells())
         about = with_profile(about, profile, hosts, self.shells())
         self.jobs.make_room()
         prepared = prepare(hosts, chosen, checked, runs_root(runs), timeout, about, self.phases)
@@ -330,8 +332,7 @@ class Cluster:
     def _ready(self, chosen: Benchmark[Any], params: object, tell: StateCallback) -> ReadyHosts:
         """Install what a benchmark needs, examine and connect the hosts.
 
-        Hosts that were examined before are asked again only if they lack something, which may have
-        been installed since.
+        Hosts examined before are asked again only if they lacked something.
         """
         self.hosts.leave_out_dead(patience(chosen, self.state))
         self.install(chosen.programs, tell)

@@ -17,10 +17,11 @@ from cluster.core.errors import SpecError
 from cluster.core.model.records import Condition, JobRecord, Record
 from cluster.core.model.value import Value
 from cluster.core.options import convert, encode
-from cluster.core.units import parse_expected
+from cluster.core.units import format_bytes, parse_expected
 from cluster.core.version import __version__, revision
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
+from cluster.orchestration.mca_parameters import check_mca_parameters
 from cluster.providers import Provider
 from cluster.remote import libfabric
 from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
@@ -100,6 +101,46 @@ def patience(chosen: Benchmark[Any], state: ClusterState) -> float | None:
     needs_all = plugins.load(Starter, chosen.starter).needs_every_host
     examined = len(state.facts) == len(state.machines)
     return None if needs_all or not examined else DEAD_AFTER
+
+
+def check_hosts(
+    hosts: ReadyHosts,
+    chosen: Benchmark[Any],
+    params: object,
+    condition: Condition,
+    shells: Mapping[str, Shell],
+) -> None:
+    """Refuse what these hosts cannot do, before anything is started.
+
+    Args:
+        hosts: that would run it.
+        chosen: the benchmark.
+        params: of it, checked.
+        condition: of the run.
+        shells: to the hosts, by the machine's name.
+
+    Raises:
+        SpecError: their memory is too small, or their MPI has no such parameter.
+
+    """
+    _check_memory(chosen, params, hosts)
+    if not hosts.image:
+        first = hosts.machines[0]
+        variables = condition.variables
+        check_mca_parameters(variables, first, hosts.facts[0].home, shells[first.name])
+
+
+def _check_memory(chosen: Benchmark[Any], params: object, hosts: ReadyHosts) -> None:
+    wanted = chosen.memory(params, max(hosts.layout.slots.values()))
+    for fact in hosts.facts:
+        limits = [fact.memory, *([fact.cgroup_memory] if fact.cgroup_memory else [])]
+        if 0 < min(limits) < wanted:
+            raise SpecError(
+                f"{chosen.name} would allocate {format_bytes(wanted)} for messages on {fact.host}, "
+                f"which has {format_bytes(min(limits))} of memory.",
+                means="Nothing was started.",
+                remedy="Choose smaller --sizes.",
+            )
 
 
 def check_plan(chosen: Benchmark[Any], params: object, spec: ClusterSpec, plan: Plan) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from cluster.core.errors import SpecError
 from cluster.core.model.billing import Plan, Resource
 from cluster.core.model.hosts import Machine
 from cluster.core.model.value import StateCallback, ignore
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from cluster.core.journal import Journal
     from cluster.core.model.spec import ClusterSpec
 
+MOST_PER_CORE = 32  # ranks; more would only wait for each other
 REFUSED = {
     **ONLY_CLOUDS,
     "placement": "this machine cannot be moved closer to itself",
@@ -31,6 +34,15 @@ class LocalProvider(Provider):
     def plan(self, spec: ClusterSpec) -> Plan:
         """Refuse what only a cloud can give."""
         refuse(spec, REFUSED)
+        ranks, cores = spec.hosts * spec.ranks_per_host, len(os.sched_getaffinity(0))
+        if ranks > MOST_PER_CORE * cores:
+            raise SpecError(
+                f"{ranks} ranks on the {cores} usable core(s) of this machine would mostly wait "
+                "for each other.",
+                means=f"At most {MOST_PER_CORE} ranks per core are started here.",
+                remedy=f"Use --hosts {MOST_PER_CORE * cores} or fewer, or hosts of your own: "
+                "--provider ssh --option hosts=HOST1,HOST2",
+            )
         return Plan(lines=(f"{spec.hosts} x this machine, {spec.ranks_per_host} rank(s) on each",))
 
     def create(

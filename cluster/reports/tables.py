@@ -11,7 +11,7 @@ from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_size, format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from cluster.analysis.compare import Comparison, ComparisonCell
     from cluster.analysis.fit import Fit, Piece
@@ -28,6 +28,10 @@ PREDICTED = "Predicted: the fastest known algorithm, without arithmetic, on link
 FAR = (
     "None: the operation takes messages more than four times beyond those that were measured, of "
     "which a fit says nothing."
+)
+SAME_FLAGS = (
+    "Runs are compared where both have the same metric, size and other parameters. Measure both "
+    "with the same flags."
 )
 WIDEST = 1.0  # of the strip to each side, in powers of two
 
@@ -52,16 +56,44 @@ class Table(Value, frozen=True, kw_only=True):
 
 
 def comparison_tables(comparison: Comparison) -> tuple[Table, Table]:
-    """Show a comparison: what differs first, then what came of it.
+    """Show a comparison: what differs, then the result.
 
     Args:
         comparison: of two groups of launches.
 
     Returns:
-        A table of factors, and one of cells.
+        A table of factors, and one of data points.
 
     """
-    return _differing(comparison), _cells(comparison)
+    cells = _cells(comparison) if comparison.is_possible else _nothing_in_common(comparison)
+    return _differing(comparison), cells
+
+
+def _nothing_in_common(comparison: Comparison) -> Table:
+    """Show what each of two groups measured, where they have no data point in common."""
+    metrics = dict.fromkeys(cell.metric for cell in comparison.cells)
+    return Table(
+        title=headline(comparison),
+        columns=("measured", comparison.base, comparison.other),
+        rows=tuple(
+            (
+                metric,
+                _points(c for c in comparison.cells if c.metric == metric and c.base is not None),
+                _points(c for c in comparison.cells if c.metric == metric and c.other is not None),
+            )
+            for metric in metrics
+        ),
+        notes=(SAME_FLAGS, *comparison.notes),
+        left=("measured", comparison.base, comparison.other),
+    )
+
+
+def _points(cells: Iterable[ComparisonCell]) -> str:
+    """Name the points of a metric: the first and the last, and how many there are."""
+    points = [format_point(cell.params) or "yes" for cell in cells]
+    if len(points) < 3:  # noqa: PLR2004 - more have a beginning and an end
+        return "; ".join(points) or "-"
+    return f"{points[0]} .. {points[-1]} ({len(points)} data points)"
 
 
 def _differing(comparison: Comparison) -> Table:
@@ -76,7 +108,7 @@ def _differing(comparison: Comparison) -> Table:
 
 def _cells(comparison: Comparison) -> Table:
     span = _span(comparison.cells)
-    header = f"{2**-span:.2f} .. {2**span:.2f}"
+    header = f"slower {2**span:.2f} x faster"
     found = ("metric", "parameters", "verdict", "ratio", "95% CI of ratio", header)
     bounded = any(share is not None for cell in comparison.cells for share in cell.shares)
     bounds = (f"{comparison.base}, of bound", f"{comparison.other}, of bound")
@@ -91,14 +123,20 @@ def _cells(comparison: Comparison) -> Table:
 
 def _explained(comparison: Comparison) -> tuple[str, ...]:
     limit = f"{comparison.threshold:.1%}"
-    ratios = f"The ratio is that of {comparison.other} to {comparison.base}, of medians of launches"
-    unlike = (
-        f"its interval excludes 1, it is beyond {limit}, and too rare to be chance among so many "
-        "data points"
+    one = all(cell.launches == (1, 1) for cell in comparison.cells if cell.is_common)
+    estimator = (
+        f"The ratio is the median of {comparison.other} divided by that of {comparison.base}"
+        if one
+        else f"The ratio is the median of all ratios of a launch of {comparison.other} to a launch "
+        f"of {comparison.base} (Hodges and Lehmann); beside it are the medians over launches, and "
+        "their own ratio may differ a little"
     )
-    return (
-        f"{ratios}. Faster or slower: {unlike}. Equivalent: all of the interval is within {limit}.",
+    verdicts = (
+        "Faster or slower: the 95% confidence interval of the ratio excludes 1, the ratio is "
+        f"beyond {limit}, and chance among so many data points does not explain it. Equivalent: "
+        f"the whole interval is within {limit}. In the drawing, faster is to the right."
     )
+    return f"{estimator}.", verdicts
 
 
 def _cell(cell: ComparisonCell, span: float, *, bounded: bool) -> tuple[str, ...]:
@@ -113,7 +151,7 @@ def _cell(cell: ComparisonCell, span: float, *, bounded: bool) -> tuple[str, ...
         cell.verdict,
         "-" if cell.ratio is None else f"{cell.ratio:.4f}",
         interval,
-        interval_strip(cell.ratio, cell.interval, span),
+        interval_strip(cell.speedup, cell.speedup_interval, span),
         *medians,
         *(shares if bounded else ()),
         cell.reason,
@@ -127,7 +165,7 @@ def _span(cells: Sequence[ComparisonCell]) -> float:
 
 
 def interval_strip(ratio: float | None, interval: tuple[float, float] | None, span: float) -> str:
-    """Draw an interval around its ratio, on a line whose middle is 1.
+    """Draw an interval around its ratio on a line whose middle is 1; above 1 is to the right.
 
     Args:
         ratio: of two medians.

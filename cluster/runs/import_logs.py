@@ -37,6 +37,7 @@ STDIN = "-"
 BETWEEN = ("network", "collective")  # media that there are between hosts
 NAME = "imported"
 PLAIN = Condition()
+PROSE = (".md", ".rst", ".html", ".htm", ".pdf", ".docx")
 GZIP = b"\x1f\x8b"  # its first bytes
 PORTION = 1 << 20  # bytes read at a time
 
@@ -104,6 +105,8 @@ def import_logs(
         ParseError: nothing in a log was understood; then there is no run.
 
     """
+    for file in files:
+        _check_prose(file, format_)
     spec = ClusterSpec(name=name, provider=NAME, hosts=1)
     at = time.time()
     folder = store.create(where, name, "log", at)
@@ -179,6 +182,17 @@ def _read(file: str, raw: Path, format_: str, stdin: BinaryIO | None) -> Reading
         return _named(file, _kept(redact(_chunks(file, stdin)), out), format_)
 
 
+def _check_prose(file: str, format_: str) -> None:
+    """Refuse a page of prose: a measurement that it quotes was not made by whoever wrote it."""
+    if not format_ and Path(file).suffix.lower() in PROSE:
+        raise SpecError(
+            f"{file} is a page of prose, not a log.",
+            means="Numbers that it quotes are examples, and no measurement of yours.",
+            remedy="Name the log itself; to read the page all the same: --format NAME "
+            "(cluster import --help)",
+        )
+
+
 def _named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
     """Read a log; an error names its file."""
     try:
@@ -220,6 +234,14 @@ def _portions(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
         with Path(file).open("rb") as opened:
             while chunk := opened.read(PORTION):
                 yield chunk
+    except IsADirectoryError as error:
+        is_run = (Path(file) / store.RECORD).is_file()
+        raise SpecError(
+            f"{file} is a folder, and a log is a file.",
+            remedy=f"It is a run already: cluster show {file}"
+            if is_run
+            else f"Name the logs in it: {file.rstrip('/')}/*.log",
+        ) from error
     except OSError as error:
         raise SpecError(
             f"{file} cannot be read: {error.strerror}.",

@@ -10,6 +10,7 @@ some milliseconds after its answer, and a Python that stops in between is aborte
 from __future__ import annotations
 
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,14 @@ if TYPE_CHECKING:
 
     from cluster.core.model.records import Record
 
+NO_LOGIN = re.compile(
+    r"get_credentials|Unable to locate credentials|credentials (?:were )?not found"
+)
+LOGIN = {
+    "s3": "Type: aws configure; or choose a profile: export AWS_PROFILE=NAME",
+    "gs": "Type: gcloud auth application-default login",
+    "az": "Type: az login",
+}
 OBJECT_STORES = ("s3", "gs", "az")
 SETTLED = ("done", "failed", "interrupted")
 AT_ONCE = 16  # files that are asked for at a time
@@ -212,6 +221,12 @@ def _store(url: str) -> Iterator[Store]:
     except ClusterError:
         raise
     except Exception as error:  # each store has errors of its own
+        if NO_LOGIN.search(str(error)):
+            raise ClusterError(
+                f"There are no credentials for {parts.scheme}://{parts.netloc} on this machine.",
+                means=f"Nothing was read or written ({str(error).partition(chr(10))[0][:120]}).",
+                remedy=LOGIN.get(parts.scheme, "Log in with the tools of the store."),
+            ) from error
         raise ClusterError(
             f"{url}: {str(error).partition('Debug source')[0].strip()}",
             remedy="Look at the bucket's name, and whether your credentials may use it.",

@@ -348,6 +348,12 @@ def find(where: Path, which: str) -> Path:
         names = (folder.name, folder.parent.name, f"{folder.parent.name}/{folder.name}")
         if which == "latest" or which in names:
             return folder
+    if not where.is_dir():
+        raise SpecError(
+            f"There is no run {which!r}: the folder {where} does not exist.",
+            means="Runs are in --runs, else in CLUSTER_RUNS, else in 'runs' in the current folder.",
+            remedy="Name another folder, or measure first: cluster bench p2p --run-local",
+        )
     raise SpecError(
         f"There is no run {which!r} under {where}.",
         means="A run is named by its folder, its id, its cluster (the newest run) or 'latest'.",

@@ -14,7 +14,6 @@ import cluster
 from cluster.analysis.compare import Comparison
 from cluster.analysis.host_topology import HostTopology
 from cluster.analysis.scaling import Scaling
-from cluster.cli.bench import AbAnswer
 from cluster.cli.clusters import ClusterRow
 from cluster.cli.doctor import DoctorCheck
 from cluster.cli.fit import FitAnswer
@@ -22,6 +21,7 @@ from cluster.cli.hosts import HostRow, Outcome
 from cluster.cli.import_ import ImportAnswer
 from cluster.cli.jobs import StatusAnswer
 from cluster.cli.judge import JudgeAnswer
+from cluster.cli.launches import AbAnswer, LaunchesAnswer
 from cluster.cli.profile import ProfileAnswer
 from cluster.cli.runs import RunRow
 from cluster.cli.show import RunAnswer
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 ANSWERS: dict[str, Any] = {  # what --json of a command prints; None: it depends on what is asked
     "bench": RunAnswer,
     "bench --ab": AbAnswer,
+    "bench --launches": LaunchesAnswer,
     "show": RunAnswer,
     "fetch": RunAnswer,
     "judge": JudgeAnswer,

@@ -48,7 +48,8 @@ def test_a_host_says_how_it_is_set_up(tmp_path: Path) -> None:
             "sys__class__dmi__id__sys_vendor": "Amazon EC2\n",
             "sys__class__dmi__id__product_name": "c5n.18xlarge\n",
             "sys__class__dmi__id__bios_version": "1.0\n",
-            "proc__cpuinfo": "processor : 0\nmicrocode\t: 0x5003604\nprocessor : 1\n",
+            "proc__cpuinfo": "processor : 0\nmicrocode\t: 0x5003604\n"
+            "flags\t\t: fpu vme hypervisor lahf_lm\nprocessor : 1\n",
             "proc__sys__net__ipv4__tcp_rmem": "4096\t131072\t6291456\n",
             "proc__sys__kernel__hostname": "secret\n",
             "proc__self__mountinfo": MOUNTS,
@@ -65,6 +66,7 @@ def test_a_host_says_how_it_is_set_up(tmp_path: Path) -> None:
         firmware="1.0",
         microcode="0x5003604",
         storage="nfs4 on files:/export/home",
+        virtual=True,
     )
 
 

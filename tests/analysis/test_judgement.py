@@ -77,7 +77,7 @@ def test_what_healthy_networks_reach_is_normal() -> None:
 
     assert found.word == "normal"
     assert found.answer == (
-        "latency 8 B: 20.00 us; bandwidth 1 MiB: 110.0 MB/s, 93% of TCP over 1gbit "
+        "latency 8 B: 20.00 µs; bandwidth 1 MiB: 110.0 MB/s, 93% of TCP over 1gbit "
         "(usual: 75% or more)"
     )
     assert found.line == (

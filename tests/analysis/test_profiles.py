@@ -110,7 +110,7 @@ def test_many_small_messages_that_take_long_are_no_transfer() -> None:
     )
     assert how(made, "negotiation") == (
         "910 of 1000 calls of MPI_Allreduce, 5.400 s of its 10.000 s: 5.934 ms a call; those of "
-        "2.000 kB take 250.0 us"
+        "2.000 kB take 250.0 µs"
     )
     assert says(made)["payload"] == (
         "Allreduce of 4.000 MB carries 100% of the bytes, at 43.57 MB/s per rank"

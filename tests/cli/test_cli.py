@@ -251,7 +251,7 @@ def test_connect_finds_the_newest_match(tools: None) -> None:
     assert command("connect", "0.mpi.first").stdout == "tmux attach-session -t =first\n"
     assert command("connect", "127.0.0").stdout == "tmux attach-session -t =second\n"
     refused = command("connect", "third", status=2)
-    assert "no instance id contains fragment 'third'" in refused.stderr
+    assert "no cluster or host with 'third' in its name" in refused.stderr
 
 
 def test_connect_attaches_on_a_terminal(tools: None) -> None:
@@ -391,7 +391,7 @@ def test_shell_completion(words: str, suggestions: set[str]) -> None:
         (["show", "nothing"], "There is no run 'nothing'"),
         (["status", "nothing"], "There is no cluster 'nothing'."),
         (["status", "a;b"], "cannot be the name of a cluster"),
-        (["connect", "x"], "no instance id contains fragment 'x'"),
+        (["connect", "x"], "no cluster or host with 'x' in its name"),
     ],
 )
 def test_refusals_say_what_to_type(words: list[str], said: str) -> None:

@@ -93,8 +93,36 @@ def test_what_cannot_be_compared_is_refused(words: tuple[str, ...], message: str
 
 def test_markdown() -> None:
     saved("a", 1.0)
+    saved("b", 1.0)
 
-    assert "| metric | parameters |" in command("compare", "a", "a", "--format=markdown").stdout
+    assert "| metric | parameters |" in command("compare", "a", "b", "--format=markdown").stdout
+
+
+def test_a_run_against_itself_is_refused() -> None:
+    first = saved("a", *STEADY)
+    saved("b", 1.0)
+    among = command("compare", ",".join(first), f"b,{first[2]}", status=2).stderr
+
+    assert "A run cannot be compared with itself" in among
+    assert f"{first[2]} is on both sides" in among
+    assert "cluster runs" in among
+
+
+def test_runs_without_a_common_data_point_are_not_comparable() -> None:
+    """What each has is shown, and no empty drawing; a gate for `inconclusive` is hit."""
+    saved("a", 1.0)
+    saved("b", 1.0)
+    [folder] = runs_folder().glob("b/*")
+    (folder / "measurements.jsonl").unlink()
+    store.append(folder, [measurement(TIME, (1.0,) * 20, size=8, streams=n) for n in range(4, 9)])
+    shown = command("compare", "a", "b").stdout
+
+    assert "NOT COMPARABLE, they have no data point in common" in shown
+    assert "inconclusive" not in shown
+    assert "streams 4 .. streams 8 (5 data points)" in shown
+    assert "Measure both with the same flags" in shown
+    assert "|...." not in shown
+    assert command("compare", "a", "b", "--fail-on=inconclusive", status=3).stdout == shown
 
 
 def test_summaries_survive_the_way_to_json() -> None:

@@ -20,7 +20,7 @@ from tests.fakes.gcp import Fault
 if TYPE_CHECKING:
     from tests.fakes.gcp import Cloud
 
-ZONE = ("--zone", "us-central1-a")
+ZONE = ("--zone", "us-central1-a", "--yes")
 SHORT = ("--max-bytes", "40000", "--iterations", "20")
 BRIEF = ("--max-bytes", "0.4kB", "--iterations", "9")
 # Two conditions that need no GPU.

@@ -78,10 +78,10 @@ def test_a_terminal_of_80_columns_has_a_table_of_fewer_columns(
     monkeypatch.delenv("COLUMNS")
     narrow, wide = on_terminal(80, "show", "a"), on_terminal(80, "show", "a", "--wide")
 
-    assert "median ± CI/2" in narrow
+    assert "median ± half-CI" in narrow
     assert all(len(line) <= 80 or len(line.split()) == 1 for line in narrow.splitlines())
     assert "p99" not in wide, "one value each has no percentiles"
-    assert "95% CI of median" in wide
+    assert "95% CI, this launch" in wide
 
 
 def on_terminal(width: int, *words: str) -> str:

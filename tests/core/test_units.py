@@ -153,7 +153,7 @@ def test_format_size_is_exact(size: int, text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
-        (1.116e-6, "s", "1.116 us"),
+        (1.116e-6, "s", "1.116 µs"),
         (0.0231279, "s", "23.13 ms"),
         (2.0, "s", "2.000 s"),
         (1234.4, "s", "1234 s"),
@@ -179,7 +179,7 @@ def test_format_value_gives_four_digits_and_a_prefix(value: float, unit: str, te
         (999.94e6, "B/s", "999.9 MB/s"),
         (999.96e6, "B/s", "1.000 GB/s"),
         (999.6e-9, "s", "999.6 ns"),
-        (999.96e-9, "s", "1.000 us"),
+        (999.96e-9, "s", "1.000 µs"),
     ],
 )
 def test_the_prefix_changes_only_where_the_digits_would_say_1000(
@@ -212,7 +212,7 @@ def test_no_span_is_shown_as_60_seconds() -> None:
 def test_ticks_have_no_digits_that_say_nothing() -> None:
     assert format_tick(1e8, "B/s") == "100 MB/s"
     assert format_tick(4e5, "B") == "400 kB"
-    assert format_tick(2.5e-6, "s") == "2.5 us"
+    assert format_tick(2.5e-6, "s") == "2.5 µs"
 
 
 def test_format_point() -> None:

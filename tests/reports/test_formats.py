@@ -55,7 +55,7 @@ SHAPE = Distribution(
 )
 ODD = msgspec.structs.replace(LATENCY, shape=SHAPE)
 NOTES = ("one core only", "a busy | host")
-HEAD = "| metric | parameters | n | median | 95% CI of median | p5 | p95 | p99 | converged |"
+HEAD = "| metric | parameters | n | median | 95% CI, this launch | p5 | p95 | p99 | converged |"
 RULE = "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 EMPTY = {
     "terminal": "No values were taken.\n",
@@ -85,9 +85,9 @@ def test_a_row_has_a_cell_per_column_and_units_everywhere() -> None:
         "metric": "latency",
         "parameters": "8 B",
         "n": "1000",
-        "median": "1.116 us",
-        "95% CI of median": "1.100 us .. 1.125 us",
-        "p5": "1.000 us",
+        "median": "1.116 µs",
+        "95% CI, this launch": "1.100 µs .. 1.125 µs",
+        "p5": "1.000 µs",
         "p95": "1.250 ms",
         "p99": "250.0 ms",
         "converged": "yes",
@@ -112,11 +112,11 @@ def test_a_bound_has_two_columns_where_any_summary_has_one() -> None:
     markdown = rendered("markdown", LATENCY, BOUNDED).splitlines()
     terminal = [line for line in rendered("terminal", LATENCY, BOUNDED).splitlines() if line]
 
-    assert markdown[0] == f"{HEAD} bound | of bound |"
+    assert markdown[0] == f"{HEAD} limit | of limit |"
     assert markdown[1] == f"{RULE} --- | --- |"
     assert markdown[2].endswith("| yes | none | none |")
     assert markdown[3].endswith("| not converged | 4.354 GB/s | 99.3% |")
-    assert terminal[0].split()[-3:] == ["bound", "of", "bound"]
+    assert terminal[0].split()[-3:] == ["limit", "of", "limit"]
     assert terminal[2].split()[-2:] == ["none", "none"]
     assert terminal[3].split()[-3:] == ["4.354", "GB/s", "99.3%"]
 
@@ -132,7 +132,7 @@ def test_a_bound_for_other_programs() -> None:
 def test_what_a_median_hides_is_in_a_column_of_remarks_where_there_is_any() -> None:
     markdown = rendered("markdown", ODD, BANDWIDTH).splitlines()
     [terminal] = [x for x in rendered("terminal", ODD, BANDWIDTH).splitlines() if "latency" in x]
-    remarks = "drifts +4.1%, modes 1.000 us, 3.000 us, tail 2.5 x, outliers 12"
+    remarks = "drifts +4.1%, modes 1.000 µs, 3.000 µs, tail 2.5 x, outliers 12"
 
     assert markdown[0] == f"{HEAD} remarks |"
     assert markdown[2].endswith(f"| yes | {remarks} |")
@@ -181,8 +181,8 @@ def test_markdown() -> None:
     assert rendered("markdown", *BOTH, notes=NOTES[:1]) == (
         f"{HEAD}\n"
         f"{RULE}\n"
-        "| latency | 8 B | 1000 | 1.116 us | 1.100 us .. 1.125 us "
-        "| 1.000 us | 1.250 ms | 250.0 ms | yes |\n"
+        "| latency | 8 B | 1000 | 1.116 µs | 1.100 µs .. 1.125 µs "
+        "| 1.000 µs | 1.250 ms | 250.0 ms | yes |\n"
         "| bandwidth | 100 MB, rank 1 | 3 (stopped) | 4.324 GB/s | none (n < 6) "
         "| 1.000 GB/s | 5.000 GB/s | 12.00 B/s | not converged |\n"
         "\n"
@@ -287,13 +287,13 @@ def test_terminal() -> None:
 
     assert lines == [
         (
-            " metric      parameters                 n       median       95% CI of median"
+            " metric      parameters                 n       median    95% CI, this launch"
             "           p5          p95         p99   converged"
         ),
         " " + "─" * (9 + 14 + 11 + 10 + 20 + 10 + 10 + 9 + 13 + 8 * 3),
         (
-            " latency     8 B                     1000     1.116 us   1.100 us .. 1.125 us"
-            "     1.000 us     1.250 ms    250.0 ms   yes"
+            " latency     8 B                     1000     1.116 µs   1.100 µs .. 1.125 µs"
+            "     1.000 µs     1.250 ms    250.0 ms   yes"
         ),
         (
             " bandwidth   100 MB, rank 1   3 (stopped)   4.324 GB/s           none (n < 6)"

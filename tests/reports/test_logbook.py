@@ -86,7 +86,7 @@ def test_a_shorter_time_is_more_than_was_expected() -> None:
     saved("one", expected=ExpectedResult(value=2e-6, unit="s"))
     shown = command("show", "one").stdout
 
-    assert "Expected 2.000 us: latency, 8 B: 1.010 us is 198.0% of that." in shown
+    assert "Expected 2.000 µs: latency, 8 B: 1.010 µs is 198.0% of that." in shown
 
 
 def test_an_expectation_in_a_unit_that_was_not_measured_is_said() -> None:

@@ -314,7 +314,7 @@ def test_a_distribution_marks_the_bounds(home: Path) -> None:
 
     drawn = plots.distribution("t", "s", {"x": [1e-6, 2e-6], "y": [3e-6]}, {"x": 9e-7})
     assert ">bound<" in drawn.image.decode()
-    assert len(re.findall(r">[\d.]+ us<", drawn.image.decode())) > 2, "an axis has numbers"
+    assert len(re.findall(r">[\d.]+ µs<", drawn.image.decode())) > 2, "an axis has numbers"
 
 
 def test_a_picture_of_efficiencies_over_ranks(home: Path) -> None:

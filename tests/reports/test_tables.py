@@ -32,8 +32,33 @@ def test_the_tables_as_text_and_as_markdown() -> None:
     assert text.startswith("b against a: equivalent\n")
     assert "equivalent" in text.splitlines()[4]
     assert markdown.startswith("**b against a: equivalent**\n\n| metric | parameters |")
-    assert "Note: The ratio is that of b to a" in text
-    assert "Note: The ratio is that of b to a" in markdown
+    said = "Note: The ratio is the median of all ratios of a launch of b to a launch of a"
+    assert said in text
+    assert said in markdown
+
+
+def test_the_note_of_two_launches_is_about_their_two_medians() -> None:
+    _, cells = comparison_tables(compare(times("a", 1.0), times("b", 2.0)))
+
+    assert cells.notes[0] == "The ratio is the median of b divided by that of a."
+
+
+@pytest.mark.parametrize("rate", [False, True], ids=["times", "rates"])
+def test_faster_is_drawn_to_the_right(*, rate: bool) -> None:
+    """Of a time and of a rate alike."""
+    faster = 2.0 if rate else 0.5
+    base = times("a", *STEADY, rate=rate)
+    # What `times` takes is a time, so that a rate of it is the inverse.
+    other = times("b", *(s / 2 for s in STEADY), rate=rate)
+    compared = compare(base, other)
+    _, cells = comparison_tables(compared)
+
+    assert compared.cells[0].verdict == "faster"
+    assert compared.cells[0].ratio == pytest.approx(faster)
+    assert compared.cells[0].speedup == pytest.approx(2.0)
+    drawn = cells.rows[0][5]
+    assert drawn.index("*") > drawn.index("|")
+    assert cells.columns[5] == "slower 2.00 x faster"
 
 
 def test_nothing_that_differs_is_said_without_a_table() -> None:

@@ -68,7 +68,7 @@ def test_a_run_goes_to_the_store_and_is_listed_from_there(bucket: Any, home: Pat
     assert f"one/{first.name}" in command("runs", "--from", PLACE).stdout
     table = command("runs", "--from", PLACE, "--markdown").stdout
     assert f"; the run: {PLACE}/one/{first.name} |" in table
-    assert "latency, 8 B: 1.010 us" in table
+    assert "latency, 8 B: 1.010 µs" in table
     assert not [path for path in home.iterdir() if path.name != "runs"]
 
 

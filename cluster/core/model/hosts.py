@@ -206,6 +206,7 @@ class Tuning(Value, frozen=True, kw_only=True):
         firmware: vendor and version.
         microcode: of the processor.
         storage: type and device of the file system that our folder is on.
+        virtual: whether its processors are those of a virtual machine (x86: the flag `hypervisor`).
 
     """
 
@@ -218,6 +219,7 @@ class Tuning(Value, frozen=True, kw_only=True):
     firmware: str = ""
     microcode: str = ""
     storage: str = ""
+    virtual: bool = False
 
 
 class Facts(Value, frozen=True, kw_only=True):

@@ -110,6 +110,7 @@ SUPPORT = "https://console.aws.amazon.com/support"
 CLOCK = "This machine's clock is wrong", "Set it: sudo timedatectl set-ntp true"
 EXPIRED = "The credentials have expired", LOG_IN
 STRANGE_KEY = "Amazon does not know this key, or the region is not enabled for its account", KEY
+NO_CREDENTIALS = "NoCredentialsError"  # of boto3: it asked nobody
 LOGINS: dict[str, tuple[str, str]] = {  # by code, or by boto3's class: what it means, what to type
     "RequestExpired": CLOCK,
     "RequestTimeTooSkewed": CLOCK,
@@ -196,6 +197,9 @@ def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> Clu
     request = f", request {failure.request}" if failure.request else ""
     code = f"({failure.code}{request})"
     said = f"Amazon refused {failure.operation}: {failure.message.rstrip('.')}."
+    if failure.code == NO_CREDENTIALS:
+        means, remedy = LOGINS[failure.code]
+        return Denied(f"{means}.", means=f"Amazon was not asked {code}. {left}", remedy=remedy)
     if failure.kind == "denied":
         return _denied(failure, said, f"{code}. {left}")
     if failure.kind == "lost":

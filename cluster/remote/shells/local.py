@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
+import shlex
 import shutil
 import signal
 import stat
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.hosts import Machine
 
+_log = logging.getLogger(__name__)
 NOT_FOUND = 127  # the exit status by which every shell says that there is no such command
 
 
@@ -54,6 +57,7 @@ class LocalShell(Shell):
         on_line: Callable[[str], None] | None = None,
     ) -> Completed:
         """Run a command, without a shell in between."""
+        _log.debug("here: %s", shlex.join(argv))
         try:
             process = subprocess.Popen(
                 list(argv),

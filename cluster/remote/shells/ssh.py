@@ -6,6 +6,7 @@ channels of the connection; what is sent is always quoted.
 
 from __future__ import annotations
 
+import logging
 import math
 import shlex
 import tarfile
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.hosts import Machine
 
+_log = logging.getLogger(__name__)
 CHUNK = 1 << 18  # bytes that are taken from a channel at a time
 MOST_OUTPUT = 256 << 20  # bytes of a command's output that are held in memory
 MOST_ERRORS = 16 << 20  # bytes of its standard error
@@ -66,6 +68,7 @@ class SshShell(Shell):
         on_line: Callable[[str], None] | None = None,
     ) -> Completed:
         """Run a command; a connection that breaks meanwhile is a `ShellError`, not a status."""
+        _log.debug("%s: %s", self._access.host, shlex.join(argv))
         late = threading.Event()
         with self._begin(argv[0], _line(argv, timeout)) as command:
             clock = threading.Timer(timeout or 0, lambda: _give_up(command, late))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("soon")
 SPEC = ClusterSpec(name="c5", provider="aws", instance="c5.18xlarge", placement=True)
-UP = ("up", "c5", "--provider", "aws", "--instance", "c5.18xlarge", "--placement")
+UP = ("up", "c5", "--provider", "aws", "--instance", "c5.18xlarge", "--placement", "--yes")
 
 
 @pytest.fixture
@@ -41,13 +41,14 @@ def record() -> Any:
 def test_the_founding_command(aws_hosts: Cloud) -> None:
     before = aws_hosts.things()
     said = launcher(
-        "--name=c5", "--placement=1", "--instance=c5.18xlarge", "--iters=5", "--data-mb=10"
+        *("--name=c5", "--placement=1", "--instance=c5.18xlarge", "--yes"),
+        *("--iters=5", "--data-mb=10"),
     ).stdout
 
     assert "make 2 x c5.18xlarge in us-east-1a" in said
     assert "cluster connect c5" in said
     assert "transferred 10 MB in" in said
-    assert "of bound" in said
+    assert "of limit" in said
     assert "Receipt: create" in said
     assert "c5 is down; 0 left (looked for instances" in said
     assert aws_hosts.things() == before
@@ -63,9 +64,11 @@ def test_the_founding_command(aws_hosts: Cloud) -> None:
 def test_the_link_of_a_placement_group_is_read_as_what_it_carries(aws_hosts: Cloud) -> None:
     """Hosts are shaped to what Amazon gives one connection there: no value is above its bound."""
     aws_hosts.set(rate="10gbit")
-    said = launcher("--name=c5", "--placement=1", "--instance=c5.18xlarge", "--iters=20").stdout
+    said = launcher(
+        "--name=c5", "--placement=1", "--instance=c5.18xlarge", "--iters=20", "--yes"
+    ).stdout
 
-    assert "of bound" in said
+    assert "of limit" in said
     assert "faster than possible" not in said
 
 

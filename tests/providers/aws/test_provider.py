@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.usefixtures("soon")
 INSTANCE = "c5.18xlarge"
-UP = ("up", "c5", "--provider", "aws", "--instance", INSTANCE, "--placement")
+UP = ("up", "c5", "--provider", "aws", "--instance", INSTANCE, "--placement", "--yes")
 MOST = 6  # mutating calls of a launch, and of a teardown
 
 

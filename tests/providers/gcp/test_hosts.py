@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.fakes.gcp import Cloud
 
 pytestmark = pytest.mark.usefixtures("soon")
-HOW = ("--provider", "gcp", "--zone", "us-central1-a", "--instance", "c2-standard-60")
+HOW = ("--provider", "gcp", "--zone", "us-central1-a", "--instance", "c2-standard-60", "--yes")
 UP = ("up", "c5", *HOW, "--placement")
 
 
@@ -44,7 +44,7 @@ def test_the_founding_command_on_google(gcp_hosts: Cloud) -> None:
     assert "make 2 x c2-standard-60 in us-central1-a" in said
     assert "cluster connect c5" in said
     assert "transferred 10 MB in" in said
-    assert "of bound" in said
+    assert "of limit" in said
     assert "Receipt: " in said
     assert "$2.76 an hour each, 2026-11-20" in said
     assert "c5 is down; 0 left (looked for instances" in said

@@ -1,0 +1,82 @@
+"""The question before anything costs money."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import typer
+
+from cluster.core import journal
+from cluster.core.errors import ParseError, SpecError
+from cluster.orchestration.cluster import attach
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cluster.core.model.billing import Plan
+    from cluster.core.model.spec import ClusterSpec
+
+
+def confirm_cost(
+    spec: ClusterSpec, plan: Plan, show: Callable[[str], object], *, yes: bool
+) -> None:
+    """Show what will be made and its price, and ask; do nothing where nothing costs money.
+
+    Args:
+        spec: of the cluster.
+        plan: what the provider would do.
+        show: prints a line.
+        yes: go on without a question.
+
+    Raises:
+        SpecError: the answer is no, or there is no terminal to ask on.
+
+    """
+    if not plan.costs:
+        return
+    for line in plan.lines:
+        show(line)
+    if yes or _is_running(spec):
+        return
+    if not has_terminal():
+        raise SpecError(
+            f"This costs {price_words(spec, plan)}, and there is no terminal to ask on. "
+            "Nothing was created.",
+            remedy="To go on without a question, add --yes to the command.",
+        )
+    question = f"Create {spec.name} for {price_words(spec, plan)}?"
+    if not typer.confirm(question, err=True):
+        raise SpecError("Nothing was created.", remedy="To see the plan again, add --plan.")
+
+
+def has_terminal() -> bool:
+    """Tell whether there is somebody to ask: standard error shows questions."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def price_words(spec: ClusterSpec, plan: Plan) -> str:
+    """Say what a cluster costs while it runs.
+
+    Args:
+        spec: of the cluster.
+        plan: of its provider.
+
+    Returns:
+        Such as `$7.78 an hour until it is taken down`.
+
+    """
+    end = "until it is taken down"
+    if plan.price is None:
+        return f"money (the price is not known) {end}"
+    return f"${plan.price.hourly * spec.hosts:.4g} an hour {end}"
+
+
+def _is_running(spec: ClusterSpec) -> bool:
+    """Tell whether this very cluster was launched before: using it again creates nothing."""
+    if not journal.for_cluster(spec.name).entries():
+        return False
+    try:
+        return attach(spec.name).state.was_launched_as(spec)
+    except ParseError:  # of another version
+        return False

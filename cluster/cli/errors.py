@@ -1,0 +1,68 @@
+"""How an error is shown: our own, and that of a command line that cannot be read."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any, cast
+
+import typer
+
+from cluster.core.printable import printable
+
+# typer does not export the base of its errors of usage.
+Misuse = cast(
+    "type[Exception]",
+    next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"),
+)
+PLAIN_WORDS = (  # what a library says of a value, and what we say
+    (re.compile(r"Input should be a valid integer\b.*"), "a whole number is needed."),
+    (re.compile(r"Input should be a valid number\b.*"), "a number is needed."),
+    (re.compile(r"Value error, (.*) is not one of (.*?)\.?$", re.MULTILINE), r"\1 is none of \2."),
+    (re.compile(r"^Error: Invalid value for ", re.MULTILINE), "Error: "),
+)
+
+
+def print_error(text: str) -> None:
+    """Print an error; where there are colours, its first word is red.
+
+    Args:
+        text: what happened, what it means and what to type.
+
+    """
+    from rich.text import Text  # noqa: PLC0415 - most commands end without an error
+
+    from cluster.cli.console import console  # noqa: PLC0415
+
+    line = Text.assemble(("Error:", "bold red"), f" {printable(text)}")
+    console(stderr=True, quiet=False).print(line, soft_wrap=True)
+
+
+def print_misuse(error: Exception) -> int:
+    """Print what is wrong with a command line, in words of ours.
+
+    Args:
+        error: a `Misuse`.
+
+    Returns:
+        The exit status.
+
+    """
+    from_typer = cast("Any", error)
+    shown = io.StringIO()
+    from_typer.show(file=shown)
+    text = shown.getvalue().rstrip()
+    for pattern, ours in PLAIN_WORDS:
+        text = pattern.sub(ours, text)
+    usage, separator, what = text.rpartition("Error: ")
+    if not separator:  # a help text, as no arguments were given
+        typer.echo(text, err=True)
+        return int(from_typer.exit_code)
+    typer.echo(usage, err=True, nl=False)
+    name = from_typer.ctx.info_name if getattr(from_typer, "ctx", None) else ""
+    if name == "run" and "No such option" in what:
+        what += (
+            "\nOptions of the command itself come after --, such as: cluster run mine -- uname -a"
+        )
+    print_error(what)
+    return int(from_typer.exit_code)

@@ -1,0 +1,375 @@
+"""Launches of a benchmark on a cluster that exists: one, several, or two conditions in turn."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.analysis.compare import ENOUGH_LAUNCHES, Comparison
+from cluster.analysis.launches import launch_notes
+from cluster.cli import flags
+from cluster.cli.compare import show_tables
+from cluster.cli.gates import Gates
+from cluster.cli.job_progress import JobProgress
+from cluster.cli.show import (
+    findings,
+    judgement,
+    notes_of,
+    print_json,
+    print_judgement,
+    relative_path,
+    say,
+    show_newest_run,
+    show_run,
+)
+from cluster.core import plugins
+from cluster.core.errors import JobError, SpecError
+from cluster.core.model.measurements import Summary
+from cluster.core.model.records import Status
+from cluster.core.model.value import Value
+from cluster.measure.benchmark import Benchmark
+from cluster.orchestration.ab_test import (
+    PLAIN,
+    Trial,
+    compare_conditions,
+    run_alternating,
+)
+from cluster.orchestration.bench import TIMEOUT
+from cluster.orchestration.cluster import Cluster
+from cluster.orchestration.variables import variable
+from cluster.reports.ci import Case, comparison_cases, judgement_cases
+from cluster.reports.launch_table import launches_table
+from cluster.reports.tables import comparison_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from cluster.analysis.judgement import Judgement
+    from cluster.runs.run import Run
+
+LAUNCHES = "CLUSTER_LAUNCHES"  # the environment variable
+
+
+class BenchOptions(Value, frozen=True, kw_only=True):
+    """What to do around a benchmark: the flags of the same names.
+
+    Args:
+        founding: print the lines of the founding programs; only launchers do.
+
+    """
+
+    runs: str | None = None
+    timeout: float = TIMEOUT
+    keep: bool | None = None
+    detach: bool = False
+    plan: bool = False
+    json: bool = False
+    yes: bool = False
+    ab: str | None = None
+    launches: int | None = None
+    mca: list[str] | None = None
+    env: list[str] | None = None
+    profile: str | None = None
+    describe: str = ""
+    expect: str = ""
+    gates: Gates = Gates()
+    founding: bool = False
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What --mca and --env set."""
+        given = (("mca", self.mca or ()), ("env", self.env or ()))
+        return dict(
+            variable(kind, *flags.pair(kind, text)) for kind, texts in given for text in texts
+        )
+
+
+class AbAnswer(Value, frozen=True, kw_only=True):
+    """What `--ab ... --json` prints."""
+
+    runs: tuple[str, ...]
+    comparison: Comparison
+
+
+class LaunchesAnswer(Value, frozen=True, kw_only=True):
+    """What `--launches N --json` prints: `summaries` are of the medians of the launches."""
+
+    run: str
+    runs: tuple[str, ...]
+    status: Status
+    reason: str
+    verdict: str
+    answer: str
+    notes: tuple[str, ...]
+    summaries: tuple[Summary, ...]
+
+
+def count_launches(cluster: Cluster, benchmark: str, options: BenchOptions) -> int:
+    """Decide how often a benchmark is launched.
+
+    Args:
+        cluster: that runs it.
+        benchmark: its name.
+        options: what to do around it.
+
+    Returns:
+        What --launches or CLUSTER_LAUNCHES says; else what the benchmark needs where all ranks are
+        on one host, and 1 on several hosts.
+
+    Raises:
+        SpecError: it is no positive number.
+
+    """
+    if options.launches is not None or options.detach or options.profile is not None:
+        return check_count(1 if options.launches is None else options.launches, "--launches")
+    told = os.environ.get(LAUNCHES)
+    if told:
+        return check_count(int(told) if told.isdecimal() else 0, LAUNCHES)
+    if len({machine.address for machine in cluster.machines}) > 1:
+        return 1
+    return plugins.find(Benchmark, benchmark).launches_on_one_host
+
+
+def check_count(launches: int, what: str) -> int:
+    """Refuse what is no number of launches.
+
+    Args:
+        launches: how many.
+        what: says so: a flag or a variable.
+
+    Returns:
+        The same.
+
+    Raises:
+        SpecError: it is below 1.
+
+    """
+    if launches < 1:
+        raise SpecError(
+            f"{what} is not a number of launches.", remedy="Give a whole number from 1 on."
+        )
+    return launches
+
+
+def run_launches(
+    cluster: Cluster,
+    benchmark: str,
+    params: Mapping[str, object],
+    options: BenchOptions,
+    trial: Trial = PLAIN,
+    cases: list[Case] | None = None,
+) -> None:
+    """Launch a benchmark as often as it is wanted, and show the results, also of a failed run.
+
+    Args:
+        cluster: that runs it.
+        benchmark: its name.
+        params: of the benchmark.
+        options: what to do around it.
+        trial: the condition that it is run under.
+        cases: where the verdicts go, for gates.
+
+    Raises:
+        JobError: a job failed.
+        KeyboardInterrupt: the user interrupted.
+
+    """
+    total = count_launches(cluster, benchmark, options)
+    if total == 1:
+        run_once(cluster, benchmark, params, options, trial, cases)
+        return
+    ran: list[Run] = []
+    try:
+        with _progress(options, total) as live:
+            for _ in range(total):
+                run = _launch(cluster, benchmark, params, options, trial, live)
+                ran.append(run)
+                live.console.print(_done(run, len(ran), total), soft_wrap=True)
+    except (JobError, KeyboardInterrupt):
+        show_newest_run(cluster, as_json=options.json and not ran)
+        raise
+    finally:
+        if ran:
+            judged = _show_launches(ran, as_json=options.json)
+            if cases is not None:
+                cases += judgement_cases(cluster.name, judged)
+
+
+def _done(run: Run, number: int, total: int) -> str:
+    return f"Launch {number} of {total}: {judgement(run, run.summary()).answer}"
+
+
+def _show_launches(ran: Sequence[Run], *, as_json: bool) -> Judgement:
+    """Show what several launches say together: medians over launches, and one answer."""
+    from cluster.analysis.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
+
+    newest = ran[-1]
+    record = newest.record
+    pooled = pool_launches([run.summary() for run in ran])
+    judged = judgement(newest, pooled)
+    if len(ran) > 1:
+        answer = f"{judged.answer} (median of {len(ran)} launches)"
+        judged = msgspec.structs.replace(judged, answer=answer)
+    hosts = len({machine.address for machine in record.machines}) or 1
+    ranks = record.spec.hosts * record.spec.ranks_per_host // hosts
+    notes = tuple(launch_notes(pooled, len(ran), ranks, record.environment))
+    if as_json:
+        print_json(
+            LaunchesAnswer(
+                run=str(newest.folder),
+                runs=tuple(str(run.folder) for run in ran),
+                status=newest.status,
+                reason=record.reason,
+                verdict=judged.word,
+                answer=judged.line,
+                notes=(*notes, *notes_of(newest, pooled)),
+                summaries=pooled,
+            )
+        )
+        return judged
+    show_tables([launches_table(pooled, len(ran), notes)], "terminal")
+    say(*(f"Note: {note}" for note in notes_of(newest, pooled)))
+    for number, run in enumerate(ran, 1):
+        say(f"Launch {number}: {relative_path(run.folder)} ({run.status})")
+    named = findings(newest, pooled)
+    if named:
+        say(f"What to look at: {named[0].name}. Details: cluster judge {newest.folder.name}")
+    print_judgement(judged)
+    return judged
+
+
+def run_once(
+    cluster: Cluster,
+    benchmark: str,
+    params: Mapping[str, object],
+    options: BenchOptions,
+    trial: Trial = PLAIN,
+    cases: list[Case] | None = None,
+) -> None:
+    """Run a benchmark once, and show the results, also of a run that failed.
+
+    Args:
+        cluster: that runs it.
+        benchmark: its name.
+        params: of the benchmark.
+        options: what to do around it.
+        trial: the condition that it is one launch of.
+        cases: where the verdicts go, for gates.
+
+    Raises:
+        JobError: the job failed.
+        KeyboardInterrupt: the user interrupted.
+
+    """
+    judged = None
+    try:
+        with _progress(options, 1) as live:
+            run = _launch(cluster, benchmark, params, options, trial, live)
+        judged = show_run(run, as_json=options.json)
+    except (JobError, KeyboardInterrupt):
+        judged = show_newest_run(cluster, as_json=options.json)
+        raise
+    finally:
+        if cases is not None and judged is not None:
+            cases += judgement_cases(cluster.name, judged)
+
+
+def _progress(options: BenchOptions, launches: int) -> JobProgress:
+    return JobProgress(stderr=options.json, founding=options.founding, launches=launches)
+
+
+def _launch(
+    cluster: Cluster,
+    benchmark: str,
+    params: Mapping[str, object],
+    options: BenchOptions,
+    trial: Trial,
+    live: JobProgress,
+) -> Run:
+    """Run a benchmark once under a condition."""
+    variables = {**options.variables, **trial.variables}
+    own = {**params, **trial.params}
+    return _bench(
+        cluster, options, live, benchmark, variables=variables, condition=trial.name, **own
+    )
+
+
+def _bench(
+    cluster: Cluster,
+    options: BenchOptions,
+    live: JobProgress,
+    benchmark: str,
+    /,
+    **more: Any,  # noqa: ANN401 - parameters have their own types
+) -> Run:
+    return cluster.bench(
+        benchmark,
+        runs=options.runs,
+        timeout=options.timeout,
+        detach=options.detach,
+        listener=live,
+        profile=options.profile,
+        describe=options.describe,
+        expect=options.expect,
+        **more,
+    )
+
+
+def alternate(
+    cluster: Cluster,
+    benchmark: str,
+    pair: tuple[Trial, Trial],
+    params: Mapping[str, object],
+    options: BenchOptions,
+    cases: list[Case],
+) -> None:
+    """Run both conditions in turn, and compare what there is, also after a launch that failed.
+
+    Args:
+        cluster: that runs them.
+        benchmark: its name.
+        pair: the two conditions.
+        params: of the benchmark, under both.
+        options: what to do around it.
+        cases: where the verdicts go, for gates.
+
+    """
+    each = options.launches or ENOUGH_LAUNCHES
+    ran: list[tuple[Trial, Run]] = []
+    try:
+        with _progress(options, 2 * each) as live:
+            live.console.print(f"{2 * each} launches, in the order ABBA ...", soft_wrap=True)
+            launches = run_alternating(
+                lambda name, **more: _bench(cluster, options, live, name, **more),
+                benchmark,
+                pair,
+                launches=each,
+                variables=options.variables,
+                **params,
+            )
+            for trial, run in launches:
+                ran.append((trial, run))
+                line = f"Launch {len(ran)} of {2 * each} done: {trial.name}"
+                live.console.print(line, soft_wrap=True)
+    finally:
+        _show_alternated(pair, ran, options, cases)
+
+
+def _show_alternated(
+    pair: tuple[Trial, Trial],
+    ran: Sequence[tuple[Trial, Run]],
+    options: BenchOptions,
+    cases: list[Case],
+) -> None:
+    comparison = compare_conditions(pair, ran)
+    cases += comparison_cases(comparison)
+    if options.json:
+        folders = tuple(str(run.folder) for _, run in ran)
+        print_json(AbAnswer(runs=folders, comparison=comparison))
+        return
+    show_tables(comparison_tables(comparison), "terminal")
+    for _, run in ran:
+        sys.stdout.write(f"Run folder: {relative_path(run.folder)} ({run.record.condition})\n")

@@ -1,0 +1,75 @@
+"""How much is said: `-q`, `-v`, and the log file that `CLUSTER_LOG` names."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from cluster.core.errors import SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+LOG = "CLUSTER_LOG"  # the environment variable
+FLAGS = {"-v": 1, "--verbose": 1, "-vv": 2, "-q": -1, "--quiet": -1}
+LEVELS = {1: logging.INFO, 2: logging.DEBUG}
+FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_verbosity = 0
+
+
+def take_flags(argv: Sequence[str]) -> tuple[list[str], int]:
+    """Take -v and -q out of a command line; they may come anywhere before `--`.
+
+    Args:
+        argv: the arguments.
+
+    Returns:
+        The others, and how much is to be said: -1 with -q, 1 with -v, 2 with -vv or -v -v.
+
+    """
+    ours = list(argv).index("--") if "--" in argv else len(argv)
+    found = [FLAGS[word] for word in argv[:ours] if word in FLAGS]
+    kept = [word for word in argv[:ours] if word not in FLAGS]
+    return [*kept, *argv[ours:]], min(found) if -1 in found else min(2, sum(found))
+
+
+def configure(verbosity: int) -> None:
+    """Decide how much is said, and open the log file.
+
+    Args:
+        verbosity: -1 for results and errors only, 0 as usual, 1 for what is done on which host
+            too, 2 for every command.
+
+    Raises:
+        SpecError: the log file cannot be written.
+
+    """
+    global _verbosity  # noqa: PLW0603 - one process has one terminal
+    _verbosity = verbosity
+    logger = logging.getLogger("cluster")
+    path = os.environ.get(LOG)
+    if path:
+        try:
+            file = logging.FileHandler(path, encoding="utf-8", delay=False)
+        except OSError as error:
+            raise SpecError(
+                f"The log file {path} ({LOG}) cannot be written: {error.strerror}.",
+                remedy=f"Name another file, or: unset {LOG}",
+            ) from error
+        file.setFormatter(logging.Formatter(FORM))
+        logger.addHandler(file)
+        logger.setLevel(logging.DEBUG)
+        logger.info("cluster %s", " ".join(sys.argv[1:]))
+    if verbosity > 0:
+        screen = logging.StreamHandler()
+        screen.setFormatter(logging.Formatter("%(message)s"))
+        screen.setLevel(LEVELS[verbosity])
+        logger.addHandler(screen)
+        logger.setLevel(logging.DEBUG if path else LEVELS[verbosity])
+
+
+def is_quiet() -> bool:
+    """Tell whether only results and errors are shown."""
+    return _verbosity < 0

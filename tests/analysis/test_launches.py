@@ -1,0 +1,96 @@
+"""What several launches say together, by numbers that are known."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from benchmarks.p2p.definitions import LATENCY
+from cluster.agent.facts import host_facts
+from cluster.analysis.launches import launch_notes, spread
+from cluster.analysis.summarize import pool_launches
+from cluster.core.model.hosts import Facts, Tuning
+from cluster.core.model.measurements import Summary
+from cluster.reports.launch_table import launches_table
+
+
+def launched(median: float, **changes: object) -> tuple[Summary, ...]:
+    one = Summary(
+        metric="latency",
+        unit="s",
+        better="lower",
+        params={"size": 8},
+        n=10_000,
+        median=median,
+        ci=(median, median),
+        p5=median,
+        p95=median,
+        p99=median,
+        converged=True,
+        definition=LATENCY.id,
+    )
+    return (msgspec.structs.replace(one, **changes),)
+
+
+MODES = pool_launches([launched(m) for m in (110e-9, 400e-9, 112e-9)])
+STEADY = pool_launches([launched(m) for m in (110e-9, 111e-9, 112e-9)])
+
+
+def facts(*, virtual: bool = False, cores: int = 2) -> Facts:
+    tuning = Tuning(virtual=virtual)
+    return msgspec.structs.replace(host_facts(), tuning=tuning, usable_cores=cores)
+
+
+def test_the_spread_is_of_the_medians_of_launches() -> None:
+    assert MODES[0].median == pytest.approx(112e-9)
+    assert spread(MODES[0]) == pytest.approx(290 / 112)
+    assert spread(launched(110e-9)[0]) is None, "one launch has none"
+
+
+def test_three_launches_have_no_interval_and_six_have_one() -> None:
+    """P(all six on one side of the median) = 2 / 64: with six, the extremes are a 95% interval."""
+    assert MODES[0].ci is None
+    six = pool_launches([launched(m * 1e-9) for m in (110, 400, 112, 111, 420, 113)])
+
+    assert six[0].ci == pytest.approx((110e-9, 420e-9))
+    assert "--launches 6" in " ".join(launch_notes(MODES, 3, 2, [facts()]))
+    assert "--launches" not in " ".join(launch_notes(six, 6, 2, [facts()]))
+
+
+def test_steady_launches_need_no_explanation() -> None:
+    assert list(launch_notes(STEADY, 6, 2, [facts(virtual=True)])) == []
+
+
+@pytest.mark.parametrize(
+    ("host", "ranks", "cause"),
+    [
+        (facts(virtual=True), 2, "its hypervisor may move a virtual processor"),
+        (facts(virtual=True, cores=2), 4, "4 ranks share 2 usable core(s)"),
+        (facts(), 2, "Other programs on the host"),
+    ],
+)
+def test_launches_that_differ_are_named_with_their_likeliest_cause(
+    host: Facts, ranks: int, cause: str
+) -> None:
+    first, why = launch_notes(MODES, 6, ranks, [host])
+
+    assert first == "Launches differ by more than 25%: latency 8 B is 110.0 ns to 400.0 ns."
+    assert cause in why
+
+
+def test_bounds_that_differ_from_launch_to_launch_give_the_middle_one() -> None:
+    bounds = (10e9, 12e9, 20e9)
+    pooled = pool_launches(
+        [launched(6e9, unit="B/s", better="higher", bound=b, share=6e9 / b) for b in bounds]
+    )
+
+    assert pooled[0].bound == 12e9
+    assert pooled[0].share == pytest.approx(0.5)
+
+
+def test_the_table_shows_the_medians_range_and_spread() -> None:
+    table = launches_table(MODES, 3, ["a note"])
+
+    assert table.title == "Median over 3 launches"
+    assert table.columns == ("metric", "parameters", "median", "lowest .. highest", "spread")
+    assert table.rows == (("latency", "8 B", "112.0 ns", "110.0 ns .. 400.0 ns", "259%"),)

@@ -1,0 +1,106 @@
+"""Mistakes that people make: each is answered by what happened, what it means, what to type."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+import cluster
+from cluster import cli
+from tests.conftest import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Said = tuple[int, str]
+
+
+@pytest.fixture
+def typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[[str], Said]:
+    """Run a command line in this process; give the exit status and what it complained."""
+    monkeypatch.setattr(cli, "_handle_signals", list)
+
+    def type_(line: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["cluster", *line.split()])
+        with pytest.raises(SystemExit) as left:
+            cli.main()
+        return int(left.value.code or 0), capsys.readouterr().err
+
+    return type_
+
+
+@pytest.mark.parametrize(
+    ("line", "what", "remedy"),
+    [
+        ("bench p2p --hosts 1000", "1000 ranks on the ", "--hosts "),
+        ("bench p2p --ab sizes=8,16", "no data point in common", "--sizes 8,16"),
+        ("bench p2p --ab metrics=latency,bandwidth", "no data point in common", "--ab window"),
+        ("bench p2p --pair 0,5", "with 2 of them, the last is 1", "--hosts 6"),
+        ("bench p2p --pair 1,1", "does not send messages to itself", "--hosts 2"),
+        ("bench p2p --pair 0", "2 values are needed, such as 0,1", "'0' has 1"),
+        ("bench p2p --kernel rust", "kernel='rust'", "There are: auto, c, python"),
+        ("bench p2p --hosts two", "'--hosts': a whole number is needed.", "cluster bench p2p -h"),
+        ("plot latest --kind pie", "'pie' is none of 'sweep', 'comparison'", "cluster plot -h"),
+        ("run mine uname -a", "No such option: -a", "cluster run mine -- uname -a"),
+        ("import .", ". is a folder, and a log is a file.", "./*.log"),
+        (f"import {ROOT / 'README.md'}", "is a page of prose, not a log", "--format NAME"),
+        (f"judge {ROOT / 'README.md'}", "is a page of prose, not a log", "--format NAME"),
+        ("runs --runs nowhere", "nowhere does not exist", "Name another --runs"),
+        ("show --runs nowhere", "nowhere does not exist", "cluster bench p2p --run-local"),
+        ("connect nosuch", "no cluster or host with 'nosuch' in its name", "cluster ls"),
+        ("connect", "There are no clusters.", "cluster ls"),
+        ("bencg", "No such command 'bencg'", "Did you mean 'bench'?"),
+    ],
+)
+def test_a_mistake_is_answered(
+    typed: Callable[[str], Said], line: str, what: str, remedy: str
+) -> None:
+    status, said = typed(line)
+
+    assert status == 2
+    assert what in said
+    assert remedy in said
+    assert "Input should be" not in said, "words of a library"
+    assert "Traceback" not in said
+
+
+@pytest.mark.usefixtures("tools")
+def test_messages_that_no_memory_holds_start_nothing(
+    typed: Callable[[str], Said], home: Path
+) -> None:
+    status, said = typed("bench p2p --sizes 100GB")
+
+    assert status == 2
+    assert "p2p would allocate 600.0 GB for messages on" in said
+    assert "Choose smaller --sizes" in said
+    assert not list(home.parent.glob("runs/*/*"))
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_cluster_is_not_replaced_by_one_of_another_size(typed: Callable[[str], Said]) -> None:
+    cluster.launch("mine", hosts=2)
+    status, said = typed("up mine --hosts 3")
+
+    assert status == 2
+    assert "mine runs with 2 host(s), and --hosts is 3." in said
+    assert "cluster down mine && cluster up mine --hosts 3" in said
+
+
+def test_without_credentials_nobody_is_said_to_have_refused(
+    typed: Callable[[str], Said], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    status, said = typed("plan --provider aws --instance c5.large")
+
+    assert status == 1
+    assert "There are no credentials of Amazon on this machine." in said
+    assert "refused" not in said
+    assert "aws configure" in said

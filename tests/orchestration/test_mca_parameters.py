@@ -1,0 +1,38 @@
+"""A misspelt parameter of Open MPI is refused before anything is measured."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.core.errors import SpecError
+from cluster.orchestration.mca_parameters import _refuse_unknown
+from tests.conftest import command, runs_folder, sessions
+
+KNOWN = ["btl", "btl_sm_eager_limit", "btl_sm_rndv_eager_limit", "btl_tcp_eager_limit", "pml"]
+
+
+def test_near_names_are_suggested() -> None:
+    _refuse_unknown(["btl", "btl_sm_eager_limit"], KNOWN)
+    with pytest.raises(SpecError, match="no MCA parameter 'btl_sm_eager_limitt'") as refused:
+        _refuse_unknown(["btl_sm_eager_limitt"], KNOWN)
+
+    assert "Did you mean btl_sm_eager_limit or " in str(refused.value)
+
+
+def test_what_resembles_nothing_has_no_suggestion() -> None:
+    with pytest.raises(SpecError, match="no MCA parameter 'nosuch'") as refused:
+        _refuse_unknown(["nosuch"], KNOWN)
+
+    assert "Did you mean" not in str(refused.value)
+    assert "ompi_info" in str(refused.value)
+
+
+@pytest.mark.usefixtures("tools")
+def test_the_open_mpi_of_the_hosts_is_asked() -> None:
+    """And nothing is left of the cluster that was launched for it."""
+    words = ("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=5")
+    refused = command(*words, "--ab", "mca:btl_sm_eager_limitt=1024,4096", status=2).stderr
+
+    assert "Did you mean btl_sm_eager_limit" in refused
+    assert list(runs_folder().glob("*/*")) == []
+    assert sessions() == []
