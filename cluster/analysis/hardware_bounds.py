@@ -186,6 +186,11 @@ def _network(
         return None  # a sender's time ends when its buffer is free, with bytes still on their way
     rate, limit = _line(hardware, hardware.nic)
     hosts, pairs = _count(params, "hosts"), _count(params, "pairs")
+    if not pairs and definition.aggregation == "all ranks" and hosts > PAIR:
+        return msgspec.structs.replace(
+            _ways(definition, rate * (hosts // 2), f"half of the hosts, each {limit}"),
+            assumes=f"half of the {hosts} hosts send: of how many pairs it is, nobody says",
+        )
     if pairs < PAIR:
         return _ways(definition, rate, limit)
     senders = min(pairs, hosts // 2)
