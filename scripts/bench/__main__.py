@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from analysis_speed import asking, judging, reporting, summarising
 from cloud import launching_in_a_cloud
 from hosts import installing, launching_again, moving, reading, running
+from log_formats import formats
 from logs import parsing, profiles
 from loops import measuring, profiling, turning
 from startup import around, starting
@@ -39,6 +40,7 @@ def main() -> None:
             "starting": lambda: starting(repetitions),
             "summarising": lambda: summarising(Path(place) / "r", repetitions),
             "parsing": lambda: parsing(Path(place), repetitions),
+            "formats": lambda: formats(min(repetitions, 3)),
             "profiles": lambda: profiles(Path(place)),
             "profiling": lambda: profiling(repetitions),
             "judging": lambda: judging(min(repetitions, 5)),

@@ -25,8 +25,12 @@ SAMPLES = [
 NUMBER = re.compile(r"\d[\d,]*\.?\d*(?:[eE][+-]?\d+)?")
 K, M, G, T = 1e3, 1e6, 1e9, 1e12
 # Of each unit of ours: what a printed number is multiplied by, and the words that say so.
-TIMES = ((1, r"\bs\b|sec|SECONDS|elapsed|seconds|Time"), (1e-3, r"\bms\b|msec|\(ms\)"))
-TIMES += ((1e-6, r"\bus\b|usec|\(us\)|\bMicro|µs|_usec"), (1e-9, r"\bns\b|nsec|\(ns\)"))
+TIMES: tuple[tuple[float, str], ...] = (
+    (1, r"\bs\b|sec|SECONDS|elapsed|seconds|Time"),
+    (1e-3, r"\bms\b|msec|\(ms\)"),
+    (1e-6, r"\bus\b|usec|\(us\)|\bMicro|µs|_usec"),
+    (1e-9, r"\bns\b|nsec|\(ns\)"),
+)
 POWERS = ((1, ""), (K, "[kK]"), (M, "M"), (G, "G"), (T, "T"))
 BINARY = ((2**10, "[kK]"), (2**20, "M"), (2**30, "G"), (2**40, "T"))
 RATES = tuple(

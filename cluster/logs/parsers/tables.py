@@ -87,6 +87,7 @@ _RATIO = re.compile(r"speed-?up|relative|ratio|improve|gain|scaling(?! efficienc
 _PER_GPU = re.compile(r"/ ?(?:s(?:ec)? ?/ ?)?(?:gpu|device|chip)\b|per[ -](?:gpu|device|chip)")
 _UNIT = re.compile(r"/ ?s|per sec|[kmgt]i?b(?:ps|its?|ytes?)?\b")  # of something else
 _EMPHASIS = re.compile(r"</?\w+>|[*`]+")
+_FIGURE = re.compile(r":\s*[\d.]+")  # in no header, but in lines of logs that have bars
 _COMMENT = re.compile(r"\s*<!--\s*(.*?)\s*-->\s*$")
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _RATE = re.compile(r"~?\s*(\d[\d.,]*)\s*(?:images?|img)/s(?:ec)?\b", re.IGNORECASE)
@@ -132,7 +133,7 @@ class Tables(Parser):
                 self._columns = []
             return False
         names = [cell.lower().removeprefix("#").strip() for cell in cells]
-        if any(map(_COLUMN.match, names)):
+        if any(map(_COLUMN.match, names)) and not _FIGURE.search(line):
             self._columns, self._is_new = names, True
             self._is_closed = line.rstrip().endswith("|")
             self._sheets.append(ResultBuilder("tables", number_, self._heading or "table"))

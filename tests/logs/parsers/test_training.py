@@ -85,3 +85,11 @@ def test_a_loop_whose_batch_is_not_printed_has_no_derived_rate() -> None:
     (found,) = read([b"iter 10: loss 3.2202, time 893.76ms, mfu 16.68%\n"]).results
 
     assert [m.metric for m in found.measurements] == ["iteration_time"]
+
+
+def test_lines_that_differ_in_digits_only_keep_their_names() -> None:
+    text = b"rank1_samples_per_sec: 12.5\nrank2_samples_per_sec: 13.5\nrank2_samples_per_sec: 9.5\n"
+    (found,) = read([text]).results
+
+    assert values(found, "samples_rate", name="rank1_samples_per_sec") == [12.5]
+    assert values(found, "samples_rate", name="rank2_samples_per_sec") == [13.5, 9.5]

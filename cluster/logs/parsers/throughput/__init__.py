@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import Parser, ResultBuilder, number
@@ -117,8 +117,28 @@ _FORMS = tuple(
         ),
     )
 )
+_SHAPE = str.maketrans("123456789", "0" * 9)
+MOST = 20_000  # shapes of lines that are kept
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _KNOWN = re.compile(r"\s*Epoch(?: time :|\s+\d+/\d+\s*$)")
+
+
+class _Figure(NamedTuple):
+    """Where a figure stands in a line, and what it is."""
+
+    definition: Definition
+    begin: int
+    end: int
+    scale: float
+    name: tuple[int, int]  # where it begins and ends
+    has_thousands: bool
+
+
+class _LineKind(NamedTuple):
+    """What there is in lines of a shape: rates, and times of iterations."""
+
+    figures: tuple[_Figure, ...]
+    has_times: bool
 
 
 class TrainingThroughput(Parser):
@@ -136,40 +156,50 @@ class TrainingThroughput(Parser):
         """Begin with nothing."""
         self._sheet: ResultBuilder | None = None
         self._iterations = IterationTimes()
+        self._kinds: dict[str, _LineKind] = {}  # of lines, by their shape
 
     def take(self, line: str, number_: int) -> bool:
         """Read a line that says how much per second, or how long an iteration took."""
-        iterations = self._iterations.find(line)
+        shape = line.translate(_SHAPE)
+        kind = self._kinds.get(shape)
+        if kind is None:
+            if len(self._kinds) > MOST:
+                self._kinds.clear()
+            kind = self._kinds[shape] = self._kind(line)
+        iterations = self._iterations.find(line) if kind.has_times else ()
         for definition, value in iterations:
             self._open(number_).add(definition, value)
-        return self._rates(line, number_) or bool(iterations) or self._iterations.notes(line)
+        return self._rates(line, number_, kind) or bool(iterations) or self._said(line)
 
-    def _rates(self, line: str, number_: int) -> bool:
+    def _kind(self, line: str) -> _LineKind:
+        """Find where a line has figures; lines that differ in digits only have them there, too."""
         found = [
             (match, known)
             for words, form, known in _FORMS
             if any(word in line for word in words)
             for match in form.finditer(line)
         ]
-        if found:
-            read = [self._found(number_, match, known) for match, known in found]
-            return all(read)
-        if "/s" not in line and "hroughput" not in line:
-            return self._sheet is not None and _KNOWN.match(line) is not None
-        if _OTHERS.search(line):
-            return False
-        whole = _BEFORE.match(line) or _AFTER.match(line)
-        return whole is not None and self._found(number_, whole, None)
+        if not found and ("/s" in line or "hroughput" in line) and not _OTHERS.search(line):
+            whole = _BEFORE.match(line) or _AFTER.match(line)
+            found = [(whole, None)] if whole else []
+        return _LineKind(
+            figures=tuple(_figure(match, known) for match, known in found),
+            has_times=bool(self._iterations.find(line)),
+        )
 
-    def _found(self, at: int, match: re.Match[str], known: Definition | None) -> bool:
-        named = match.groupdict()
-        definition = known or _BY_WORD[named["word"].lower()]
-        text = match["value"].rstrip(",")
-        if definition is TOKENS and named.get("name") == "tps" and _THOUSANDS.fullmatch(text):
+    def _said(self, line: str) -> bool:
+        known = self._sheet is not None and _KNOWN.match(line) is not None
+        return known or self._iterations.notes(line)
+
+    def _rates(self, line: str, number_: int, kind: _LineKind) -> bool:
+        read = [self._found(number_, figure, line) for figure in kind.figures]
+        return bool(read) and all(read)
+
+    def _found(self, at: int, figure: _Figure, line: str) -> bool:
+        text = line[figure.begin : figure.end]
+        if figure.has_thousands:
             text = text.replace(",", "")
-        scale = _SCALES.get(named.get("scale") or "", 1.0)
-        scale *= TERA if definition is FLOPS else 1.0
-        return self._add(at, definition, text, scale, named.get("name") or "")
+        return self._add(at, figure.definition, text, figure.scale, line[slice(*figure.name)])
 
     def _add(self, at: int, definition: Definition, text: str, scale: float, name: str) -> bool:
         value = number(text)
@@ -189,3 +219,20 @@ class TrainingThroughput(Parser):
             return ()
         self._sheet.note("whether its rates are of one process or of all, the log does not say")
         return (self._sheet.parsed(),)
+
+
+def _figure(match: re.Match[str], known: Definition | None) -> _Figure:
+    named = match.groupdict()
+    definition = known or _BY_WORD[named["word"].lower()]
+    text = match["value"].rstrip(",")
+    scale = _SCALES.get(named.get("scale") or "", 1.0)
+    return _Figure(
+        definition=definition,
+        begin=match.start("value"),
+        end=match.start("value") + len(text),
+        scale=scale * (TERA if definition is FLOPS else 1.0),
+        name=match.span("name") if named.get("name") else (0, 0),
+        has_thousands=definition is TOKENS
+        and named.get("name") == "tps"
+        and _THOUSANDS.fullmatch(text) is not None,
+    )
