@@ -23,11 +23,7 @@ if TYPE_CHECKING:
 
 def profiling(repetitions: int) -> None:
     """Say what our MPI profiler adds to the smallest messages, which suffer most."""
-    with launch("bench-profile", hosts=2) as here:
-        profiled("shared memory", here, repetitions)
-    if os.geteuid() == 0:
-        with launch("bench-profile", provider="lab", hosts=2) as lab:
-            profiled("two lab hosts", lab, repetitions)
+    both_ways_of_hosts(profiled, repetitions)
 
 
 def profiled(where: str, hosts: Cluster, repetitions: int) -> None:
