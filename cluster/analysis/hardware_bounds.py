@@ -189,7 +189,7 @@ def _network(
     if not pairs and definition.aggregation == "all ranks" and hosts > PAIR:
         return msgspec.structs.replace(
             _ways(definition, rate * (hosts // 2), f"half of the hosts, each {limit}"),
-            assumes=f"half of the {hosts} hosts send: of how many pairs it is, nobody says",
+            assumes=f"half of the {hosts} hosts send (the number of pairs is not known)",
         )
     if pairs < PAIR:
         return _ways(definition, rate, limit)
