@@ -20,7 +20,6 @@ from cluster.cli.report import report_
 from cluster.cli.scaling import scaling
 from cluster.cli.show import (
     print_json,
-    say,
     show_run,
 )
 from cluster.cli.sql import sql
@@ -163,7 +162,7 @@ def show(
 
 
 def doctor_(json: flags.Json = False) -> None:
-    """Tell what is missing here, and what mends it.
+    """Say what is missing here, which commands need it, and how to install it.
 
     Example: cluster doctor
     """
@@ -172,9 +171,7 @@ def doctor_(json: flags.Json = False) -> None:
         print_json(checks)
     else:
         for check in checks:
-            say(f"{'ok  ' if check.ok else 'BAD '}  {check.what}: {check.found}")
-            if not check.ok:
-                say(f"      {check.remedy}")
+            doctor.print_check(check)
     raise typer.Exit(0 if all(check.ok for check in checks) else 1)
 
 

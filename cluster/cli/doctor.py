@@ -1,11 +1,19 @@
-"""`cluster doctor`: what is installed here, and what mends what is missing."""
+"""`cluster doctor`: what is installed here, what it is for, and how to install the rest."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.text import Text
 
 from cluster.agent.facts import host_facts
+from cluster.cli.console import console
+from cluster.cli.show import screen_width
 from cluster.core import extras, journal, plugins
 from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import Layout
@@ -13,17 +21,53 @@ from cluster.core.model.value import Value
 from cluster.core.paths import make_private
 from cluster.measure.starters import Starter
 from cluster.remote.shells import Shell
+from cluster.reports.formats.terminal import wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PATIENCE = 60.0  # seconds for two ranks to start
+PROGRAMS = (  # what, the program, how to install it, which commands need it
+    (
+        *("C compiler", "cc", "sudo apt-get install gcc libc6-dev"),
+        "loops in C of bench p2p and collectives, and --profile",
+    ),
+    ("iperf3", "iperf3", "sudo apt-get install iperf3", "cluster bench iperf"),
+    ("nvidia-smi", "nvidia-smi", "install NVIDIA's driver", "--buffer cuda, cluster topology"),
+)
+MODULES = (  # what, the distribution, the extra that brings it, which commands need it
+    ("DuckDB", "duckdb", "sql", "cluster sql"),
+    ("obstore", "obstore", "stores", "cluster push, cluster runs --from"),
+    ("matplotlib", "matplotlib", "plot", "cluster plot, plots of cluster report"),
+)
+LOGINS = (  # which cloud, files and a variable that hold credentials, how to get some
+    ("aws", (Path("~/.aws/credentials"), Path("~/.aws/config")), "AWS_PROFILE", "aws configure"),
+    (
+        *("gcp", (Path("~/.config/gcloud/application_default_credentials.json"),)),
+        *("GOOGLE_APPLICATION_CREDENTIALS", "gcloud auth application-default login"),
+    ),
+)
 
 
 class DoctorCheck(Value, frozen=True, kw_only=True):
-    """One thing that was looked at."""
+    """One thing that was looked for.
+
+    Args:
+        what: was looked for.
+        ok: it is there, or is needed for some commands only.
+        found: a version, a place, or that it is missing.
+        remedy: the command that installs it, if it is missing.
+        needed_for: the commands that need it; empty if all do.
+        missing: it is not there.
+
+    """
 
     what: str
     ok: bool
     found: str
     remedy: str = ""
+    needed_for: str = ""
+    missing: bool = False
 
 
 def examine() -> list[DoctorCheck]:
@@ -64,10 +108,69 @@ def examine() -> list[DoctorCheck]:
             + ("" if here.cgroup_cpus is None else f" (control group: {here.cgroup_cpus:g})"),
         ),
         DoctorCheck(what="clock source", ok=True, found=here.clock or "unknown"),
+        *optional(),
     ]
     if all(check.ok for check in checks):
         checks.append(_two_ranks(root=here.user == "root"))
     return checks
+
+
+def print_check(check: DoctorCheck) -> None:
+    """Print a check; its first word is green, red, or plain for what only some commands need.
+
+    Args:
+        check: to print.
+
+    """
+    word, style = ("ok  ", "green") if check.ok else ("BAD ", "bold red")
+    if check.missing:
+        word, style = "-   ", "none"
+    needed = f" (for {check.needed_for})" if check.needed_for else ""
+    lines = [f"{word}  {check.what}: {check.found}{needed}"]
+    lines += [f"      {check.remedy}"] if check.remedy and (check.missing or not check.ok) else []
+    for line in lines:
+        for part in wrapped(line, screen_width()):
+            text = Text(part)
+            text.stylize(style, 0, len(word) if part.startswith(word) else 0)
+            console(quiet=False).print(text, soft_wrap=True)
+
+
+def optional() -> Iterator[DoctorCheck]:
+    """Look for what only some commands need.
+
+    Yields:
+        A check each, with the commands that need it.
+
+    """
+    for what, program, install, needed_for in PROGRAMS:
+        found = shutil.which(program)
+        yield _optional(what, found, needed_for, install)
+    for what, module, extra, needed_for in MODULES:
+        version = _version(module)
+        yield _optional(what, version, needed_for, extras.install_command(extra))
+    for cloud, signs, variable, log_in in LOGINS:
+        there = next((str(p) for p in map(Path.expanduser, signs) if p.is_file()), None)
+        found = variable if os.environ.get(variable) else there
+        needed_for = f"--provider {cloud}"
+        yield _optional(f"credentials for {cloud}", found, needed_for, log_in)
+
+
+def _optional(what: str, found: str | None, needed_for: str, remedy: str) -> DoctorCheck:
+    return DoctorCheck(
+        what=what,
+        ok=True,
+        found=found or "not found",
+        remedy="" if found else remedy,
+        needed_for=needed_for,
+        missing=found is None,
+    )
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def foreign_package() -> tuple[DoctorCheck, ...]:

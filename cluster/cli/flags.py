@@ -85,7 +85,7 @@ Launches = Annotated[
         show_default=False,
     ),
 ]
-Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask before it costs money.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before it costs money.")]
 Mca = Annotated[
     list[str] | None,
     typer.Option("--mca", metavar="NAME=VALUE", help="Parameter of Open MPI; repeatable."),
@@ -158,7 +158,12 @@ class Spelling(NamedTuple):
 
 
 SPELLINGS = {
-    "provider": Spelling(kind=str | None, completion=_providers),
+    "provider": Spelling(
+        kind=str | None,
+        metavar="NAME",
+        more=" aws, gcp, lab, local, sim or ssh.  [default: local; launchers: aws or gcp]",
+        completion=_providers,
+    ),
     "hosts": Spelling(kind=int | None, metavar="N", more="  [default: 2, or all named]"),
     "ranks_per_host": Spelling(metavar="N"),
     "placement": Spelling(kind=int, metavar="[0|1]", parser=_zero_or_one, more=" Bare means 1."),

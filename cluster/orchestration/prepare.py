@@ -262,13 +262,12 @@ def prepare(
     store.write(folder, record)
     _write_topologies(folder, hosts.facts)
     there = posixpath.join(home, machine.folder, folder.name)
-    env = _environment(hosts, starter, bin_)
     others = _peers(hosts) if starter.needs_every_host else {}
     return PreparedJob(
         folder=folder,
         record=record,
         job=JobRecord(session=session, folder=there, run=str(folder), benchmark=chosen.name, at=at),
-        script=script(session, there, argv, env, timeout),
+        script=script(session, there, argv, _environment(hosts, starter, bin_), timeout),
         files={f"{chosen.name}.py": chosen.source.read_text(), **others},
     )
 

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 from typer.main import get_command
 
-from cluster.cli import clusters
+from cluster.cli import clusters, doctor
 from cluster.cli.app import GROUPS, Commands, app
 from cluster.core.errors import ProvisionError
 from cluster.core.model.measurements import Definition
@@ -418,6 +418,25 @@ def test_doctor_names_the_command_that_mends(home: Path, monkeypatch: pytest.Mon
 
     done = command("doctor", status=1).stdout
     assert re.search(r"BAD +tmux: missing\n +sudo apt-get install tmux", done)
+
+
+def test_doctor_names_the_commands_that_need_what_is_optional(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    found = {check.what: check for check in doctor.optional()}
+    (home.parent / ".aws").mkdir()
+    (home.parent / ".aws" / "config").touch()
+    again = {check.what: check for check in doctor.optional()}
+
+    assert set(found) == {
+        *("C compiler", "iperf3", "nvidia-smi", "DuckDB", "obstore", "matplotlib"),
+        *("credentials for aws", "credentials for gcp"),
+    }
+    assert all(check.ok and check.needed_for for check in found.values())
+    assert found["credentials for aws"].missing
+    assert found["credentials for aws"].remedy == "aws configure"
+    assert not again["credentials for aws"].missing
 
 
 def test_a_report_is_a_file_in_a_folder() -> None:
