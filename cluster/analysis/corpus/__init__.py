@@ -1,0 +1,264 @@
+"""Published results: what others measured, on which hardware, and where that can be read.
+
+The `*.toml` files beside this one are the corpus. Each `[[run]]` is one published run of one test:
+
+    hardware    a name of `hosts.toml` or `gpus.toml`
+    hosts, ranks
+    test        a collective, or the program
+    definition  the id of what was measured; it is in `definitions.toml`
+    unit        of the values
+    grade       A: the log is public, and our parsers read the values from it
+                B: a table of a named author, with versions
+                C: a number alone
+                X: physics or the source itself contradicts it; it is never used, and `reason` says why
+    settings    that choose another way than the default, such as NCCL_ALGO=RING
+    source      the address; for a repository with commit, path and, where it is known, line
+    points      a size and its values each
+    log         of grade A: the lines of the log that hold the values
+
+Facts and numbers only: the logs stay where they were published.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Definition
+from cluster.core.model.value import Value
+from cluster.core.units import parse_size
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cluster.core.model.value import Scalar
+
+Grade = Literal["A", "B", "C", "X"]
+USUAL: tuple[Grade, ...] = ("A", "B")  # the grades that say what is usual
+FILES = ("collectives.toml", "messages.toml", "devices.toml")
+DEFINITIONS, THRESHOLDS = "definitions.toml", "thresholds.toml"
+UNITS = {
+    "GB/s": (1e9, "B/s"),
+    "MB/s": (1e6, "B/s"),
+    "s": (1.0, "s"),
+    "ms": (1e-3, "s"),
+    "us": (1e-6, "s"),
+}
+"""The units of published values: what one is in the unit of a definition, and that unit."""
+
+
+class Source(Value, frozen=True, kw_only=True):
+    """Where a published result can be read.
+
+    Args:
+        url: of the repository, page or thread.
+        commit: of the repository; empty if it is none.
+        path: of the file in it.
+        line: of the value, from 1; 0 if it is not known.
+        author: who published it.
+
+    """
+
+    url: str
+    commit: str = ""
+    path: str = ""
+    line: int = 0
+    author: str = ""
+
+    def address(self, line: int = 0) -> str:
+        """Give the address of a line.
+
+        Args:
+            line: of the file; 0 for the one of the source.
+
+        Returns:
+            An address that a browser opens.
+
+        """
+        if not self.path:
+            return self.url
+        at = line or self.line
+        return f"{self.url}/blob/{self.commit}/{self.path}{f'#L{at}' if at else ''}"
+
+
+class Point(Value, frozen=True, kw_only=True):
+    """A size of a published run, and the values at it.
+
+    Args:
+        values: in the unit of the run.
+        size: of a message, such as `8 GiB`; empty if it has none.
+        line: of the source's file, from 1; 0 if it is not known.
+
+    """
+
+    values: tuple[float, ...]
+    size: str = ""
+    line: int = 0
+
+
+class PublishedRun(Value, frozen=True, kw_only=True):
+    """A published run of one test; the head of this module says what the fields are."""
+
+    id: str
+    hardware: str
+    hosts: int
+    ranks: int
+    test: str
+    definition: str
+    unit: str
+    grade: Grade
+    source: Source
+    points: tuple[Point, ...]
+    versions: str = ""
+    date: str = ""
+    settings: str = ""
+    reason: str = ""
+    log: str = ""
+
+
+class PublishedResult(Value, frozen=True, kw_only=True):
+    """A point of a published run, in the units of the definition.
+
+    Args:
+        id: of the run, and the size.
+        run: that it is of.
+        size: bytes of a message; 0 if it has none.
+        values: in seconds, or bytes per second.
+        address: where it can be read.
+
+    """
+
+    id: str
+    run: PublishedRun
+    size: int
+    values: tuple[float, ...]
+    address: str
+
+    @property
+    def params(self) -> dict[str, Scalar]:
+        """The point, as a measurement of a log has it."""
+        params: dict[str, Scalar] = {"size": self.size} if self.size else {}
+        params |= {"hosts": self.run.hosts, "ranks": self.run.ranks}
+        return params | {"operation": self.run.test}
+
+
+class Evidence(Value, frozen=True, kw_only=True):
+    """A published result that a threshold rests on.
+
+    Args:
+        result: its id.
+        of: the rate that it is a share of, such as `10gbit`; its bound, if empty.
+        why: that rate is the limit.
+
+    """
+
+    result: str
+    of: str = ""
+    why: str = ""
+
+
+class Threshold(Value, frozen=True, kw_only=True):
+    """The share of a bound that healthy hardware reaches with large messages.
+
+    Args:
+        share: at least.
+        evidence: the published results that say so.
+        source: who says so, where no published result can be opened.
+
+    """
+
+    share: float
+    evidence: tuple[Evidence, ...] = ()
+    source: str = ""
+
+
+class _Runs(Value, frozen=True, kw_only=True):
+    run: tuple[PublishedRun, ...]
+
+
+class _Definitions(Value, frozen=True, kw_only=True):
+    definition: tuple[Definition, ...]
+
+
+@cache
+def runs() -> tuple[PublishedRun, ...]:
+    """Give all published runs, in the order of the files."""
+    return tuple(run for name in FILES for run in read(_text(name), name))
+
+
+@cache
+def results() -> tuple[PublishedResult, ...]:
+    """Give every point of every published run."""
+    return points(runs())
+
+
+@cache
+def definitions() -> dict[str, Definition]:
+    """Give the definitions of what was published, by their ids."""
+    found = msgspec.toml.decode(_text(DEFINITIONS), type=_Definitions).definition
+    return {definition.id: definition for definition in found}
+
+
+@cache
+def thresholds() -> dict[str, Threshold]:
+    """Give the thresholds, by what they are for."""
+    return msgspec.toml.decode(_text(THRESHOLDS), type=dict[str, Threshold])
+
+
+def size() -> int:
+    """Give the bytes of all files of the corpus."""
+    return sum(len(_text(name).encode()) for name in (*FILES, DEFINITIONS, THRESHOLDS))
+
+
+def read(text: str, name: str) -> tuple[PublishedRun, ...]:
+    """Read a file of the corpus.
+
+    Args:
+        text: of it.
+        name: of it, for messages.
+
+    Returns:
+        Its runs.
+
+    Raises:
+        SpecError: it is no TOML, or has other fields.
+
+    """
+    try:
+        return msgspec.toml.decode(text, type=_Runs).run
+    except msgspec.DecodeError as error:
+        raise SpecError(
+            f"{name}: {error}.", remedy="`cluster corpus show ID` shows an entry that is right."
+        ) from error
+
+
+def points(found: Iterable[PublishedRun]) -> tuple[PublishedResult, ...]:
+    """Give every point of some runs whose units are known.
+
+    Args:
+        found: published runs.
+
+    Returns:
+        Their points; those of a unit that we do not know are left out, and `checks` names them.
+
+    """
+    return tuple(
+        PublishedResult(
+            id=f"{run.id}@{point.size.replace(' ', '')}" if point.size else run.id,
+            run=run,
+            size=parse_size(point.size) if point.size else 0,
+            values=tuple(value * UNITS[run.unit][0] for value in point.values),
+            address=run.source.address(point.line),
+        )
+        for run in found
+        if run.unit in UNITS
+        for point in run.points
+    )
+
+
+def _text(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")

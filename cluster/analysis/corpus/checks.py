@@ -1,0 +1,210 @@
+"""What is wrong with a corpus: units, sources, duplicates, and values that nothing can reach."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from statistics import median
+from typing import TYPE_CHECKING
+
+from cluster.analysis import corpus, hardware
+from cluster.analysis.hardware_bounds import bound
+from cluster.analysis.link_bounds import BELIEVABLE
+from cluster.core.errors import SpecError
+from cluster.core.units import parse_rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from cluster.analysis.corpus import Evidence, PublishedResult, PublishedRun, Threshold
+    from cluster.core.model.measurements import Measurement
+
+BETWEEN_HOSTS = 0.8e-6  # seconds; a switch and two network cards alone take more than half of that
+ABOVE = 1.25  # how far the lowest evidence of a threshold may be above it
+ROUNDED = 1e-9
+
+
+def problems(runs: Sequence[PublishedRun]) -> tuple[str, ...]:
+    """Check published runs.
+
+    Args:
+        runs: of a corpus.
+
+    Returns:
+        What is wrong, an entry each; nothing if all is well.
+
+    """
+    found = [f"{run.id}: {problem}" for run in runs for problem in _problems(run)]
+    ids = Counter(run.id for run in runs)
+    found += [f"{id_}: {count} entries have this id" for id_, count in ids.items() if count > 1]
+    seen: dict[object, str] = {}
+    for run in runs:
+        same = seen.setdefault((run.source.address(), run.definition, run.points), run.id)
+        if same != run.id:
+            found.append(f"{run.id}: the same values of the same source as {same}")
+    return tuple(found)
+
+
+def unread(run: PublishedRun, measurements: Iterable[Measurement]) -> tuple[str, ...]:
+    """Compare an entry with what our parsers read from its log.
+
+    Args:
+        run: of grade A.
+        measurements: of its log.
+
+    Returns:
+        The points whose values are not in the log.
+
+    """
+    printed = Counter(
+        (m.params.get("size", 0), _rounded(value))
+        for m in measurements
+        if m.definition == run.definition
+        for value in m.values
+    )
+    return tuple(
+        f"{result.id}: {value:.6g} is not in its log"
+        for result in corpus.points([run])
+        for value in result.values
+        if not printed[result.size, _rounded(value)]
+    )
+
+
+def threshold_problems(thresholds: dict[str, Threshold]) -> tuple[str, ...]:
+    """Check thresholds against the published results that they name.
+
+    Args:
+        thresholds: by their names.
+
+    Returns:
+        What is wrong, a threshold each.
+
+    """
+    found = []
+    for name, threshold in thresholds.items():
+        shares = [evidence_share(each) for each in threshold.evidence]
+        if not shares and not threshold.source:
+            found.append(f"{name}: it has neither evidence nor a source")
+        if shares and not threshold.share <= min(shares) <= ABOVE * threshold.share:
+            lowest = f"the lowest of its evidence is {min(shares):.3f}"
+            found.append(f"{name}: {threshold.share} does not fit, {lowest}")
+    return tuple(found)
+
+
+def evidence_share(evidence: Evidence) -> float:
+    """Give the share that a published result reaches.
+
+    Args:
+        evidence: of a threshold.
+
+    Returns:
+        The share of the rate that it names, or of its bound.
+
+    Raises:
+        SpecError: there is no such result, or it has no bound.
+
+    """
+    result = find(evidence.result)
+    rate = parse_rate(evidence.of) if evidence.of else limit(result)
+    if rate is None:
+        raise SpecError(f"{evidence.result} has no bound, so it is evidence of no share.")
+    return _rate(result) / rate
+
+
+def find(id_: str) -> PublishedResult:
+    """Find a published result by its id.
+
+    Args:
+        id_: such as `p5-allreduce-aws@16GiB`.
+
+    Returns:
+        The result.
+
+    Raises:
+        SpecError: there is none.
+
+    """
+    for result in corpus.results():
+        if result.id == id_:
+            return result
+    raise SpecError(
+        f"There is no published result {id_!r}.", remedy="List them: cluster corpus list"
+    )
+
+
+def limit(result: PublishedResult) -> float | None:
+    """Give the highest rate that the hardware of a published result allows.
+
+    Args:
+        result: of the corpus.
+
+    Returns:
+        Bytes per second; none if it has no bound.
+
+    """
+    definition = corpus.definitions()[result.run.definition]
+    found = bound(definition, result.params, hardware.find(result.run.hardware))
+    return None if found is None else found.rate
+
+
+def _problems(run: PublishedRun) -> Iterator[str]:
+    yield from _origin_problems(run)
+    definition = corpus.definitions().get(run.definition)
+    if definition is None:
+        yield f"no definition {run.definition!r} is in definitions.toml"
+        return
+    if corpus.UNITS.get(run.unit, (0, ""))[1] != definition.unit:
+        yield f"its unit is {run.unit!r}, and its definition is in {definition.unit}"
+        return
+    try:
+        known = hardware.find(run.hardware)
+    except SpecError as error:
+        yield error.what
+        return
+    if not 1 <= run.hosts <= run.ranks:
+        yield f"{run.ranks} ranks on {run.hosts} hosts"
+    if definition.medium == "collective" and known.gpus and run.ranks > run.hosts * known.gpus:
+        yield f"{run.ranks} ranks, and {run.hosts} hosts have {known.gpus} GPUs each"
+    yield from _value_problems(run)
+
+
+def _origin_problems(run: PublishedRun) -> Iterator[str]:
+    """Tell what is missing of where it is from."""
+    if not run.source.url.startswith("https://"):
+        yield "its source is no address that a reader can open"
+    if run.source.path and not run.source.commit:
+        yield "its source has a path, and no commit"
+    if run.grade == "A" and not run.log:
+        yield "grade A needs the lines of the log"
+    if run.grade == "B" and not (run.source.author and run.versions):
+        yield "grade B needs an author and versions"
+    if (run.grade == "X") != bool(run.reason):
+        yield "a reason is for grade X, and grade X needs one"
+
+
+def _value_problems(run: PublishedRun) -> Iterator[str]:
+    for result in corpus.points([run]):
+        if not result.values or not all(math.isfinite(v) and v > 0 for v in result.values):
+            yield f"{result.id} has no values, or some that are not above 0"
+            return
+        if run.grade == "X":
+            continue
+        rate = limit(result)
+        if rate is not None and _rate(result) > BELIEVABLE * rate:
+            yield f"{result.id} is {_rate(result) / rate:.2f} of its bound: grade X, with the reason"
+        is_latency = corpus.definitions()[run.definition].metric == "latency"
+        if is_latency and run.hosts > 1 and min(result.values) < BETWEEN_HOSTS:
+            yield f"{result.id} is too short between hosts: grade X, with the reason"
+    if not run.points:
+        yield "it has no points"
+
+
+def _rate(result: PublishedResult) -> float:
+    """Give the median, as bytes per second."""
+    value = median(result.values)
+    in_seconds = corpus.UNITS[result.run.unit][1] == "s"
+    return result.size / value if in_seconds else value
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.9g}")

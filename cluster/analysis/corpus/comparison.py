@@ -1,0 +1,188 @@
+"""A series beside what others published: what is usual, and which entries are nearest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+from cluster.analysis import corpus, hardware
+from cluster.core.model.value import Value
+from cluster.core.units import format_size, format_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cluster.analysis.corpus import PublishedResult
+    from cluster.core.model.hardware import Hardware
+    from cluster.core.model.measurements import Definition, Summary
+    from cluster.core.model.value import Scalar
+
+ENOUGH = 3  # published runs that say what is usual; fewer are named, each by itself
+SAME_SIZE = 2.0  # how many times larger or smaller a message may be
+REPEATED = 0.9  # of the lowest that others published, which is the same result
+ONE_HOST = ("host to GPU", "GPU to GPU", "GPU memory")  # media that no second host has a part in
+
+
+class Published(Value, frozen=True, kw_only=True):
+    """What others published of the same thing.
+
+    Args:
+        text: a line about it.
+        results: their ids.
+        runs: how many published runs are alike: the same definition, hardware, hosts and collective,
+            and a size within a factor of two; 0 if the results are only the nearest.
+        low: of them; in the unit of the series.
+        high: of them.
+        word: `normal` if the series is like them, `low` if it is not and there are enough of them
+            to say so, else empty.
+
+    """
+
+    text: str
+    results: tuple[str, ...]
+    runs: int = 0
+    low: float | None = None
+    high: float | None = None
+    word: Literal["", "normal", "low"] = ""
+
+
+def compare(
+    summary: Summary,
+    definition: Definition,
+    known: Hardware | None,
+    results: Iterable[PublishedResult] | None = None,
+) -> Published | None:
+    """Compare a series with what others published.
+
+    Args:
+        summary: of the series.
+        definition: of its metric.
+        known: the hardware that it was taken on.
+        results: to compare with; all of grades A and B, if none.
+
+    Returns:
+        The comparison; none if nobody published anything like it.
+
+    """
+    if known is None or definition.id not in corpus.definitions() or not _is_plain(summary.params):
+        return None
+    candidates = [
+        result
+        for result in (corpus.results() if results is None else results)
+        if result.run.definition == definition.id
+        and result.run.grade in corpus.USUAL
+        and not result.run.settings
+        and _is_same_test(result, summary.params, definition)
+        and _is_same_hardware(result, known)
+    ]
+    alike = _nearest_of_each_run(
+        [r for r in candidates if _has_same_hosts(r, summary.params, definition)], summary.params
+    )
+    if alike:
+        return _usual(summary, alike)
+    nearest = sorted(candidates, key=lambda r: _distance(r, summary.params))[:ENOUGH]
+    if not nearest:
+        return None
+    named = "; ".join(map(_named, nearest))
+    return Published(text=f"nearest published: {named}", results=tuple(r.id for r in nearest))
+
+
+def _usual(summary: Summary, alike: Sequence[PublishedResult]) -> Published:
+    medians = [median(result.values) for result in alike]
+    low, high = min(medians), max(medians)
+    if summary.better == "higher":
+        is_like = summary.median >= REPEATED * low
+    else:
+        is_like = summary.median <= high / REPEATED
+    enough = len(alike) >= ENOUGH
+    return Published(
+        text=_range(summary, alike, low, high) if enough else _few(alike),
+        results=tuple(result.id for result in alike),
+        runs=len(alike),
+        low=low,
+        high=high,
+        word="normal" if is_like else "low" if enough else "",
+    )
+
+
+def _range(summary: Summary, alike: Sequence[PublishedResult], low: float, high: float) -> str:
+    grades = ", ".join(sorted({result.run.grade for result in alike}))
+    ends = f"{format_value(low, summary.unit)} to {format_value(high, summary.unit)}"
+    where = (
+        "below all" if summary.median < low else "above all" if summary.median > high else "in it"
+    )
+    mine = format_value(summary.median, summary.unit)
+    return f"usual: {ends} in {len(alike)} published runs ({grades}); yours, {mine}, is {where}"
+
+
+def _few(alike: Sequence[PublishedResult]) -> str:
+    return f"published: {'; '.join(map(_named, alike))}"
+
+
+def _named(result: PublishedResult) -> str:
+    unit = corpus.UNITS[result.run.unit][1]
+    size = f" at {format_size(result.size)}" if result.size else ""
+    hosts = f"{result.run.hosts} x " if result.run.hosts > 1 else ""
+    value = format_value(median(result.values), unit)
+    return f"{value}{size} on {hosts}{result.run.hardware} ({result.id}, {result.run.grade})"
+
+
+def _is_plain(params: dict[str, Scalar]) -> bool:
+    """Tell a test as most people run it: one pair, pinned memory, one GPU, peers switched on."""
+    several = any(params.get(name, 1) not in (0, 1) for name in ("pairs", "devices", "streams"))
+    return not several and params.get("p2p") != "off" and params.get("memory") != "pageable"
+
+
+def _is_same_test(
+    result: PublishedResult, params: dict[str, Scalar], definition: Definition
+) -> bool:
+    return definition.medium != "collective" or params.get("operation") == result.run.test
+
+
+def _is_same_hardware(result: PublishedResult, known: Hardware) -> bool:
+    """Within a host, its GPUs are what counts; between hosts, the type of host."""
+    other = hardware.find(result.run.hardware)
+    if result.run.hosts == 1 and other.gpu:
+        return other.gpu == known.gpu
+    return _plain(other.name) == _plain(known.name)
+
+
+def _plain(name: str) -> str:
+    return name.lower().removeprefix("standard_")
+
+
+def _has_same_hosts(
+    result: PublishedResult, params: dict[str, Scalar], definition: Definition
+) -> bool:
+    hosts = 1 if definition.medium in ONE_HOST else params.get("hosts")
+    same = hosts == result.run.hosts and params.get("ranks", result.run.ranks) == result.run.ranks
+    return same and _is_same_size(result, params)
+
+
+def _is_same_size(result: PublishedResult, params: dict[str, Scalar]) -> bool:
+    size = params.get("size", 0)
+    if not isinstance(size, int) or not size or not result.size:
+        return size == result.size
+    return 1 / SAME_SIZE <= size / result.size <= SAME_SIZE
+
+
+def _distance(result: PublishedResult, params: dict[str, Scalar]) -> tuple[bool, float]:
+    size = params.get("size", 0)
+    if not isinstance(size, int) or not size or not result.size:
+        return params.get("hosts") != result.run.hosts, 0.0
+    return params.get("hosts") != result.run.hosts, max(size / result.size, result.size / size)
+
+
+def _nearest_of_each_run(
+    results: Iterable[PublishedResult], params: dict[str, Scalar]
+) -> list[PublishedResult]:
+    """Take one point of each run: a run that was published with many sizes counts once."""
+    ordered = sorted(results, key=lambda result: _distance(result, params))
+    seen: Counter[str] = Counter()
+    nearest = []
+    for result in ordered:
+        seen[result.run.id] += 1
+        if seen[result.run.id] == 1:
+            nearest.append(result)
+    return nearest
