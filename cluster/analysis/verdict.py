@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Literal
 
+from cluster.analysis.corpus.comparison import Published, compare
 from cluster.analysis.hardware import of_point
-from cluster.analysis.hardware_bounds import missing, network_share
+from cluster.analysis.hardware_bounds import missing
 from cluster.analysis.link_bounds import BELIEVABLE
+from cluster.analysis.usual import LARGE, Usual, usual
 from cluster.core.model.value import Scalar, Value
 from cluster.core.units import format_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from cluster.core.model.hardware import Figure, Hardware
+    from cluster.core.model.hardware import Hardware
     from cluster.core.model.measurements import Definition, Summary
 
 Word = Literal["normal", "low", "impossible", "plausible", "unknown"]
@@ -22,41 +24,12 @@ POINTS = ("size", "place", "type", "redop", "root", "row", "column", "clock", "b
 """Parameters along which a series has a best point; all others tell series apart."""
 
 
-class Usual(Value, frozen=True, kw_only=True):
-    """The share of a bound that healthy hardware reaches with large messages.
-
-    Args:
-        share: at least.
-        source: who measured it.
-
-    """
-
-    share: float
-    source: str
-
-
-TCP = Usual(share=0.9, source="9.6 of 10 Gbit/s on EC2 c5.18xlarge, 0.94 of 1 Gbit/s on t2.large")
-MPI_TCP = Usual(share=0.75, source="MPI over TCP: 7.8 of 10 Gbit/s between n1 machines (mlbench)")
-RDMA = Usual(share=0.9, source="12.0 of 12.5 GB/s on EFA, 24.7 of 25 on HDR InfiniBand")
-RING = Usual(share=0.75, source="rings of 8: 365 of 450 GB/s on H100, 682 of 900 on B200")
-SUMS = Usual(share=0.65, source="NVLS on 8 H100: 473 to 480 of 700 GB/s")
-ACROSS = Usual(share=0.7, source="4 hosts of 8 B200: 382 of 517 GB/s")
-RINGS = ("", "all_reduce", "all_gather", "reduce_scatter")  # whose figures ACROSS and TREES are
-RING_ACROSS = 0.85  # of what the interfaces of a host carry; 46 to 48 of 50 GB/s of NDR InfiniBand
-TREES = "2 hosts of 8 H100: 465 to 487 of 750 GB/s with trees, about 370 with rings"
-LINKS = Usual(share=0.8, source="copies between GPUs: 396 of 450 GB/s on H200, 24.3 of 25 on V100")
-PCIE = Usual(share=0.75, source="12.2 of 15.75 GB/s on P100, 55 of 63 on H200; headers take 12 %")
-MEMORY = Usual(share=0.6, source="65 % on K80 with ECC, 87 % on V100")
-
-
-# Bytes of a message from which it fills what it passes, so that its share says something.
-LARGE = {"network": 1 << 20, "collective": 1 << 26, "host to GPU": 1 << 23, "GPU memory": 1 << 23}
 # What others measured where there is no bound: half a round trip of a small message.
 LATENCIES = (
     "others measured 1.6 us on InfiniBand, 10 to 16 us on EFA, 20 to 43 us with TCP in clouds "
     "(OSU, 8 B)"
 )
-REPEATED = 0.9  # of a figure that others measured once, which is the same figure
+REPEATEDLY = 2  # published runs; one alone may be of a host that is slow itself
 COLLAPSE = 0.5  # of the best share, below which a larger message is a finding
 SMALL = 64  # bytes of such a message
 
@@ -98,6 +71,7 @@ class Verdict(Value, frozen=True, kw_only=True):
         usual: the share that healthy hardware reaches; none if that is not known.
         usual_source: who says so.
         hint: what would have to be known for a bound or a word, or what others measured.
+        published: what others published of the same thing; none if nobody that we know did.
 
     """
 
@@ -117,6 +91,7 @@ class Verdict(Value, frozen=True, kw_only=True):
     usual: float | None = None
     usual_source: str = ""
     hint: str = ""
+    published: Published | None = None
 
 
 def verdicts(
@@ -165,76 +140,6 @@ def overall(found: Iterable[Verdict], *, failed: bool) -> str:
     words = {verdict.word for verdict in found}
     order = ("impossible", "low", "normal", "plausible", "unknown")
     return "failed" if failed else next((word for word in order if word in words), "unknown")
-
-
-def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
-    """Give the share of a bound that healthy hardware reaches.
-
-    Args:
-        definition: of the metric.
-        params: the point.
-        hardware: that it was taken on.
-
-    Returns:
-        The share; none where nobody that we know has measured it.
-
-    """
-    medium, size = definition.medium, params.get("size", math.inf)
-    is_small = not isinstance(size, str) and size < LARGE.get(medium, 0)
-    # UDP is sent as fast as it was asked for; iperf3 sends 1 Mbit/s of itself.
-    if is_small or params.get("protocol") == "UDP":
-        return None
-    if medium == "collective":
-        return _usual_collective(params, hardware)
-    if medium == "GPU to GPU":
-        return LINKS if hardware.switched and params.get("p2p") != "off" else None
-    if medium == "network":
-        return _usual_messages(definition, hardware)
-    if medium == "host to GPU":
-        return _usual_bus(params, hardware.bus)
-    return {"TCP": TCP, "GPU memory": MEMORY if params.get("devices", 1) == 1 else None}.get(medium)
-
-
-def _usual_messages(definition: Definition, hardware: Hardware) -> Usual:
-    both = hardware.both_ways
-    if definition.flow == "both ways" and both is not None and hardware.nic is not None:
-        return Usual(share=REPEATED * both.rate / (2 * hardware.nic.rate), source=both.source)
-    return RDMA if hardware.rdma else MPI_TCP
-
-
-def _usual_bus(params: Mapping[str, Scalar], bus: Figure | None) -> Usual | None:
-    """Give it for one GPU alone, in one direction, from memory that is pinned."""
-    test = str(params.get("test", ""))
-    alone = params.get("devices", 1) == 1 and "all" not in test and "bidirectional" not in test
-    if bus is None or not alone or params.get("memory") == "pageable":
-        return None
-    return Usual(share=bus.usual, source=bus.usual_source) if bus.usual else PCIE
-
-
-def _usual_collective(params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
-    hosts, ranks = params.get("hosts", 0), params.get("ranks", 0)
-    if hosts != 1:
-        return _usual_across(params, hardware) if hardware.rdma else None
-    if hardware.nvlink is None or not hardware.switched:
-        return None
-    sums = hardware.reduces and params.get("operation", "") in ("", "all_reduce")
-    return SUMS if sums and isinstance(ranks, int) and ranks > 2 else RING  # noqa: PLR2004 - a pair
-
-
-def _usual_across(params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
-    """Give it between hosts, where a ring sends more than it must: NCCL may choose one.
-
-    Some of a host's GPUs alone reach some of its interfaces, and nobody measured how many.
-    """
-    hosts, ranks = params.get("hosts", 0), params.get("ranks", 0)
-    if params.get("operation", "") not in RINGS:
-        return None
-    if not isinstance(hosts, int) or not isinstance(ranks, int) or not 1 < hosts <= ranks:
-        return ACROSS
-    if hardware.nics > 1 and ranks // hosts < (hardware.gpus or hardware.nics):
-        return None
-    ring = RING_ACROSS / network_share(str(params.get("operation", "")), ranks, hosts)
-    return Usual(share=ring, source=TREES) if ring < ACROSS.share else ACROSS
 
 
 def _by_series(summaries: Iterable[Summary]) -> Iterable[list[Summary]]:
@@ -289,7 +194,8 @@ def _series(summary: Summary) -> tuple[object, ...]:
 
 def _verdict(summary: Summary, definition: Definition, hardware: Hardware | None) -> Verdict:
     known = usual(definition, summary.params, hardware) if hardware and summary.share else None
-    word = _word(summary, known)
+    published = compare(summary, definition, hardware)
+    word = word_of(summary, known, published)
     return Verdict(
         word=word,
         benchmark=definition.benchmark,
@@ -306,12 +212,21 @@ def _verdict(summary: Summary, definition: Definition, hardware: Hardware | None
         assumes=summary.assumes,
         usual=known.share if known else None,
         usual_source=known.source if known else "",
-        hint=_hint(summary, definition, hardware) or _next_step(summary, definition, word),
+        hint=_hint(summary, definition, hardware, published)
+        or _next_step(summary, definition, word),
+        published=published,
     )
 
 
-def _hint(summary: Summary, definition: Definition, hardware: Hardware | None) -> str:
+def _hint(
+    summary: Summary,
+    definition: Definition,
+    hardware: Hardware | None,
+    published: Published | None,
+) -> str:
     size = summary.params.get("size", math.inf)
+    if summary.share is None and published is not None:
+        return ""
     if summary.share is None:
         small = summary.metric == "latency" and not isinstance(size, str) and size <= SMALL
         return LATENCIES if small else missing(definition, summary.params, hardware)
@@ -334,15 +249,31 @@ def _next_step(summary: Summary, definition: Definition, word: Word) -> str:
     return NEXT.get(definition.medium, "")
 
 
-def _word(summary: Summary, known: Usual | None) -> Word:
-    share = summary.share
+def word_of(summary: Summary, known: Usual | None, published: Published | None) -> Word:
+    """Choose the word: physics first, then what is usual, then what others published.
+
+    What is low for its class is normal if at least two published runs of the same are as low.
+
+    Args:
+        summary: of a series, with its bound.
+        known: what is usual for its class; none if nobody that we know has measured it.
+        published: what others published of the same thing; none if nobody did.
+
+    Returns:
+        The word.
+
+    """
+    share, like = summary.share, published.word if published else ""
     if share is None:
-        return "unknown"
+        return like or "unknown"
     if share > BELIEVABLE:
         return "unknown" if summary.assumes else "impossible"
     if known is None:
-        return "plausible"
-    return "normal" if share >= known.share else "low"
+        return like or "plausible"
+    if share >= known.share:
+        return "normal"
+    repeated = published is not None and published.runs >= REPEATEDLY
+    return "normal" if like == "normal" and repeated else "low"
 
 
 def _share_interval(summary: Summary) -> tuple[float, float] | None:

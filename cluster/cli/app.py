@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cluster.cli import clusters, doctor, flags, gc, hosts, import_, jobs, lab, runs
+from cluster.cli import clusters, corpus, doctor, flags, gc, hosts, import_, jobs, lab, runs
 from cluster.cli.bench_commands import BenchGroup
 from cluster.cli.check import command as check
 from cluster.cli.compare import compare_
@@ -49,7 +49,7 @@ GROUPS = {
         *("up", "run", "put", "get", "hosts", "connect", "ls", "status", "logs", "wait", "fetch"),
         *("down", "stop", "start", "lab"),
     ),
-    "Logs": ("import", "topology", "profile", "scaling"),
+    "Logs": ("import", "topology", "profile", "scaling", "corpus"),
     "Maintenance": ("gc", "doctor", "plan"),
 }
 """All commands, in the order of use."""
@@ -106,6 +106,7 @@ app.add_typer(
     name="bench",
 )
 app.add_typer(hosts.commands)
+app.add_typer(corpus.commands)
 app.command()(lab.lab)
 app.command()(gc.gc)
 app.command("compare")(compare_)

@@ -284,7 +284,7 @@ def _series(verdict: Verdict, *, several: bool) -> Iterator[str]:
         ends = " .. ".join(format_value(end, verdict.unit) for end in verdict.ci)
         value += f" (median of {verdict.n}, 95% CI {ends})"
     tool = f"{verdict.benchmark} " if several else ""
-    word = "" if verdict.bound is None else f" - {verdict.word}"
+    word = "" if verdict.word == "unknown" and not verdict.bound else f" - {verdict.word}"
     yield f"{tool}{verdict.metric}{f' ({point})' if point else ''}: {value}{word}"
     if verdict.bound is not None and verdict.share is not None:
         share = f"{verdict.share:.1%}"
@@ -294,6 +294,8 @@ def _series(verdict: Verdict, *, several: bool) -> Iterator[str]:
         yield f"  {share} of its bound, {bound}, {verdict.limit}"
     if verdict.usual is not None:
         yield f"  usual: {verdict.usual:.0%} or more; {verdict.usual_source}"
+    if verdict.published is not None:
+        yield f"  {verdict.published.text}"
     if verdict.hint:
         yield f"  {'' if verdict.bound else 'no bound is known; '}{verdict.hint}"
 

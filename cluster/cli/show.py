@@ -141,6 +141,8 @@ def _show_on_screen(
         if verdict.usual_source and verdict.usual is not None:
             usual = f"{verdict.usual:.0%} or more; {verdict.usual_source}"
             say(f"Usual for {verdict.metric}: {usual}")
+        if verdict.published is not None:
+            say(f"For {verdict.metric}, {verdict.published.text}")
     print_judgement(judged)
 
 

@@ -58,6 +58,8 @@ def judgement_cases(suite: str, judged: Judgement) -> Iterator[Case]:
             text += f", {verdict.share:.1%} of its bound ({verdict.limit})"
         if verdict.usual is not None:
             text += f"; usual: {verdict.usual:.0%} or more"
+        if verdict.published is not None:
+            text += f"; {verdict.published.text}"
         word = NOT_JUDGED if verdict.word == "unknown" else verdict.word
         name = " ".join(filter(None, (verdict.metric, format_point(verdict.params))))
         yield Case(suite=suite, name=name, verdict=word, text=text)

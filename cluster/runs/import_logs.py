@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 BETWEEN = ("network", "collective")  # media that there are between hosts
+LATENCY = "latency"  # of a message, which depends on whether there are two hosts
 NAME = "imported"
 PLAIN = Condition()
 PROSE = (".md", ".rst", ".html", ".htm", ".pdf", ".docx")
@@ -145,7 +146,7 @@ def _with_participants(result: Parsed, hosts: int, models: Sequence[str]) -> Par
     merged: dict[tuple[int, bool], dict[str, Scalar]] = {}  # metrics of a point share its params
 
     def placed(m: Measurement) -> Measurement:
-        between = media[m.definition] in BETWEEN
+        between = media[m.definition] in BETWEEN or m.metric == LATENCY
         key = id(m.params), between
         if key not in merged:
             merged[key] = {**m.params, **who, **(where if between else {})}

@@ -9,7 +9,8 @@ import pytest
 
 from cluster.analysis.hardware import find
 from cluster.analysis.hardware_bounds import Bound, bound, missing, with_hardware_bound
-from cluster.analysis.verdict import usual, verdicts
+from cluster.analysis.usual import usual
+from cluster.analysis.verdict import verdicts
 from cluster.core.model.measurements import Definition, Summary
 from cluster.logs.parsers import bandwidth_test, mpi_test, p2p_matrix
 from cluster.logs.parsers.iperf3.metrics import RECEIVED, SENT

@@ -10,7 +10,7 @@ The `*.toml` files beside this one are the corpus. Each `[[run]]` is one publish
     grade       A: the log is public, and our parsers read the values from it
                 B: a table of a named author, with versions
                 C: a number alone
-                X: physics or the source itself contradicts it; it is never used, and `reason` says why
+                X: physics or the source itself contradicts it; never used, and `reason` says why
     settings    that choose another way than the default, such as NCCL_ALGO=RING
     source      the address; for a repository with commit, path and, where it is known, line
     points      a size and its values each
@@ -44,6 +44,7 @@ DEFINITIONS, THRESHOLDS = "definitions.toml", "thresholds.toml"
 UNITS = {
     "GB/s": (1e9, "B/s"),
     "MB/s": (1e6, "B/s"),
+    "MiB/s": (float(1 << 20), "B/s"),
     "s": (1.0, "s"),
     "ms": (1e-3, "s"),
     "us": (1e-6, "s"),

@@ -163,6 +163,7 @@ def _problems(run: PublishedRun) -> Iterator[str]:
         return
     if not 1 <= run.hosts <= run.ranks:
         yield f"{run.ranks} ranks on {run.hosts} hosts"
+        return
     if definition.medium == "collective" and known.gpus and run.ranks > run.hosts * known.gpus:
         yield f"{run.ranks} ranks, and {run.hosts} hosts have {known.gpus} GPUs each"
     yield from _value_problems(run)
@@ -191,7 +192,8 @@ def _value_problems(run: PublishedRun) -> Iterator[str]:
             continue
         rate = limit(result)
         if rate is not None and _rate(result) > BELIEVABLE * rate:
-            yield f"{result.id} is {_rate(result) / rate:.2f} of its bound: grade X, with the reason"
+            share = _rate(result) / rate
+            yield f"{result.id} is {share:.2f} of its bound: grade X, with the reason"
         is_latency = corpus.definitions()[run.definition].metric == "latency"
         if is_latency and run.hosts > 1 and min(result.values) < BETWEEN_HOSTS:
             yield f"{result.id} is too short between hosts: grade X, with the reason"

@@ -30,8 +30,8 @@ class Published(Value, frozen=True, kw_only=True):
     Args:
         text: a line about it.
         results: their ids.
-        runs: how many published runs are alike: the same definition, hardware, hosts and collective,
-            and a size within a factor of two; 0 if the results are only the nearest.
+        runs: how many published runs are alike: the same definition, hardware, hosts and
+            collective, and a size within a factor of two; 0 if the results are only the nearest.
         low: of them; in the unit of the series.
         high: of them.
         word: `normal` if the series is like them, `low` if it is not and there are enough of them
@@ -84,8 +84,8 @@ def compare(
     nearest = sorted(candidates, key=lambda r: _distance(r, summary.params))[:ENOUGH]
     if not nearest:
         return None
-    named = "; ".join(map(_named, nearest))
-    return Published(text=f"nearest published: {named}", results=tuple(r.id for r in nearest))
+    text = f"nearest published: {'; '.join(map(named, nearest))}"
+    return Published(text=text, results=tuple(r.id for r in nearest))
 
 
 def _usual(summary: Summary, alike: Sequence[PublishedResult]) -> Published:
@@ -117,10 +117,19 @@ def _range(summary: Summary, alike: Sequence[PublishedResult], low: float, high:
 
 
 def _few(alike: Sequence[PublishedResult]) -> str:
-    return f"published: {'; '.join(map(_named, alike))}"
+    return f"published: {'; '.join(map(named, alike))}"
 
 
-def _named(result: PublishedResult) -> str:
+def named(result: PublishedResult) -> str:
+    """Say a published result in words.
+
+    Args:
+        result: of the corpus.
+
+    Returns:
+        Its value, size, hardware, id and grade.
+
+    """
     unit = corpus.UNITS[result.run.unit][1]
     size = f" at {format_size(result.size)}" if result.size else ""
     hosts = f"{result.run.hosts} x " if result.run.hosts > 1 else ""

@@ -1,0 +1,146 @@
+"""What healthy hardware reaches of its bound: the class of a series, and the share of that class.
+
+The shares, and the published results that they rest on, are in `corpus/thresholds.toml`.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import TYPE_CHECKING
+
+from cluster.analysis import corpus
+from cluster.analysis.corpus.checks import find
+from cluster.analysis.corpus.comparison import named
+from cluster.analysis.hardware_bounds import PAIR, network_share
+from cluster.core.model.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cluster.core.model.hardware import Figure, Hardware
+    from cluster.core.model.measurements import Definition, Medium
+    from cluster.core.model.value import Scalar
+
+RINGS = ("", "all_reduce", "all_gather", "reduce_scatter")  # whose figures those across hosts are
+# Bytes of a message from which it fills what it passes, so that its share says something.
+LARGE = {"network": 1 << 20, "collective": 1 << 26, "host to GPU": 1 << 23, "GPU memory": 1 << 23}
+FEW_NICS = 4  # interfaces of a host that one pair of ranks may fill
+REPEATED = 0.9  # of a figure that others measured once, which is the same figure
+
+
+class Usual(Value, frozen=True, kw_only=True):
+    """The share of a bound that healthy hardware reaches with large messages.
+
+    Args:
+        share: at least.
+        source: who measured it.
+
+    """
+
+    share: float
+    source: str
+
+
+@cache
+def threshold(name: str) -> Usual:
+    """Give the threshold of a class.
+
+    Args:
+        name: of it, in `thresholds.toml`.
+
+    Returns:
+        The share, and the published results that it rests on.
+
+    """
+    found = corpus.thresholds()[name]
+    evidence = "; ".join(
+        named(find(each.result)) + (f", of {each.of}: {each.why}" if each.of else "")
+        for each in found.evidence
+    )
+    return Usual(share=found.share, source=found.source or evidence)
+
+
+def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
+    """Give the share of a bound that healthy hardware reaches.
+
+    Args:
+        definition: of the metric.
+        params: the point.
+        hardware: that it was taken on.
+
+    Returns:
+        The share; none where nobody that we know has measured it.
+
+    """
+    medium, size = definition.medium, params.get("size", math.inf)
+    is_small = not isinstance(size, str) and size < LARGE.get(medium, 0)
+    # UDP is sent as fast as it was asked for; iperf3 sends 1 Mbit/s of itself.
+    if is_small or params.get("protocol") == "UDP":
+        return None
+    if medium == "collective":
+        return _usual_collective(params, hardware)
+    if medium == "network":
+        return _usual_messages(definition, params, hardware)
+    if medium == "host to GPU":
+        return _usual_bus(params, hardware.bus)
+    return _usual_of_one(medium, params, hardware)
+
+
+def _usual_of_one(medium: Medium, params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
+    """Give it for one connection, or for the links and the memory of one GPU."""
+    if medium == "GPU to GPU":
+        return threshold("links") if hardware.switched and params.get("p2p") != "off" else None
+    if medium == "GPU memory":
+        return threshold("gpu_memory") if params.get("devices", 1) == 1 else None
+    return threshold("tcp") if medium == "TCP" else None
+
+
+def _usual_messages(
+    definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
+) -> Usual | None:
+    """Give it for enough pairs of ranks: one pair does not fill the many interfaces of a host."""
+    both, pairs = hardware.both_ways, params.get("pairs", 1)
+    if definition.flow == "both ways" and both is not None and hardware.nic is not None:
+        return Usual(share=REPEATED * both.rate / (2 * hardware.nic.rate), source=both.source)
+    if hardware.nics > FEW_NICS and isinstance(pairs, int) and pairs < hardware.nics:
+        return None
+    return threshold("rdma" if hardware.rdma else "mpi_tcp")
+
+
+def _usual_bus(params: Mapping[str, Scalar], bus: Figure | None) -> Usual | None:
+    """Give it for one GPU alone, in one direction, from memory that is pinned."""
+    test = str(params.get("test", ""))
+    alone = params.get("devices", 1) == 1 and "all" not in test and "bidirectional" not in test
+    if bus is None or not alone or params.get("memory") == "pageable":
+        return None
+    return Usual(share=bus.usual, source=bus.usual_source) if bus.usual else threshold("pcie")
+
+
+def _usual_collective(params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
+    hosts, ranks = params.get("hosts", 0), params.get("ranks", 0)
+    if hosts != 1:
+        return _usual_across(params, hardware) if hardware.rdma else None
+    if hardware.nvlink is None or not hardware.switched:
+        return None
+    sums = hardware.reduces and params.get("operation", "") in ("", "all_reduce")
+    return threshold("sums" if sums and isinstance(ranks, int) and ranks > PAIR else "ring")
+
+
+def _usual_across(params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
+    """Give it between hosts, where a ring sends more than it must: NCCL may choose one.
+
+    Some of a host's GPUs alone reach some of its interfaces, and nobody measured how many.
+    """
+    hosts, ranks = params.get("hosts", 0), params.get("ranks", 0)
+    if params.get("operation", "") not in RINGS:
+        return None
+    if not isinstance(hosts, int) or not isinstance(ranks, int) or not 1 < hosts <= ranks:
+        return threshold("across")
+    if hardware.nics > 1 and ranks // hosts < (hardware.gpus or hardware.nics):
+        return None
+    whole, ring = threshold("across"), threshold("ring_across")
+    share = ring.share / network_share(str(params.get("operation", "")), ranks, hosts)
+    if share >= whole.share:
+        return whole
+    return Usual(share=share, source=f"{ring.source}; with trees: {threshold('trees').source}")

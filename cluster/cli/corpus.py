@@ -1,0 +1,241 @@
+"""`cluster corpus`: what others published, and how to add to it."""
+
+from __future__ import annotations
+
+import re
+from statistics import median
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from cluster.analysis import corpus as published
+from cluster.analysis.corpus import Point, PublishedRun, Source, checks
+from cluster.cli import flags
+from cluster.cli.show import print_json, say, table
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
+from cluster.core.units import format_size, format_value
+from cluster.logs.reader import read
+from cluster.runs.import_logs import read_log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cluster.analysis.corpus import PublishedResult
+    from cluster.core.model.logs import Parsed
+
+SIMULATED = re.compile(r"\bprovider\W+sim\b|\bsimulated\b", re.IGNORECASE)
+AT_COMMIT = re.compile(r"(https://[^/]+/[^/]+/[^/]+)/blob/([0-9a-f]{7,40})/([^#]+)(?:#L(\d+))?")
+PRINTED = {"B/s": ("GB/s", 1e9), "s": ("us", 1e-6)}  # how a unit is written into an entry
+MOST_POINTS = 6  # of the largest messages, which an entry of a sweep keeps
+
+commands = typer.Typer(
+    name="corpus",
+    help="List and check the published results that `cluster judge` compares with.\n\n"
+    "Example: cluster corpus list",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+class CheckAnswer(Value, frozen=True, kw_only=True):
+    """What `cluster corpus check --json` prints."""
+
+    runs: int
+    results: int
+    read_again: int
+    bytes: int
+    problems: tuple[str, ...]
+
+
+@commands.command("list")
+def list_(
+    hardware: Annotated[
+        str, typer.Option("--hardware", help="Only those of this hardware: p5.48xlarge.")
+    ] = "",
+    json: flags.Json = False,
+) -> None:
+    """List the published results.
+
+    Example: cluster corpus list --hardware p5.48xlarge
+    """
+    found = [r for r in published.results() if not hardware or r.run.hardware == hardware]
+    if json:
+        print_json(found)
+        return
+    columns = ("id", "hardware", "hosts", "ranks", "test", "size", "value", "grade")
+    table(columns, [_row(result) for result in found], empty="No published results.")
+
+
+@commands.command()
+def show(
+    id_: Annotated[str, typer.Argument(metavar="ID", help="Of a published run or result.")],
+    json: flags.Json = False,
+) -> None:
+    """Show a published run: its values, versions, source and log.
+
+    Example: cluster corpus show p5-allreduce-aws
+    """
+    run = next((run for run in published.runs() if run.id == id_.partition("@")[0]), None)
+    if run is None:
+        raise SpecError(f"There is no published run {id_!r}.", remedy="cluster corpus list")
+    if json:
+        print_json(run)
+        return
+    say(*_lines(run))
+
+
+@commands.command()
+def add(
+    log: Annotated[str, typer.Argument(metavar="LOG|-", help="The log; - is standard input.")],
+    source: Annotated[str, typer.Option("--source", metavar="URL", help="Where it is published.")],
+    hardware: Annotated[str, typer.Option("--hardware", help="A name: p5.48xlarge, h100.")] = "",
+    hosts: Annotated[int, typer.Option("--hosts", help="That took part.")] = 0,
+    format_: flags.LogFormat = "",
+) -> None:
+    """Print the entry for a published log, for a file of `cluster/analysis/corpus`.
+
+    Example: cluster corpus add all_reduce.log --hardware p5.48xlarge --hosts 2 --source https://...
+    """
+    reading = read_log(log, format_=format_)
+    for result in reading.results:
+        if SIMULATED.search(" ".join((result.title, *result.notes, *map(str, result.settings)))):
+            raise SpecError(
+                f"{log} is of a simulated run.",
+                means="The corpus holds what was measured, and nothing that was simulated.",
+            )
+    entries = [entry for r in reading.results for entry in _entries(r, hardware, hosts, source)]
+    if not entries:
+        known = ", ".join(sorted(d.partition("-")[0] for d in published.definitions()))
+        raise SpecError(
+            f"{log} holds nothing that the corpus compares.", means=f"It compares: {known}."
+        )
+    for entry in entries:
+        say(*_toml(entry))
+        for problem in checks.problems([entry]):
+            say(f"# to do: {problem}")
+
+
+@commands.command()
+def check(json: flags.Json = False) -> None:
+    """Check every entry: logs read again, bounds, units, sources, duplicates and thresholds.
+
+    Example: cluster corpus check
+    """
+    logged = [run for run in published.runs() if run.grade == "A"]
+    problems = [
+        *checks.problems(published.runs()),
+        *checks.threshold_problems(published.thresholds()),
+        *(problem for run in logged for problem in _unread(run)),
+    ]
+    answer = CheckAnswer(
+        runs=len(published.runs()),
+        results=len(published.results()),
+        read_again=len(logged),
+        bytes=published.size(),
+        problems=tuple(problems),
+    )
+    if json:
+        print_json(answer)
+    else:
+        say(
+            *problems,
+            f"{answer.results} results of {answer.runs} published runs, {answer.read_again} of "
+            f"them read again from their logs: {len(problems)} problem(s).",
+        )
+    raise typer.Exit(1 if problems else 0)
+
+
+def _unread(run: PublishedRun) -> tuple[str, ...]:
+    results = read([run.log.encode()]).results
+    return checks.unread(run, [m for result in results for m in result.measurements])
+
+
+def _row(result: PublishedResult) -> tuple[str, ...]:
+    unit = published.UNITS[result.run.unit][1]
+    run = result.run
+    return (
+        run.id,
+        run.hardware,
+        str(run.hosts),
+        str(run.ranks),
+        run.test,
+        format_size(result.size) if result.size else "",
+        format_value(median(result.values), unit),
+        run.grade,
+    )
+
+
+def _lines(run: PublishedRun) -> Iterator[str]:
+    yield f"{run.id}: {run.test} on {run.hosts} x {run.hardware}, {run.ranks} ranks"
+    yield f"  definition: {run.definition}"
+    for result in published.points([run]):
+        values = ", ".join(format_value(v, published.UNITS[run.unit][1]) for v in result.values)
+        yield f"  {format_size(result.size) if result.size else 'all sizes'}: {values}"
+    yield f"  grade {run.grade}{f': {run.reason}' if run.reason else ''}"
+    if run.settings:
+        yield f"  settings: {run.settings}; so it is not what is usual"
+    yield f"  versions: {run.versions or 'not known'}; date: {run.date or 'not known'}"
+    author = f", by {run.source.author}" if run.source.author else ""
+    yield f"  source: {run.source.address()}{author}"
+    yield from (f"  | {line}" for line in run.log.strip().splitlines())
+
+
+def _entries(result: Parsed, hardware: str, hosts: int, source: str) -> Iterator[PublishedRun]:
+    """Make an entry of each definition that the corpus knows, without its log."""
+    for definition in result.definitions:
+        if definition.id not in published.definitions():
+            continue
+        unit, scale = PRINTED[definition.unit]
+        by_size: dict[int, list[float]] = {}
+        for m in result.measurements:
+            size = m.params.get("size", 0)
+            if m.definition == definition.id and isinstance(size, int):
+                by_size.setdefault(size, []).extend(value / scale for value in m.values)
+        largest = sorted(by_size)[-MOST_POINTS:]
+        yield PublishedRun(
+            id=f"{hardware or 'HARDWARE'}-{result.operation or definition.metric}-AUTHOR",
+            hardware=hardware or "HARDWARE",
+            hosts=result.hosts or hosts,
+            ranks=result.ranks or result.hosts or hosts,
+            test=result.operation or definition.benchmark,
+            definition=definition.id,
+            unit=unit,
+            grade="A",
+            source=_source(source),
+            points=tuple(
+                Point(
+                    size=format_size(size) if size else "",
+                    values=tuple(float(f"{value:.9g}") for value in by_size[size]),
+                )
+                for size in largest
+            ),
+        )
+
+
+def _source(url: str) -> Source:
+    match = AT_COMMIT.fullmatch(url)
+    if match is None:
+        return Source(url=url)
+    return Source(url=match[1], commit=match[2], path=match[3], line=int(match[4] or 0))
+
+
+def _toml(entry: PublishedRun) -> Iterator[str]:
+    """Write an entry as the files of the corpus have it."""
+    fields = msgspec.to_builtins(entry)
+    yield "[[run]]"
+    for key, value in fields.items():
+        if key not in ("source", "points", "log") and value not in ("", 0):
+            yield f"{key} = {msgspec.json.encode(value).decode()}"
+    yield f"source = {{ {_inline(fields['source'])} }}"
+    yield "points = ["
+    yield from (f"  {{ {_inline(point)} }}," for point in fields["points"])
+    yield "]"
+    yield "# log = the lines of the log that hold these values, between triple quotes"
+
+
+def _inline(fields: dict[str, object]) -> str:
+    pairs: Iterable[tuple[str, object]] = fields.items()
+    return ", ".join(f"{k} = {msgspec.json.encode(v).decode()}" for k, v in pairs if v)

@@ -1,0 +1,204 @@
+"""The corpus of published results: whole, checked, and enough to judge each other."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from cluster.analysis import corpus, hardware
+from cluster.analysis.corpus import Source, checks
+from cluster.analysis.corpus.comparison import compare
+from cluster.analysis.hardware_bounds import with_hardware_bound
+from cluster.analysis.usual import usual
+from cluster.analysis.verdict import word_of
+from cluster.core import plugins
+from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Summary
+from cluster.logs.parsers import Parser
+from cluster.logs.reader import read
+
+if TYPE_CHECKING:
+    from cluster.analysis.corpus import PublishedResult, PublishedRun
+
+RUNS = {run.id: run for run in corpus.runs()}
+P5 = hardware.find("p5.48xlarge")
+
+
+def summary(result: PublishedResult, value: float | None = None) -> Summary:
+    definition = corpus.definitions()[result.run.definition]
+    figure = median(result.values) if value is None else value
+    bare = Summary(
+        metric=definition.metric,
+        unit=definition.unit,
+        better=definition.better,
+        params=result.params,
+        n=len(result.values),
+        median=figure,
+        ci=None,
+        p5=figure,
+        p95=figure,
+        p99=figure,
+        converged=False,
+        definition=definition.id,
+    )
+    return with_hardware_bound(bare, definition, hardware.find(result.run.hardware))
+
+
+def judged(result: PublishedResult, others: list[PublishedResult]) -> str:
+    definition = corpus.definitions()[result.run.definition]
+    known = hardware.find(result.run.hardware)
+    point = summary(result)
+    share = usual(definition, result.params, known) if point.share else None
+    return word_of(point, share, compare(point, definition, known, others))
+
+
+def test_it_is_large_enough_and_small_enough() -> None:
+    assert sum(result.run.grade in corpus.USUAL for result in corpus.results()) >= 60
+    assert corpus.size() <= 200_000
+
+
+def test_nothing_is_wrong_with_it() -> None:
+    assert checks.problems(corpus.runs()) == ()
+    assert checks.threshold_problems(corpus.thresholds()) == ()
+
+
+def test_its_definitions_are_those_of_the_parsers() -> None:
+    ours = {
+        definition.id: definition
+        for name in plugins.names(Parser)
+        for definition in plugins.load(Parser, name).definitions
+    }
+
+    assert {id_: ours.get(id_) for id_ in corpus.definitions()} == corpus.definitions()
+
+
+@pytest.mark.parametrize(
+    "run", [run for run in corpus.runs() if run.grade == "A"], ids=lambda r: r.id
+)
+def test_an_entry_of_grade_a_is_read_from_its_log(run: PublishedRun) -> None:
+    measurements = [m for r in read([run.log.encode()]).results for m in r.measurements]
+
+    assert checks.unread(run, measurements) == ()
+
+
+def test_each_entry_is_normal_beside_the_others_of_its_hardware() -> None:
+    """Without its own run; those are left out that nobody else measured on the same hardware."""
+    words = {}
+    for result in corpus.results():
+        others = [other for other in corpus.results() if other.run.id != result.run.id]
+        definition = corpus.definitions()[result.run.definition]
+        known = hardware.find(result.run.hardware)
+        found = compare(summary(result), definition, known, others)
+        if result.run.grade in corpus.USUAL and not result.run.settings and found and found.runs:
+            words[result.id] = judged(result, others)
+
+    normal = [id_ for id_, word in words.items() if word == "normal"]
+    assert len(words) >= 40
+    assert len(normal) >= 0.95 * len(words), sorted(set(words) - set(normal))
+
+
+def test_what_is_usual_is_said_of_three_runs_or_more() -> None:
+    result = checks.find("c5n-latency-alinux2-openmpi@8B")
+    definition = corpus.definitions()[result.run.definition]
+    slow = compare(summary(result, 40e-6), definition, hardware.find("c5n.18xlarge"))
+    fine = compare(summary(result), definition, hardware.find("c5n.18xlarge"))
+
+    assert slow is not None
+    assert slow.text == (
+        "usual: 17.21 us to 22.30 us in 6 published runs (A); yours, 40.00 us, is above all"
+    )
+    assert slow.word == "low"
+    assert fine is not None
+    assert fine.word == "normal"
+
+
+def test_fewer_runs_are_named_and_say_only_what_is_normal() -> None:
+    result = checks.find("p5-allreduce-aws@16GiB")
+    definition = corpus.definitions()[result.run.definition]
+    found = compare(summary(result, 200e9), definition, P5)
+
+    assert found is not None
+    assert "487.2 GB/s at 16 GiB on 2 x p5.48xlarge (p5-allreduce-aws@16GiB, A)" in found.text
+    assert found.word == ""
+
+
+@pytest.mark.parametrize(
+    "change", [{"hosts": 4}, {"size": 1 << 20}, {"ranks": 8}, {"operation": "alltoall"}]
+)
+def test_only_the_same_is_compared(change: dict[str, int | str]) -> None:
+    result = checks.find("p5-allreduce-aws@16GiB")
+    definition = corpus.definitions()[result.run.definition]
+    other = msgspec.structs.replace(summary(result), params=result.params | change)
+    found = compare(other, definition, P5)
+
+    assert found is None or found.runs == 0
+    assert found is None or found.text.startswith("nearest published: ")
+
+
+def test_a_forced_algorithm_and_what_is_contradicted_are_never_usual() -> None:
+    for result in corpus.results():
+        if result.run.settings or result.run.grade == "X":
+            definition = corpus.definitions()[result.run.definition]
+            known = hardware.find(result.run.hardware)
+            found = compare(summary(result), definition, known)
+            assert found is None or result.id not in found.results
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"unit": "us"}, "its unit is 'us'"),
+        ({"unit": "GB"}, "its unit is 'GB'"),
+        ({"hardware": "p6.1000xlarge"}, "There is no hardware"),
+        ({"ranks": 1}, "1 ranks on 2 hosts"),
+        ({"ranks": 64}, "64 ranks, and 2 hosts have 8 GPUs each"),
+        ({"source": Source(url="")}, "no address"),
+        ({"source": Source(url="https://example.org", path="a")}, "no commit"),
+        ({"log": ""}, "grade A needs"),
+        ({"grade": "X"}, "a reason is for grade X"),
+        ({"grade": "B", "versions": ""}, "author and versions"),
+        ({"points": ()}, "it has no points"),
+        ({"definition": "mine.busbw-12345678"}, "no definition"),
+    ],
+)
+def test_an_entry_that_is_wrong_is_named(changes: dict[str, object], problem: str) -> None:
+    run = msgspec.structs.replace(RUNS["p5-allreduce-aws-eks"], **changes)
+
+    (found,) = checks.problems([run])
+
+    assert found.startswith("p5-allreduce-aws-eks: ")
+    assert problem in found
+
+
+def test_what_nothing_can_reach_is_named() -> None:
+    slow = RUNS["p5-allreduce-aws-eks"]
+    point = msgspec.structs.replace(slow.points[0], values=(900.0,))
+    fast = msgspec.structs.replace(slow, points=(point,))
+    one_host = msgspec.structs.replace(RUNS["c5n-latency-centos7-intelmpi"], grade="C", reason="")
+
+    assert "1.20 of its bound" in checks.problems([fast])[0]
+    assert "too short between hosts" in checks.problems([one_host])[0]
+
+
+def test_the_same_twice_is_named() -> None:
+    run = RUNS["p5-allreduce-aws-eks"]
+    again = msgspec.structs.replace(run, id="another")
+
+    assert checks.problems([run, run]) == ("p5-allreduce-aws-eks: 2 entries have this id",)
+    assert "the same values" in checks.problems([run, again])[0]
+
+
+def test_a_log_that_says_something_else_is_named() -> None:
+    run = RUNS["hpc6a-bw-eks-0"]
+    changed = run.log.replace("10516.40", "10999.00")
+    measurements = [m for r in read([changed.encode()]).results for m in r.measurements]
+
+    assert "is not in its log" in checks.unread(run, measurements)[0]
+
+
+def test_a_file_that_is_none_is_refused() -> None:
+    with pytest.raises(SpecError, match=r"mine\.toml"):
+        corpus.read("[[run]]\nid = 1\n", "mine.toml")

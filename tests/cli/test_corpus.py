@@ -1,0 +1,62 @@
+"""`cluster corpus`, and what `cluster judge` says of others' results."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import TYPE_CHECKING
+
+from tests.cli.test_judge import all_reduce, answer, judge
+from tests.conftest import command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LATENCY = "# OSU MPI Latency Test v7.3\n# Size          Latency (us)\n8                      {us}\n"
+SOURCE = "https://github.com/you/logs/blob/0123456789abcdef/all_reduce.log#L31"
+
+
+def test_a_latency_is_judged_beside_published_ones() -> None:
+    words = ("-", "--hardware", "c5n.18xlarge", "--hosts", "2")
+    shown = answer(*words, text=LATENCY.format(us="40.00"))
+    (verdict,) = shown["verdicts"]
+
+    assert shown["verdict"] == "low"
+    assert verdict["published"]["runs"] == 6
+    assert answer(*words, text=LATENCY.format(us="19.50"))["verdict"] == "normal"
+    printed = judge(*words, text=LATENCY.format(us="40.00")).stdout
+    assert "usual: 17.21 us to 22.30 us in 6 published runs (A); yours, 40.00 us" in printed
+
+
+def test_a_latency_within_one_host_is_not_compared() -> None:
+    shown = answer("-", "--hardware", "c5n.18xlarge", "--hosts", "1", text=LATENCY.format(us="40"))
+
+    assert shown["verdict"] == "unknown"
+    assert shown["verdicts"][0]["published"]["runs"] == 0
+
+
+def test_an_entry_is_printed_listed_and_shown(tmp_path: Path) -> None:
+    log = tmp_path / "all_reduce.log"
+    log.write_text(all_reduce(440.0, 16, 2, "NVIDIA H100 80GB HBM3"))
+    words = ("corpus", "add", str(log), "--hardware", "p5.48xlarge", "--source", SOURCE)
+    added = command(*words)
+    (entry,) = tomllib.loads(added.stdout)["run"]
+
+    assert entry["hosts"] == 2
+    assert entry["ranks"] == 16
+    assert entry["test"] == "all_reduce"
+    assert entry["source"]["commit"] == "0123456789abcdef"
+    assert entry["points"] == [{"size": "1 GiB", "values": [440.0, 440.0]}]
+    assert "grade A needs the lines of the log" in added.stdout
+    listed = json.loads(command("corpus", "list", "--hardware", "p5.48xlarge", "--json").stdout)
+    assert {result["run"]["hardware"] for result in listed} == {"p5.48xlarge"}
+    shown = command("corpus", "show", "c5n-latency-centos7-intelmpi").stdout
+    assert "grade X: 0.5 us or less is a copy in memory" in shown
+    assert "/blob/4f5fb041f6fcc2ed2adfef94b872b821adca8c58/" in shown
+
+
+def test_it_is_checked() -> None:
+    checked = json.loads(command("corpus", "check", "--json").stdout)
+
+    assert checked["problems"] == []
+    assert checked["read_again"] >= 60
