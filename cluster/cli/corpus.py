@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from cluster.analysis import corpus as published
-from cluster.analysis.corpus import Point, PublishedRun, Source, checks
+from cluster.analysis.corpus import Point, PublishedRun, PublishedSource, checks
 from cluster.cli import flags
 from cluster.cli.show import print_json, say, table
 from cluster.core.errors import SpecError
@@ -215,11 +215,11 @@ def _entries(result: Parsed, hardware: str, hosts: int, source: str) -> Iterator
         )
 
 
-def _source(url: str) -> Source:
+def _source(url: str) -> PublishedSource:
     match = AT_COMMIT.fullmatch(url)
     if match is None:
-        return Source(url=url)
-    return Source(url=match[1], commit=match[2], path=match[3], line=int(match[4] or 0))
+        return PublishedSource(url=url)
+    return PublishedSource(url=match[1], commit=match[2], path=match[3], line=int(match[4] or 0))
 
 
 def _toml(entry: PublishedRun) -> Iterator[str]:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from cluster.analysis import corpus, hardware
-from cluster.analysis.corpus import Source, checks
+from cluster.analysis.corpus import PublishedSource, checks
 from cluster.analysis.corpus.comparison import compare
 from cluster.analysis.hardware_bounds import with_hardware_bound
 from cluster.analysis.usual import usual
@@ -155,8 +155,8 @@ def test_a_forced_algorithm_and_what_is_contradicted_are_never_usual() -> None:
         ({"hardware": "p6.1000xlarge"}, "There is no hardware"),
         ({"ranks": 1}, "1 ranks on 2 hosts"),
         ({"ranks": 64}, "64 ranks, and 2 hosts have 8 GPUs each"),
-        ({"source": Source(url="")}, "no address"),
-        ({"source": Source(url="https://example.org", path="a")}, "no commit"),
+        ({"source": PublishedSource(url="")}, "no address"),
+        ({"source": PublishedSource(url="https://example.org", path="a")}, "no commit"),
         ({"log": ""}, "grade A needs"),
         ({"grade": "X"}, "a reason is for grade X"),
         ({"grade": "B", "versions": ""}, "author and versions"),

@@ -52,7 +52,7 @@ UNITS = {
 """The units of published values: what one is in the unit of a definition, and that unit."""
 
 
-class Source(Value, frozen=True, kw_only=True):
+class PublishedSource(Value, frozen=True, kw_only=True):
     """Where a published result can be read.
 
     Args:
@@ -112,7 +112,7 @@ class PublishedRun(Value, frozen=True, kw_only=True):
     definition: str
     unit: str
     grade: Grade
-    source: Source
+    source: PublishedSource
     points: tuple[Point, ...]
     versions: str = ""
     date: str = ""
@@ -147,7 +147,7 @@ class PublishedResult(Value, frozen=True, kw_only=True):
         return params | {"operation": self.run.test}
 
 
-class Evidence(Value, frozen=True, kw_only=True):
+class ThresholdEvidence(Value, frozen=True, kw_only=True):
     """A published result that a threshold rests on.
 
     Args:
@@ -173,7 +173,7 @@ class Threshold(Value, frozen=True, kw_only=True):
     """
 
     share: float
-    evidence: tuple[Evidence, ...] = ()
+    evidence: tuple[ThresholdEvidence, ...] = ()
     source: str = ""
 
 

@@ -16,7 +16,7 @@ from cluster.core.units import parse_rate
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from cluster.analysis.corpus import Evidence, PublishedResult, PublishedRun, Threshold
+    from cluster.analysis.corpus import PublishedResult, PublishedRun, Threshold, ThresholdEvidence
     from cluster.core.model.measurements import Measurement
 
 BETWEEN_HOSTS = 0.8e-6  # seconds; a switch and two network cards alone take more than half of that
@@ -91,7 +91,7 @@ def threshold_problems(thresholds: dict[str, Threshold]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def evidence_share(evidence: Evidence) -> float:
+def evidence_share(evidence: ThresholdEvidence) -> float:
     """Give the share that a published result reaches.
 
     Args:
