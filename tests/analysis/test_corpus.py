@@ -108,7 +108,7 @@ def test_what_is_usual_is_said_of_three_runs_or_more() -> None:
 
     assert slow is not None
     assert slow.text == (
-        "usual: 17.21 us to 22.30 us in 6 published runs (A); yours, 40.00 us, is above all"
+        "usual: 17.21 µs to 22.30 µs in 6 published runs (A); yours, 40.00 µs, is above all"
     )
     assert slow.word == "low"
     assert fine is not None

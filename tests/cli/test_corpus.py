@@ -25,7 +25,7 @@ def test_a_latency_is_judged_beside_published_ones() -> None:
     assert verdict["published"]["runs"] == 6
     assert answer(*words, text=LATENCY.format(us="19.50"))["verdict"] == "normal"
     printed = judge(*words, text=LATENCY.format(us="40.00")).stdout
-    assert "usual: 17.21 us to 22.30 us in 6 published runs (A); yours, 40.00 us" in printed
+    assert "usual: 17.21 µs to 22.30 µs in 6 published runs (A); yours, 40.00 µs" in printed
 
 
 def test_a_latency_within_one_host_is_not_compared() -> None:
