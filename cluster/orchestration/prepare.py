@@ -256,9 +256,8 @@ def prepare(
     argv = starter.argv(_found(program, bin_, hosts.image), hosts.layout)
     folder = store.create(where, session, chosen.name, at)
     planned = _planned(hosts, chosen, params, argv, folder.name, at)
-    record = _with_condition(planned, condition, phases)
     passed = libfabric.notes(hosts.fabric, condition.variables)
-    record = msgspec.structs.replace(record, notes=(*record.notes, *passed))
+    record = _with_condition(planned, condition, phases, passed)
     store.write(folder, record)
     _write_topologies(folder, hosts.facts)
     there = posixpath.join(home, machine.folder, folder.name)
@@ -335,14 +334,16 @@ def _environment(hosts: ReadyHosts, starter: Starter, bin_: str) -> dict[str, st
     }
 
 
-def _with_condition(planned: Record, condition: Condition, phases: Mapping[str, float]) -> Record:
-    """Add what is special about the run, and the seconds that each phase took so far."""
+def _with_condition(
+    planned: Record, condition: Condition, phases: Mapping[str, float], passed: Sequence[str]
+) -> Record:
+    """Add what is special about the run, the seconds of each phase, and notes on the fabric."""
     return msgspec.structs.replace(
         planned,
         phases=dict(phases),
         variables=condition.variables,
         condition=condition.name,
-        notes=(*planned.notes, *condition.notes),
+        notes=(*planned.notes, *condition.notes, *passed),
         description=condition.description,
         expected=condition.expected,
     )
