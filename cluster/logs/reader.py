@@ -244,7 +244,7 @@ class _Reader:
         Pasted text often lacks only the newline. It is taken if the line before it had such
         columns, and as many decimals in the last of them.
         """
-        ends_whole = not (line[-1:].isdigit() or line[-1:] == ".")
+        ends_whole = not (line[-1:].isdigit() or line[-1:] in (".", ","))
         shape = _shape(line)
         if _NAMED_NUMBER.search(line):  # the line before it says nothing of its digits
             shape = []

@@ -93,3 +93,11 @@ def test_lines_that_differ_in_digits_only_keep_their_names() -> None:
 
     assert values(found, "samples_rate", name="rank1_samples_per_sec") == [12.5]
     assert values(found, "samples_rate", name="rank2_samples_per_sec") == [13.5, 9.5]
+
+
+def test_a_letter_behind_a_comma_is_no_million() -> None:
+    """The last line of a log was cut in the name of what comes next."""
+    text = b"RunningAvgSamplesPerSec=41.25, CurrSamplesPerSec=40.50, M"
+    (found,) = read([text]).results
+
+    assert values(found, "samples_rate", name="CurrSamplesPerSec") == [40.5]

@@ -64,7 +64,7 @@ _PER_SECOND = r"[ _]?per[ _]?sec(?:ond)?"
 _LOGGED = "train_throughput|total_ips|throughput_train"
 _NUMBER = (
     r"(?P<value>\d[\d.,]*(?:[eE][+-]?\d+)?)"
-    rf"(?:\s?(?P<scale>(?-i:[kKMG]))(?=[^\w.]|$|(?i:{_WORD})/s))?"
+    rf"(?:(?<!,)\s?(?P<scale>(?-i:[kKMG]))(?=[^\w.]|$|(?i:{_WORD})/s))?"
 )
 _SCALES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
 _END = r"(?![\w.,])"
@@ -98,7 +98,7 @@ _FORMS = tuple(
         # NVIDIA's DLLogger named what it counts nowhere on the line
         (
             ("total_ips", "train_throughput", "throughput_train"),
-            rf"\b(?P<name>{_LOGGED})\s*:\s*{_NUMBER}{_END}(?!\s+(?:{_WORD})/s)",
+            rf"\b(?P<name>{_LOGGED})\s*:\s*{_NUMBER}{_END}(?!\s+(?:{_WORD})/s)(?! [a-z]{{1,9}}$)",
             TRAINING,
         ),
         (("TimeHistory: ",), rf"\bTimeHistory: [\d.]+ seconds, {_NUMBER} {_PER}\b", None),
