@@ -31,4 +31,13 @@ def launch_mpi_test(
 
 
 if __name__ == "__main__":
-    start(launcher("p2p", launch_mpi_test, name="mpi_test", provider="aws", instance="t2.large"))
+    start(
+        launcher(
+            "p2p",
+            launch_mpi_test,
+            name="mpi_test",
+            provider="aws",
+            instance="t2.large",
+            here={"metrics": ["memory_copy", "oneway_time"]},  # a copy in memory is the limit here
+        )
+    )

@@ -147,6 +147,7 @@ def launcher(
     name: str,
     provider: str,
     instance: str | None = None,
+    here: Mapping[str, object] | None = None,
 ) -> Callable[..., None]:
     """Make a founding program: one benchmark, with few flags of its own.
 
@@ -156,6 +157,7 @@ def launcher(
         name: of the cluster, unless --name is given.
         provider: of the machines, unless --provider or --run-local is given.
         instance: the type of that provider's machines, unless --instance is given.
+        here: parameters for ranks of this machine only, in place of those of `params`.
 
     Returns:
         What `cluster.cli.start` runs.
@@ -168,6 +170,8 @@ def launcher(
         around = {key: values.pop(key) for key in RUN_FLAGS}
         options = BenchOptions(**around, launches=1, founding=True)
         chosen = _provider(values, provider)
+        if chosen == "local":
+            given = {**given, **(here or {})}
         if chosen == provider:
             values["instance"] = values["instance"] or instance
         measure(flags.spec(provider=chosen, **values), benchmark, given, options)
