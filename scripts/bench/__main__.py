@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from analysis_speed import asking, judging, reporting, summarising
 from cloud import launching_in_a_cloud
+from fleet import checking_fleets
 from hosts import installing, launching_again, moving, reading, running
 from log_formats import formats
 from logs import parsing, profiles
@@ -50,6 +51,7 @@ def main() -> None:
             "turning": lambda: turning(repetitions),
             "measuring": lambda: measuring(repetitions),
             "cloud": launching_in_a_cloud,
+            "fleet": lambda: checking_fleets(repetitions),
         }
         if os.geteuid() == 0:
             parts |= {

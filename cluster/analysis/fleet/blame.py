@@ -3,16 +3,18 @@
 A test is as fast as the slowest part on its way, so a part's capacity is the largest value that it
 ever showed, and it is bad only if all of its tests are low: the principal solution of a min-plus
 system (P. Butkovic, "Max-linear systems", 2010, section 3.1). From five tests on it is the second
-largest: one lucky value must not exonerate. Low tests are then explained greedily, by the suspect
-that explains most. A suspect is blamed only if chance, as the tests between parts above suspicion
-show it, would not have made one like it in a hundred fleets (of several, one in a hundred of those
-blamed: Y. Benjamini, Y. Hochberg, 1995); else there are not enough rounds.
+largest: one lucky value must not exonerate, though it counts. Low tests are explained greedily, by
+the suspect that explains most; a test counts by how rare one as low is, its suspects share it, and
+it does not count for one whose capacity is higher, if nothing else could slow it down. A suspect is
+blamed only if chance, as the tests between parts above suspicion show it, would not have made one
+like it in a hundred fleets (of several, one in a hundred of those blamed: Y. Benjamini, Y.
+Hochberg, 1995); else there are not enough rounds.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
@@ -32,6 +34,8 @@ GOOD = 0.9  # of the reference: tests whose spread is the noise
 LEAST_TOLERANCE, MOST_TOLERANCE = 0.02, 0.25
 SPREADS = 9.0  # median absolute deviations; one-sided noise is beyond them in 3 of 10,000 tests
 QUIET = 0.05  # of tests at once that nobody explains, from which they say nothing of one host
+LUCKY = 0.5  # of its weight that a suspect keeps which has a good test
+LEAST_WEIGHT = 1e-6  # of a low test that healthy parts show as often
 CHANCE = 0.01  # of a healthy fleet in which anything is blamed, and of a blame that is wrong
 
 
@@ -120,7 +124,10 @@ def solve(tests: PairTests) -> Blame:
     suspects = capacities < per_part  # never one that was not tested: nan compares false
     healthy = told & ~np.append(suspects, np.False_)[tests.paths].any(axis=1)
     chances = _Chances(tests, healthy, per_part)
-    explained, blamed, undecided = _explain(tests, low, suspects, chances)
+    edges = np.append(capacities * (1 - tolerance), np.nan)[tests.paths]
+    too_low = ~tests.shared[:, None] & (tests.values[:, None] < edges)
+    able = np.where(too_low, -1, tests.paths)
+    explained, blamed, undecided = _explain(tests, able, low, suspects, chances)
     return Blame(
         blamed=tuple(blamed),
         undecided=tuple(undecided),
@@ -200,12 +207,15 @@ class _Chances:
     """
 
     def __init__(self, tests: PairTests, healthy: Flags, line: Values) -> None:
-        """Sort the healthy values, those apart that shared nothing."""
+        """Sort the values by which others are judged, those apart that shared nothing."""
         self._line = line
+        self._paths = tests.paths
         self._shared = tests.shared
         self._values = tests.values
+        told = (tests.paths >= 0).any(axis=1)
+        # Of those that shared links all count: the unluckiest hosts are among the suspects.
         self._healthy = [
-            np.sort(tests.values[healthy & (tests.shared == s)]) for s in (False, True)
+            np.sort(tests.values[at]) for at in (healthy & ~tests.shared, told & tests.shared)
         ]
         self._parts = np.bincount(tests.kinds, minlength=SPINE + 1)
         self._kinds = tests.kinds
@@ -214,6 +224,29 @@ class _Chances:
         """Give the share of healthy tests up to a value; never nothing at all."""
         own = self._healthy[int(shared)]
         return (int(np.searchsorted(own, value, side="right")) + 0.5) / (len(own) + 1)
+
+    @property
+    def lucky(self) -> Flags:
+        """Which parts have a good test, though it may be only one of many."""
+        good = np.append(self._line, np.inf)[self._paths] <= self._values[:, None]
+        found: Flags = _counts(np.where(good, self._paths, -1), len(self._line)) > 0
+        return found
+
+    def weights(self, low: Flags, suspects: Flags) -> Values:
+        """Say how much each low test speaks against the suspects on its way, who share that.
+
+        A test counts by how rarely healthy parts show one as low: one that shared links with
+        others says little, one that shared nothing says much.
+        """
+        found = np.zeros(len(low))
+        for shared in (False, True):
+            at = low & (self._shared == shared)
+            own = self._healthy[int(shared)]
+            below = np.searchsorted(own, self._values[at], side="right")
+            found[at] = LEAST_WEIGHT - np.log((below + 0.5) / (len(own) + 1))
+        several = np.append(suspects, np.False_)[self._paths].sum(axis=1)
+        weights: Values = found / np.maximum(several, 1)
+        return weights
 
     def culprit(self, part: int, own: Numbers) -> Culprit:
         """Tell by what chance a healthy fleet has a part whose tests are all as low.
@@ -259,7 +292,7 @@ class _Index:
 
 
 def _explain(
-    tests: PairTests, low: Flags, suspects: Flags, chances: _Chances
+    tests: PairTests, able: Numbers, low: Flags, suspects: Flags, chances: _Chances
 ) -> tuple[Numbers, list[Culprit], list[Culprit]]:
     """Explain the low tests, each time by the suspect that explains most."""
     explained = np.full(len(low), -1)
@@ -267,8 +300,11 @@ def _explain(
     undecided: list[Culprit] = []
     index = _Index(tests.paths, len(suspects))
     counts = _counts(tests.paths[low], len(suspects)) * suspects
-    while most := int(counts.max(initial=0)):
-        found = _candidate(tests.kinds, counts, most)
+    weights = chances.weights(low, suspects)
+    scores = _counts(able, len(suspects), weights)
+    doubt = np.where(chances.lucky, LUCKY, 1.0) * suspects
+    while counts.max(initial=0):
+        found = _candidate(tests.kinds, np.where(counts > 0, scores * doubt, 0.0))
         own = index.open(found, low & (explained < 0))
         culprit = chances.culprit(found, own)
         twins = _twins(tests, own, counts, found)
@@ -277,6 +313,7 @@ def _explain(
         if sure or twins:
             explained[own] = found
             counts -= _counts(tests.paths[own], len(counts))
+            scores -= _counts(able[own], len(counts), weights[own])
         counts[[found, *twins]] = 0
         np.maximum(counts, 0, out=counts)
     for culprit in sorted(undecided, key=lambda c: c.chance):
@@ -289,14 +326,20 @@ def _explain(
     return explained, blamed, undecided
 
 
-def _counts(paths: Numbers, parts: int) -> Numbers:
+@overload
+def _counts(paths: Numbers, parts: int) -> Numbers: ...
+@overload
+def _counts(paths: Numbers, parts: int, weights: Values) -> Values: ...
+def _counts(paths: Numbers, parts: int, weights: Values | None = None) -> Numbers | Values:
+    """Count the tests of each part, or add up their weights."""
     flat = paths.ravel()
-    return np.bincount(flat[flat >= 0], minlength=parts)
+    each = None if weights is None else np.repeat(weights, paths.shape[1])[flat >= 0]
+    return np.bincount(flat[flat >= 0], each, minlength=parts)
 
 
-def _candidate(kinds: Numbers, counts: Numbers, most: int) -> int:
+def _candidate(kinds: Numbers, scores: Values) -> int:
     """Give the part that explains most; of several, a host before a link before a group."""
-    best = np.flatnonzero(counts == most)
+    best = np.flatnonzero(scores >= scores.max() * (1 - 1e-9))
     return int(best[np.argmin(kinds[best])])
 
 

@@ -1,0 +1,338 @@
+"""How often the check of a fleet is right, on simulated fabrics, beside other methods.
+
+Everything is printed with its seeds; docs/explanation/fleet.md shows a run of it.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter
+from functools import partial
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from cluster.analysis.fleet.blame import HOST, PairTests, solve
+from cluster.analysis.fleet.flows import max_min_rates
+from cluster.analysis.fleet.parts import parts_of, routed_parts
+from cluster.analysis.fleet.rounds import between_groups, first_rounds, group_members, tournament
+from cluster.analysis.fleet.simulation import FleetSimulator
+from cluster.core.model.fabric import Direction, Fabric, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64]
+    Values = NDArray[np.float64]
+
+FABRIC = Fabric(leaves=32, hosts=32)
+HOSTS = FABRIC.size
+LEAF = np.arange(HOSTS) // FABRIC.hosts
+GRID = tuple(product((0, 4, 16, 51), (0, 8, 20)))  # bad hosts, bad links
+HARDEST = (16, 8)  # with which other methods are compared
+WAYS: tuple[Direction, ...] = ("tx", "rx", "both")
+SEVERITY = (0.3, 0.93)  # of the rate, that is left
+LOW = 0.9  # of the rate of a NIC, below which other methods call a test low
+HEALTHY_FLEETS = 100
+TARGET = 0.99  # of precision and recall
+
+
+class Planted(NamedTuple):
+    """A fleet, and what is wrong with it.
+
+    Args:
+        simulator: of the fleet.
+        directions: parts that are bad: host h as sender is h, as receiver HOSTS + h.
+        links: numbers of the bad links between switches.
+
+    """
+
+    simulator: FleetSimulator
+    directions: set[int]
+    links: set[int]
+
+
+class Tally:
+    """How much of what was planted was found, and how much else was."""
+
+    def __init__(self) -> None:
+        """Begin at nothing."""
+        self.counts: Counter[str] = Counter()
+        self.fleets = 0
+
+    def add(self, planted: set[int], found: set[int]) -> None:
+        """Take one fleet."""
+        self.fleets += 1
+        self.counts.update(right=len(planted & found), wrong=len(found - planted))
+        self.counts.update(missed=len(planted - found))
+
+    @property
+    def precision(self) -> float:
+        """Share of what was blamed that is bad."""
+        blamed = self.counts["right"] + self.counts["wrong"]
+        return self.counts["right"] / blamed if blamed else 1.0
+
+    @property
+    def recall(self) -> float:
+        """Share of what is bad that was blamed."""
+        bad = self.counts["right"] + self.counts["missed"]
+        return self.counts["right"] / bad if bad else 1.0
+
+    def cells(self) -> tuple[str, str, str]:
+        """Precision, recall, and parts blamed wrongly per fleet."""
+        wrong = self.counts["wrong"] / max(1, self.fleets)
+        return f"{self.precision:.4f}", f"{self.recall:.4f}", f"{wrong:.2f}"
+
+
+def plant(hosts: int, links: int, seed: int) -> Planted:
+    """Plant bad hosts and links at random."""
+    chance = np.random.default_rng([seed, hosts, links])
+    faults: list[Fault] = []
+    directions: set[int] = set()
+    for host in chance.permutation(HOSTS)[:hosts].tolist():
+        way = WAYS[int(chance.integers(3))]
+        share = float(chance.uniform(*SEVERITY))
+        faults.append(Fault(kind="host", number=host, direction=way, share=share))
+        directions |= {host} if way != "rx" else set()
+        directions |= {HOSTS + host} if way != "tx" else set()
+    healthy = FleetSimulator(FABRIC, HOSTS)
+    edge = healthy.fabric_links.edge
+    numbers: set[int] = set()
+    for place in chance.permutation(FABRIC.leaves * FABRIC.spines)[:links].tolist():
+        leaf, spine = divmod(place, FABRIC.spines)
+        share = float(chance.uniform(*SEVERITY))
+        faults.append(Fault(kind="link", number=leaf, part=spine, share=share))
+        low, high = np.array([leaf]), np.array([spine])
+        numbers |= {int(edge.up(low, high)[0]), int(edge.down(low, high)[0])}
+    return Planted(FleetSimulator(FABRIC, HOSTS, tuple(faults), seed), directions, numbers)
+
+
+def both_ways(pairs: Numbers) -> tuple[Numbers, Numbers]:
+    """Give senders and receivers of both directions."""
+    a, b = pairs[:, 0], pairs[:, 1]
+    return np.concatenate([a, b]), np.concatenate([b, a])
+
+
+def tested(
+    planted: Planted, rounds: Iterable[Numbers], *, alone: bool
+) -> tuple[Numbers, Numbers, Values]:
+    """Test all pairs of rounds, both directions at once."""
+    steps = [both_ways(pairs) for pairs in rounds]
+    values = [
+        planted.simulator.rates(*ends, number, alone=alone).values
+        for number, ends in enumerate(steps)
+    ]
+    source, target = (np.concatenate(column) for column in zip(*steps, strict=True))
+    return source, target, np.concatenate(values)
+
+
+def ours(
+    planted: Planted, *, rounds: int = 10, alone: bool = False, known: bool = True
+) -> tuple[set[int], set[int], int]:
+    """Give the directions and links that our solver blames, and how many it leaves undecided."""
+    plan = (
+        first_rounds(LEAF.tolist(), rounds)
+        if known
+        else between_groups(group_members(LEAF.tolist()), rounds)
+    )
+    source, target, values = tested(planted, plan, alone=alone)
+    groups = LEAF if known else np.zeros_like(LEAF)
+    parts = parts_of(source, target, groups)
+    if alone:
+        paths = planted.simulator.paths(source, target)
+        parts = routed_parts(planted.simulator.fabric_links, source, target, paths)
+    shared = (LEAF[source] != LEAF[target]) & (not alone)
+    blame = solve(PairTests(parts.paths, values, shared, parts.kinds))
+    first = 2 * (HOSTS + parts.groups) - 2 * HOSTS
+    blamed = {culprit.part for culprit in blame.blamed}
+    hosts = {part for part in blamed if part < 2 * HOSTS}
+    undecided = sum(1 for culprit in blame.undecided if parts.kinds[culprit.part] == HOST)
+    return hosts, {part - first for part in blamed - hosts}, undecided
+
+
+def two_passes(planted: Planted, seed: int, *, inside: bool) -> set[int]:
+    """Pair at random, or inside the leaf; pair each suspect again with one that passed."""
+    chance = np.random.default_rng([seed, 5])
+    order = chance.permutation(HOSTS)
+    if inside:
+        order = np.concatenate(
+            [chance.permutation(leaf) for leaf in np.split(np.arange(HOSTS), 32)]
+        )
+    suspects = _low_hosts(planted, order.reshape(-1, 2), 0)
+    passed = np.array(sorted(set(range(HOSTS)) - suspects))
+    if not len(passed) or not suspects:
+        return suspects
+    again = np.array(sorted(suspects))
+    partners = [_partner(host, passed, chance, inside=inside) for host in again.tolist()]
+    pairs = np.stack([again, np.array(partners)], axis=1)
+    return _low_hosts(planted, pairs, 1) & suspects
+
+
+def _partner(host: int, passed: Numbers, chance: np.random.Generator, *, inside: bool) -> int:
+    near = passed[LEAF[passed] == LEAF[host]] if inside else passed
+    return int(chance.choice(near if len(near) else passed))
+
+
+def _low_hosts(planted: Planted, pairs: Numbers, number: int) -> set[int]:
+    """Give the hosts of pairs of which a direction is low; a partner may be in several pairs."""
+    found: set[int] = set()
+    left = pairs
+    while len(left):
+        _, first = np.unique(left[:, 1], return_index=True)
+        now = left[first]
+        source, target = both_ways(now)
+        values = planted.simulator.rates(source, target, number).values
+        low = (values < LOW * FABRIC.rate).reshape(2, -1).any(axis=0)
+        found |= set(now[low].ravel().tolist())
+        left = np.delete(left, first, axis=0)
+        number += 1
+    return found
+
+
+def median_polish(planted: Planted) -> set[int]:
+    """Fit an effect for each sender and receiver by medians; a low effect is a bad direction."""
+    source, target, values = tested(planted, first_rounds(LEAF.tolist(), 10), alone=False)
+    left = np.log(values / FABRIC.rate)
+    effects = np.zeros(2 * HOSTS)
+    for _ in range(10):
+        for offset, ends in ((0, source), (HOSTS, target)):
+            order = np.argsort(ends, kind="stable")
+            middles = np.median(left[order].reshape(HOSTS, -1), axis=1)
+            effects[offset : offset + HOSTS] += middles
+            left -= middles[ends]
+        for part in (slice(0, HOSTS), slice(HOSTS, None)):
+            effects[part] -= np.median(effects[part])
+    return set(np.flatnonzero(effects < np.log(LOW)).tolist())
+
+
+def as_hosts(directions: set[int]) -> set[int]:
+    """Give the hosts of directions."""
+    return {part % HOSTS for part in directions}
+
+
+def row(*cells: object) -> None:
+    """Print a row of a Markdown table."""
+    sys.stdout.write("| " + " | ".join(str(cell) for cell in cells) + " |\n")
+    sys.stdout.flush()
+
+
+def header(*cells: str) -> None:
+    """Print the head of one."""
+    sys.stdout.write("\n")
+    row(*cells)
+    row(*("---" for _ in cells))
+
+
+def grid(seeds: int) -> bool:
+    """A2: one pair at a time with known routes, and all at once with ECMP."""
+    header(
+        "bad hosts", "bad links", "hosts alone: P, R, wrong", "links alone: P, R, wrong",
+        "hosts at once: P, R, wrong",
+    )  # fmt: skip
+    good = True
+    for hosts, links in GRID:
+        alone, fabric, crowd = Tally(), Tally(), Tally()
+        for seed in range(1, seeds + 1):
+            planted = plant(hosts, links, seed)
+            found, found_links, _ = ours(planted, alone=True)
+            alone.add(planted.directions, found)
+            fabric.add(planted.links, found_links)
+            crowd.add(planted.directions, ours(planted)[0])
+        row(hosts, links, *(", ".join(tally.cells()) for tally in (alone, fabric, crowd)))
+        good &= all(min(t.precision, t.recall) >= TARGET for t in (alone, fabric, crowd))
+    return good
+
+
+def methods(seeds: int) -> None:
+    """The same fleets for all methods: healthy ones, and those of the hardest comparison."""
+    header("method", "healthy: wrong per fleet", "16 hosts and 8 links: P, R, wrong", "undecided")
+    ways: dict[str, Callable[[Planted, int], tuple[set[int], int]]] = {
+        "random pairs, suspects again with a good one": lambda p, s: (
+            two_passes(p, s, inside=False), 0,
+        ),
+        "the same inside the leaf": lambda p, s: (two_passes(p, s, inside=True), 0),
+        "median polish, 2 + 8 rounds": lambda p, _: (median_polish(p), 0),
+        "ours, 10 rounds, leaves unknown": lambda p, _: _hosts_of(p, rounds=10, known=False),
+        "ours, 30 rounds, leaves unknown": lambda p, _: _hosts_of(p, rounds=30, known=False),
+        "ours, 2 rounds in the leaf + 8 between": lambda p, _: _hosts_of(p, rounds=10, known=True),
+    }  # fmt: skip
+    for name, way in ways.items():
+        healthy, bad, undecided = Tally(), Tally(), 0
+        for seed in range(1, seeds + 1):
+            healthy.add(set(), way(plant(0, 0, seed), seed)[0])
+            planted = plant(*HARDEST, seed)
+            found, left = way(planted, seed)
+            by_host = name.startswith(("random", "the same"))
+            bad.add(as_hosts(planted.directions) if by_host else planted.directions, found)
+            undecided += left
+        row(name, healthy.cells()[2], ", ".join(bad.cells()), f"{undecided / seeds:.1f}")
+
+
+def _hosts_of(planted: Planted, *, rounds: int, known: bool) -> tuple[set[int], int]:
+    found, _, undecided = ours(planted, rounds=rounds, known=known)
+    return found, undecided
+
+
+def healthy_fleets() -> bool:
+    """Count what is blamed in a hundred healthy fleets, all pairs at once."""
+    blamed = sum(len(ours(plant(0, 0, seed))[0]) for seed in range(1001, 1001 + HEALTHY_FLEETS))
+    sys.stdout.write(
+        f"\n{HEALTHY_FLEETS} healthy fleets of {HOSTS} hosts, all pairs at once (seeds 1001 to "
+        f"{1000 + HEALTHY_FLEETS}): {blamed} directions blamed\n"
+    )
+    return blamed == 0
+
+
+def speeds() -> None:
+    """B3 and A5: flows of a round, all rounds, and a solution, in seconds."""
+    header("what", "hosts", "seconds (fastest of 5)")
+    for leaves in (32, 320):
+        fabric = Fabric(leaves=leaves, hosts=32)
+        simulator = FleetSimulator(fabric, fabric.size)
+        groups = np.arange(fabric.size) // 32
+        rounds = list(first_rounds(groups.tolist(), 10))
+        source, target = both_ways(rounds[5])
+        paths, capacities = simulator.paths(source, target), simulator.fabric_links.capacities()
+        row(
+            "flows of a round",
+            fabric.size,
+            _fastest(partial(max_min_rates, paths, capacities)),
+        )
+        steps = [both_ways(pairs) for pairs in rounds]
+        values = np.concatenate([simulator.rates(*e, n).values for n, e in enumerate(steps)])
+        ends = [np.concatenate(column) for column in zip(*steps, strict=True)]
+        parts = parts_of(ends[0], ends[1], groups)
+        tests = PairTests(parts.paths, values, groups[ends[0]] != groups[ends[1]], parts.kinds)
+        row("solution of 10 rounds", fabric.size, _fastest(partial(solve, tests)))
+    began = time.perf_counter()
+    simulator = FleetSimulator(FABRIC, HOSTS)
+    capacities = simulator.fabric_links.capacities()
+    for pairs in tournament(HOSTS):
+        max_min_rates(simulator.paths(*both_ways(pairs)), capacities)
+    row("flows of all 1,023 rounds", HOSTS, f"{time.perf_counter() - began:.2f}")
+
+
+def _fastest(do: Callable[[], object]) -> str:
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        do()
+        times.append(time.perf_counter() - began)
+    return f"{min(times):.4f}"
+
+
+def checking_fleets(seeds: int) -> None:
+    """Print all tables."""
+    sys.stdout.write(
+        f"{HOSTS} hosts, leaf-spine 32x32, full bisection, static ECMP, noise 1%, 10 rounds, both "
+        f"directions at once; rate left {SEVERITY[0]} to {SEVERITY[1]}; seeds 1 to {seeds}\n"
+    )
+    good = grid(seeds)
+    methods(seeds)
+    good &= healthy_fleets()
+    speeds()
+    sys.stdout.write(f"\n{'ok  ' if good else 'MISS'}  precision and recall at least {TARGET}\n")
