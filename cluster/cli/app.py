@@ -18,6 +18,7 @@ from cluster.cli.plot import plot
 from cluster.cli.profile import profile
 from cluster.cli.report import report_
 from cluster.cli.scaling import scaling
+from cluster.cli.share import share, verify
 from cluster.cli.show import (
     print_json,
     show_run,
@@ -117,6 +118,8 @@ app.command("report")(report_)
 app.command()(sql)
 app.command("runs")(runs.runs_)
 app.command()(runs.push)
+app.command()(share)
+app.command()(verify)
 app.command("import")(import_.import_)
 app.command()(profile)
 app.command()(topology)

@@ -37,6 +37,7 @@ from cluster.core.units import format_point, format_value
 from cluster.reports.ci import judgement_cases
 from cluster.runs import store
 from cluster.runs.import_logs import NAME, STDIN, LogLocation, import_logs
+from cluster.runs.share import is_shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -132,7 +133,9 @@ def is_log(named: Sequence[str]) -> bool:
         Whether any of them is a file or standard input.
 
     """
-    return any(name == STDIN or Path(name).is_file() for name in named)
+    return any(
+        name == STDIN or (Path(name).is_file() and not is_shared(Path(name))) for name in named
+    )
 
 
 def _folder(named: Sequence[str], root: str | None, *, hosts: int | None, format_: str) -> Path:

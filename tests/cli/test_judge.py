@@ -302,7 +302,7 @@ def test_show_and_report_say_the_same(tmp_path: Path) -> None:
             "normal",
             0.790,
         ),
-        ("osu/latency.txt", ("--hardware", "c5n.18xlarge", "--hosts", "2"), "unknown", None),
+        ("osu/latency.txt", ("--hardware", "c5n.18xlarge", "--hosts", "2"), "low", None),
         ("topology/h100_8xnv18.txt", (), "unknown", None),
         ("training/horovod_resnet.txt", (), "unknown", None),
     ],

@@ -1,0 +1,101 @@
+"""`cluster share` and `cluster verify`: a run in one file that others may see."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from msgspec.structs import replace as with_fields
+
+from cluster.cli import flags
+from cluster.cli.show import say, table
+from cluster.core.errors import ClusterError, SpecError
+from cluster.remote.shells.local import LocalShell
+from cluster.runs import share as shared
+from cluster.runs import store
+
+
+def share(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="A folder, id, cluster or latest.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write it without a question.")] = False,
+    key: Annotated[
+        str, typer.Option("--sign", metavar="KEY", help="Sign it with this SSH key.")
+    ] = "",
+    root: flags.Runs = None,
+) -> None:
+    """Write a run into one file in which names and addresses are pseudonyms.
+
+    Example: cluster share latest -o run.share.json
+    """
+    made, found = shared.prepare(store.find(store.root(root), run))
+    rows = [(each.kind, each.original, each.pseudonym) for each in found]
+    table(("what", "original", "becomes"), rows, empty="Nothing in it had to be replaced.")
+    say(f"{len(made.parts)} files. Check that the list is complete: others will see the rest.")
+    if not yes and not typer.confirm(f"Write {output}?"):
+        raise typer.Exit(1)
+    if key:
+        made = with_fields(made, signature=_signature(made.listing, key))
+    try:
+        output.write_bytes(shared.encode(made))
+    except OSError as error:
+        raise SpecError(f"{output} cannot be written: {error.strerror}.") from error
+    say(f"Written: {output}", f"Check it anywhere: cluster verify {output}")
+
+
+def verify(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="That `cluster share` wrote.")],
+    signers: Annotated[
+        str,
+        typer.Option("--signers", metavar="FILE", help="Allowed signers, as ssh-keygen has it."),
+    ] = "",
+    signer: Annotated[str, typer.Option("--signer", help="Who has to have signed it.")] = "",
+) -> None:
+    """Check that no byte of a shared run was changed; exit status 1 if one was.
+
+    Example: cluster verify run.share.json
+    """
+    try:
+        made = shared.decode(file.read_bytes(), file.name)
+    except OSError as error:
+        raise SpecError(f"{file} cannot be read: {error.strerror}.") from error
+    except SpecError as error:
+        say(f"CHANGED: {error.what}")
+        raise typer.Exit(1) from error
+    if made.signature and not _holds(made, ["check-novalidate"]):
+        say(f"CHANGED: the signature of {file.name} is not of what it holds.")
+        raise typer.Exit(1)
+    if signers and not (made.signature and _holds(made, ["verify", "-f", signers, "-I", signer])):
+        say(f"NOT SIGNED by {signer or 'an allowed signer'}: {file}")
+        raise typer.Exit(1)
+    kind = "a simulated run" if made.simulated else "a run"
+    signed = "signed" if made.signature else "not signed"
+    say(f"WHOLE: {file.name} is {kind} of {len(made.parts)} files, {signed}.")
+
+
+def _signature(listing: str, key: str) -> str:
+    """Sign the names and checksums with ssh-keygen, which nearly every host has."""
+    with tempfile.TemporaryDirectory(prefix="cluster-") as folder:
+        text = Path(folder) / "listing"
+        text.write_text(listing)
+        words = ["ssh-keygen", "-Y", "sign", "-f", key, "-n", shared.NAMESPACE, str(text)]
+        done = LocalShell().run(words)
+        if done.status:
+            raise ClusterError(
+                f"ssh-keygen could not sign with {key}: {done.stderr.strip()[-200:]}",
+                remedy="Name a private key that you may use: --sign ~/.ssh/id_ed25519",
+            )
+        return text.with_suffix(".sig").read_text()
+
+
+def _holds(made: shared.SharedRun, words: list[str]) -> bool:
+    """Ask ssh-keygen about the signature of the names and checksums."""
+    with tempfile.TemporaryDirectory(prefix="cluster-") as folder:
+        text, signature = Path(folder) / "listing", Path(folder) / "listing.sig"
+        text.write_text(made.listing)
+        signature.write_text(made.signature)
+        ask = ["ssh-keygen", "-Y", *words, "-n", shared.NAMESPACE, "-s", str(signature)]
+        read = ["sh", "-c", '"$@" < "$0"', str(text), *ask]
+        return LocalShell().run(read).status == 0

@@ -1,0 +1,181 @@
+"""Names, addresses, ids and paths become pseudonyms: the same one wherever a name comes again."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Literal
+
+from cluster.core.model.value import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+Kind = Literal["host", "address", "id", "account", "user", "path"]
+FIELDS: dict[str, Kind] = {  # of run.json and measurements.jsonl, wherever they are
+    "host": "host",
+    "alias": "host",
+    "hostname": "host",
+    "address": "address",
+    "user": "user",
+    "folder": "path",
+    "bin": "path",
+    "key": "path",
+    "known_hosts": "path",
+}
+MACHINE_FIELDS: dict[str, Kind] = {"name": "host", "id": "id"}
+KEPT = {"", "localhost", "127.0.0.1", "0.0.0.0", "::1", "root", "all"}  # noqa: S104 - a word
+NETMASK = "255."
+SHORTEST = 2  # characters of a name that is replaced wherever it comes
+ROOTS = "home|Users|root|fsx|mnt|data|scratch|work|shared|nfs|tmp|lustre|gpfs|efs"
+PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    ("path", re.compile(rf"(?<![\w.])(/(?:{ROOTS})(?:/[\w.@+-]+)*)")),
+    ("user", re.compile(r"\b([\w.+-]+@[\w-]+(?:\.[\w-]+)+)\b")),
+    ("user", re.compile(r"\b([A-Za-z_][\w.-]*)@(?=[\w-])")),
+    ("account", re.compile(r"\barn:aws[\w-]*:[\w-]*:[\w-]*:(\d{12})\b")),
+    ("account", re.compile(r"\b(\d{12})(?=\.dkr\.ecr\.)")),
+    ("account", re.compile(r"(?i:account|owner)\w*[\s\"':=]{1,4}(\d{12})\b")),
+    ("account", re.compile(r"\bprojects/([a-z][a-z0-9-]{4,29})\b")),
+    ("id", re.compile(r"\b((?:i|vol|eni|vpc|subnet|sg|ami|r|pl|eipalloc)-[0-9a-f]{8,17})\b")),
+    ("id", re.compile(r"\b(GPU-[0-9a-f]{8}-[0-9a-f-]{27})")),
+    ("host", re.compile(r"\b(ip-\d{1,3}(?:-\d{1,3}){3}(?:\.[\w-]+)*)")),
+    ("host", re.compile(r"\b([\w-]+(?:\.[\w-]+)*\.(?:internal|local|lan|amazonaws\.com))\b")),
+    ("host", re.compile(r"Pid +\d+ on +(\S+) device")),
+    ("host", re.compile(r"^([A-Za-z][\w.-]*):\d+:\d+ \[\d+\]", re.MULTILINE)),
+    ("address", re.compile(r"\b((?:[0-9a-f]{2}:){5}[0-9a-f]{2})\b", re.IGNORECASE)),
+    (
+        "address",
+        re.compile(r"(?<![\w:.])((?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4})(?![\w:])", re.IGNORECASE),
+    ),
+    (
+        "address",
+        re.compile(
+            r"(?<![\w:.])((?:[0-9a-f]{1,4}:){1,6}(?::[0-9a-f]{1,4}){1,6})(?![\w:])", re.IGNORECASE
+        ),
+    ),
+    ("address", re.compile(r"(?<![\d.])((?:\d{1,3}\.){3}\d{1,3})(?![\d.])")),
+)
+
+
+class Replacement(Value, frozen=True, kw_only=True):
+    """A name that was replaced.
+
+    Args:
+        kind: of it.
+        original: as it was.
+        pseudonym: that takes its place.
+
+    """
+
+    kind: Kind
+    original: str
+    pseudonym: str
+
+
+def replacements(texts: Iterable[str], values: Iterable[object]) -> tuple[Replacement, ...]:
+    """Find what says whose run it is, and on what hosts.
+
+    Args:
+        texts: of all files.
+        values: of the JSON files, decoded.
+
+    Returns:
+        A replacement for each name, in the order in which they were found.
+
+    """
+    found: dict[str, Kind] = {}
+    for kind, name in (*_in_fields(values), *_in_texts(texts)):
+        found.setdefault(name, kind)
+    counts: dict[Kind, int] = {}
+    made = []
+    for original, kind in found.items():
+        if original in KEPT or len(original) < SHORTEST or original.startswith(NETMASK):
+            continue
+        counts[kind] = counts.get(kind, 0) + 1
+        pseudonym = _PSEUDONYMS[kind](counts[kind], original)
+        made.append(Replacement(kind=kind, original=original, pseudonym=pseudonym))
+    return tuple(made)
+
+
+def replace(text: str, found: Iterable[Replacement]) -> str:
+    """Replace all names in a text.
+
+    Args:
+        text: of a file.
+        found: what to replace; longer names first, so that no part of one is left.
+
+    Returns:
+        The text.
+
+    """
+    table = {each.original: each.pseudonym for each in found}
+    if not table:
+        return text
+    ordered = sorted(table, key=len, reverse=True)
+    pattern = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, ordered))})(?!\w)")
+    return pattern.sub(lambda match: table[match[0]], text)
+
+
+def left(text: str, found: Iterable[Replacement]) -> tuple[Replacement, ...]:
+    """Find names that are still in a text.
+
+    Args:
+        text: of a file, after `replace`.
+        found: what was to be replaced.
+
+    Returns:
+        Those that are still there, as a whole word.
+
+    """
+    return tuple(
+        each
+        for each in found
+        if each.original in text
+        and re.search(rf"(?<![\w./-]){re.escape(each.original)}(?![\w-])", text)
+    )
+
+
+def _in_fields(values: Iterable[object]) -> Iterator[tuple[Kind, str]]:
+    for value in values:
+        yield from _named(value)
+
+
+def _in_texts(texts: Iterable[str]) -> Iterator[tuple[Kind, str]]:
+    for text in texts:
+        for kind, pattern in PATTERNS:
+            yield from ((kind, match[1]) for match in pattern.finditer(text))
+
+
+def _named(value: object, *, machine: bool = False) -> Iterator[tuple[Kind, str]]:
+    """Give the names in the fields of a decoded file."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _named(item, machine=machine)
+    if not isinstance(value, dict):
+        return
+    fields = {**FIELDS, **(MACHINE_FIELDS if machine else {})}
+    for key, item in value.items():
+        if isinstance(item, str) and key in fields:
+            yield fields[key], item
+        elif not isinstance(item, str):
+            yield from _named(item, machine=key == "machines")
+
+
+def _address(number: int, original: str) -> str:
+    """Give an address of a network that is kept for examples: RFC 2544, RFC 3849."""
+    if re.fullmatch(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", original, re.IGNORECASE):
+        return f"02:00:00:00:{number // 256:02x}:{number % 256:02x}"
+    if ":" in original:
+        return f"2001:db8::{number:x}"
+    if re.fullmatch(r"(?:\d{1,3}\.){3}\d{1,3}", original):
+        return f"198.18.{number // 250}.{number % 250 + 1}"
+    return f"address{number}"
+
+
+_PSEUDONYMS: Mapping[Kind, Callable[[int, str], str]] = {
+    "host": lambda number, _: f"host{number}",
+    "address": _address,
+    "id": lambda number, _: f"id{number}",
+    "account": lambda number, _: f"account{number}",
+    "user": lambda number, _: f"user{number}",
+    "path": lambda number, _: f"/path{number}",
+}
