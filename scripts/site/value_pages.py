@@ -12,9 +12,11 @@ from tables import field_texts, first_sentence, page, table
 
 import cluster
 from cluster.analysis.compare import Comparison
+from cluster.analysis.corpus import PublishedResult, PublishedRun
 from cluster.analysis.host_topology import HostTopology
 from cluster.analysis.scaling import Scaling
 from cluster.cli.clusters import ClusterRow
+from cluster.cli.corpus import CheckAnswer
 from cluster.cli.doctor import DoctorCheck
 from cluster.cli.fit import FitAnswer
 from cluster.cli.hosts import HostRow, Outcome
@@ -49,6 +51,9 @@ ANSWERS: dict[str, Any] = {  # what --json of a command prints; None: it depends
     "import": ImportAnswer,
     "profile": ProfileAnswer,
     "topology": list[HostTopology],
+    "corpus list": list[PublishedResult],
+    "corpus show": PublishedRun,
+    "corpus check": CheckAnswer,
     "sql": None,
     "runs": list[RunRow],
     "ls": list[ClusterRow],
@@ -90,7 +95,7 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def _schema_file(name: str) -> str:
-    stem = name.replace(" --", "-").replace(".", "-")
+    stem = name.replace(" --", "-").replace(" ", "-").replace(".", "-")
     return f"schemas/{stem}.schema.json"
 
 
