@@ -63,9 +63,8 @@ _SIZE = re.compile(r"\|\s*Message size:\s+(\d{1,18})\s*\|")
 _MEMORY = re.compile(r"\|\s*(Send|Recv) memory:\s+(\S+)\s*\|")
 _KIND = re.compile(r"\|\s*\|?\s*(?:\|\s*)?(latency|overhead) \(usec\)")
 _ROW = re.compile(r"\s*(Final:|\[thread \d{1,4}\])\s+(\d[\d. ]*\d)\s*$")
-_KNOWN = re.compile(
-    r"\s*(?:\+-[-+]+\+|\|.*\||Waiting for connection|Accepted connection from|=+ \w+ =+)\s*"
-)
+_BORDER = re.compile(r"\s*\+-[-+]+\+\s*$")
+_KNOWN = re.compile(r"\s*(?:Waiting for connection|Accepted connection from|=+ \w+ =+)\s*")
 _FAILED = re.compile(r".*\bUCX\s+ERROR\s+(.*)|.*\bFailed to run test: (.*)")
 CELLS = 8  # iterations; median, mean, overall time; rate and messages, each mean and overall
 MICRO = 1e6
@@ -83,16 +82,19 @@ class UcxPerftest(RunParser):
         super().__init__()
         self._params: dict[str, Scalar] = {}
         self._kind = ""
+        self._boxed = False
 
     def take(self, line: str, number: int) -> bool:
         """Read what a test is, or a row."""
         row, kind = _ROW.match(line), _KIND.search(line)
+        # A table of somebody else has bars, too, but no border above it.
+        self._boxed = bool(_BORDER.match(line)) or (self._boxed and "|" in line)
         if row:
             return self._row(row, number)
         if kind:
             self._kind = kind[1]
             self._start(number, "")
-        elif "|" in line or "==" in line:
+        elif self._boxed or "|" in line or "==" in line:
             return self._box(line, number)
         else:
             failed = _FAILED.match(line) if self._run else None
@@ -120,7 +122,7 @@ class UcxPerftest(RunParser):
             self._params["size"] = int(size[1])
         elif memory and memory[2] != "host":
             self._params[f"{memory[1].lower()}_memory"] = memory[2]
-        return self._run is not None and _KNOWN.match(line) is not None
+        return self._run is not None and (self._boxed or _KNOWN.match(line) is not None)
 
     def _row(self, row: re.Match[str], number: int) -> bool:
         cells = row[2].split()
