@@ -180,7 +180,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
         del params, fleet
         raise SpecError(
             f"There is no model of {self.name}, so simulated hosts cannot run it.",
-            remedy="Those that have one: cluster check NAME, and cluster bench p2p",
+            remedy="What has one: cluster check NAME",
         )
 
     def notes(self, params: ParamsT, facts: tuple[Facts, ...]) -> tuple[str, ...]:

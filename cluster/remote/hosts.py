@@ -83,7 +83,7 @@ class SimulatedShell(Shell):
         name = self.machine.name if self.machine else "A simulated host"
         raise ShellError(
             f"{name} is simulated: it runs no programs, and has no files.",
-            remedy="Measure it by its model: cluster check NAME, or cluster bench p2p",
+            remedy="Measure it by its model: cluster check NAME",
         )
 
     write = put = fetch = remove = _fail

@@ -82,8 +82,8 @@ def test_every_metric_has_a_whole_definition(definition: Definition) -> None:
         ({"seconds": 86_401}, "it must be between 1 and 86400"),
         ({"omit": -1}, "omit is -1"),
         ({"omit": 601}, "it must be between 0 and 600"),
-        ({"pair": (0, 2)}, 'pair="0,2" is not two of 2'),
-        ({"pair": (1, 1)}, 'pair="1,1" is not two of 2'),
+        ({"pair": (0, 2)}, 'pair="0,2" does not name two of the 2'),
+        ({"pair": (1, 1)}, 'pair="1,1" does not name two of the 2'),
     ],
 )
 def test_what_cannot_be_measured_is_refused(options: dict[str, object], said: str) -> None:

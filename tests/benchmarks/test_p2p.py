@@ -59,7 +59,7 @@ def test_a_difference_is_found_wherever_it_is() -> None:
         ({"sizes": []}, "There are no sizes"),
         ({"iterations": 0}, "iterations is 0"),
         ({"max_iterations": 0}, "max_iterations is 0"),
-        ({"pair": (-1, 0)}, 'pair="-1,0" is not two of 2'),
+        ({"pair": (-1, 0)}, 'pair="-1,0" does not name two of the 2'),
         ({"iterations": "many"}, "iterations='many' is not a valid parameter.\nExpected `int"),
     ],
 )

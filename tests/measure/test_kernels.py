@@ -144,6 +144,7 @@ except Exception as error:
 """
 
 
+@pytest.mark.serial  # it measures speed
 @pytest.mark.usefixtures("compiler")
 def test_latency_in_c_is_half_of_the_round_trip(home: Path) -> None:
     """The peer sleeps 20 ms before it answers: so the latency is 10 ms and a little."""

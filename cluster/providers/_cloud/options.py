@@ -17,11 +17,11 @@ class CloudOptions(EnvironmentOptions, frozen=True, kw_only=True):
         subnet: of the machines; one of the default network, if empty.
         allow: who may come in by SSH, such as `192.0.2.0/24`; your own address alone, if empty.
         public: machines have public addresses; 0: they are reached at their private ones.
+        jump: hosts on the way to private addresses, such as `me@bastion`, as `ssh -J` takes them;
+            machines have no public addresses then.
         threads_per_core: 1 switches hyper-threading off; as the type has it, if 0.
         disk: size of the root disk in GiB; as the image has it, if that is more.
         user: to log in as: whom the image has, or whom the cloud makes.
-        jump: hosts on the way to private addresses, such as `me@bastion`, as `ssh -J` takes them;
-            machines have no public addresses then.
         wait: seconds for all machines to run.
         ready_within: seconds for all of them to answer by SSH; large types take longer.
 

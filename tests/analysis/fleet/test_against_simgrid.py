@@ -22,7 +22,7 @@ class Case(TypedDict):
 
 SYSTEM = "/usr/bin/python3"  # for which Debian packages SimGrid
 PROGRAM = Path(__file__).with_name("simgrid_rates.py")
-CASES, MOST_FLOWS = 10, 64  # scripts/bench compares 200 cases of up to 512 flows
+CASES, MOST_FLOWS = 10, 64
 
 
 def simgrid_missing() -> bool:
