@@ -88,9 +88,15 @@ def test_a_name_is_never_a_prefix(tmux: Tmux, tmp_path: Path) -> None:
 
 
 def test_a_session_outlives_its_command(tmux: Tmux, tmp_path: Path) -> None:
-    tmux.start("mine", str(tmp_path), ["sh", "-c", "echo first; exit 3"])
+    script = "echo first; until [ -e go ]; do sleep 0.05; done; echo $$ > pid; exit 3"
+    tmux.start("mine", str(tmp_path), ["sh", "-c", script])
 
     until(lambda: "first" in tmux.capture("mine"), "it has printed")
+    (tmp_path / "go").touch()
+    pid = tmp_path / "pid"
+    until(lambda: pid.exists() and pid.read_text().endswith("\n"), "it goes on")
+    until(lambda: not Path("/proc", pid.read_text().strip()).exists(), "it has ended")
+    assert "first" in tmux.capture("mine")
     assert tmux.exists("mine")
 
 
