@@ -25,6 +25,7 @@ from cluster.cli.show import (
 )
 from cluster.cli.sql import sql
 from cluster.cli.topology import topology
+from cluster.cli.watch import watch
 from cluster.core import plugins
 from cluster.core.version import __version__
 from cluster.reports.formats import Report
@@ -120,6 +121,7 @@ app.command("runs")(runs.runs_)
 app.command()(runs.push)
 app.command()(share)
 app.command()(verify)
+app.command()(watch)
 app.command("import")(import_.import_)
 app.command()(profile)
 app.command()(topology)

@@ -1,0 +1,125 @@
+"""Changes of series: few false alarms, and a step is found where it is, soon."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from cluster.analysis.change_points import change_points, state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+COUNT = 250  # of each of four kinds
+LENGTH = 60
+
+
+def normal(chance: Generator) -> Floats:
+    return 1 + 0.02 * chance.standard_normal(LENGTH)
+
+
+def log_normal(chance: Generator) -> Floats:
+    return np.exp(0.3 * chance.standard_normal(LENGTH))
+
+
+def bimodal(chance: Generator) -> Floats:
+    modes = np.where(chance.random(LENGTH) < 0.3, 1.05, 1.0)
+    return modes + 0.005 * chance.standard_normal(LENGTH)
+
+
+def autoregressive(chance: Generator) -> Floats:
+    values = [0.0]
+    for noise in chance.standard_normal(LENGTH + 50):
+        values.append(0.5 * values[-1] + noise)
+    return 1 + 0.02 * np.array(values[-LENGTH:])
+
+
+KINDS: tuple[Callable[[Generator], Floats], ...] = (normal, log_normal, bimodal, autoregressive)
+
+
+def test_of_1000_stationary_series_at_most_one_in_a_hundred_changes() -> None:
+    chance = np.random.default_rng(20261122)
+    alarms = [
+        kind.__name__
+        for kind in KINDS
+        for _ in range(COUNT)
+        if change_points(kind(chance).tolist())
+    ]
+
+    assert len(alarms) <= 0.01 * COUNT * len(KINDS), alarms
+
+
+def test_a_step_of_three_deviations_is_found_where_it_is() -> None:
+    chance = np.random.default_rng(3)
+    places = []
+    for _ in range(200):
+        values = normal(chance)
+        values[30:] += 0.06
+        places.append([point.at for point in change_points(values.tolist())])
+
+    assert sum(any(abs(at - 30) <= 1 for at in found) for found in places) >= 0.95 * len(places)
+    assert all(places)
+
+
+def test_a_step_of_three_deviations_is_an_alarm_after_six_launches() -> None:
+    chance = np.random.default_rng(4)
+    found = 0
+    for _ in range(200):
+        values = normal(chance)
+        values[-6:] += 0.06
+        found += bool(change_points(values.tolist()))
+
+    assert found >= 0.97 * 200
+
+
+def test_five_percent_at_one_percent_of_noise_are_an_alarm_after_two() -> None:
+    chance = np.random.default_rng(5)
+    states: list[tuple[str, str]] = []
+    for _ in range(100):
+        values = 1 + 0.01 * chance.standard_normal(LENGTH)
+        values[-2:] *= 0.95
+        states.append((state(values[:-1].tolist()), state(values.tolist())))
+
+    assert sum(after == "alarm" for _, after in states) >= 99
+    assert sum(before != "alarm" for before, _ in states) >= 97
+    assert sum(before == "watch" for before, _ in states) >= 75
+
+
+def test_a_spike_is_watched_and_is_no_change() -> None:
+    values = (1 + 0.01 * np.random.default_rng(6).standard_normal(40)).tolist()
+
+    assert change_points([*values[:20], 0.3, *values[20:]]) == ()
+    assert state([*values, 0.3]) == "watch"
+    assert state(values) == "steady"
+
+
+def test_a_change_says_how_large_it_is() -> None:
+    chance = np.random.default_rng(8)
+    values = 100 * (1 + 0.01 * chance.standard_normal(LENGTH))
+    values[40:] *= 0.8
+    (point,) = change_points(values.tolist())
+
+    assert point.at == 40
+    assert point.change == pytest.approx(-0.2, abs=0.01)
+    assert point.ci[0] < -0.2 < point.ci[1]
+
+
+@pytest.mark.parametrize("values", [[], [1.0] * 7, [1.0] * 100])
+def test_too_few_values_and_equal_ones_have_no_change(values: list[float]) -> None:
+    assert change_points(values) == ()
+    assert state(values) == "steady"
+
+
+def test_equal_values_that_step_have_one() -> None:
+    (point,) = change_points([1.0] * 20 + [2.0] * 20)
+
+    assert point.at == 20
+    assert math.isinf(point.errors)

@@ -1,0 +1,60 @@
+"""`cluster watch`: a series of runs that became slower, and what changed with it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conftest import ROOT, command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MEASURED = (ROOT / "tests" / "old_run" / "measurements.jsonl").read_text()
+RECORD = json.loads((ROOT / "tests" / "old_run" / "run.json").read_text())
+
+
+def add_run(root: Path, number: int, times: float) -> None:
+    """Write a run whose values are as many times those of the old one."""
+    folder = root / "old" / f"202611{number + 1:02}T120000Z-p2p"
+    folder.mkdir(parents=True)
+    record = {**RECORD, "id": folder.name, "at": RECORD["at"] + 86_400 * number}
+    record["variables"] = {"NCCL_ALGO": "Ring"} if times > 1.1 else {}
+    (folder / "run.json").write_text(json.dumps(record))
+    with (folder / "measurements.jsonl").open("w") as file:
+        for line in map(json.loads, MEASURED.splitlines()):
+            line["values"] = [value * times for value in line["values"]]
+            file.write(json.dumps(line) + "\n")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for number in range(10):
+        add_run(tmp_path, number, 1 + 0.002 * (number * 7 % 5))
+    return tmp_path
+
+
+def test_two_slow_runs_are_an_alarm_and_one_is_watched(root: Path) -> None:
+    words = ("watch", "old", "--runs", str(root))
+    steady = json.loads(command(*words, "--json").stdout)
+    add_run(root, 10, 1.25)
+    one = json.loads(command(*words, "--json").stdout)
+    add_run(root, 11, 1.251)
+    two = json.loads(command(*words, "--json", status=3).stdout)
+    shown = command(*words, status=3).stdout
+
+    assert {each["state"] for each in steady} == {"steady"}
+    assert {each["state"] for each in one} == {"watch"}
+    assert {each["state"] for each in two} == {"alarm"}
+    (change,) = two[0]["changes"]
+    assert change["run"] == "20261111T120000Z-p2p"
+    assert change["point"]["after"] / change["point"]["before"] == pytest.approx(1.25, abs=0.01)
+    assert "changed with it: env:NCCL_ALGO: - -> Ring" in shown
+
+
+def test_too_few_runs_say_so(tmp_path: Path) -> None:
+    add_run(tmp_path, 0, 1.0)
+
+    assert "8 runs are needed" in command("watch", "old", "--runs", str(tmp_path)).stdout
