@@ -88,7 +88,6 @@ app = typer.Typer(
     help="\b\nIs the network between your machines as fast as it should be? If not, why?\n"
     "Example: cluster bench p2p --run-local          measure this machine\n"
     "         cluster judge latest                   is that normal?\n"
-    "         cluster report latest -o report.html   the same as a page\n"
     "Documentation: README.md and docs/",
     no_args_is_help=True,
     rich_markup_mode=None,

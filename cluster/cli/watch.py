@@ -173,4 +173,4 @@ def _lines(found: Sequence[WatchedSeries]) -> Iterator[str]:
                 for f in change.factors[:MOST_FACTORS]
             )
     if found and max(each.runs for each in found) < LEAST:
-        yield f"{LEAST} runs are needed before a change can be told from noise."
+        yield f"{LEAST} runs are needed before a change differs from noise."
