@@ -32,7 +32,7 @@ MOST_POINTS = 6  # of the largest messages, which an entry of a sweep keeps
 
 commands = typer.Typer(
     name="corpus",
-    help="List and check the published results beside which runs are judged.\n\n"
+    help="List and check the results that others published.\n\n"
     "Example: cluster corpus list",
     no_args_is_help=True,
     rich_markup_mode=None,
