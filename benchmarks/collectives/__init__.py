@@ -50,7 +50,7 @@ class CollectivesParams(Repetitions, frozen=True, kw_only=True):
         operations: allreduce, allgather, reduce_scatter, bcast, reduce, alltoall, barrier.
         sizes: S in bytes, such as 8:64MiB (powers of two) or 8,65536.
         transport: mpi; or gloo or nccl, by torch.
-        kernel: The timed loops of MPI: c, python, or auto.
+        kernel: Timed loops: c, python, or auto.
 
     """
 

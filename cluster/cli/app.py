@@ -167,7 +167,7 @@ def show(
 
 
 def doctor_(json: flags.Json = False) -> None:
-    """Say what is missing here, which commands need it, and how to install it.
+    """Show what is missing here, and the command to install it.
 
     Example: cluster doctor
     """

@@ -53,7 +53,7 @@ def check(  # noqa: PLR0913 - each is a flag
     json: bool,
     **machines: Any,  # noqa: ANN401 - each flag has its own type
 ) -> None:
-    """Find out which host, link or group of a cluster is bad, in ten rounds of pairs.
+    """Find the host, link or group that is bad, by rounds of pairs.
 
     Example: cluster check big --confirm
     """

@@ -24,7 +24,7 @@ class Repetitions(Value, frozen=True, kw_only=True):
         iterations: Values per size. [default: as OSU]
         warm_up: Repetitions before. [default: as OSU]
         until_precise: Stop when the median is known to 2.5%.
-        max_iterations: Where that gives up. [default: 20000]
+        max_iterations: Upper limit for it. [default: 20000]
 
     """
 

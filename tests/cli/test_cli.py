@@ -349,11 +349,11 @@ def test_the_help_of_a_benchmark_fits_a_screen(name: str) -> None:
     ("words", "suggestions"),
     [
         ("cluster be", {"bench"}),
-        ("cluster bench ", {"collectives", "iperf", "p2p", "program"}),
+        ("cluster bench ", {"collectives", "iperf", "p2p", "pairs", "program"}),
         ("cluster bench p2p --until", {"--until-precise"}),
         ("cluster bench p2p --accel", {"--accelerator"}),
         ("cluster bench p2p --buffer ", {"cpu", "cuda"}),
-        ("cluster bench p2p --provider ", {"aws", "gcp", "lab", "local", "ssh"}),
+        ("cluster bench p2p --provider ", {"aws", "gcp", "lab", "local", "sim", "ssh"}),
         ("cluster show --format ", {"terminal", "markdown", "csv", "html", "json"}),
     ],
 )

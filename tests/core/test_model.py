@@ -171,7 +171,7 @@ def test_what_is_not_asked_for() -> None:
         (billing.Plan, {"costs": False, "price": None, "ttl": None, "gpus": None}),
         (measurements.Output, {"stdout": "", "ranks": ()}),
         (Machine, {"access": None, "link": None}),
-        (hosts.Link, {"mtu": 1500, "encapsulation": 0, "flow": None}),
+        (hosts.Link, {"mtu": 1500, "encapsulation": 0, "flow": None, "fabric": ""}),
         (Definition, dict.fromkeys(LATER, "")),
         (
             hosts.Facts,
