@@ -199,7 +199,7 @@ def test_the_job_outlives_its_launcher(faulty: None) -> None:
     assert answer("status", "mpi_test")["status"] == "ended, to be fetched"
     fetched = answer("fetch", "mpi_test")
     assert fetched["status"] == "done"
-    assert [s["n"] for s in fetched["summaries"]] == [100, 100]
+    assert {s["n"] for s in fetched["summaries"]} == {100}
     assert answer("fetch", "mpi_test") == fetched
     assert record(only_run())["status"] == "done"
     assert answer("status", "mpi_test") == {

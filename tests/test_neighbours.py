@@ -162,7 +162,7 @@ def test_runs_are_not_written_where_another_user_could_redirect_them() -> None:
 
     with pytest.raises(ClusterError, match="belongs to another user") as refused:
         store.create(runs_folder(), "mine", "p2p", 1e9)
-    assert "--runs DIR" in str(refused.value)
+    assert "runs=DIR" in str(refused.value)
     give_away(runs_folder())
     with pytest.raises(ClusterError, match="belongs to another user"):
         store.make_root(runs_folder())

@@ -33,19 +33,8 @@ from cluster.runs import store
 
 GROUPS = {
     "Measure": (
-        *(
-            "bench",
-            "check",
-            "judge",
-            "compare",
-            "report",
-            "show",
-            "runs",
-            "fit",
-            "plot",
-            "sql",
-            "push",
-        ),
+        *("bench", "check", "judge", "compare", "report", "show", "runs", "watch"),
+        *("fit", "plot", "sql", "push", "share", "verify"),
     ),
     "Clusters": (
         *("up", "run", "put", "get", "hosts", "connect", "ls", "status", "logs", "wait", "fetch"),

@@ -32,8 +32,7 @@ MOST_POINTS = 6  # of the largest messages, which an entry of a sweep keeps
 
 commands = typer.Typer(
     name="corpus",
-    help="List and check the results that others published.\n\n"
-    "Example: cluster corpus list",
+    help="List and check the results that others published.\n\nExample: cluster corpus list",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -26,7 +26,7 @@ def share(
     ] = "",
     root: flags.Runs = None,
 ) -> None:
-    """Write a run into one file in which names and addresses are pseudonyms.
+    """Write a run into one file, with pseudonyms for all names.
 
     Example: cluster share latest -o run.share.json
     """
@@ -53,7 +53,7 @@ def verify(
     ] = "",
     signer: Annotated[str, typer.Option("--signer", help="Who has to have signed it.")] = "",
 ) -> None:
-    """Check that no byte of a shared run was changed; exit status 1 if one was.
+    """Check that no byte of a shared run was changed.
 
     Example: cluster verify run.share.json
     """

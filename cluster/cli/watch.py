@@ -77,7 +77,7 @@ def watch(
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
-    """Show when the results of a cluster changed, and what changed with them.
+    """Show when results changed, and what changed with them.
 
     Example: cluster watch mpi_test
     """

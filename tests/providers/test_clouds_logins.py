@@ -115,7 +115,7 @@ def test_without_any_credentials_it_says_how_to_give_some(
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     error = refused("aws")
 
-    assert "no credentials" in error.means
+    assert "no credentials" in error.what
     assert "aws configure" in error.remedy
     assert not aws.calls()
 

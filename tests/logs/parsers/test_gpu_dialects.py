@@ -239,7 +239,7 @@ class TestNcclTests:
         (test,) = read([text.encode()]).results
 
         assert test.measurements == ()
-        assert "something stands around their columns" in test.failures[0]
+        assert "other text around their columns" in test.failures[0]
 
     def test_rccl_tests(self) -> None:
         text = (
