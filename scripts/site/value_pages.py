@@ -27,6 +27,7 @@ from cluster.cli.launches import AbAnswer, LaunchesAnswer
 from cluster.cli.profile import ProfileAnswer
 from cluster.cli.runs import RunRow
 from cluster.cli.show import RunAnswer
+from cluster.cli.watch import WatchedSeries
 from cluster.core import plugins
 from cluster.core.model.billing import Plan, Resource
 from cluster.core.model.fleet import FleetVerdict
@@ -54,6 +55,7 @@ ANSWERS: dict[str, Any] = {  # what --json of a command prints; None: it depends
     "corpus list": list[PublishedResult],
     "corpus show": PublishedRun,
     "corpus check": CheckAnswer,
+    "watch": list[WatchedSeries],
     "sql": None,
     "runs": list[RunRow],
     "ls": list[ClusterRow],

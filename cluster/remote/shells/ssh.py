@@ -220,10 +220,13 @@ class SshShell(Shell):
         self.state = state
 
     def _broken(self, what: str, transport: connection.Transport) -> ShellError:
+        chain = self._chain or ()
         transport.join(0.5)  # its channels end before it does
         if transport.is_active():
             why = "it ended without an exit status, as when a signal ends the shell around it"
-        elif transport.silent:
+        elif any(
+            getattr(hop.transport, "silent", False) for hop in chain
+        ):  # a hop takes what is behind it along
             why = f"no answer for {connection.SILENCE} s"
         else:
             why = str(transport.get_exception() or "") or "the other end closed it"
