@@ -220,7 +220,7 @@ class SshShell(Shell):
         self.state = state
 
     def _broken(self, what: str, transport: connection.Transport) -> ShellError:
-        chain = self._chain or ()
+        chain = self._chain  # a hop that is silent takes what is behind it along
         transport.join(0.5)  # its channels end before it does
         if transport.is_active():
             why = "it ended without an exit status, as when a signal ends the shell around it"
