@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 MARK = "@cluster"  # the tmux option that says that a session is ours
 TIMEOUT = 60.0  # seconds for a command that is over in a moment
 AS_IT_IS = "-u"  # print UTF-8 in any locale; without it, tmux prints `_` for what is not ASCII
+# A server ends with its last session. Who asks at that moment gets one of these: the session was
+# not made, and the next call starts a new server.
+SERVER_ENDED = ("server exited unexpectedly", "lost server")
+RETRIES = 3
 NOT_FOUND = 127  # the exit status of a program that is not there
 
 
@@ -94,7 +98,7 @@ class Tmux(ABC):
         """
         target = f"={session}:"
         # One command line, as a user's own ~/.tmux.conf may end a session that nobody looks at.
-        done = self._try(
+        words = (
             *("new-session", "-d", "-s", session, "-n", "0", "-x", "160", "-y", "48"),
             *("-c", escaped(folder), *(_as_word(word) for word in argv), ";"),
             *("set-option", "-t", target, "destroy-unattached", "off", ";"),
@@ -103,6 +107,11 @@ class Tmux(ABC):
             *("set-option", "-q", "-w", "-t", target, "remain-on-exit-format", "", ";"),
             *("set-option", "-t", target, MARK, _as_word(folder)),
         )
+        done = self._try(*words)
+        for _ in range(RETRIES):
+            if done.stderr.strip() not in SERVER_ENDED:
+                break
+            done = self._try(*words)
         if done.status != 0:
             raise ShellError(
                 f"The tmux session {session} could not be started on {self._host}.",
