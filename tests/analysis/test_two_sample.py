@@ -111,7 +111,8 @@ def test_the_same_launches_are_no_difference_at_all() -> None:
     assert permutation_p_values(values, values) == [1.0, 1.0]
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timed
+@pytest.mark.timeout(30)
 def test_many_launches_are_no_trouble() -> None:
     rng = np.random.default_rng(1)
     values = rng.lognormal(sigma=0.01, size=(50, 100))
