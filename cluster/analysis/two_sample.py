@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LEVEL = 0.95
 MOST_SWAPS = 5000  # ways to part launches into two groups that are looked at
 SEED = 20180626  # any number will do, if it is always the same
+LARGEST = 2**20  # values that are looked at in one piece
 GRAIN = 0.001  # of a median: no two launches are compared more finely
 
 
@@ -111,26 +112,33 @@ def permutation_p_values(
     """
     logs = np.log(np.concatenate([np.transpose(base), np.transpose(other)]))
     n = len(base[0])
-    seen = _distances(logs, np.arange(n))
-    farthest = np.array([_distances(logs, members).max() for members in _swaps(n, len(logs))])
+    seen = _distances(logs, np.arange(len(logs))[None], n)[0]
+    orders = _orders(n, len(logs))
+    parts = np.array_split(orders, 1 + orders.size * logs.shape[1] // LARGEST)
+    farthest = np.concatenate([_distances(logs, part, n).max(axis=1) for part in parts])
     as_far = farthest[:, None] >= seen - 1e-9
     return [float(p) for p in (1 + as_far.sum(axis=0)) / (1 + len(farthest))]
 
 
-def _distances(logs: Values, members: NDArray[np.intp]) -> Values:
-    """Give for each cell how far two groups are apart, in their own spreads."""
-    first, second = logs[members], np.delete(logs, members, axis=0)
-    variances = [group.var(axis=0, ddof=1) / len(group) for group in (first, second)]
+def _distances(logs: Values, orders: NDArray[np.intp], n: int) -> Values:
+    """Give for each order of the launches and each cell how far two groups are apart.
+
+    In their own spreads; the first group is the first n launches of an order.
+    """
+    ordered = logs[orders]
+    groups = (ordered[:, :n], ordered[:, n:])
+    first, second = (group.mean(axis=1) for group in groups)
+    variances = [group.var(axis=1, ddof=1) / group.shape[1] for group in groups]
     spread = np.sqrt(variances[0] + variances[1] + GRAIN**2)
-    return np.asarray(np.abs(first.mean(axis=0) - second.mean(axis=0)) / spread)
+    return np.asarray(np.abs(first - second) / spread)
 
 
-def _swaps(n: int, total: int) -> Iterator[NDArray[np.intp]]:
+def _orders(n: int, total: int) -> NDArray[np.intp]:
     """Give the ways to choose n of all as the first group, but for that which it was."""
     if math.comb(total, n) <= MOST_SWAPS:
-        for members in islice(combinations(range(total), n), 1, None):
-            yield np.array(members, dtype=np.intp)
-        return
+        chosen = np.array([*islice(combinations(range(total), n), 1, None)], dtype=np.intp)
+        left = np.ones((len(chosen), total), dtype=bool)
+        np.put_along_axis(left, chosen, values=False, axis=1)
+        return np.argsort(left, axis=1, kind="stable")
     rng = np.random.default_rng(SEED)
-    for _ in range(MOST_SWAPS - 1):
-        yield rng.permutation(total)[:n]
+    return np.array([rng.permutation(total) for _ in range(MOST_SWAPS - 1)], dtype=np.intp)
