@@ -250,11 +250,8 @@ def pieces(points: Sequence[FitPoint]) -> tuple[Piece, ...]:
         raise SpecError(f"{n} size(s) are too few for a fit; it needs {FEWEST_POINTS}.")
     sizes = np.array([point.size for point in points], dtype=np.float64)
     seconds = np.array([point.seconds for point in points])
-    cost = {
-        (i, j): _cost(sizes[i:j], seconds[i:j])
-        for i in range(n)
-        for j in range(i + FEWEST_POINTS, n + 1)
-    }
+    ends = [(i, j) for i in range(n) for j in range(i + FEWEST_POINTS, n + 1)]
+    cost = dict(zip(ends, _costs(sizes, seconds, ends), strict=True))
     best = min(_partitions(n), key=lambda ends: _criterion(n, ends, cost))
     return tuple(
         _piece(sizes[i:j], seconds[i:j]) for i, j in zip((0, *best), (*best, n), strict=True)
@@ -275,39 +272,68 @@ def _criterion(n: int, cuts: tuple[int, ...], cost: dict[tuple[int, int], float]
     return n * math.log(max(total / n, GRAIN**2)) + parameters * math.log(n)
 
 
-def _cost(sizes: Values, seconds: Values) -> float:
-    """Give the sum of Huber's losses of the relative errors."""
-    error = np.abs(_errors(sizes, seconds, _line(sizes, seconds)[0]))
+def _costs(sizes: Values, seconds: Values, ends: Sequence[tuple[int, int]]) -> list[float]:
+    """Give for each range of points the sum of Huber's losses of the relative errors."""
+    at = np.arange(len(sizes))
+    inside = np.array([(at >= i) & (at < j) for i, j in ends])
+    error = np.abs(_errors(sizes, seconds, _lines(sizes, seconds, inside)[0]))
     losses = np.where(error <= NOISE, error**2, NOISE * (2 * error - NOISE))
-    return float(losses.sum())
+    return [float(cost) for cost in (losses * inside).sum(axis=1)]
 
 
-def _errors(sizes: Values, seconds: Values, line: Values) -> Values:
-    return np.asarray(1 - (line[0] + line[1] * sizes) / seconds)
+def _errors(sizes: Values, seconds: Values, lines: Values) -> Values:
+    """Give the relative errors of each line at all points."""
+    return np.asarray(1 - (lines[:, :1] + lines[:, 1:] * sizes) / seconds)
 
 
-def _line(sizes: Values, seconds: Values) -> tuple[Values, Values]:
-    """Find alpha and 1 / beta that make the relative errors small, and each point's weight."""
-    design = np.stack([1 / seconds, sizes / seconds], axis=1)
-    weights = np.ones(len(sizes))
-    line = _least_squares(design, weights)
+def _lines(sizes: Values, seconds: Values, inside: Values) -> tuple[Values, Values]:
+    """Find lines that make the relative errors small, each of the points inside its range.
+
+    Args:
+        sizes: of the points, in bytes.
+        seconds: their times.
+        inside: for each line, which points it is of.
+
+    Returns:
+        Alpha and 1 / beta of each line, and each point's weight.
+
+    """
+    importance = inside / seconds**2
+    weights = np.ones_like(importance)
+    lines = _least_squares(sizes, seconds, importance)
     for _ in range(ROUNDS):
-        error = np.abs(_errors(sizes, seconds, line))
-        most = max(GRAIN, HUBER * PER_SPREAD * float(np.median(error)))
+        error = np.abs(_errors(sizes, seconds, lines))
+        usual = _medians(np.where(inside, error, np.inf))
+        most = np.maximum(GRAIN, HUBER * PER_SPREAD * usual)[:, None]
         weights = most / np.maximum(error, most)
-        line = _least_squares(design, weights)
-    return line, weights
+        lines = _least_squares(sizes, seconds, importance * weights)
+    return lines, weights
 
 
-def _least_squares(design: Values, weights: Values) -> Values:
-    root = np.sqrt(weights)
-    scale = design.max(axis=0)  # alpha and 1 / beta are many powers of ten apart
-    found = np.linalg.lstsq(design / scale * root[:, None], root, rcond=None)[0]
-    return np.asarray(found / scale)
+def _medians(rows: Values) -> Values:
+    """Give the median of each row's finite values."""
+    ordered = np.sort(rows, axis=1)
+    count = np.isfinite(ordered).sum(axis=1)
+    middle = np.stack([(count - 1) // 2, count // 2], axis=1)
+    return np.asarray(np.take_along_axis(ordered, middle, axis=1).mean(axis=1))
+
+
+def _least_squares(sizes: Values, seconds: Values, importance: Values) -> Values:
+    """Give alpha and 1 / beta of each line; about the means, as sizes are powers of ten apart."""
+    total = importance.sum(axis=1, keepdims=True)
+    size, second = (
+        (importance * values).sum(axis=1, keepdims=True) / total for values in (sizes, seconds)
+    )
+    across = importance * (sizes - size)
+    slope = (across * (seconds - second)).sum(axis=1, keepdims=True) / (
+        across * (sizes - size)
+    ).sum(axis=1, keepdims=True)
+    return np.concatenate([second - slope * size, slope], axis=1)
 
 
 def _piece(sizes: Values, seconds: Values) -> Piece:
-    line, weights = _line(sizes, seconds)
+    lines, (weights,) = _lines(sizes, seconds, np.ones((1, len(sizes))))
+    line = lines[0]
     alpha, slope = float(line[0]), float(line[1])
     beta = 1 / slope if slope > 0 else math.inf
     alphas, slopes = _intervals(sizes, seconds, line, weights)
@@ -320,7 +346,7 @@ def _piece(sizes: Values, seconds: Values) -> Piece:
         beta=beta,
         beta_ci=None if slopes is None else _inverse(slopes),
         half=alpha * beta if alpha > 0 and beta < math.inf else None,
-        worst=float(np.abs(_errors(sizes, seconds, line)).max()),
+        worst=float(np.abs(_errors(sizes, seconds, lines)).max()),
     )
 
 

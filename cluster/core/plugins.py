@@ -11,6 +11,7 @@ import importlib
 import os
 import pkgutil
 from abc import ABC
+from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, TypeVar
 
@@ -45,8 +46,21 @@ def names(kind: type[Plugin]) -> tuple[str, ...]:
         Their names, sorted; what begins with `_` serves them, and is none.
 
     """
-    found = (module.name for module in pkgutil.iter_modules(_paths(kind)))
+    return _listed(tuple((path, _changed(path)) for path in _paths(kind)))
+
+
+@lru_cache(maxsize=64)
+def _listed(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
+    """List folders once for each time that they were changed: a log asks for all parsers."""
+    found = (module.name for module in pkgutil.iter_modules([path for path, _ in folders]))
     return tuple(sorted(name for name in found if not name.startswith("_")))
+
+
+def _changed(folder: str) -> int:
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except OSError:  # such as a folder in an archive
+        return 0
 
 
 def load(kind: type[P], name: str) -> P:
