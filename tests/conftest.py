@@ -162,9 +162,11 @@ def run(*words: str, status: int | None = 0, **how: Any) -> subprocess.Completed
     return done
 
 
-def command(*words: str, status: int | None = 0) -> subprocess.CompletedProcess[str]:
-    """Run the `cluster` command."""
-    return _script(COMMAND, *words, status=status)
+def command(
+    *words: str, status: int | None = 0, text: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run the `cluster` command, with a text as its standard input."""
+    return _script(COMMAND, *words, status=status, text=text)
 
 
 def launcher(*words: str, status: int | None = 0) -> subprocess.CompletedProcess[str]:
@@ -172,11 +174,11 @@ def launcher(*words: str, status: int | None = 0) -> subprocess.CompletedProcess
     return _script(str(ROOT / "launchers" / "launch_mpi_test.py"), *words, status=status)
 
 
-def _script(*words: str, status: int | None) -> subprocess.CompletedProcess[str]:
+def _script(*words: str, status: int | None, text: str = "") -> subprocess.CompletedProcess[str]:
     """Run a script of this Python: by fork, unless something would not be the same."""
     if not can_fork(*words):
-        return run(sys.executable, *words, status=status)
-    done = run_forked(*words, timeout=PATIENCE * 2)
+        return run(sys.executable, *words, status=status, input=text)
+    done = run_forked(*words, timeout=PATIENCE * 2, text=text)
     assert status in (None, done.returncode), f"{words}\n{done.stdout}\n{done.stderr}"
     return done
 
@@ -191,9 +193,9 @@ def on_ranks(
     return run(*start, sys.executable, "-c", program, *words, status=status)
 
 
-def answer(*words: str, status: int | None = 0) -> Any:
+def answer(*words: str, status: int | None = 0, text: str = "") -> Any:
     """Run the `cluster` command with --json, and read all of its standard output as JSON."""
-    return json.loads(command(*words, "--json", status=status).stdout)
+    return json.loads(command(*words, "--json", status=status, text=text).stdout)
 
 
 def until(condition: Callable[[], Any], what: str) -> Any:

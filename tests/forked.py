@@ -69,13 +69,16 @@ def can_fork(*words: str) -> bool:
     return same and len(_request(words)) < LARGEST
 
 
-def run_forked(*words: str, timeout: float) -> subprocess.CompletedProcess[str]:
+def run_forked(*words: str, timeout: float, text: str = "") -> subprocess.CompletedProcess[str]:
     """Run a script to its end, like `subprocess.run` with its output captured as text."""
     reading, writing = os.pipe()
+    new = tempfile.TemporaryFile
     try:
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with new() as given, new() as out, new() as err:
+            given.write(text.encode())
+            given.seek(0)
             try:
-                files = [out.fileno(), err.fileno(), writing]
+                files = [given.fileno(), out.fileno(), err.fileno(), writing]
                 socket.send_fds(server().requests, [_request(words)], files)
             finally:
                 os.close(writing)
@@ -144,7 +147,7 @@ def _serve(requests: socket.socket) -> Request | None:
                     selector.unregister(key.fileobj)
                     _reply(key.fd, *key.data)
                     continue
-                message, files, *_ = socket.recv_fds(requests, LARGEST, 3)
+                message, files, *_ = socket.recv_fds(requests, LARGEST, 4)
                 if not message:
                     return None
                 pid = os.fork()
@@ -152,9 +155,10 @@ def _serve(requests: socket.socket) -> Request | None:
                     _take(*files)
                     request: Request = json.loads(message)
                     return request
-                os.write(files[2], _digits(pid))
-                selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, files[2]))
-                for file in files[:2]:
+                *its, reply = files
+                os.write(reply, _digits(pid))
+                selector.register(os.pidfd_open(pid), selectors.EVENT_READ, (pid, reply))
+                for file in its:
                     os.close(file)
 
 
@@ -162,10 +166,10 @@ def _digits(number: int) -> bytes:
     return str(number).rjust(DIGITS).encode()
 
 
-def _take(out: int, err: int, reply: int) -> None:
-    os.dup2(out, 1)
-    os.dup2(err, 2)
-    for file in (out, err, reply):
+def _take(*files: int) -> None:
+    for standard, file in enumerate(files[:3]):
+        os.dup2(file, standard)
+    for file in files:
         os.close(file)
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import COMMAND
+from tests.conftest import command
 
 if TYPE_CHECKING:
+    import subprocess
     from typing import Any
 
 LOGS = Path(__file__).parents[1] / "logs"
@@ -19,9 +19,7 @@ RECORDED = Path(__file__).parents[3] / "shared" / "data" / "recorded"
 
 
 def judge(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [COMMAND, "judge", *words], input=text, capture_output=True, text=True, check=False
-    )
+    return command("judge", *words, status=None, text=text)
 
 
 def answer(*words: str, text: str = "") -> Any:
@@ -190,7 +188,7 @@ def test_runs_are_judged_by_any_name_and_show_says_the_same(home: Path) -> None:
     """Of an imported log here; by hardware that only the user knows, where it is named."""
     del home
     run = answer("-", "--hardware", "p4d.24xlarge", text=all_reduce(80.0, 16, 2))["run"]
-    shown = subprocess.run([COMMAND, "show"], capture_output=True, text=True, check=False)
+    shown = command("show", status=None)
 
     for name in ("latest", run, Path(run).name, Path(run).parent.name):
         again = judge(name)
@@ -274,9 +272,9 @@ def test_github_gets_annotations_and_a_summary(
 def test_show_and_report_say_the_same(tmp_path: Path) -> None:
     text = all_reduce(300.0, 16, 2)
     run = answer("-", "--hardware", "p4d.24xlarge", text=text)["run"]
-    shown = subprocess.run([COMMAND, "show", run], capture_output=True, text=True, check=False)
+    shown = command("show", run, status=None)
     page = tmp_path / "report.html"
-    subprocess.run([COMMAND, "report", run, "-o", str(page)], capture_output=True, check=True)
+    command("report", run, "-o", str(page))
 
     assert "320.0%" in shown.stdout
     assert "faster than possible (certain)" in shown.stdout

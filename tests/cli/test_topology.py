@@ -63,9 +63,7 @@ def test_json_holds_all_of_it() -> None:
 
 def test_pasted_with_single_spaces_and_a_log_without_a_topology() -> None:
     text = " ".join(DGX.read_text().replace("\n", " \n ").split(" "))
-    done = subprocess.run(
-        [COMMAND, "topology", "-"], input=text, capture_output=True, text=True, check=True
-    )
+    done = command("topology", "-", text=text)
 
     assert "joined by NV1         0,1,2,3  4,5,6,7" in done.stdout
     refused = command("topology", str(LOGS / "osu.latency.txt"), status=1).stderr

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,18 +12,17 @@ import pytest
 from cluster.core.errors import ParseError, SpecError
 from cluster.runs import store
 from cluster.runs.import_logs import import_logs
-from tests.conftest import COMMAND
+from tests.conftest import command
 
 if TYPE_CHECKING:
+    import subprocess
     from typing import Any
 
 LOGS = Path(__file__).parents[1] / "logs"
 
 
 def cluster(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [COMMAND, "import", *words], input=text, capture_output=True, text=True, check=False
-    )
+    return command("import", *words, status=None, text=text)
 
 
 def imported(*words: str, text: str = "") -> Any:
