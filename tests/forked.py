@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import gc
 import importlib
-import io
 import json
 import os
 import pkgutil
@@ -22,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import redirect_stdout, suppress
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, NoReturn
@@ -191,8 +190,6 @@ def _import_all() -> None:
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
     service_models().load_service_model("ec2", "service-2")
-    with redirect_stdout(io.StringIO()):  # what typer imports when it reads a command line
-        sys.modules["cluster.cli.app"].app(["--version"], standalone_mode=False)
 
 
 def _become(words: list[str], variables: dict[str, str], folder: str) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
 import pytest
 
+from cluster.reports.page import compare_with_network
+from cluster.reports.pictures import sweep_picture
 from cluster.runs import store
 from tests.conftest import answer, command, runs_folder
 
@@ -54,6 +57,19 @@ def rates(name: str, condition: str, size: int) -> list[float]:
                 for value in m.values
             ]
     raise AssertionError(condition)
+
+
+def best_shares(name: str) -> dict[str, float]:
+    """Give the highest share of 8 Gbit/s that each line's points say, in percent."""
+    runs = [store.read(folder) for folder in store.all_of(runs_folder(), name)]
+    shown = [compare_with_network(run.as_reported(runs_folder()), 1e9) for run in runs]
+    picture = sweep_picture(shown, "oneway_bandwidth", given_bound=1e9)
+    return {
+        tips[0].partition(", ")[0]: max(
+            float(share) for tip in tips for share in re.findall(r"([\d.]+)% of the bound", tip)
+        )
+        for tips in picture.tips.values()
+    }
 
 
 def test_the_gain_of_cuda_ipc_is_that_of_the_document(k80: str) -> None:
@@ -107,5 +123,9 @@ def test_the_figure_has_a_line_per_condition_and_the_bound(k80: str, home: Path)
     assert ">bound: 8gbit, as given<" in drawn
     assert ">1 GB/s<" in drawn
     assert ">10 kB<" in drawn
+    assert ">100 kB<" in drawn
+    best = best_shares(k80)
+    assert set(best) == set(CONDITIONS)
+    assert 80 < best["cpu"] < 100
     command("plot", k80, "-o", "fig.png")
     assert (home / "fig.png").read_bytes().startswith(b"\x89PNG")

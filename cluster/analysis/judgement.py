@@ -14,14 +14,14 @@ import msgspec
 from cluster.analysis import hardware as known_hardware
 from cluster.analysis.hardware_bounds import with_hardware_bound
 from cluster.analysis.link_bounds import MEMORY, goodput, with_given_bound
-from cluster.analysis.verdict import Verdict, verdicts
+from cluster.analysis.verdict import COPIED, TOO_SMALL, Verdict, verdicts
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.hosts import Link
 from cluster.core.model.value import Value
-from cluster.core.units import format_point, format_size, format_value
+from cluster.core.units import format_point, format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from cluster.analysis.evidence import Finding
     from cluster.core.model.measurements import Definition, Medium, Summary
@@ -32,9 +32,7 @@ ORDER: tuple[Judged, ...] = ("failed", "impossible", "low", "normal", "plausible
 """From what is worst to what says least: the word of a run is the first that a series has."""
 MEDIA: dict[str, Medium] = {"p2p": "network", "iperf": "TCP"}
 """What the bytes of our own benchmarks pass between hosts, where others measured what is usual."""
-LARGE_IN_MEMORY = 1 << 16  # bytes of a message between ranks of one host that says something
-TOO_SMALL = "too small a message"
-COPIED = "a copy in memory"  # in what sets the bound between ranks of one host
+LARGE_SIZES = "64KiB:4MiB"  # of messages that fill the memory or the network that they pass
 MOST_SHOWN = 2  # series in the line that answers
 
 
@@ -107,7 +105,7 @@ def judge(
     return Judgement(
         word=word,
         answer=answer,
-        next_step=_next_step(word, record, findings, found),
+        next_step=_next_step(word, record, findings, found, hardware),
         verdicts=found,
     )
 
@@ -172,15 +170,9 @@ def _is_sender(summary: Summary, record: Record) -> bool:
 
 def _unless_small(verdict: Verdict) -> Verdict:
     """Take the word back where messages are too small to fill what they pass."""
-    size = verdict.params.get("size")
-    if verdict.word == "impossible" or verdict.bound is None or not isinstance(size, int):
+    if verdict.word == "impossible" or not verdict.hint.startswith(TOO_SMALL):
         return verdict
-    hint = verdict.hint
-    if COPIED in verdict.limit and size < LARGE_IN_MEMORY:
-        hint = f"{TOO_SMALL} to fill it; measure {format_size(LARGE_IN_MEMORY)} or more"
-    if not hint.startswith(TOO_SMALL):
-        return verdict
-    return msgspec.structs.replace(verdict, word="unknown", hint=hint)
+    return msgspec.structs.replace(verdict, word="unknown")
 
 
 def _answers(found: Sequence[Verdict], word: Judged) -> Iterator[str]:
@@ -212,24 +204,64 @@ def _limit_words(limit: str) -> str:
 
 
 def _next_step(
-    word: Judged, record: Record, findings: Sequence[Finding], found: Iterable[Verdict]
+    word: Judged,
+    record: Record,
+    findings: Sequence[Finding],
+    found: Sequence[Verdict],
+    hardware: Hardware | None,
 ) -> str:
-    """Choose the command that tells most, given what is known."""
+    """Choose the command that tells most, given what is known; never the one that was just run."""
     if word in ("impossible", "low") and findings:
         return findings[0].confirm.rstrip(".")
     if not _is_ours(record):
         hints = (v.hint for v in found if v.hint.startswith("say ") and not v.bound)
         return next(hints, "") if word == "unknown" else ""
+    if word == "failed":
+        return f"cluster logs {shlex.quote(record.spec.name)}"
+    return (
+        _next_on_one_host(word, found)
+        if _hosts(record) == 1
+        else _next_on_several_hosts(word, record, found, hardware)
+    )
+
+
+def _next_on_several_hosts(
+    word: Judged, record: Record, found: Sequence[Verdict], hardware: Hardware | None
+) -> str:
+    """Measure what a network limits; if that was done, say what the network is, or measure it."""
     name = shlex.quote(record.spec.name)
-    other = "p2p" if record.benchmark == "iperf" else "iperf"
-    measure = f"cluster bench {other} --name {name}{_launch_words(record)}"
-    if _hosts(record) == 1 and word == "unknown":
-        measure = "cluster bench p2p, which also measures a memory copy as the limit"
-    elif _hosts(record) == 1:
-        measure = "cluster bench p2p --provider ssh --option hosts=HOST1,HOST2"
-    elif word in ("unknown", "impossible"):
-        measure = f"cluster judge {name} --hardware nic=RATE, with the rate of your network"
-    return f"cluster logs {name}" if word == "failed" else measure
+    there = f"--name {name}{_launch_words(record)}"
+    if word == "unknown" and (lacks := _lacking_flags(record, found)):
+        return f"cluster bench p2p {there} {lacks}"
+    if word in ("unknown", "impossible") and (hardware is None or hardware.nic is None):
+        return f"cluster judge {name} --hardware nic=RATE, with the rate of your network"
+    return f"cluster bench {'p2p' if record.benchmark == 'iperf' else 'iperf'} {there}"
+
+
+def _next_on_one_host(word: Judged, found: Sequence[Verdict]) -> str:
+    """Measure what has a limit there; if that was done, measure a network."""
+    if word != "unknown":
+        return "cluster bench p2p --provider ssh --option hosts=HOST1,HOST2"
+    if _all_too_small(found):
+        return f"cluster bench p2p --sizes {LARGE_SIZES}"
+    return (
+        "cluster bench p2p --metrics memory_copy,bandwidth, as the limit on one host is a copy "
+        "in memory"
+    )
+
+
+def _lacking_flags(record: Record, found: Sequence[Verdict]) -> str:
+    """Give the flags of a measurement that a network bounds, if none was taken."""
+    if _all_too_small(found):
+        return f"--sizes {LARGE_SIZES}"
+    has_flow = any(definition.flow for definition in record.definitions.values())
+    return "" if has_flow else "--metrics bandwidth"
+
+
+def _all_too_small(found: Sequence[Verdict]) -> bool:
+    """Tell whether there are limits, and no message was large enough for any of them."""
+    bounded = [verdict for verdict in found if verdict.bound]
+    return bool(bounded) and all(v.hint.startswith(TOO_SMALL) for v in bounded)
 
 
 def _launch_words(record: Record) -> str:

@@ -32,6 +32,9 @@ LATENCIES = (
 REPEATEDLY = 2  # published runs; one alone may be of a host that is slow itself
 COLLAPSE = 0.5  # of the best share, below which a larger message is a finding
 SMALL = 64  # bytes of such a message
+COPIED = "a copy in memory"  # in what sets the bound between ranks of one host
+LARGE_IN_MEMORY = 1 << 16  # bytes of a message between ranks of one host that says something
+TOO_SMALL = "too small a message"
 
 
 # The command that tells why a value is low, by what its bytes pass.
@@ -155,12 +158,26 @@ def _point(points: Sequence[Summary], definitions: Mapping[str, Definition]) -> 
 
     A larger message that is much slower than the best one is a finding, and no small share of it.
     """
-    least = LARGE.get(definitions[points[0].definition].medium, 0)
-    best = max(points, key=_rank)
+    definition = definitions[points[0].definition]
+    large = [s for s in points if _size(s) >= large_from(s, definition)] or points
+    in_memory = any(COPIED in s.limit for s in points)  # there, small ones may stay in a cache
+    best = max(large if in_memory else points, key=_rank)
     slow = [s for s in _best_by_size(points) if _size(s) > _size(best) and _collapses(s, best)]
-    if slow:
-        return min(slow, key=_rank)
-    return max([s for s in points if _size(s) >= least] or points, key=_rank)
+    return min(slow, key=_rank) if slow else max(large, key=_rank)
+
+
+def large_from(summary: Summary, definition: Definition) -> int:
+    """Give the size from which a message fills what it passes, so that its share says something.
+
+    Args:
+        summary: of a point, with its bound.
+        definition: of its metric.
+
+    Returns:
+        Bytes; 0 if any size says something.
+
+    """
+    return LARGE_IN_MEMORY if COPIED in summary.limit else LARGE.get(definition.medium, 0)
 
 
 def _best_by_size(points: Iterable[Summary]) -> Iterable[Summary]:
@@ -232,9 +249,9 @@ def _hint(
         return LATENCIES if small else missing(definition, summary.params, hardware)
     if summary.share > BELIEVABLE and summary.assumes:
         return f"impossible only if {summary.assumes}"
-    least = LARGE.get(definition.medium, 0)
+    least = large_from(summary, definition)
     if not isinstance(size, str) and size < least:
-        return f"too small a message to fill it; measure {format_size(least)} or more"
+        return f"{TOO_SMALL} to fill it; measure {format_size(least)} or more"
     if summary.params.get("protocol") == "UDP":
         return "UDP is sent as fast as it was asked for (-b), whatever the network could take"
     return ""

@@ -37,13 +37,19 @@ GROUPS = {
         *("fit", "plot", "sql", "push", "share", "verify"),
     ),
     "Clusters": (
-        *("up", "run", "put", "get", "hosts", "connect", "ls", "status", "logs", "wait", "fetch"),
+        *("up", "run", "put", "get", "ls", "hosts", "connect", "status", "logs", "wait", "fetch"),
         *("down", "stop", "start", "lab"),
     ),
     "Logs": ("import", "topology", "profile", "scaling", "corpus"),
     "Maintenance": ("gc", "doctor", "plan"),
 }
 """All commands, in the order of use."""
+TOGETHER: dict[tuple[str, ...], str] = {
+    ("put", "get"): "Copy a file or folder to all hosts, or a folder from them.",
+    ("ls", "hosts"): "List the clusters that exist, or the hosts of one.",
+    ("stop", "start"): "Switch machines off, and on again; their disks stay.",
+}
+"""Commands that share a line of the help, which so fits a screen of 50 lines."""
 
 
 class Commands(TyperGroup):
@@ -51,24 +57,30 @@ class Commands(TyperGroup):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
         """Name the options, and describe the commands."""
-        names = [" ".join(param.opts) for param in self.get_params(ctx)]
-        formatter.write_paragraph()
-        formatter.write_text(f"Options: {', '.join(names)}")
+        names = [" ".join(sorted(param.opts, key=len)) for param in self.get_params(ctx)]
+        formatter.write_text(f"  Options: {', '.join(names)}")
         self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
         """Describe the commands, group by group, in the order in which they are used."""
-        longest = max(len(name) for names in GROUPS.values() for name in names)
-        for title, names in GROUPS.items():
-            found = ((name, self.get_command(ctx, name)) for name in names)
-            limit = formatter.width - 6 - longest
+        names_of = {name: names for names in TOGETHER for name in names}
+        groups = {
+            title: list(dict.fromkeys(names_of.get(name, (name,)) for name in names))
+            for title, names in GROUPS.items()
+        }
+        longest = max(len(", ".join(names)) for group in groups.values() for names in group)
+        limit = formatter.width - 6 - longest
+        for title, group in groups.items():
             rows = [
-                (name.ljust(longest), command.get_short_help_str(limit))
-                for name, command in found
-                if command is not None
+                (", ".join(names).ljust(longest), self._help(ctx, names, limit)) for names in group
             ]
             with formatter.section(title):
                 formatter.write_dl(rows)
+
+    def _help(self, ctx: Any, names: tuple[str, ...], limit: int) -> str:  # noqa: ANN401
+        command = self.get_command(ctx, names[0])
+        text = "" if command is None else command.get_short_help_str(limit)
+        return TOGETHER.get(names, text)
 
 
 app = typer.Typer(

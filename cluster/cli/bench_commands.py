@@ -32,6 +32,7 @@ RUN_FLAGS: flags.Declared = {
     "yes": (flags.Yes, False),
     "json": (flags.Json, False),
 }
+NO_FLAGS = ("gates", "founding", "workdir")  # options that are no flags of a benchmark
 FOLDED = {
     *flags.MACHINES,
     *RUN_FLAGS,
@@ -105,7 +106,7 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
         del values[ALL]
         params = {key: values.pop(key) for key in benchmark.Params.__struct_fields__}
         gates = read_gates(**{key: values.pop(key) for key in GATES})
-        own = [key for key in BenchOptions.__struct_fields__ if key not in ("gates", "founding")]
+        own = [key for key in BenchOptions.__struct_fields__ if key not in NO_FLAGS]
         options = BenchOptions(**{key: values.pop(key) for key in own}, gates=gates)
         provider = _provider(values, flags.DEFAULT_PROVIDER)
         given = {key: value for key, value in params.items() if value is not None}

@@ -7,7 +7,7 @@ import sys
 import threading
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,7 +25,12 @@ from cluster.core.model.value import Value
 from cluster.orchestration.bench import TIMEOUT
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.launch import launch_spec, plan_spec
+from cluster.orchestration.working_folder import find_files
 from cluster.remote.parallel import results
+from cluster.runs import store
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 commands = typer.Typer()
 
@@ -212,18 +217,41 @@ def run(
     mpi: Annotated[
         bool, typer.Option("--mpi", help="As one MPI program, in a job, with a run folder.")
     ] = False,
+    workdir: Annotated[
+        str | None,
+        typer.Option(
+            "--workdir",
+            metavar="DIR",
+            help="With --mpi: run in a copy of it.  [default: . if COMMAND names a file in it]",
+        ),
+    ] = None,
     profile: flags.Profile = None,
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
     """Run a command on all hosts at once; --mpi: on ranks.
 
-    Example: cluster run mine -- uname -a
+    Example: cluster run mine --mpi -- python3 hello.py
     """
     if mpi or profile is not None:
-        options = BenchOptions(runs=root, timeout=timeout or TIMEOUT, json=json, profile=profile)
+        folder = _say_working_folder(words, workdir, root)
+        options = BenchOptions(
+            runs=root, timeout=timeout or TIMEOUT, json=json, profile=profile, workdir=folder
+        )
         run_once(attach(name), "program", {"command": shlex.join(words)}, options)
         return
+    if workdir is not None:
+        raise SpecError(
+            "--workdir has no effect without --mpi.",
+            remedy=f"cluster put {name} FILE PATH copies files to all hosts.",
+        )
+    _run_on_each_host(attach(name), words, timeout, as_json=json)
+
+
+def _run_on_each_host(
+    cluster: Cluster, words: Sequence[str], timeout: float | None, *, as_json: bool
+) -> None:
+    """Run a command once per host, and show what each prints."""
     turn = threading.Lock()
 
     def show(host: str, line: str) -> None:
@@ -231,17 +259,29 @@ def run(
             sys.stdout.write(f"{host}: {line}\n")
             sys.stdout.flush()
 
-    ended = attach(name).try_run(words, timeout=timeout, on_line=None if json else show)
+    ended = cluster.try_run(words, timeout=timeout, on_line=None if as_json else show)
     outcomes = [_outcome(host, end) for host, end in ended.items()]
-    if json:
+    if as_json:
         print_json(outcomes)
-    for outcome in [] if json else outcomes:
+    for outcome in [] if as_json else outcomes:
         for line in outcome.stderr.splitlines():
             sys.stderr.write(f"{outcome.host}: {line}\n")
         if outcome.status:
             sys.stderr.write(f"{outcome.host}: exit status {outcome.status}\n")
     results(ended)
     raise typer.Exit(next((o.status for o in outcomes if o.status), 0))
+
+
+def _say_working_folder(words: Sequence[str], given: str | None, runs: str | None) -> str | None:
+    """Say which folder is copied: the current one if a word is the path of a file in it."""
+    here = Path.cwd()
+    named = (Path(word) for word in words if word and not word.startswith(("/", "-")))
+    inside = any(path.is_file() and path.resolve().is_relative_to(here) for path in named)
+    folder = "." if given is None and inside else given
+    if folder is not None:
+        copied = find_files(folder, store.root(runs))
+        sys.stderr.write(f"The ranks run in a copy of {copied}.\n")
+    return folder
 
 
 def _outcome(host: str, end: Completed | ClusterError) -> Outcome:

@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from cluster.cli import flags
-from cluster.cli.show import print_json, show_run
+from cluster.cli.show import print_json, say, show_run
 from cluster.core.model.logs import Reading
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Condition, Status
@@ -65,8 +65,7 @@ def import_(
     if json:
         print_json(_answer(imported, run))
     else:
-        for line in _lines(imported):
-            sys.stdout.write(f"{line}\n")
+        say(*_lines(imported))
         show_run(run, as_json=False)
     raise typer.Exit(0 if run.status == "done" else 1)
 

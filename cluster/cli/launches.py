@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster.analysis.compare import ENOUGH_LAUNCHES, Comparison
+from cluster.analysis.compare import ENOUGH_LAUNCHES, Comparison, headline
 from cluster.analysis.launches import launch_notes
 from cluster.cli import flags
 from cluster.cli.compare import show_tables
@@ -22,6 +22,7 @@ from cluster.cli.show import (
     print_judgement,
     relative_path,
     say,
+    screen_width,
     show_newest_run,
     show_run,
 )
@@ -41,6 +42,7 @@ from cluster.orchestration.bench import TIMEOUT
 from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.variables import variable
 from cluster.reports.ci import Case, comparison_cases, judgement_cases
+from cluster.reports.formats.terminal import wrapped
 from cluster.reports.launch_table import launches_table
 from cluster.reports.tables import comparison_tables
 
@@ -58,6 +60,7 @@ class BenchOptions(Value, frozen=True, kw_only=True):
 
     Args:
         founding: print the lines of the founding programs; only launchers do.
+        workdir: a folder, in a copy of which the ranks run; only `cluster run --mpi` has it.
 
     """
 
@@ -77,6 +80,7 @@ class BenchOptions(Value, frozen=True, kw_only=True):
     expect: str = ""
     gates: Gates = Gates()
     founding: bool = False
+    workdir: str | None = None
 
     @property
     def variables(self) -> dict[str, str]:
@@ -187,7 +191,8 @@ def run_launches(
             for _ in range(total):
                 run = _launch(cluster, benchmark, params, options, trial, live)
                 ran.append(run)
-                live.console.print(_done(run, len(ran), total), soft_wrap=True)
+                lines = wrapped(_done(run, len(ran), total), screen_width())
+                live.console.print("\n".join(lines), soft_wrap=True)
     except (JobError, KeyboardInterrupt):
         show_newest_run(cluster, as_json=options.json and not ran)
         raise
@@ -314,6 +319,7 @@ def _bench(
         profile=options.profile,
         describe=options.describe,
         expect=options.expect,
+        workdir=options.workdir,
         **more,
     )
 
@@ -373,3 +379,5 @@ def _show_alternated(
     show_tables(comparison_tables(comparison), "terminal")
     for _, run in ran:
         sys.stdout.write(f"Run folder: {relative_path(run.folder)} ({run.record.condition})\n")
+    if ran:
+        say(f"{headline(comparison)}. Next: cluster report {ran[0][1].record.spec.name}")

@@ -297,7 +297,7 @@ def show_plan(plan: Plan, *, as_json: bool) -> None:
     if as_json:
         print_json(plan)
     else:
-        sys.stdout.write("".join(f"{line}\n" for line in plan.lines))
+        say(*plan.lines)
 
 
 def receipt_lines(cluster: Cluster) -> list[str]:

@@ -29,7 +29,7 @@ def sql(
         ),
     ] = False,
 ) -> None:
-    """Ask all runs in SQL; docs/reference/sql.md describes the views.
+    """Ask all runs in SQL; views: docs/reference/sql.md.
 
     Example: cluster sql "select run, size, median from summaries where metric = 'latency'"
     """

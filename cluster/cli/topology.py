@@ -26,12 +26,14 @@ from cluster.core.model.logs import Topology
 from cluster.core.printable import printable
 from cluster.logs import reader
 from cluster.orchestration.cluster import attach
-from cluster.reports.formats.terminal import WIDE, table_text
+from cluster.reports.formats.terminal import WIDE, natural_width, table_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from cluster.core.model.hosts import Completed
+
+    MatrixColumn = tuple[str, list[Text]]
 
 LIVE = ("nvidia-smi", "topo", "-m")
 WITHIN = 60.0  # seconds for a host to answer
@@ -132,7 +134,7 @@ def _text(alike: Sequence[HostTopology]) -> str:
 
     one = alike[0]
     title = printable(", ".join(host.host for host in alike)) + "\n" if one.host else ""
-    parts = [_matrix(one.topology)] if one.topology else []
+    parts = [_matrix(one.topology, screen_width())] if one.topology else []
     parts += [
         printable(table_text(table, screen_width()))
         for table in topology_tables(one.joined, one.transports)
@@ -140,17 +142,56 @@ def _text(alike: Sequence[HostTopology]) -> str:
     return title + "\n".join(parts)
 
 
-def _matrix(found: Topology) -> str:
-    """Draw the matrix; each class has its colour, where there are colours."""
+def _matrix(found: Topology, width: int | None) -> str:
+    """Draw the matrix; each class has its colour, where there are colours.
+
+    What is wider than the screen is drawn in parts, one below the other.
+    """
+    names = [printable(device.model or device.name) for device in found.devices]
+    columns = [
+        (
+            printable(column.name),
+            [
+                Text(printable(device.paths[number]), style=_style(device.paths[number]))
+                for device in found.devices
+            ],
+        )
+        for number, column in enumerate(found.devices)
+    ]
+    columns += [
+        ("CPUs", [Text(printable(device.cpus)) for device in found.devices]),
+        ("NUMA", [Text(printable(device.numa)) for device in found.devices]),
+    ]
+    first = ("", [Text(name) for name in names])
+    return "\n".join(_part([first, *part]) for part in _parts(first, columns, width))
+
+
+def _parts(
+    first: MatrixColumn, columns: Sequence[MatrixColumn], width: int | None
+) -> Iterator[list[MatrixColumn]]:
+    """Give as many columns at once as fit on the screen beside the first."""
+    part: list[MatrixColumn] = []
+    for column in columns:
+        taken = [first, *part, column]
+        if part and width is not None and natural_width(*_texts(taken)) > width:
+            yield part
+            part = []
+        part.append(column)
+    yield part
+
+
+def _texts(columns: Sequence[MatrixColumn]) -> tuple[list[str], list[tuple[str, ...]]]:
+    """Give the names and the rows of columns."""
+    cells = ([text.plain for text in texts] for _, texts in columns)
+    return [name for name, _ in columns], list(zip(*cells, strict=True))
+
+
+def _part(columns: Sequence[MatrixColumn]) -> str:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("", *(device.name for device in found.devices), "CPUs", "NUMA"):
-        grid.add_column(printable(name), no_wrap=True)
-    for device in found.devices:
-        cells = [Text(printable(path), style=_style(path)) for path in device.paths]
-        words = [
-            printable(word) for word in (device.model or device.name, device.cpus, device.numa)
-        ]
-        grid.add_row(words[0], *cells, *words[1:])
+    for name, _ in columns:
+        grid.add_column(name, no_wrap=True)
+    for row in zip(*(texts for _, texts in columns), strict=True):
+        grid.add_row(*row)
     out = io.StringIO()
     coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
     console = Console(

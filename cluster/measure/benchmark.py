@@ -261,16 +261,19 @@ def check_pair(pair: tuple[int, int], ranks: int) -> None:
     """
     low, high = min(pair), max(pair)
     if low == high or low < 0 or high >= ranks:
+        more = f"--hosts {max(2, high + 1)}"
         if ranks < 2:  # noqa: PLR2004 - a sender and a receiver
-            means = "Two ranks are needed."
+            means, remedy = "Two ranks are needed.", f"Start more: {more}"
         elif low == high:
             means = "A rank does not send messages to itself."
+            remedy = "Choose two different ranks: --pair 0,1"
         else:
             means = f"Ranks are numbered from 0; with {ranks} of them, the last is {ranks - 1}."
+            remedy = f"Choose two of them, or start more: {more}"
         raise SpecError(
             f"--pair {pair[0]},{pair[1]} does not name two of the {ranks} rank(s).",
             means=means,
-            remedy=f"Choose two of them, or start more: --hosts {max(2, high + 1)}",
+            remedy=remedy,
         )
 
 

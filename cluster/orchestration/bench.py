@@ -36,6 +36,7 @@ class RunArgs(TypedDict, total=False):
     profile: str | None
     describe: str
     expect: str
+    workdir: str | Path | None
 
 
 class RepeatedArgs(RunArgs, total=False):
@@ -127,6 +128,7 @@ class Bench:
         profile: str | None = None,
         describe: str = "",
         expect: str = "",
+        workdir: str | Path | None = None,
         **params: object,
     ) -> Run:
         """Run a benchmark and download its results.
@@ -144,6 +146,8 @@ class Bench:
             profile: `own` records MPI profiles of all ranks; a path uses the libmpitrace there.
             describe: a sentence about the run, for the record of experiments.
             expect: the expected result, such as `1.1GB/s`.
+            workdir: a folder here; the ranks run in a copy of it, whose files become part of the
+                run. At most 32 MB; hidden files are left out.
             params: of the benchmark: `cluster bench NAME --help` lists them.
 
         Raises:
@@ -153,8 +157,9 @@ class Bench:
         """
         about = {"condition": condition, "describe": describe, "expect": expect}
         ranks = {"mca": mca, "env": env, "variables": variables, "profile": profile}
-        how = {"runs": runs, "timeout": timeout, "detach": detach, "listener": listener}
-        return self._run(benchmark, **about, **ranks, **how, **params)
+        folders = {"runs": runs, "workdir": workdir}
+        how = {"timeout": timeout, "detach": detach, "listener": listener}
+        return self._run(benchmark, **about, **ranks, **folders, **how, **params)
 
     def p2p(self, **given: Unpack[P2PArgs]) -> Run:
         """Measure messages between two ranks: latency, bandwidth, one-way times, memory copies.

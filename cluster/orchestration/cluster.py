@@ -32,6 +32,7 @@ from cluster.orchestration.simulated import simulate
 from cluster.orchestration.state import StateOnDisk
 from cluster.orchestration.teardown import clean_hosts, destroy
 from cluster.orchestration.variables import all_variables
+from cluster.orchestration.working_folder import find_files
 from cluster.providers import Provider
 from cluster.remote.hosts import Hosts
 from cluster.remote.parallel import connect_all
@@ -291,6 +292,7 @@ class Cluster:
         describe: str,
         expect: str,
         timeout: float,
+        workdir: str | Path | None,
         **params: object,
     ) -> Run:
         """Run a benchmark; see `Bench.__call__`."""
@@ -299,6 +301,7 @@ class Cluster:
         told = all_variables(variables, mca, env)
         about = make_condition(condition, told, describe, expect)
         heard = listener or default_listener()
+        copied = None if workdir is None else find_files(workdir, runs_root(runs))
         if self._provider.simulates:
             return simulate(self.state, chosen, checked, runs_root(runs), about, heard)
         self._keep_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
@@ -306,7 +309,8 @@ class Cluster:
         check_hosts(hosts, chosen, checked, about, self.shells())
         about = with_profile(about, profile, hosts, self.shells())
         self.jobs.make_room()
-        prepared = prepare(hosts, chosen, checked, runs_root(runs), timeout, about, self.phases)
+        root = runs_root(runs)
+        prepared = prepare(hosts, chosen, checked, root, timeout, about, self.phases, copied)
         try:
             return self._run_job(prepared, heard, detach=detach)
         finally:

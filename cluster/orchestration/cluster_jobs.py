@@ -22,6 +22,7 @@ from cluster.orchestration.collect import (
     raise_unless_done,
     raw_text,
 )
+from cluster.orchestration.working_folder import copied
 from cluster.remote.jobs import Job
 from cluster.runs import store
 
@@ -101,7 +102,8 @@ class Jobs:
         try:
             with self._disk.journal.lock():
                 self._disk.record(journal.Started(job=prepared.job))
-                job.start(prepared.script, prepared.files)
+                with copied(prepared.copied) as folder:
+                    job.start(prepared.script, prepared.files, folder)
                 running = msgspec.structs.replace(prepared.record, status="running")
                 store.write(prepared.folder, running)
         except ClusterError as error:

@@ -22,6 +22,7 @@ from cluster.core.version import __version__, revision
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
 from cluster.orchestration.mca_parameters import check_mca_parameters
+from cluster.orchestration.working_folder import WorkingFolder, check_names
 from cluster.providers import Provider
 from cluster.remote import libfabric
 from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
@@ -51,6 +52,7 @@ class PreparedJob(Value, frozen=True, kw_only=True):
         job: how another process finds it.
         script: that starts the ranks.
         files: that it needs beside it, by name.
+        copied: the working folder, a copy of which it runs in; none if it needs none.
 
     """
 
@@ -59,6 +61,7 @@ class PreparedJob(Value, frozen=True, kw_only=True):
     job: JobRecord
     script: str
     files: dict[str, str]
+    copied: WorkingFolder | None = None
 
 
 def check_bench(
@@ -228,6 +231,7 @@ def prepare(
     timeout: float,
     condition: Condition,
     phases: Mapping[str, float],
+    copied: WorkingFolder | None = None,
 ) -> PreparedJob:
     """Make the run's folder, with everything that is known before the job starts.
 
@@ -239,36 +243,47 @@ def prepare(
         timeout: seconds that the job may take.
         condition: what else is special about it.
         phases: seconds that each phase took so far.
+        copied: the working folder, a copy of which it runs in; none if it needs none.
 
     Returns:
         The job, ready.
 
     Raises:
-        ClusterError: the folder cannot be written.
+        ClusterError: the folder cannot be written, or files of both have the same names.
 
     """
-    at = time.time()
-    machine, session = hosts.machines[0], hosts.spec.name
+    machine, session, at = hosts.machines[0], hosts.spec.name, time.time()
     starter = plugins.load(Starter, chosen.starter)
     home = hosts.facts[0].home  # a machine's paths may be relative to it
     bin_ = posixpath.join(home, machine.bin)
+    files = _job_files(hosts, chosen, starter, copied)
     program = [*_told(condition.variables), *chosen.program(params)]
     argv = starter.argv(_found(program, bin_, hosts.image), hosts.layout)
     folder = store.create(where, session, chosen.name, at)
     planned = _planned(hosts, chosen, params, argv, folder.name, at)
-    passed = libfabric.notes(hosts.fabric, condition.variables)
-    record = _with_condition(planned, condition, phases, passed)
+    record = _with_condition(planned, condition, phases, hosts.fabric)
     store.write(folder, record)
     _write_topologies(folder, hosts.facts)
     there = posixpath.join(home, machine.folder, folder.name)
-    others = _peers(hosts) if starter.needs_every_host else {}
     return PreparedJob(
         folder=folder,
         record=record,
         job=JobRecord(session=session, folder=there, run=str(folder), benchmark=chosen.name, at=at),
         script=script(session, there, argv, _environment(hosts, starter, bin_), timeout),
-        files={f"{chosen.name}.py": chosen.source.read_text(), **others},
+        files=files,
+        copied=copied,
     )
+
+
+def _job_files(
+    hosts: ReadyHosts, chosen: Benchmark[Any], starter: Starter, copied: WorkingFolder | None
+) -> dict[str, str]:
+    """Give the files that the job needs beside it, by name; none may be in the working folder."""
+    others = _peers(hosts) if starter.needs_every_host else {}
+    files = {f"{chosen.name}.py": chosen.source.read_text(), **others}
+    if copied is not None:
+        check_names(copied, files)
+    return files
 
 
 def _found(program: list[str], folder: str, image: str) -> list[str]:
@@ -335,9 +350,10 @@ def _environment(hosts: ReadyHosts, starter: Starter, bin_: str) -> dict[str, st
 
 
 def _with_condition(
-    planned: Record, condition: Condition, phases: Mapping[str, float], passed: Sequence[str]
+    planned: Record, condition: Condition, phases: Mapping[str, float], fabric: str
 ) -> Record:
     """Add what is special about the run, the seconds of each phase, and notes on the fabric."""
+    passed = libfabric.notes(fabric, condition.variables)
     return msgspec.structs.replace(
         planned,
         phases=dict(phases),

@@ -175,12 +175,13 @@ class Job:
     def _others(self) -> dict[str, Shell]:
         return {name: s for name, s in self._shells.items() if name != self._machine.name}
 
-    def start(self, text: str, files: Mapping[str, str]) -> None:
+    def start(self, text: str, files: Mapping[str, str], copied: Path | None = None) -> None:
         """Start the script in a detached session.
 
         Args:
             text: of the script.
             files: that it needs beside it, by name.
+            copied: a folder here whose files it needs beside it, too.
 
         Raises:
             ShellError: the session could not be started.
@@ -189,6 +190,8 @@ class Job:
         folder = self.record.folder
 
         def write(_: str, shell: Shell) -> None:
+            if copied is not None:
+                shell.put(copied, folder)
             for name, content in files.items():
                 shell.write(content, f"{folder}/{name}")
 

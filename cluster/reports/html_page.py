@@ -157,7 +157,7 @@ def _section(section: PageSection, number: int) -> Iterator[str]:
         yield '<div class="pictures">'
         for picture in section.pictures:
             image = PROLOGUE.sub(b"", picture.image, count=1).decode()
-            caption = f"<figcaption>{escape(picture.title)}</figcaption>"
+            caption = f"<figcaption>{escape(picture.caption or picture.title)}</figcaption>"
             yield f"<figure>{image}{caption}</figure>"
         yield "</div>"
     for table in section.tables:

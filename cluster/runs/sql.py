@@ -12,15 +12,14 @@ import glob
 import json
 import math
 import re
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.extras import require
-from cluster.core.model.spec import SpecOptions
 from cluster.core.model.value import Value
-from cluster.runs import store
+from cluster.runs import sql_views, store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,74 +31,10 @@ if TYPE_CHECKING:
     from cluster.core.model.records import Record
     from cluster.runs.run import Run
 
-Columns = dict[str, str]  # a column's name: its type
-TYPES = {str: "VARCHAR", int: "BIGINT", bool: "BOOLEAN", float: "DOUBLE"}  # of Python, and of SQL
-
-
-def _spec_columns() -> Columns:
-    """Give a column per option of a cluster; those of its provider are in the column `record`."""
-    kinds = {field.name: field.type for field in msgspec.structs.fields(SpecOptions)}
-    return {
-        name: TYPES[next(iter(get_args(kind)), kind)]
-        for name, kind in kinds.items()
-        if name != "options"
-    }
-
-
-SPEC = _spec_columns()
-
-RUNS: Columns = {
-    "run": "VARCHAR",
-    "name": "VARCHAR",
-    "benchmark": "VARCHAR",
-    "status": "VARCHAR",
-    "reason": "VARCHAR",
-    "started": "TIMESTAMP",
-    **SPEC,
-    "condition": "VARCHAR",
-    "description": "VARCHAR",
-    "expected": "DOUBLE",
-    "expected_unit": "VARCHAR",
-    "dollars": "DOUBLE",
-    "software": "VARCHAR",
-    "folder": "VARCHAR",
-    "record": "JSON",
+VIEWS = {
+    view.name: {column.name: column.type for column in view.columns} for view in sql_views.VIEWS
 }
-MEASUREMENTS: Columns = {
-    "run": "VARCHAR",
-    "metric": "VARCHAR",
-    "definition": "VARCHAR",
-    "unit": "VARCHAR",
-    "params": "JSON",
-    "size": "BIGINT",
-    "rank": "BIGINT",
-    "host": "VARCHAR",
-    "bytes": "BIGINT",
-    "complete": "BOOLEAN",
-    "values": "DOUBLE[]",
-}
-SUMMARIES: Columns = {
-    "run": "VARCHAR",
-    "metric": "VARCHAR",
-    "definition": "VARCHAR",
-    "unit": "VARCHAR",
-    "better": "VARCHAR",
-    "params": "JSON",
-    "size": "BIGINT",
-    "n": "BIGINT",
-    "median": "DOUBLE",
-    "ci_low": "DOUBLE",
-    "ci_high": "DOUBLE",
-    "p5": "DOUBLE",
-    "p95": "DOUBLE",
-    "p99": "DOUBLE",
-    "converged": "BOOLEAN",
-    "complete": "BOOLEAN",
-    "bound": "DOUBLE",
-    "share": "DOUBLE",
-    "bound_by": "VARCHAR",
-}
-VIEWS = {"runs": RUNS, "measurements": MEASUREMENTS, "summaries": SUMMARIES}
+MEASUREMENTS, SUMMARIES = VIEWS["measurements"], VIEWS["summaries"]
 IN_FILES = {k: v for k, v in MEASUREMENTS.items() if k not in ("run", "size")}
 OFFLINE: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
@@ -209,7 +144,7 @@ def _run_row(folder: Path, record: Record) -> dict[str, object]:
         "status": record.status,
         "reason": record.reason,
         "started": record.at,
-        **{name: getattr(spec, name) for name in SPEC},
+        **{column.name: getattr(spec, column.name) for column in sql_views.SPEC},
         "condition": record.condition,
         "description": record.description,
         "expected": record.expected.value if record.expected else None,

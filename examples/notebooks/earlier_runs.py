@@ -12,7 +12,7 @@ run = cluster.load("latest")
 print(run.judge())
 
 # %%
-run.to_polars("summaries").head(3)
+run.to_polars("summaries").select("metric", "size", "n", "median", "ci_low", "ci_high").head(3)
 
 # %%
 page = run.report("report.html")

@@ -34,6 +34,7 @@ from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
 from cluster.providers import Provider
+from cluster.runs.sql_views import VIEWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -94,6 +95,23 @@ def pages() -> Iterator[tuple[str, str]]:
             schema = msgspec.json.schema(kind, schema_hook=_any_json)
             text = msgspec.json.format(msgspec.json.encode(schema)).decode()
             yield f"reference/{_schema_file(name)}", f"{text}\n"
+
+
+def sql_views() -> str:
+    """Describe the views of `cluster sql`.
+
+    Returns:
+        Markdown: a section with a table for each.
+
+    """
+    return "\n\n".join(
+        f"## {view.name}\n\n{view.text}\n\n"
+        + table(
+            ("column", "type", "what it is"),
+            ((f"`{column.name}`", column.type, column.text) for column in view.columns),
+        )
+        for view in VIEWS
+    )
 
 
 def _schema_file(name: str) -> str:

@@ -127,6 +127,60 @@ def test_a_message_that_is_too_small_is_not_judged(hosts: int) -> None:
     assert "too small a message" in found.answer
 
 
+def in_memory(*found: Summary) -> list[Summary]:
+    known = record().definitions
+    route = Route(memory=10e9)
+    return [
+        with_link_bound(s, known[s.definition], int(str(s.params["size"])), route) for s in found
+    ]
+
+
+def test_a_small_message_that_was_in_a_cache_hides_no_large_one() -> None:
+    found = judge(
+        in_memory(summary(BANDWIDTH, 9.9e9, 4096), summary(BANDWIDTH, 7e9)), record(hosts=1)
+    )
+
+    assert found.word == "plausible"
+    assert found.answer == "bandwidth 1 MiB: 7.000 GB/s, 70% of a memory copy here"
+
+
+@pytest.mark.parametrize(
+    ("found", "hosts", "next_step"),
+    [
+        ([summary(LATENCY, 1e-6, 8)], 1, "--metrics memory_copy,bandwidth, as"),
+        ([summary(BANDWIDTH, 1e9)], 1, "--metrics memory_copy,bandwidth, as"),
+        (in_memory(summary(BANDWIDTH, 1e9, 4096)), 1, "--sizes 64KiB:4MiB"),
+        (
+            over(GIGABIT, summary(LATENCY, 1e-6, 8)),
+            2,
+            "--name mine --provider lab --hosts 2 --metrics bandwidth",
+        ),
+        (
+            over(GIGABIT, summary(BANDWIDTH, 1e6, 4096)),
+            2,
+            "--name mine --provider lab --hosts 2 --sizes 64KiB:4MiB",
+        ),
+    ],
+)
+def test_next_is_measured_what_is_lacking_and_never_the_same_again(
+    found: list[Summary], hosts: int, next_step: str
+) -> None:
+    known = record().definitions
+    used = {s.definition: known[s.definition] for s in found}
+    judged = judge(found, record(hosts, definitions=used))
+
+    assert judged.word == "unknown"
+    assert judged.next_step.startswith(f"cluster bench p2p {next_step}")
+
+
+def test_whoever_named_the_network_is_not_asked_for_it_again() -> None:
+    named = hardware.find("nic=1gbit")
+    found = judge([summary(BANDWIDTH, 200e6)], record(), hardware=named)
+
+    assert found.word == "impossible"
+    assert found.next_step == "cluster bench iperf --name mine --provider lab --hosts 2"
+
+
 def test_hardware_that_the_user_names_replaces_what_the_hosts_said() -> None:
     """A link that runs at a tenth of its rate says so itself; the user knows better."""
     slowed = msgspec.structs.replace(GIGABIT, rate=GBIT / 10)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import io
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import cluster
+from cluster.cli import job_progress, launches
+from cluster.cli.console import SafeConsole
+from cluster.cli.job_progress import JobProgress
 from cluster.cli.launches import LAUNCHES, BenchOptions, count_launches
 from cluster.core.errors import SpecError
+from cluster.core.model.measurements import Progress
+from cluster.orchestration.ab_test import trials
+from cluster.runs import store
 from tests.conftest import answer, command, runs_folder
+from tests.reports.test_page import saved
+
+if TYPE_CHECKING:
+    from cluster.orchestration.cluster import Cluster
+    from cluster.runs.run import Run
 
 QUICK = ("--metrics=latency", "--sizes=8", "--iterations=60")
 
@@ -64,3 +78,48 @@ def test_no_launches_are_refused() -> None:
     assert "--launches is not" in command("bench", "p2p", *QUICK, "--launches=0", status=2).stderr
     refused = command("bench", "p2p", *QUICK, "--launches=2", "--detach", status=2).stderr
     assert "contradict each other" in refused
+
+
+def test_the_progress_of_an_ab_is_that_of_all_its_launches(
+    one_host: cluster.Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each launch is half done when it says so."""
+
+    def half(
+        here: Cluster, options: BenchOptions, live: JobProgress, _: str, /, **more: Any
+    ) -> Run:
+        at = 1e9 + len(list(runs_folder().glob("ab/*")))
+        folder = saved("ab", at=at, condition=more["condition"])
+        live.started(here, folder)
+        live.progress(Progress(done=1, total=2, what="latency 8 B"))
+        return store.read(folder)
+
+    monkeypatch.setattr(launches, "_bench", half)
+    monkeypatch.setattr(job_progress, "BETWEEN_REPORTS", 0.0)
+    pair = trials("window=32,64", "p2p")
+    launches.alternate(one_host, "p2p", pair, {}, BenchOptions(launches=5), [])
+
+    shown = capsys.readouterr().out
+    assert re.findall(r"\[ *(\d+)%\] launch (\d+) of 10, latency 8 B", shown) == [
+        (str(10 * number - 5), str(number)) for number in range(1, 11)
+    ]
+    assert shown.splitlines()[-1] == (
+        "window=64 against window=32: equivalent in all 16 data points. Next: cluster report ab"
+    )
+
+
+def test_the_bar_and_its_remaining_time_are_of_all_launches(
+    one_host: cluster.Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rich computes the remaining time from what is done of the whole, so the whole is checked."""
+    screen = io.StringIO()
+    monkeypatch.setattr(
+        job_progress, "console", lambda **_: SafeConsole(file=screen, force_terminal=True, width=80)
+    )
+    with JobProgress(stderr=False, launches=4) as live:
+        for _ in range(3):
+            live.started(one_host, Path("run"))
+            live.progress(Progress(done=1, total=2, what="latency 8 B"))
+
+    last = screen.getvalue().split("launch 3 of 4, latency 8 B")[-1]
+    assert re.search(r"62%.*-:--:--|62%.*\d:\d\d:\d\d", re.sub(r"\x1b\[[\d;]*m", "", last))

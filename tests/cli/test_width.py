@@ -9,22 +9,25 @@ import pty
 import re
 import struct
 import subprocess
+import sys
 import termios
 from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.cli import show
 from cluster.cli.app import app
-from tests.conftest import COMMAND
+from cluster.orchestration.launch import launch
+from tests.conftest import COMMAND, ROOT, command
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+SCALED = ("--batch", "128", "--exchange", "102MB", "--link", "10gbit")
 NUMBER = re.compile(r"\d[\d.]*")
 SWEEP = "# OSU MPI Latency Test v7.3\n# Size          Latency (us)\n" + "".join(
     f"{2**n:<12} {{}}{1.25 + 2**n / 1e4:.2f}\n" for n in range(0, 23, 2)
 )
+LOGS = ROOT / "tests" / "logs"
 COMMANDS = (
     ("show", "a"),
     ("judge", "a"),
@@ -34,15 +37,33 @@ COMMANDS = (
     ("fit", "a"),
     ("sql", "select run, metric, size, median from summaries limit 5"),
     ("gc",),
+    ("import", "a.log"),
+    ("watch", "a"),
+    ("hosts", "up"),
+    ("plan",),
+    ("corpus", "list"),
+    ("check", "--from", "checked"),
+    ("topology", str(LOGS / "topology.dgx1v.txt")),
+    ("topology", str(LOGS / "p2p_matrix.full.txt")),
+    ("scaling", str(ROOT / "examples" / "ddl_scaling.md"), *SCALED),
+    ("profile", str(LOGS / "mpitrace.current.txt")),
+    ("judge", str(LOGS / "nccl_tests.hopper.txt")),
+    ("share", "a", "-o", "shared.json", "-y"),
 )
 
 
 @pytest.fixture
-def runs(home: Path) -> None:
+def runs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
     for name, digit in (("a", ""), ("b", "1")):
         log = home / f"{name}.log"
         log.write_text(SWEEP.replace("{}", digit))
         run("import", str(log), "--name", name)
+
+
+def numbers(text: str) -> set[str]:
+    """Find the numbers, but those of paths and names of runs: each import makes another one."""
+    return set(NUMBER.findall(re.sub(r"\S*(?:/|\d{8}T\d{6}Z)\S*", "", text)))
 
 
 def run(*words: str) -> None:
@@ -52,21 +73,28 @@ def run(*words: str) -> None:
 
 
 @pytest.mark.usefixtures("runs")
-@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words[:2])[-20:])
 def test_lines_fit_and_numbers_stay_whole(
     words: tuple[str, ...], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A number that is torn apart leaves pieces that are no numbers of the wide output."""
+    if words[0] == "check":
+        options = {"fabric": "leafspine:4x4", "fault": "host:7:rx=0.4"}
+        launch("checked", provider="sim", hosts=16, options=options).bench.pairs()
+    elif words[0] in ("hosts", "ls"):
+        launch("up", hosts=3)
+        monkeypatch.setattr("cluster.cli.clusters.format_seconds", lambda _: "12 s")  # its age
     capsys.readouterr()
     run(*words)
-    whole = set(NUMBER.findall(capsys.readouterr().out))
+    whole = numbers(capsys.readouterr().out)
     for width in (40, 80, 120, 200):
-        monkeypatch.setattr(show, "screen_width", lambda width=width: width)
-        monkeypatch.setattr("cluster.cli.compare.screen_width", lambda width=width: width)
+        for module in [one for name, one in sys.modules.items() if name.startswith("cluster.cli.")]:
+            if hasattr(module, "screen_width"):
+                monkeypatch.setattr(module, "screen_width", lambda width=width: width)
         run(*words)
         out = capsys.readouterr().out
         # Half of an interval is only in narrow tables.
-        assert set(NUMBER.findall(re.sub(r"±\S+", "", out))) - {"2"} <= whole, width
+        assert numbers(re.sub(r"±\S+", "", out)) - {"2"} <= whole, width
         for line in out.splitlines():
             assert len(line) <= width or len(line.split()) <= 2, (width, line)
 
@@ -82,6 +110,17 @@ def test_a_terminal_of_80_columns_has_a_table_of_fewer_columns(
     assert all(len(line) <= 80 or len(line.split()) == 1 for line in narrow.splitlines())
     assert "p99" not in wide, "one value each has no percentiles"
     assert "95% CI, this launch" in wide
+
+
+@pytest.mark.usefixtures("runs")
+def test_in_a_pipe_every_row_is_one_line_of_its_own_width() -> None:
+    """As in other tools: what reads a pipe wants whole lines, whatever COLUMNS says."""
+    piped = command("show", "a").stdout
+    rows = [line for line in piped.splitlines() if line.startswith(" latency")]
+
+    assert len(rows) == 12
+    assert len({len(NUMBER.findall(row)) for row in rows}) <= 2
+    assert piped == command("show", "a", "--wide").stdout
 
 
 def on_terminal(width: int, *words: str) -> str:

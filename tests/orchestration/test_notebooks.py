@@ -60,6 +60,7 @@ def test_the_notebooks_run_and_show_what_they_measured(home: Path) -> None:
     listed, judged, summaries, page = shown["earlier_runs.py"]
     assert "compare_runs" in listed[0]["data"]["text/html"]
     assert judged[0]["text"].startswith("latency ")
+    assert "ci_low" in summaries[0]["data"]["text/plain"]
     assert "shape: (3, " in summaries[0]["data"]["text/plain"]
     assert page[0]["text"].startswith("report.html <Run compare_runs/")
     assert "shared memory" in json.dumps(listed)

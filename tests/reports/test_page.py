@@ -85,6 +85,11 @@ def test_a_report_of_one_run_on_a_phone(browser: Browser, home: Path) -> None:
     assert "no bound is known" in others
     assert browser.ask("document.querySelector('.verdicts').getBoundingClientRect().top") < 200
     assert browser.ask("document.querySelectorAll('figure svg').length") == 2
+    captions = browser.ask("[...document.querySelectorAll('figcaption')].map(x => x.textContent)")
+    assert captions[0] == (
+        "Each point is the median latency in s of 20 values (lower is better), its bar the 95% CI "
+        "of the median; no bound is known; dashed: alpha + size / beta."
+    )
     shown = browser.ask("document.body.innerText")
     assert TRICKY in shown
     assert "t = alpha + size / beta" in shown

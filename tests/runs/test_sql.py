@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.core.errors import SpecError
-from cluster.runs import sql, store
-from cluster.runs.sql import VIEWS
+from cluster.runs import sql, sql_views, store
 from tests.conftest import ROOT, answer, command, runs_folder
 from tests.reports.test_page import saved
 
@@ -179,15 +178,13 @@ def test_a_refused_query_says_which_flag_opens_the_files(tmp_path: Path) -> None
     assert found == {"name": "one"}
 
 
-@pytest.mark.parametrize("view", VIEWS)
-def test_every_column_is_described_and_needs_no_quotes(view: str) -> None:
+@pytest.mark.parametrize("view", sql_views.VIEWS, ids=lambda view: view.name)
+def test_every_column_is_described_and_needs_no_quotes(view: sql_views.SqlView) -> None:
     saved("one")
-    page = (ROOT / "docs" / "reference" / "sql.md").read_text()
-    section = page.partition(f"\n## {view}\n")[2].partition("\n## ")[0]
-    described = re.findall(r"^\| `(\w+)` \| ([A-Z\[\]]+) \|", section, re.MULTILINE)
+    described = [(column.name, column.type) for column in view.columns if column.text]
     names = ", ".join(name for name, _ in described)
-    answer("sql", f"from {view} select {names}")
-    columns = answer("sql", f"from (describe {view}) select column_name, column_type")
+    answer("sql", f"from {view.name} select {names}")
+    columns = answer("sql", f"from (describe {view.name}) select column_name, column_type")
 
     assert described == [(row["column_name"], row["column_type"]) for row in columns]
 

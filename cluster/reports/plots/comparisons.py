@@ -64,7 +64,19 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
     )
     axes.set_ylim(len(cells) - 0.5, -0.5)
     axes.set_xlabel("speed-up: faster to the right; bars: 95% CI")
-    return finish(figure, f"{compared.other} against {compared.base}", kind, tips)
+    title = f"{compared.other} against {compared.base}"
+    return finish(figure, title, kind, tips, _caption(compared, cells))
+
+
+def _caption(compared: Comparison, cells: Sequence[ComparisonCell]) -> str:
+    """Say what a point and a bar are, and of how many launches."""
+    counts = sorted({count for cell in cells for count in cell.launches})
+    n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return (
+        f"Each point says how many times as fast {compared.other} is as {compared.base}: right of "
+        f"1, it is faster. Its bar is the 95% confidence interval, from {n} launch(es) of each; in "
+        f"the band, the two differ by less than {compared.threshold:.1%}."
+    )
 
 
 def _speed_ups(cell: ComparisonCell) -> tuple[float, float, float]:

@@ -48,6 +48,7 @@ class Picture(Value, frozen=True, kw_only=True):
         image: the file.
         tips: for each group of points, by its id in an SVG, what each point says.
         form: of the file.
+        caption: what a point, a bar and a line are, of how many values; empty if the title is all.
 
     """
 
@@ -55,6 +56,7 @@ class Picture(Value, frozen=True, kw_only=True):
     image: bytes
     tips: dict[str, tuple[str, ...]]
     form: Format = "svg"
+    caption: str = ""
 
     def __repr__(self) -> str:
         """Say in one line what it shows."""
@@ -176,7 +178,9 @@ def _common_parts(names: Sequence[str]) -> list[str]:
     return [part for part in parts[0] if all(part in own for own in parts)]
 
 
-def finish(figure: Figure, title: str, kind: Format, tips: dict[str, tuple[str, ...]]) -> Picture:
+def finish(
+    figure: Figure, title: str, kind: Format, tips: dict[str, tuple[str, ...]], caption: str = ""
+) -> Picture:
     """Put the legend below the axes, and make the file.
 
     Args:
@@ -184,6 +188,7 @@ def finish(figure: Figure, title: str, kind: Format, tips: dict[str, tuple[str, 
         title: of the picture.
         kind: of file.
         tips: of its points.
+        caption: for below the picture, in a page.
 
     Returns:
         The picture.
@@ -202,4 +207,4 @@ def finish(figure: Figure, title: str, kind: Format, tips: dict[str, tuple[str, 
         figure.legend(loc="outside lower left", ncols=columns, fontsize=7, frameon=False)
     with rc_context(STYLE):
         figure.savefig(out, format=kind, dpi=DPI, metadata=UNDATED.get(kind))
-    return Picture(title=title, image=out.getvalue(), tips=tips, form=kind)
+    return Picture(title=title, image=out.getvalue(), tips=tips, form=kind, caption=caption)

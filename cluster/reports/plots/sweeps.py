@@ -109,7 +109,25 @@ def sweep(
     axes.set_ylabel(f"{first.metric}, {first.unit} ({first.better} is better)")
     axes.tick_params(axis="x", rotation=30)
     title = with_common(f"{first.metric} over message size", [curve.name for curve in drawn])
-    return finish(figure, title, kind, tips)
+    return finish(figure, title, kind, tips, _caption(drawn, is_bounded=bool(bounds)))
+
+
+def _caption(curves: Sequence[Curve], *, is_bounded: bool) -> str:
+    """Say what a point, a bar and the lines are, and of how many values."""
+    first = curves[0].summaries[0]
+    counts = sorted({s.n for curve in curves for s in curve.points})
+    n = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
+    several = any(curve.launches > 1 for curve in curves)
+    bound = (
+        "no point can be beyond the dotted line, the bound" if is_bounded else "no bound is known"
+    )
+    has_fit = any(curve.fit and not all(p.misfit for p in curve.fit.pieces) for curve in curves)
+    fit = "; dashed: alpha + size / beta" if has_fit else ""
+    return (
+        f"Each point is the median {first.metric} in {first.unit} of {n} "
+        f"{'launches' if several else 'values'} ({first.better} is better), its bar the "
+        f"{_bar_words(curves)}; {bound}{fit}."
+    )
 
 
 def _size(summary: Summary) -> int:

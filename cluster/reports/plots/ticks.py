@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST = 7  # labelled ticks of an axis
+MOST_DECADES = 10  # of sizes, each with a label: they are short, and at an angle
 MARGIN = 0.06  # of an axis, at each end
 FEW_DECADES = 4.0  # below which powers of ten are too few
 OCTAVES = 2.0  # of an axis of ratios, from which its ticks are powers of two
@@ -57,6 +58,7 @@ def scale_sizes(axes: Axes, sizes: Sequence[int]) -> None:
     binary = all(size.bit_count() == 1 for size in sizes)
     if not binary:
         scale_log(axes.xaxis, min(sizes), max(sizes), "B")
+        axes.xaxis.set_major_locator(ticker.LogLocator(numticks=MOST_DECADES))
         return
     first, last = min(sizes).bit_length() - 1, max(sizes).bit_length() - 1
     step = max(1, math.ceil((last - first) / (MOST - 1)))
