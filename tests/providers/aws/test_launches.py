@@ -1,170 +1,28 @@
-"""Amazon, as the strict test cloud plays it: what is asked, what is refused, what is left."""
+"""What Amazon is asked for by a launch, what is waited for, and what may go wrong."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.core import journal, plugins
-from cluster.core.errors import Capacity, ProvisionError, Quota, SpecError, Timeout
-from cluster.core.model.spec import ClusterSpec
-from cluster.core.model.value import StateCallback, ignore
-from cluster.providers import Provider
+from cluster.core import journal
+from cluster.core.errors import Capacity, ProvisionError, SpecError, Timeout
 from cluster.providers._cloud import capacity_cache
 from cluster.providers.aws.plan import IN_GROUP, OUTSIDE
-from tests.conftest import answer, command, launcher
+from tests.conftest import command
 from tests.fakes.aws import Fault, Settings
+from tests.providers.aws.conftest import INSTANCE, actions, create, ours, provider, spec_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cluster.core.model.hosts import Machine
     from tests.fakes.aws import Cloud
-    from tests.fakes.aws.values import Thing
 
 pytestmark = pytest.mark.usefixtures("soon")
-INSTANCE = "c5.18xlarge"
 UP = ("up", "c5", "--provider", "aws", "--instance", INSTANCE, "--placement", "--yes")
 MOST = 6  # mutating calls of a launch, and of a teardown
-
-
-@pytest.fixture
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Amazon be consistent after a second: the test cloud is."""
-    monkeypatch.setenv("CLUSTER_LATE", "1")
-    monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 3.0)
-    monkeypatch.setattr("cluster.providers.aws.create.POLL", 0.05)
-
-
-def spec_of(name: str = "c5", **fields: Any) -> ClusterSpec:
-    given = {"provider": "aws", "instance": INSTANCE, "placement": True, **fields}
-    return ClusterSpec(name=name, **given)
-
-
-def provider(*regions: str) -> Provider:
-    return plugins.find(Provider, "aws")(regions)
-
-
-def create(spec: ClusterSpec, tell: StateCallback = ignore) -> tuple[Machine, ...]:
-    """Do what a launch does, up to the first connection."""
-    chosen = provider()
-    chosen.plan(spec)
-    book = journal.for_cluster(spec.name)
-    if not book.entries():
-        book.append(journal.Intended(spec=spec, at=time.time()))
-    return chosen.create(spec, book, tell)
-
-
-def ours(cloud: Cloud) -> set[Thing]:
-    return {thing for thing in cloud.things() if any("cluster=" in tag for tag in thing.tags)}
-
-
-def actions(cloud: Cloud, since: int = 0) -> list[str]:
-    return [call.action for call in cloud.mutating()[since:]]
-
-
-# What is shown before anything exists.
-
-
-def test_a_plan_shows_what_will_be_and_makes_nothing(aws: Cloud) -> None:
-    lines = "\n".join(provider().plan(spec_of()).lines)
-
-    assert "make 2 x c5.18xlarge in us-east-1a" in lines
-    assert f"SSH from {aws.caller}/32 only" in lines
-    assert "ubuntu-noble-24.04" in lines
-    assert "25 Gbit/s, one connection at most 10 Gbit/s in a placement group" in lines
-    assert "144 needed" in lines
-    assert "2 x $3.06 = $6.12 an hour, at most $12.24 in 2 h 0 min" in lines
-    assert "2026-" in lines
-    assert not aws.mutating()
-
-
-def test_the_founding_command_on_a_type_that_cannot_be_placed(aws: Cloud) -> None:
-    refused = launcher("--placement=1", "--instance=t2.large", status=2).stderr
-
-    assert "t2.large cannot be put into a cluster placement group" in refused
-    assert "with one of: c" in refused
-    assert not aws.mutating()
-
-
-def test_plan_as_a_command_and_as_a_flag(aws: Cloud) -> None:
-    shown = command("plan", "c5", "--provider=aws", "--instance", INSTANCE, "--placement").stdout
-
-    assert (
-        launcher(f"--instance={INSTANCE}", "--placement=1", "--name=c5", "--plan").stdout == shown
-    )
-    assert answer("plan", "--provider=aws", "--instance", INSTANCE, "--ttl", "30min")["ttl"] == 1800
-    assert not aws.mutating()
-    assert answer("ls") == []
-
-
-@pytest.mark.parametrize(
-    ("fields", "said"),
-    [
-        ({"instance": None}, 'instance="c5.18xlarge"'),
-        ({"instance": "c5.huge"}, "no instance type 'c5.huge' in us-east-1"),
-        ({"zone": "mars"}, "zone mars is not a zone"),
-        ({"instance": "p4d.24xlarge", "zone": "us-east-1f"}, "It is in: us-east-1"),
-        ({"instance": "p4d.24xlarge", "options": {"efa": "1"}}, 'options={"public": "0"}'),
-        ({"options": {"efa": "1"}}, "has no Elastic Fabric Adapter"),
-        ({"instance": "c6g.16xlarge", "image": "ami-nothing"}, "There is no image ami-nothing"),
-        ({"image": "ubuntu"}, "neither an id nor an alias"),
-        ({"options": {"threads_per_core": "1"}, "instance": "c6g.16xlarge"}, ""),
-        ({"options": {"allow": "everybody"}}, "is not a network"),
-        ({"options": {"subnet": "subnet-0"}}, "There is no subnet-0"),
-    ],
-)
-def test_refusals_come_before_any_change(aws: Cloud, fields: dict[str, Any], said: str) -> None:
-    if said:
-        with pytest.raises(SpecError) as refused:
-            provider().plan(spec_of(**fields))
-        assert said in str(refused.value)
-    else:
-        provider().plan(spec_of(**fields))
-    assert not aws.mutating()
-
-
-def test_an_image_of_another_architecture(aws: Cloud) -> None:
-    arm = spec_of(instance="c6g.16xlarge")
-    image = next(w for w in provider().plan(arm).lines[1].split() if w.startswith("ami-"))
-
-    with pytest.raises(SpecError, match=r"is for arm64; c5\.18xlarge is x86_64"):
-        provider().plan(spec_of(image=image))
-
-
-def test_a_quota_is_no_matter_of_capacity(aws: Cloud) -> None:
-    aws.set(vcpus=100)
-
-    with pytest.raises(Quota, match=r"2 x c5\.18xlarge needs 144 vCPUs") as refused:
-        provider().plan(spec_of())
-    assert "L-1216C47A" in str(refused.value)
-    assert not aws.mutating()
-
-
-def test_a_subnet_that_is_too_small(aws: Cloud) -> None:
-    with pytest.raises(SpecError, match="No subnet has room for 5000 machines"):
-        provider().plan(spec_of(hosts=5000))
-
-
-def test_a_price_that_cannot_be_had_is_unknown(aws: Cloud) -> None:
-    aws.fail(Fault(action="GetProducts", code="AccessDeniedException", status=400))
-    plan = provider().plan(spec_of())
-
-    assert plan.price is None
-    assert "price: unknown" in plan.lines
-
-
-def test_spot_has_a_price_of_its_own(aws: Cloud) -> None:
-    plan = provider().plan(spec_of(spot=True))
-
-    assert plan.price is not None
-    assert plan.price.source == "spot price in us-east-1a"
-    assert plan.price.hourly < 3.06
-
-
-# What is asked for.
 
 
 def test_the_number_of_calls_does_not_depend_on_the_number_of_machines(aws: Cloud) -> None:
@@ -400,106 +258,3 @@ def test_machines_that_end_right_after_their_start(aws: Cloud) -> None:
         create(spec_of())
     aws.set(dies=None)
     assert {thing for thing in aws.things() if thing.state != "terminated"} == before
-
-
-# Taking it away.
-
-
-def test_everything_goes_and_nothing_of_others(aws: Cloud) -> None:
-    before = aws.things()
-    create(spec_of())
-    aws.set(ending=0.5)
-    provider().destroy("c5")
-
-    assert aws.things() == before
-    assert provider().find("c5") == ()
-
-
-def test_down_from_tags_alone(aws: Cloud) -> None:
-    before = aws.things()
-    create(spec_of())
-    journal.for_cluster("c5").forget()
-    said = command("down", "c5", "--region", "us-east-1").stdout
-
-    assert "c5 is down; 0 left" in said
-    assert "us-east-1" in said
-    assert aws.things() == before
-
-
-def test_machines_that_appear_late_go_too(aws: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CLUSTER_LATE", "3")
-    before = aws.things()
-    aws.set(visible=1.5)
-    aws.fail(Fault(action="RunInstances", drop="after", skip=1))  # it is done, and nobody hears
-
-    with pytest.raises(Timeout):
-        create(spec_of())
-    assert aws.things() == before
-
-
-def test_gc_finds_what_no_journal_knows_of(aws: Cloud) -> None:
-    before = aws.things()
-    create(spec_of("lost"))
-    create(spec_of("lost2", placement=False))
-    for name in ("lost", "lost2"):
-        journal.for_cluster(name).forget()
-    found = answer("gc")
-    assert {orphan["name"] for orphan in found} == {"lost", "lost2"}
-
-    command("gc", "-y")
-    assert aws.things() == before
-
-
-def test_gc_looks_everywhere_if_asked(aws: Cloud) -> None:
-    create(spec_of(zone="eu-west-1a"))
-    journal.for_cluster("c5").forget()
-    [far] = answer("gc")  # regions are remembered when journals are gone
-    assert far["regions"] == ["eu-west-1"]
-    (journal.root() / "places.jsonl").unlink()
-    assert answer("gc") == []
-    command("gc", "-y", "--all-regions")
-
-    assert not ours(aws)
-
-
-def test_ls_shows_what_was_launched_elsewhere(aws: Cloud) -> None:
-    create(spec_of())
-    journal.for_cluster("c5").forget()
-    [row] = answer("ls")
-
-    assert (row["name"], row["hosts"], row["region"]) == ("c5", 2, "us-east-1")
-    assert row["dollars"] is not None
-    assert 7000 < row["expires"] - time.time() <= 7200
-    command("down", "c5")
-    assert answer("ls") == []
-
-
-def test_another_owners_cluster_of_the_same_name_is_not_touched(
-    aws: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    create(spec_of())
-    theirs = ours(aws)
-    policy = {
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
-    }
-    for name, value in aws.user("bob", policy).items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("CLUSTER_STATE", str(journal.root().parent / "bobs"))
-    assert answer("ls") == []
-    create(spec_of())
-    provider().destroy("c5")
-
-    assert ours(aws) == theirs
-
-
-def test_without_any_sign_of_amazon_nobody_is_asked(
-    aws: Cloud, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in aws.environ:
-        if name.startswith("AWS"):
-            monkeypatch.delenv(name)
-
-    assert provider().names() == ()
-    assert provider().live() == ()
-    assert not aws.calls()

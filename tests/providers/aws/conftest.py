@@ -1,0 +1,55 @@
+"""Clusters in the strict test cloud of Amazon, for all tests of this folder."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.core import journal, plugins
+from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import StateCallback, ignore
+from cluster.providers import Provider
+
+if TYPE_CHECKING:
+    from cluster.core.model.hosts import Machine
+    from tests.fakes.aws import Cloud
+    from tests.fakes.aws.values import Thing
+
+INSTANCE = "c5.18xlarge"
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Amazon be consistent after a second: the test cloud is."""
+    monkeypatch.setenv("CLUSTER_LATE", "1")
+    monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 3.0)
+    monkeypatch.setattr("cluster.providers.aws.create.POLL", 0.05)
+
+
+def spec_of(name: str = "c5", **fields: Any) -> ClusterSpec:
+    given = {"provider": "aws", "instance": INSTANCE, "placement": True, **fields}
+    return ClusterSpec(name=name, **given)
+
+
+def provider(*regions: str) -> Provider:
+    return plugins.find(Provider, "aws")(regions)
+
+
+def create(spec: ClusterSpec, tell: StateCallback = ignore) -> tuple[Machine, ...]:
+    """Do what a launch does, up to the first connection."""
+    chosen = provider()
+    chosen.plan(spec)
+    book = journal.for_cluster(spec.name)
+    if not book.entries():
+        book.append(journal.Intended(spec=spec, at=time.time()))
+    return chosen.create(spec, book, tell)
+
+
+def ours(cloud: Cloud) -> set[Thing]:
+    return {thing for thing in cloud.things() if any("cluster=" in tag for tag in thing.tags)}
+
+
+def actions(cloud: Cloud, since: int = 0) -> list[str]:
+    return [call.action for call in cloud.mutating()[since:]]

@@ -1,0 +1,113 @@
+"""What Amazon shows and refuses before anything exists: plans, quotas and prices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.core.errors import Quota, SpecError
+from tests.conftest import answer, command, launcher
+from tests.fakes.aws import Fault
+from tests.providers.aws.conftest import INSTANCE, provider, spec_of
+
+if TYPE_CHECKING:
+    from tests.fakes.aws import Cloud
+
+pytestmark = pytest.mark.usefixtures("soon")
+
+
+def test_a_plan_shows_what_will_be_and_makes_nothing(aws: Cloud) -> None:
+    lines = "\n".join(provider().plan(spec_of()).lines)
+
+    assert "make 2 x c5.18xlarge in us-east-1a" in lines
+    assert f"SSH from {aws.caller}/32 only" in lines
+    assert "ubuntu-noble-24.04" in lines
+    assert "25 Gbit/s, one connection at most 10 Gbit/s in a placement group" in lines
+    assert "144 needed" in lines
+    assert "2 x $3.06 = $6.12 an hour, at most $12.24 in 2 h 0 min" in lines
+    assert "2026-" in lines
+    assert not aws.mutating()
+
+
+def test_the_founding_command_on_a_type_that_cannot_be_placed(aws: Cloud) -> None:
+    refused = launcher("--placement=1", "--instance=t2.large", status=2).stderr
+
+    assert "t2.large cannot be put into a cluster placement group" in refused
+    assert "with one of: c" in refused
+    assert not aws.mutating()
+
+
+def test_plan_as_a_command_and_as_a_flag(aws: Cloud) -> None:
+    shown = command("plan", "c5", "--provider=aws", "--instance", INSTANCE, "--placement").stdout
+
+    assert (
+        launcher(f"--instance={INSTANCE}", "--placement=1", "--name=c5", "--plan").stdout == shown
+    )
+    assert answer("plan", "--provider=aws", "--instance", INSTANCE, "--ttl", "30min")["ttl"] == 1800
+    assert not aws.mutating()
+    assert answer("ls") == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"instance": None}, 'instance="c5.18xlarge"'),
+        ({"instance": "c5.huge"}, "no instance type 'c5.huge' in us-east-1"),
+        ({"zone": "mars"}, "zone mars is not a zone"),
+        ({"instance": "p4d.24xlarge", "zone": "us-east-1f"}, "It is in: us-east-1"),
+        ({"instance": "p4d.24xlarge", "options": {"efa": "1"}}, 'options={"public": "0"}'),
+        ({"options": {"efa": "1"}}, "has no Elastic Fabric Adapter"),
+        ({"instance": "c6g.16xlarge", "image": "ami-nothing"}, "There is no image ami-nothing"),
+        ({"image": "ubuntu"}, "neither an id nor an alias"),
+        ({"options": {"threads_per_core": "1"}, "instance": "c6g.16xlarge"}, ""),
+        ({"options": {"allow": "everybody"}}, "is not a network"),
+        ({"options": {"subnet": "subnet-0"}}, "There is no subnet-0"),
+    ],
+)
+def test_refusals_come_before_any_change(aws: Cloud, fields: dict[str, Any], said: str) -> None:
+    if said:
+        with pytest.raises(SpecError) as refused:
+            provider().plan(spec_of(**fields))
+        assert said in str(refused.value)
+    else:
+        provider().plan(spec_of(**fields))
+    assert not aws.mutating()
+
+
+def test_an_image_of_another_architecture(aws: Cloud) -> None:
+    arm = spec_of(instance="c6g.16xlarge")
+    image = next(w for w in provider().plan(arm).lines[1].split() if w.startswith("ami-"))
+
+    with pytest.raises(SpecError, match=r"is for arm64; c5\.18xlarge is x86_64"):
+        provider().plan(spec_of(image=image))
+
+
+def test_a_quota_is_no_matter_of_capacity(aws: Cloud) -> None:
+    aws.set(vcpus=100)
+
+    with pytest.raises(Quota, match=r"2 x c5\.18xlarge needs 144 vCPUs") as refused:
+        provider().plan(spec_of())
+    assert "L-1216C47A" in str(refused.value)
+    assert not aws.mutating()
+
+
+def test_a_subnet_that_is_too_small(aws: Cloud) -> None:
+    with pytest.raises(SpecError, match="No subnet has room for 5000 machines"):
+        provider().plan(spec_of(hosts=5000))
+
+
+def test_a_price_that_cannot_be_had_is_unknown(aws: Cloud) -> None:
+    aws.fail(Fault(action="GetProducts", code="AccessDeniedException", status=400))
+    plan = provider().plan(spec_of())
+
+    assert plan.price is None
+    assert "price: unknown" in plan.lines
+
+
+def test_spot_has_a_price_of_its_own(aws: Cloud) -> None:
+    plan = provider().plan(spec_of(spot=True))
+
+    assert plan.price is not None
+    assert plan.price.source == "spot price in us-east-1a"
+    assert plan.price.hourly < 3.06

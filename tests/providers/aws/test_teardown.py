@@ -1,0 +1,119 @@
+"""What goes when a cluster of Amazon ends, what stays, and who sees it until then."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core import journal
+from cluster.core.errors import Timeout
+from tests.conftest import answer, command
+from tests.fakes.aws import Fault
+from tests.providers.aws.conftest import create, ours, provider, spec_of
+
+if TYPE_CHECKING:
+    from tests.fakes.aws import Cloud
+
+pytestmark = pytest.mark.usefixtures("soon")
+
+
+def test_everything_goes_and_nothing_of_others(aws: Cloud) -> None:
+    before = aws.things()
+    create(spec_of())
+    aws.set(ending=0.5)
+    provider().destroy("c5")
+
+    assert aws.things() == before
+    assert provider().find("c5") == ()
+
+
+def test_down_from_tags_alone(aws: Cloud) -> None:
+    before = aws.things()
+    create(spec_of())
+    journal.for_cluster("c5").forget()
+    said = command("down", "c5", "--region", "us-east-1").stdout
+
+    assert "c5 is down; 0 left" in said
+    assert "us-east-1" in said
+    assert aws.things() == before
+
+
+def test_machines_that_appear_late_go_too(aws: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLUSTER_LATE", "3")
+    before = aws.things()
+    aws.set(visible=1.5)
+    aws.fail(Fault(action="RunInstances", drop="after", skip=1))  # it is done, and nobody hears
+
+    with pytest.raises(Timeout):
+        create(spec_of())
+    assert aws.things() == before
+
+
+def test_gc_finds_what_no_journal_knows_of(aws: Cloud) -> None:
+    before = aws.things()
+    create(spec_of("lost"))
+    create(spec_of("lost2", placement=False))
+    for name in ("lost", "lost2"):
+        journal.for_cluster(name).forget()
+    found = answer("gc")
+    assert {orphan["name"] for orphan in found} == {"lost", "lost2"}
+
+    command("gc", "-y")
+    assert aws.things() == before
+
+
+def test_gc_looks_everywhere_if_asked(aws: Cloud) -> None:
+    create(spec_of(zone="eu-west-1a"))
+    journal.for_cluster("c5").forget()
+    [far] = answer("gc")  # regions are remembered when journals are gone
+    assert far["regions"] == ["eu-west-1"]
+    (journal.root() / "places.jsonl").unlink()
+    assert answer("gc") == []
+    command("gc", "-y", "--all-regions")
+
+    assert not ours(aws)
+
+
+def test_ls_shows_what_was_launched_elsewhere(aws: Cloud) -> None:
+    create(spec_of())
+    journal.for_cluster("c5").forget()
+    [row] = answer("ls")
+
+    assert (row["name"], row["hosts"], row["region"]) == ("c5", 2, "us-east-1")
+    assert row["dollars"] is not None
+    assert 7000 < row["expires"] - time.time() <= 7200
+    command("down", "c5")
+    assert answer("ls") == []
+
+
+def test_another_owners_cluster_of_the_same_name_is_not_touched(
+    aws: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(spec_of())
+    theirs = ours(aws)
+    policy = {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}],
+    }
+    for name, value in aws.user("bob", policy).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("CLUSTER_STATE", str(journal.root().parent / "bobs"))
+    assert answer("ls") == []
+    create(spec_of())
+    provider().destroy("c5")
+
+    assert ours(aws) == theirs
+
+
+def test_without_any_sign_of_amazon_nobody_is_asked(
+    aws: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in aws.environ:
+        if name.startswith("AWS"):
+            monkeypatch.delenv(name)
+
+    assert provider().names() == ()
+    assert provider().live() == ()
+    assert not aws.calls()

@@ -1,0 +1,76 @@
+"""Clusters in the strict test cloud of Google, for all tests of this folder."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.core import journal, plugins
+from cluster.core.model.spec import ClusterSpec
+from cluster.providers import Provider
+
+if TYPE_CHECKING:
+    from cluster.core.model.hosts import Machine
+    from tests.fakes.gcp import Cloud, Thing
+
+INSTANCE, ZONE, NEXT = "c2-standard-60", "us-central1-a", "us-central1-b"
+BULK = "instances.bulkInsert"
+
+
+@pytest.fixture
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Google be consistent after a second: the test cloud is."""
+    monkeypatch.setenv("CLUSTER_LATE", "1")
+    monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 3.0)
+    monkeypatch.setattr("cluster.providers.gcp.create.POLL", 0.05)
+    monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
+
+
+def spec_of(name: str = "c5", **fields: Any) -> ClusterSpec:
+    given = {"provider": "gcp", "zone": ZONE, "placement": True, **fields}
+    if "accelerator" not in given:
+        given.setdefault("instance", INSTANCE)
+    return ClusterSpec(name=name, **given)
+
+
+def provider() -> Provider:
+    return plugins.load(Provider, "gcp")
+
+
+def create(spec: ClusterSpec) -> tuple[Machine, ...]:
+    """Do what a launch does, up to the first connection."""
+    chosen = provider()
+    chosen.plan(spec)
+    return chosen.create(spec, book_of(spec))
+
+
+def book_of(spec: ClusterSpec) -> journal.Journal:
+    book = journal.for_cluster(spec.name)
+    if not book.entries():
+        with book.open_for_launch(journal.Intended(spec=spec, at=time.time())):
+            pass
+    return book
+
+
+def ours(cloud: Cloud) -> frozenset[Thing]:
+    return cloud.things(theirs=False)
+
+
+def kinds(cloud: Cloud) -> set[str]:
+    return {thing.kind for thing in ours(cloud)}
+
+
+def instances(cloud: Cloud) -> list[str]:
+    return sorted(thing.id for thing in ours(cloud) if thing.kind == "instances")
+
+
+def seen() -> list[str]:
+    return [one.name for one in provider().live()]
+
+
+def asked(cloud: Cloud) -> dict[str, Any]:
+    """Give the properties that the last machines were asked for with."""
+    found: dict[str, Any] = cloud.calls(BULK)[-1].params["instanceProperties"]
+    return found

@@ -1,0 +1,236 @@
+"""What Google is asked for by a launch, and what is waited for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core import journal
+from cluster.core.errors import ProvisionError, SpecError, Timeout
+from tests.fakes.gcp import Settings
+from tests.fakes.gcp.catalog import PROJECT
+from tests.providers.gcp.conftest import (
+    BULK,
+    asked,
+    book_of,
+    create,
+    instances,
+    kinds,
+    ours,
+    provider,
+    seen,
+    spec_of,
+)
+
+if TYPE_CHECKING:
+    from tests.fakes.gcp import Cloud
+
+pytestmark = pytest.mark.usefixtures("soon")
+MOST = 6  # mutating calls of a launch
+
+
+def test_the_number_of_calls_does_not_depend_on_the_number_of_machines(gcp: Cloud) -> None:
+    for number, hosts in enumerate((2, 64, 500)):
+        before = len(gcp.mutating())
+        machines = create(spec_of(f"n{number}", hosts=hosts))
+        made = [call.action for call in gcp.mutating()[before:]]
+        assert [m.name for m in machines] == [f"{n}.mpi.n{number}" for n in range(hosts)]
+        assert len({m.address for m in machines}) == hosts
+        assert made == [*["firewalls.insert"] * 3, "resourcePolicies.insert", BULK]
+        assert len(made) <= MOST
+        provider().destroy(f"n{number}")
+        assert ours(gcp) == frozenset()
+
+
+def test_everything_that_matters_travels_in_the_creating_call(gcp: Cloud) -> None:
+    create(spec_of(ttl=600.0, options={"threads_per_core": "1", "tier1": "1"}))
+    call = gcp.calls(BULK)[-1]
+    properties = asked(gcp)
+
+    assert call.params["count"] == "2"
+    assert "minCount" not in call.params
+    assert properties["scheduling"]["maxRunDuration"] == {"seconds": "600"}
+    assert properties["scheduling"]["instanceTerminationAction"] == "DELETE"
+    assert properties["scheduling"]["onHostMaintenance"] == "TERMINATE"
+    assert properties["networkInterfaces"][0]["nicType"] == "GVNIC"
+    assert properties["networkPerformanceConfig"] == {"totalEgressBandwidthTier": "TIER_1"}
+    assert properties["shieldedInstanceConfig"]["enableSecureBoot"] is True
+    assert properties["advancedMachineFeatures"] == {"threadsPerCore": 1}
+    assert "serviceAccounts" not in properties
+    assert properties["labels"]["cluster"] == "c5"
+    assert properties["disks"][0]["initializeParams"]["labels"] == properties["labels"]
+    told = {one["key"]: one["value"] for one in properties["metadata"]["items"]}
+    assert told["ssh-keys"].startswith("cluster:ssh-ed25519 ")
+    assert told["enable-oslogin"] == "FALSE"
+    assert (journal.root() / "c5" / "key").stat().st_mode & 0o777 == 0o600
+
+
+def test_ssh_is_open_to_the_caller_only_also_in_a_network_that_is_open(gcp: Cloud) -> None:
+    create(spec_of())
+    ssh, inside, nothing = [call.params for call in gcp.calls("firewalls.insert")]
+
+    assert ssh["sourceRanges"] == [f"{gcp.caller}/32"]
+    assert ssh["allowed"] == [{"IPProtocol": "tcp", "ports": ["22"]}]
+    assert inside["sourceTags"] == inside["targetTags"] == ssh["targetTags"]
+    assert nothing["denied"] == [{"IPProtocol": "all"}]
+    assert ssh["priority"] == inside["priority"] < nothing["priority"] < 65534
+
+
+def test_accelerators_come_with_drivers_and_cannot_move(gcp: Cloud) -> None:
+    create(spec_of(accelerator="v100:2", placement=False))
+    [gpus] = asked(gcp)["guestAccelerators"]
+    assert (gpus["acceleratorType"], gpus["acceleratorCount"]) == ("nvidia-tesla-v100", 2)
+    disk = asked(gcp)["disks"][0]["initializeParams"]
+    assert disk["sourceImage"].endswith("common-cu129-ubuntu-2404-nvidia-580-v20261020")
+    assert asked(gcp)["scheduling"]["onHostMaintenance"] == "TERMINATE"
+    assert asked(gcp)["shieldedInstanceConfig"]["enableSecureBoot"] is False
+    provider().destroy("c5")
+    journal.for_cluster("c5").forget()
+
+    create(spec_of(accelerator="a100:2"))
+    assert asked(gcp)["machineType"] == "a2-highgpu-2g"
+    assert "guestAccelerators" not in asked(gcp)
+
+
+def test_a_subnet_says_which_network(gcp: Cloud) -> None:
+    own = f"projects/{PROJECT}/global/networks/own"
+    gcp.resources[own] = {"name": "own", "autoCreateSubnetworks": False, "mtu": 8896}
+    gcp.resources[f"projects/{PROJECT}/regions/us-central1/subnetworks/inside"] = {
+        "name": "inside",
+        "network": own,
+        "ipCidrRange": "10.1.0.0/24",
+        "region": "us-central1",
+    }
+    machines = create(spec_of(options={"subnet": "inside"}))
+
+    assert asked(gcp)["networkInterfaces"][0]["subnetwork"].endswith("/subnetworks/inside")
+    assert {call.params["network"] for call in gcp.calls("firewalls.insert")} == {
+        "global/networks/own"
+    }
+    assert machines[0].link
+    assert machines[0].link.mtu == 8896
+
+
+def test_tier_1_is_asked_for_only_if_it_is_wanted(gcp: Cloud) -> None:
+    """It costs extra, which no plan knows."""
+    create(spec_of())
+
+    assert "networkPerformanceConfig" not in asked(gcp)
+
+
+def test_spot_and_private_addresses(gcp: Cloud) -> None:
+    machines = create(spec_of(spot=True, placement=False, options={"public": "0"}))
+
+    assert asked(gcp)["scheduling"]["provisioningModel"] == "SPOT"
+    assert "accessConfigs" not in asked(gcp)["networkInterfaces"][0]
+    assert all(m.access and m.access.host == m.address for m in machines)
+
+
+def test_the_link_is_what_google_says(gcp: Cloud) -> None:
+    extra = create(spec_of("extra", options={"tier1": "1"}))[0].link
+    usual = create(spec_of("usual"))[0].link
+
+    assert extra
+    assert usual
+    assert (extra.rate, usual.rate) == (100e9 / 8, 32e9 / 8)
+    assert extra.mtu == 1460
+
+
+def test_a_project_without_a_default_network_gets_one_that_goes_again(gcp: Cloud) -> None:
+    gcp.reset(Settings(default_network=False))
+    before = gcp.things()
+    assert "there is no default one" in provider().plan(spec_of()).lines[0]
+    assert len(create(spec_of())) == 2
+    assert {"networks", "subnetworks"} <= kinds(gcp)
+    assert len(gcp.calls("firewalls.insert")) == 2
+
+    provider().destroy("c5")
+    assert gcp.things() == before
+
+
+def test_names_that_google_would_not_take(gcp: Cloud) -> None:
+    for name in ("mpi_test", "MPI-test", "Mpi_Test_with_29_letters_or_so"):
+        create(spec_of(name))
+    assert seen() == ["MPI-test", "Mpi_Test_with_29_letters_or_so", "mpi_test"]
+
+    provider().destroy("MPI-test")
+    assert seen() == ["Mpi_Test_with_29_letters_or_so", "mpi_test"]
+
+
+# Waiting.
+
+
+def test_what_takes_time_is_waited_for(gcp: Cloud) -> None:
+    gcp.set(operation=0.3, provisioning=0.3, guest=1.0)
+
+    assert all(machine.address for machine in create(spec_of()))
+    known = (journal.root() / "c5" / "known_hosts").read_text()
+    assert known.count("ssh-ed25519") == 2
+
+
+def test_provisioning_for_ever(gcp: Cloud) -> None:
+    before = gcp.things()
+    gcp.set(provisioning=3600.0)
+
+    with pytest.raises(Timeout, match=r"0\.mpi\.c5 \(cluster-c5-.*is not ready .* PROVISIONING"):
+        create(spec_of(options={"wait": "0.5"}))
+    assert gcp.things() == before
+
+
+def test_host_keys_that_never_come(gcp: Cloud) -> None:
+    before = gcp.things()
+    gcp.set(guest=3600.0)
+
+    with pytest.raises(Timeout, match="has not reported its host keys") as late:
+        create(spec_of(options={"wait": "1.5"}))
+    assert "guest agent" in str(late.value)
+    assert gcp.things() == before
+
+
+def test_machines_that_end_right_after_their_start(gcp: Cloud) -> None:
+    before = gcp.things()
+    gcp.set(provisioning=3600.0, second=0.0001, stopping=1.0)
+
+    with pytest.raises(ProvisionError, match="ended right after its start: STOPPING"):
+        create(spec_of())
+    assert gcp.things() == before
+
+
+# The same again, and names that are taken.
+
+
+def test_the_same_intent_again_gives_the_same_machines(gcp: Cloud) -> None:
+    first = create(spec_of())
+
+    assert create(spec_of()) == first
+    assert len(instances(gcp)) == 2
+
+
+def test_a_name_that_another_machine_has_taken(gcp: Cloud) -> None:
+    create(spec_of())
+    journal.for_cluster("c5").forget()
+
+    with pytest.raises(SpecError, match="cluster 'c5' of yours in the project") as refused:
+        provider().plan(spec_of())
+    assert "cluster down c5" in str(refused.value)
+
+
+def test_two_launches_of_a_name_at_once_do_not_hurt_one_another(gcp: Cloud) -> None:
+    """The second one has planned before the first one made anything."""
+    late = provider()
+    late.plan(spec_of())
+    create(spec_of())
+    alive = instances(gcp)
+    journal.for_cluster("c5").forget()
+
+    with pytest.raises(SpecError, match="already"):
+        late.create(spec_of(), book_of(spec_of()))
+    assert instances(gcp) == alive
+
+
+def test_what_a_launch_brought_is_in_the_journal(gcp: Cloud) -> None:
+    create(spec_of(hosts=3))
+
+    [answered] = [e for e in book_of(spec_of()).entries() if isinstance(e, journal.Answered)]
+    assert list(answered.ids) == instances(gcp)

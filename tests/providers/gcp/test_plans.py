@@ -1,0 +1,169 @@
+"""What Google shows and refuses before anything exists: plans, quotas and prices."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.core.errors import Denied, Quota, SpecError
+from tests.fakes.gcp import Settings
+from tests.fakes.gcp.catalog import PROJECT
+from tests.providers.gcp.conftest import asked, create, provider, spec_of
+
+if TYPE_CHECKING:
+    from tests.fakes.gcp import Cloud
+
+pytestmark = pytest.mark.usefixtures("soon")
+
+
+def test_a_plan_shows_what_will_be_and_makes_nothing(gcp: Cloud) -> None:
+    lines = "\n".join(provider().plan(spec_of()).lines)
+    extra = "\n".join(provider().plan(spec_of(options={"tier1": "1"})).lines)
+
+    assert "make 2 x c2-standard-60 in us-central1-a, 1 compact placement policy" in lines
+    assert f"SSH from {gcp.caller}/32 only" in lines
+    assert "ubuntu-2404-noble-amd64-v20261101" in lines
+    assert "32 Gbit/s, packets of 1460 B" in lines
+    assert "100 Gbit/s, packets of 1460 B, Tier_1 (costs extra" in extra
+    assert "120 C2_CPUS needed, 0 in use" in lines
+    assert "ends by itself 2 h 0 min after its start" in lines
+    assert "2 x $2.76 = $5.52 an hour, at most $11.04 in 2 h 0 min" in lines
+    assert "Cloud Billing catalog, on demand, 2026-11-20" in lines
+    assert not gcp.mutating()
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"instance": None}, 'instance="c2-standard-60"'),
+        ({"instance": "c2-standard-61"}, "c2-standard-61 is not offered in us-central1-a"),
+        ({"zone": "mars"}, "zone mars is not a zone"),
+        ({"zone": None}, 'zone="us-central1-a"'),
+        ({"zone": "us-east1-c"}, "It is in: europe-west4-a, us-central1-a"),
+        ({"instance": "e2-standard-4"}, "no compact placement for the family e2"),
+        ({"instance": "n1-standard-8"}, "no compact placement for the family n1"),
+        ({"accelerator": "t4:1"}, 'a2-highgpu-1g: accelerator="a100:1"'),
+        ({"accelerator": "t4:3", "placement": False}, "Ask for 1, 2, 4 of them"),
+        ({"accelerator": "gtx"}, "there are: t4, v100, l4, a100, h100"),
+        ({"accelerator": "l4", "instance": "n1-standard-8"}, 'instance="g2-standard-4"'),
+        ({"image": "ubuntu"}, "Write PROJECT/FAMILY"),
+        ({"image": "ubuntu-os-cloud/ubuntu-0004"}, "no image ubuntu-os-cloud/ubuntu-0004"),
+        ({"image": "ubuntu-os-cloud/ubuntu-2404-lts-arm64"}, "is for ARM64 machines, not X86_64"),
+        ({"options": {"allow": "everybody"}}, "is not a network"),
+        ({"options": {"network": "nowhere"}}, "no network 'nowhere'"),
+        ({"options": {"network": "own"}}, 'Say which: options={"subnet": "NAME"}'),
+        ({"options": {"subnet": "nowhere"}}, "no subnet 'nowhere' in us-central1"),
+    ],
+)
+def test_refusals_come_before_any_change(gcp: Cloud, fields: dict[str, Any], said: str) -> None:
+    gcp.resources[f"projects/{PROJECT}/global/networks/own"] = {
+        "name": "own",
+        "autoCreateSubnetworks": False,
+    }
+    with pytest.raises(SpecError) as refused:
+        provider().plan(spec_of(**fields))
+
+    assert said in str(refused.value)
+    assert not gcp.mutating()
+
+
+def test_a_k80_is_refused_before_anybody_is_asked_anything(gcp: Cloud) -> None:
+    with pytest.raises(SpecError) as refused:
+        provider().plan(spec_of(accelerator="k80:2", hosts=3, placement=False))
+
+    assert "took its K80s away on 2024-05-01" in str(refused.value)
+    assert "T4 on N1, which is the same shape; L4 on G2; A100 on A2" in str(refused.value)
+    command_line = "cluster up c5 --provider gcp --hosts 3 --zone us-central1-a --accelerator t4:2"
+    assert f"Type: {command_line}\n" in str(refused.value)
+    assert not gcp.calls()
+
+
+def test_a_k80_is_asked_for_where_there_may_be_some(gcp: Cloud) -> None:
+    gcp.reset(Settings(retired=True))
+
+    create(spec_of(accelerator="k80:2", placement=False, options={"allow_retired": "1"}))
+
+    [gpus] = asked(gcp)["guestAccelerators"]
+    assert gpus == {"acceleratorType": "nvidia-tesla-k80", "acceleratorCount": 2}
+    assert asked(gcp)["machineType"] == "n1-standard-8"
+
+
+def test_a_quota_is_no_matter_of_capacity(gcp: Cloud) -> None:
+    gcp.set(quotas={"us-central1 C2_CPUS": 100})
+
+    with pytest.raises(Quota, match="120 C2_CPUS are needed; of 100 in us-central1, 0 are in use"):
+        provider().plan(spec_of())
+    assert not gcp.mutating()
+
+
+@pytest.mark.parametrize("metric", ["us-central1 NVIDIA_T4_GPUS", "GPUS_ALL_REGIONS"])
+def test_accelerators_have_two_quotas(gcp: Cloud, metric: str) -> None:
+    gcp.set(quotas={metric: 1})
+
+    with pytest.raises(Quota, match=f"2 {metric.rpartition(' ')[2]} are needed"):
+        provider().plan(spec_of(accelerator="t4:1", placement=False))
+
+
+def test_prices_of_spare_machines_and_of_accelerators(gcp: Cloud) -> None:
+    spare = provider().plan(spec_of(spot=True)).price
+    gpus = provider().plan(spec_of(accelerator="t4:2", placement=False)).price
+    both = provider().plan(spec_of(accelerator="t4:2", placement=False, spot=True)).price
+
+    assert spare
+    assert gpus
+    assert both
+    assert both.hourly == pytest.approx(8 * 0.010 + 30 * 0.001 + 2 * 0.1)
+    assert spare.hourly == pytest.approx(60 * 0.010 + 240 * 0.001)
+    assert gpus.hourly == pytest.approx(8 * 0.030 + 30 * 0.004 + 2 * 0.35)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"instance": "n2-standard-80"}, {"instance": "e2-standard-4", "placement": False}]
+)
+def test_a_price_of_which_a_part_is_missing_is_unknown(gcp: Cloud, fields: dict[str, Any]) -> None:
+    plan = provider().plan(spec_of(**fields))
+
+    assert plan.price is None
+    assert "price: unknown" in plan.lines
+
+
+def test_a_price_that_cannot_be_had_is_unknown(gcp: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBILLING", f"{gcp.url}/nothing")
+
+    assert "price: unknown" in provider().plan(spec_of()).lines
+    assert gcp.gaps.pop()
+
+
+def test_one_project_more_than_there_is(gcp: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GOOGLE_CLOUD_PROJECT")
+    with pytest.raises(SpecError, match="No project of Google is chosen"):
+        provider().plan(spec_of())
+    with pytest.raises(Denied, match="permission for 'projects/other'"):
+        provider().plan(spec_of(options={"project": "other"}))
+    provider().plan(spec_of(options={"project": PROJECT}))
+
+
+@pytest.mark.parametrize(
+    ("fields", "spare", "normal"),
+    [
+        ({}, "PREEMPTIBLE_CPUS", "C2_CPUS"),
+        ({"accelerator": "t4:1", "instance": None}, "PREEMPTIBLE_NVIDIA_T4_GPUS", "NVIDIA_T4_GPUS"),
+    ],
+)
+def test_spot_without_a_quota_of_its_own_counts_as_the_others(
+    gcp: Cloud, fields: dict[str, Any], spare: str, normal: str
+) -> None:
+    """A limit of 0 is the usual one, and refuses nobody."""
+    spec = spec_of(spot=True, placement=False, **fields)
+    gcp.set(quotas={f"us-central1 {spare}": 0})
+    assert any(f" {normal} needed" in line for line in provider().plan(spec).lines)
+    create(spec)
+    provider().destroy("c5")
+
+    gcp.set(quotas={f"us-central1 {spare}": 0, f"us-central1 {normal}": 1})
+    with pytest.raises(Quota, match=f" {normal} are needed"):
+        provider().plan(spec)
+    gcp.set(quotas={f"us-central1 {spare}": 1})
+    with pytest.raises(Quota, match=f" {spare} are needed"):
+        provider().plan(spec)

@@ -1,0 +1,103 @@
+"""What goes when a cluster of Google ends, what stays, and who sees it until then."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.core import journal
+from tests.conftest import answer, command, until
+from tests.fakes.gcp.catalog import PROJECT
+from tests.providers.gcp.conftest import (
+    ZONE,
+    create,
+    instances,
+    kinds,
+    ours,
+    provider,
+    seen,
+    spec_of,
+)
+
+if TYPE_CHECKING:
+    from tests.fakes.gcp import Cloud
+
+pytestmark = pytest.mark.usefixtures("soon")
+
+
+def test_everything_goes_and_nothing_of_others(gcp: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also not what another user of the project has under the same name."""
+    monkeypatch.setenv("CLOUDSDK_CORE_ACCOUNT", "somebody@example.com")
+    create(spec_of())
+    journal.for_cluster("c5").forget()
+    monkeypatch.setenv("CLOUDSDK_CORE_ACCOUNT", "me@example.com")
+    before = gcp.things()
+    create(spec_of())
+    gcp.set(stopping=0.5, operation=0.2)
+    provider().destroy("c5")
+
+    assert gcp.things() == before
+    assert provider().find("c5") == ()
+    assert seen() == []
+
+
+def test_a_policy_that_somebody_else_uses_holds_up_the_end_until_it_is_free(gcp: Cloud) -> None:
+    create(spec_of())
+    [policy] = [thing.id for thing in ours(gcp) if thing.kind == "resourcePolicies"]
+    stranger = gcp.resources[f"projects/{PROJECT}/zones/{ZONE}/instances/c5-0001"]
+    path = f"projects/{PROJECT}/regions/us-central1/resourcePolicies/{policy}"
+    stranger["resourcePolicies"] = [path]
+    held: list[set[str]] = []
+
+    def free() -> None:
+        held.append(kinds(gcp))
+        stranger["resourcePolicies"] = []
+
+    timer = threading.Timer(1.5, free)
+    timer.start()
+    provider().destroy("c5")
+
+    assert held == [{"resourcePolicies"}]
+    assert ours(gcp) == frozenset()
+
+
+def test_down_from_labels_alone(gcp: Cloud) -> None:
+    before = gcp.things()
+    create(spec_of())
+    journal.for_cluster("c5").forget()
+    said = command("down", "c5", "--region", "us-central1").stdout
+
+    assert "0 left (looked for instances, disks, placement policies" in said
+    assert gcp.things() == before
+
+
+def test_an_expired_cluster_of_another_machine_is_forgotten(gcp: Cloud) -> None:
+    create(spec_of())
+    journal.for_cluster("c5").forget()
+
+    assert "c5" in command("gc").stdout
+    command("gc", "-y")
+    assert ours(gcp) == frozenset()
+
+
+def test_machines_end_by_themselves(gcp: Cloud) -> None:
+    create(spec_of(ttl=60.0))
+    stay = instances(gcp)
+    gcp.set(second=0.05)
+    create(spec_of("short", ttl=60.0))
+
+    until(lambda: instances(gcp) == stay, "their time is over")
+
+
+def test_a_cluster_is_seen_from_everywhere(gcp: Cloud) -> None:
+    create(spec_of(ttl=600.0))
+    journal.for_cluster("c5").forget()
+
+    [row] = answer("ls")
+    assert (row["name"], row["hosts"], row["region"]) == ("c5", 2, f"projects/{PROJECT}")
+    assert row["status"].startswith("running, of ")
+    assert 0 < row["dollars"] < 5.52
+    assert 0 < row["expires"] - time.time() < 600
