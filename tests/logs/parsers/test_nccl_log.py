@@ -6,18 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from cluster.core.model.logs import NcclLog
 from cluster.logs.reader import read
+from tests.logs.parsers.nccl import HEAD, log_of
 
 LOGS = Path(__file__).parents[2] / "logs"
 TEXT = (LOGS / "nccl_log.two_nodes.txt").read_text()
-HEAD = "h:1:2 [0] NCCL INFO "
-
-
-def log_of(text: str) -> NcclLog:
-    (detail,) = (r.detail for r in read([text.encode()]).results if r.format == "nccl_log")
-    assert isinstance(detail, NcclLog)
-    return detail
 
 
 def test_what_a_log_says() -> None:

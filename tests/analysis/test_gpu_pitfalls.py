@@ -1,0 +1,48 @@
+"""What TCP sockets do to the bus bandwidth of NCCL."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.analysis.pitfalls import gpus
+from tests.analysis.evidence import ALONE, Look, iperf3, nccl
+
+PERF = "# Collective test starting: all_reduce_perf\n"
+
+
+def test_few_sockets_of_nccl(look: Look) -> None:
+    """A bus bandwidth far below its bound, over sockets, with nothing set for them."""
+    test = ALONE.format(pid=7, bus="0.50").replace("104.86", "0.50").replace("10.00", "2097.15")
+    test = test.replace("#  size", "#   Rank  1 Pid  8 on b device  0 [0x00] Tesla T4\n#  size")
+    log = nccl("NET/Socket/0", network_="Socket") + test
+    found = gpus.slow_sockets(look(log, "nic=100gbit"))
+
+    assert found is not None
+    asked = "NCCL_NSOCKS_PERTHREAD set by environment to 4"
+    log = nccl("NET/Socket/0", network_="Socket", extra=asked) + test
+    assert gpus.slow_sockets(look(log, "nic=100gbit")) is None
+
+
+@pytest.mark.parametrize(
+    ("bus", "streams", "extra", "says"),
+    [
+        ("0.50", 8, "", "is 43% of what 8 connections of iperf carry (1.170 GB/s)"),
+        ("1.10", 8, "", ""),
+        ("0.50", 1, "", ""),  # one connection may have a cap of its own
+        ("0.50", 8, "NCCL_NSOCKS_PERTHREAD set by environment to 4", ""),
+    ],
+)
+def test_nccl_over_tcp_below_what_iperf_carried(
+    bus: str, streams: int, extra: str, says: str, look: Look
+) -> None:
+    """Pitfall 15: both measured on the same hosts, whose network nobody had to describe."""
+    second = "#   Rank  1 Pid  8 on b device  0 [0x00] Tesla T4\n#  size"
+    test = ALONE.format(pid=7, bus=bus).replace("104.86", bus).replace("10.00", "2097.15")
+    test = test.replace("#  size", second).replace("# nThread", PERF + "# nThread")
+    sockets = nccl("NET/Socket/0", network_="Socket", extra=extra)
+    found = gpus.slow_sockets(look(sockets + test + iperf3(1.17e9, streams)))
+
+    assert (found is not None) == bool(says)
+    assert found is None or (says in found.evidence and found.confidence == "likely")
+    rdma = nccl("NET/IB/0", network_="IB", extra=extra)
+    assert gpus.slow_sockets(look(rdma + test + iperf3(1.17e9, streams))) is None

@@ -1,0 +1,149 @@
+"""What hosts do to a rate: ranks without a core of their own, credits, an MPI that knows no GPU."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from cluster.analysis.diagnose import diagnose
+from cluster.analysis.pitfalls import hosts
+from cluster.core.model.hosts import RankProcess
+from cluster.core.model.measurements import Distribution, Summary
+from tests.analysis.evidence import Look, host, ours, summary
+from tests.conftest import PATIENCE
+
+if TYPE_CHECKING:
+    from cluster.analysis.evidence import Evidence
+
+
+def test_more_ranks_than_cores() -> None:
+    few = (host("a", cores=2),)
+
+    found = hosts.oversubscribed(ours(hosts=few, ranks_per_host=4))
+    assert found is not None
+    assert "4 ranks on 2 core(s) of a" in found.evidence
+    assert hosts.oversubscribed(ours(hosts=few, ranks_per_host=2)) is None
+
+
+def test_what_mpirun_says_of_too_few_cores(look: Look) -> None:
+    """Open MPI's own words, whichever version is here: they are two lines long."""
+    cores = os.sched_getaffinity(0)
+    root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+    many = str(len(cores) + 1)
+    place = ["--host", f"localhost:{many}", "--map-by", "core", "--bind-to", "core"]
+    mpirun = str(Path(sys.executable).with_name("mpirun"))
+    words = [mpirun, *root, "-np", many, *place, "true"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=PATIENCE)
+    found = hosts.oversubscribed(look(done.stdout + done.stderr))
+
+    assert done.returncode != 0
+    assert found is not None
+    assert found.confidence == "certain"
+
+
+CORES = ((0, 4), (1, 5), (2, 6), (3, 7))  # four, with hyper-threads
+
+
+def bound(*masks: tuple[int, ...], cores: tuple[tuple[int, ...], ...] = CORES) -> Evidence:
+    """Give a run whose ranks on one host have these affinity masks."""
+    facts = msgspec.structs.replace(host("a"), boot="x", physical_cores=cores)
+    ranks = (
+        RankProcess(rank=rank, host="a", boot="x", processors=mask)
+        for rank, mask in enumerate(masks)
+    )
+    return ours(hosts=(facts,), processes=tuple(ranks), ranks_per_host=len(masks))
+
+
+ALL = tuple(range(8))
+
+
+@pytest.mark.parametrize(
+    ("masks", "evidence"),
+    [
+        (((0,), (0,)), "2 ranks have 1 core(s), and 3 have none"),
+        (((0,), (4,)), "2 ranks have 1 core(s), and 3 have none"),  # its two threads
+        (((0, 4), (1, 5), (0, 4, 1, 5)), "3 ranks have 2 core(s), and 2 have none"),
+        (((2,), ALL, (6,)), "rank 0 on a is bound to processor(s) 2, rank 2 on a"),
+        (((0,), (1,)), ""),
+        (((0, 4), (0, 4, 1, 5)), ""),  # the second one may move on
+        ((ALL, ALL), ""),  # bound nowhere
+        (((0,), ALL), ""),
+        ((ALL,) * 9, ""),
+        (((0,), (1,), (2,), (3,), (4,)), ""),  # no core is free
+        (((0,), (9,)), ""),  # a processor that nobody knows
+        (((), ()), ""),
+    ],
+)
+def test_ranks_that_share_a_core(masks: tuple[tuple[int, ...], ...], evidence: str) -> None:
+    found = hosts.shared_core(bound(*masks))
+
+    assert (found is not None) == bool(evidence)
+    assert found is None or (evidence in found.evidence and found in diagnose(bound(*masks)))
+
+
+def test_cores_that_nobody_can_tell_apart_say_nothing() -> None:
+    assert hosts.shared_core(bound((0,), (0,), cores=())) is None
+
+
+def test_hosts_of_one_kernel_share_its_cores() -> None:
+    """As those of the lab, and containers."""
+    run = bound((0,), (0,))
+    first, second = run.processes
+    apart = msgspec.structs.replace(second, host="b")
+    elsewhere = msgspec.structs.replace(apart, boot="y")
+    told = hosts.shared_core(msgspec.structs.replace(run, processes=(first, apart)))
+
+    assert told is not None
+    assert "rank 1 on b" in told.evidence
+    assert not hosts.shared_core(msgspec.structs.replace(run, processes=(first, elsewhere)))
+
+
+def test_hosts_with_gpus_whose_mpi_does_not_know_them() -> None:
+    def told(built: str, *gpus_: str) -> Evidence:
+        facts = host("a")
+        flags = {hosts.BUILT: built}
+        return ours(hosts=(msgspec.structs.replace(facts, gpus=gpus_, mpi_flags=flags),))
+
+    assert hosts.not_cuda_aware(told("false", "Tesla T4")) is not None
+    assert hosts.not_cuda_aware(told("true", "Tesla T4")) is None
+    assert hosts.not_cuda_aware(told("false")) is None  # without a GPU it does no harm
+
+
+def shaped(**words: object) -> Summary:
+    whole = {
+        "minimum": 1.0,
+        "p25": 1.0,
+        "p75": 1.0,
+        "maximum": 1.0,
+        "outliers": 0,
+        "drift": None,
+        "drifts": False,
+        "modes": (),
+        "tail": 1.0,
+    }
+    shape = msgspec.convert({**whole, **words}, Distribution)
+    return msgspec.structs.replace(summary(1e9), shape=shape)
+
+
+def test_what_got_slower_while_it_ran() -> None:
+    fell = hosts.burst_credits(ours(shaped(drift=-0.4, drifts=True), instance="t3.large"))
+
+    assert fell is not None
+    assert fell.confidence == "likely"
+    assert "t3.large has burst credits" in fell.evidence
+    assert hosts.burst_credits(ours(shaped(drift=0.4, drifts=True))) is None  # it got faster
+    assert hosts.burst_credits(ours(shaped(), instance="t3.large")) is None
+
+
+def test_threads_that_share_cores(look: Look) -> None:
+    results = look("Thread(s) per core:   2\n").results
+
+    assert hosts.hyper_threads(ours(shaped(tail=3.0), results=results)) is not None
+    assert hosts.hyper_threads(ours(shaped(tail=1.1), results=results)) is None
+    assert hosts.hyper_threads(ours(shaped(tail=3.0))) is None

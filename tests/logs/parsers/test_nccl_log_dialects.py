@@ -1,0 +1,227 @@
+"""What NCCL logs in the wild: forks and plug-ins, old versions, and which warnings end a job."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.logs.reader import read
+from tests.logs.parsers.nccl import HEAD, NEW, RANKS, log_of
+
+
+class TestNcclLog:
+    """NCCL's and RCCL's log."""
+
+    log = staticmethod(log_of)
+
+    @pytest.mark.parametrize(
+        ("line", "via", "direct"),
+        [
+            (
+                "Channel 00/0 : 0[c1000] -> 1[c6000] via P2P/IPC comm 0xf3 nRanks 08",
+                "P2P/IPC",
+                False,
+            ),
+            (
+                "Channel 00 : 3[6] -> 0[1] [send] via NET/AWS Libfabric/2/GDRDMA comm 0x9 nRanks 4",
+                "NET/AWS Libfabric/2/GDRDMA",
+                True,
+            ),
+            ("CollNet 00/0 : 0 [send] via COLLNET/SHARP/1/GDRDMA", "COLLNET/SHARP/1/GDRDMA", True),
+            ("Channel 00/0 : 0[0] -> 8[0] [send] via NET/gIB/1", "NET/gIB/1", False),
+            (
+                "Channel 00/0 : 0[0] -> 1[1] via P2P/direct pointer/read",
+                "P2P/direct pointer/read",
+                False,
+            ),
+        ],
+    )
+    def test_links_of_forks_and_plug_ins(self, line: str, via: str, *, direct: bool) -> None:
+        log = self.log(f"{HEAD}{line}\n{HEAD}Connected all rings\n")
+
+        assert [(edge.via, edge.direct, edge.channels) for edge in log.edges] == [
+            (via, direct, (0,))
+        ]
+        assert log.torn == 0
+
+    @pytest.mark.parametrize(
+        ("line", "title"),
+        [
+            ("RCCL version 2.18.3+hip6.0 HEAD:7b1d0eb+", "RCCL 2.18.3+hip6.0"),
+            (f"{HEAD}RCCL version : 2.27.7-HEAD:0d2c4fd", "RCCL 2.27.7-HEAD"),
+            (f"{HEAD}NCCL version 2.23.4+cuda12.4", "NCCL 2.23.4+cuda12.4"),
+        ],
+    )
+    def test_the_library_names_itself(self, line: str, title: str) -> None:
+        assert read([f"{line}\n".encode()]).results[0].title == title
+
+    def test_lines_of_nccl_2_0(self) -> None:
+        log = self.log(
+            "g:1:2 [0] INFO Using internal Network Socket\n"
+            "g:1:2 [0] INFO Ring 00 :    0   1\n"
+            "g:1:2 [0] INFO Ring 00 : 0[0] -> 1[1] via P2P/IPC\n"
+            "g:1:2 [0] transport/p2p.cu:526 WARN failed to open CUDA IPC handle : 30\n"
+        )
+
+        assert log.rings == ((0, 1),)
+        assert [edge.via for edge in log.edges] == ["P2P/IPC"]
+        assert log.networks == ("Socket",)
+        assert log.warnings == ("failed to open CUDA IPC handle : 30",)
+
+    def test_a_network_without_a_device_is_not_used(self) -> None:
+        log = self.log(
+            f"{HEAD}NET/IB : Using [RO]; OOB eth0:10.0.0.1<0>\n"
+            f"{HEAD}NET/Socket : Using [0]eth0:10.0.0.1<0>\n"
+        )
+
+        assert log.networks == ("Socket",)
+
+    def test_the_network_that_nccl_said_it_uses_counts(self) -> None:
+        log = self.log(
+            f"{HEAD}NET/IB : Using [0]mlx5_0:1/IB/SHARP [RO]; OOB ib0:10.0.0.1<0>\n"
+            f"{HEAD}Using network IBext_v8\n"
+        )
+
+        assert log.networks == ("IBext_v8",)
+        assert log.interfaces == ("mlx5_0:1/IB/SHARP",)
+
+    @pytest.mark.parametrize(
+        "warning",
+        [
+            "NET/IB: Got completion from peer h<5592> with status=12 opcode=1 vendor err 129",
+            "Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 5000",
+            "Message truncated : received 1024 bytes instead of 256",
+        ],
+    )
+    def test_warnings_that_end_a_job(self, warning: str) -> None:
+        (result,) = read([f"h:1:2 [0] x.cc:1 NCCL WARN {warning}\n".encode()]).results
+
+        assert result.failures == (f"NCCL WARN {warning}",)
+
+    def test_a_warning_that_its_process_got_over_is_no_failure(self) -> None:
+        warning = "h:{0}:9 [0] sharp.c:3 NCCL WARN SHARP coll init error: Cannot create SHARP job\n"
+        done = "h:{0}:2 [0] NCCL INFO comm 0x5 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
+        went_on = read([(warning.format(1) + done.format(1)).encode()]).results[0]
+        other = read([(warning.format(2) + done.format(1)).encode()]).results[0]
+        nobody = (warning + done).replace("h:{0}:9 [0] ", "").replace("h:{0}:2 [0] ", "")
+
+        assert went_on.failures == ()
+        assert "NCCL went on after" in went_on.notes[0]
+        assert other.failures
+        assert read([nobody.encode()]).results[0].failures  # whoever it was
+
+    GOOD = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 150\n"
+    START = "# nThread 1 nGpus 4 minBytes 8 maxBytes 8 step: 2(factor) validation: 1\n"
+    CLOSED = (
+        "node-a:77:99 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by {}\n"
+    )
+
+    @staticmethod
+    def failures(text: str) -> list[str]:
+        found = read([text.encode()]).results
+        return [text for one in found if one.format == "nccl_log" for text in one.failures]
+
+    @pytest.mark.parametrize("infos", ["", "node-a:77:80 [0] NCCL INFO Connected all rings\n"])
+    def test_a_warning_of_a_test_that_succeeded_is_a_note(self, infos: str) -> None:
+        """NCCL closes its connections before nccl-tests prints its last lines, or after them."""
+        row = "  1048576  262144  float  sum  -1  104.9  10.00  15.00  0  104.9  10.00  15.00  0\n"
+        test, after = self.START + RANKS + infos + NEW + row, self.CLOSED.format("peer")
+        nvls = (
+            "node-a:77:98 [0] transport/nvls.cc:598 NCCL WARN Cuda failure 1 'invalid argument'\n"
+        )
+        log = test + nvls + self.GOOD + after
+        notes = [note for result in read([log.encode()]).results for note in result.notes]
+
+        assert self.failures(log) == []
+        assert sum("succeeded all the same: NCCL WARN" in note for note in notes) == 2
+        assert self.failures(test + after)  # nobody said that it succeeded
+        assert self.failures(test + after + self.GOOD.replace("150", "1 FAILED"))
+        assert self.failures(log.replace("0 OK", "3 FAILED"))
+
+    @pytest.mark.parametrize(
+        "fatal",
+        [
+            "NET/IB : mlx5_0:1 Got async event : local access violation work queue error",
+            "NET/IB : mlx5_0:1 async fatal event on QP (0x7f): transport retry error",
+            "NET/IB: Got completion from peer h<5592> with status=12 opcode=1 vendor err 129",
+            "socketStartConnect: Connect to 10.0.0.2<45763> failed : Software caused abort",
+            "Bootstrap: timed out while closing",
+        ],
+    )
+    def test_what_nobody_outlives_is_a_failure_behind_any_success(self, fatal: str) -> None:
+        log = f"{self.START}{RANKS}{self.GOOD}node-a:77:99 [0] x.cc:1 NCCL WARN {fatal}\n"
+
+        assert self.failures(log)[0] == f"NCCL WARN {fatal}"
+
+    def test_the_success_of_a_test_is_not_that_of_another_program(self) -> None:
+        other = self.CLOSED.replace("node-a:77:", "node-a:78:")
+        again = RANKS.replace("Pid  77", "Pid  78")
+        good = self.START + RANKS + self.GOOD
+
+        assert self.failures(good + other.format("peer"))
+        assert self.failures(good + self.START + again + NEW + other.format("peer"))
+        assert self.failures(self.START + again + other.format("peer") + good)
+
+    def test_tests_that_run_beside_each_other_prove_nothing(self) -> None:
+        both = self.START + self.START + RANKS + RANKS + self.CLOSED.format("peer") + self.GOOD
+
+        assert self.failures(both)
+
+    def test_processes_of_a_test_are_known_by_their_set_up_too(self) -> None:
+        done = "h:5:6 [0] NCCL INFO ncclCommInitRank comm 0x5 rank 0 nranks 2 - Init COMPLETE\n"
+        late = self.CLOSED.replace("node-a:77:", "h:5:").format("peer")
+
+        assert self.failures(done + NEW + self.GOOD + late) == []
+        assert self.failures(NEW + self.GOOD + done + late)
+
+    def test_events_that_nccl_calls_non_fatal(self) -> None:
+        done = f"{HEAD}comm 0x5 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
+        event = "NET/IB : mlx5_1:1 Got non-fatal async event: port error(10)"
+        (result,) = read([f"{done}h:1:9 [0] x.cc:253 NCCL WARN {event}\n".encode()]).results
+
+        assert result.failures == ()
+        assert event in result.notes[0]
+
+    @pytest.mark.parametrize(
+        ("line", "fabric"),
+        [
+            ("MNNVL 1 cliqueId 7ffe cliqueSize 72 cliqueRank 0 ", True),
+            ("MNNVL 1 cliqueId 7ffe cliqueSize 1 cliqueRank 0 nvlDomainSize 8", True),
+            ("Channel 00/0 : 3[3] -> 4[0] via P2P/MNNVL", True),
+            ("MNNVL 0 cliqueId 0 cliqueSize 4 cliqueRank 0 ", False),
+            ("MNNVL 1 cliqueId 0 cliqueSize 1 cliqueRank 0 ", False),
+            ("MNNVL busId 0x901000 fabric UUID 0.0 cliqueId 0x7ffe state 3 healthMask 0xaa", False),
+            ("Channel 00/0 : 3[3] -> 4[0] via P2P/CUMEM", False),
+        ],
+    )
+    def test_nvlink_between_hosts(self, line: str, *, fabric: bool) -> None:
+        log = self.log(f"{HEAD}{line}\n{HEAD}Connected all rings\n")
+
+        assert (log.fabric, log.torn) == (fabric, 0)
+
+    @pytest.mark.parametrize(
+        "last",
+        [
+            "[rank0]:[E6 x.cpp:6] [Rank 0] Watchdog caught collective operation timeout: Work()",
+            "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1251",
+        ],
+    )
+    def test_what_pytorch_says_of_nccl_at_its_end(self, last: str) -> None:
+        done = f"{HEAD}comm 0x5 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
+        found = read([f"{done}{last}\n".encode()]).results
+
+        assert any(result.failures for result in found)
+
+    def test_no_infiniband_library_is_no_failure(self) -> None:
+        """NCCL 2.4 to 2.7 warn of it on every host without InfiniBand."""
+        text = "h:1:1 [0] misc/ibvwrap.cc:63 NCCL WARN Failed to open libibverbs.so[.1]\n"
+
+        assert read([text.encode()]).results[0].failures == ()
+
+    def test_a_time_that_touches_a_host_is_no_part_of_it(self) -> None:
+        done = "{}ip-10-0-0-1:7{}:9 [0] NCCL INFO comm 0x1 rank {} nranks 2 - Init COMPLETE\n"
+        log = self.log(
+            done.format("2026-01-02T03:04:05.208-07:00", 1, 0)
+            + done.format("2026-01-02T03:04:09.301-07:00", 2, 1)
+        )
+
+        assert len({rank.host for rank in log.ranks}) == 1

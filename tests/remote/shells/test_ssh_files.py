@@ -1,0 +1,170 @@
+"""Files over SSH: large ones, copies that break, and what the other end says."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import paramiko
+import pytest
+
+from cluster.core.errors import ShellError
+from cluster.remote.shells.ssh import SshShell
+from cluster.remote.ssh import connection
+from tests.conftest import run, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.contracts.sshd import Sshd
+
+GIGABYTE = 1_000_000_000
+
+
+def test_200_megabytes_by_line_need_little_memory(sshd: Sshd) -> None:
+    """Measured in a process of its own: the most that it ever had."""
+    script = f"""
+import msgspec, resource, sys
+from cluster.core.model.hosts import Machine
+from cluster.remote.shells.ssh import SshShell
+most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+shell = SshShell(msgspec.json.decode({msgspec_text(sshd)!r}, type=Machine))
+shell.run(["true"])
+before, count = most(), 0
+def hear(line):
+    global count
+    count += len(line) + 1
+done = shell.run(["sh", "-c", "yes {"x" * 99} | head -c 200000000; echo err >&2"], on_line=hear)
+assert (done.status, done.stdout, done.stderr, count) == (0, "", "err\\n", 200_000_000), count
+print(most() - before)
+shell.close()
+"""
+    grown = int(run(sys.executable, "-c", script).stdout)
+
+    assert grown < 60_000  # KiB
+
+
+def msgspec_text(sshd: Sshd) -> str:
+    import msgspec  # noqa: PLC0415 - needed here only
+
+    return msgspec.json.encode(sshd.machine()).decode()
+
+
+def test_files_survive_a_change_of_keys(
+    sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both ends agree on new ones every so often, in the middle of a file."""
+    monkeypatch.setattr(paramiko.packet.Packetizer, "REKEY_BYTES", 3_000_000)
+    data = os.urandom(20_000_000)
+    (tmp_path / "file").write_bytes(data)
+    shell = SshShell(sshd.machine())
+    shell.put(tmp_path / "file", str(tmp_path / "far" / "file"))
+    shell.fetch(str(tmp_path / "far"), tmp_path / "home")
+
+    assert hashlib.sha256((tmp_path / "home" / "file").read_bytes()).digest() == (
+        hashlib.sha256(data).digest()
+    )
+    shell.close()
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_put_that_breaks_leaves_nothing(sshd: Sshd, tmp_path: Path, what: str) -> None:
+    """Not under its name, and not beside it; it can be repeated."""
+    here = _large(tmp_path, what)
+    far = tmp_path / "far"
+    shell = SshShell(sshd.machine())
+    with ThreadPoolExecutor() as pool:
+        putting = pool.submit(shell.put, here, str(far / "it"))
+        until(lambda: _bytes_below(far) > 1_000_000, "a part of it is there")
+        sshd.cut()
+        with pytest.raises(ShellError, match=r"The connection to 127\.0\.0\.1 broke during put"):
+            putting.result()
+    until(lambda: list(far.iterdir()) == [], "the host tidies up")
+
+    _shrink(here)
+    shell.put(here, str(far / "it"))
+    assert [path.name for path in far.iterdir()] == ["it"]
+    shell.close()
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_fetch_that_breaks_leaves_nothing_half(sshd: Sshd, tmp_path: Path, what: str) -> None:
+    there = _large(tmp_path, what)
+    home = tmp_path / "home"
+    shell = SshShell(sshd.machine())
+    with ThreadPoolExecutor() as pool:
+        fetching = pool.submit(shell.fetch, str(there), home)
+        until(lambda: _bytes_below(home) > 1_000_000, "a part of it is here")
+        sshd.cut()
+        with pytest.raises(ShellError, match=r"The connection to 127\.0\.0\.1 broke during fetch"):
+            fetching.result()
+    assert {path.name for path in home.rglob("*")} <= {"a small one"}
+
+    _shrink(there)
+    shell.fetch(str(there), home)
+    assert "large" in [path.name for path in home.rglob("*")]
+    shell.close()
+
+
+def _large(tmp_path: Path, what: str) -> Path:
+    """Make a file with a hole, so large that it takes a while; alone or after a small one."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    (folder / "a small one").write_text("small")
+    with (folder / "large").open("wb") as file:
+        file.truncate(20 * GIGABYTE)
+    return folder if what == "folder" else folder / "large"
+
+
+def _shrink(path: Path) -> None:
+    os.truncate(path / "large" if path.is_dir() else path, 1000)
+
+
+def _bytes_below(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size
+        except FileNotFoundError:
+            continue
+    return total
+
+
+def test_a_stream_that_ends_early_is_not_taken_for_a_whole_one(sshd: Sshd, tmp_path: Path) -> None:
+    """A file here cannot be read, after others were sent."""
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "a").write_text("x")
+    (here / "b").mkdir()
+    (here / "b" / "c").symlink_to("/proc/1/mem")
+    os.mkfifo(here / "d")
+    shell = SshShell(sshd.machine())
+    with pytest.raises(ShellError, match="neither a file nor a folder"):
+        shell.put(here / "d", str(tmp_path / "far" / "d"))
+    shell.put(here, str(tmp_path / "far" / "it"))
+
+    assert sorted(path.name for path in (tmp_path / "far").iterdir()) == ["it"]
+    shell.close()
+
+
+def test_the_other_end_says_why_a_put_fails(sshd: Sshd, tmp_path: Path) -> None:
+    """While much is still to be sent."""
+    here = _large(tmp_path, "file")
+    (tmp_path / "full").symlink_to("/dev/full")
+    shell = SshShell(sshd.machine())
+    with pytest.raises(ShellError, match="could not be written: mkdir: cannot create directory"):
+        shell.put(here, str(tmp_path / "full" / "it"))
+
+    shell.close()
+
+
+def test_the_fast_ciphers_are_used(sshd: Sshd) -> None:
+    shell = SshShell(sshd.machine())
+    shell.connect()
+
+    transport = shell._chain[-1].transport
+    assert transport.local_cipher == transport.remote_cipher == connection.CIPHERS[0]
+    shell.close()
