@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parent.parent
 PLUGINS = Path(__file__).parent / "plugins"
-COMMAND = str(Path(sys.executable).with_name("cluster"))
+BIN = Path(sys.executable).parent  # of cluster, mpirun and mpicc
+COMMAND = str(BIN / "cluster")
 CACHE = str(ROOT / ".cache")
 PATIENCE = 120.0  # seconds that a condition may take to come true
 
@@ -142,6 +143,14 @@ def tools() -> None:
 
 
 @pytest.fixture
+def compiler(tools: None) -> None:
+    """Skip, with the reason, where nothing can be compiled."""
+    del tools
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler: apt-get install gcc")
+
+
+@pytest.fixture
 def faulty(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Put the benchmark `faulty` among the others."""
     import cluster.benchmarks  # noqa: PLC0415 - its path is restored
@@ -188,7 +197,7 @@ def on_ranks(
 ) -> subprocess.CompletedProcess[str]:
     """Run a program of Python on ranks of MPI, here."""
     root = ["--allow-run-as-root"] if os.getuid() == 0 else []
-    mpirun = str(Path(sys.executable).parent / "mpirun")
+    mpirun = str(BIN / "mpirun")
     start = [mpirun, *root, "--bind-to", "none", "--host", f"localhost:{ranks}", "-np", str(ranks)]
     return run(*start, sys.executable, "-c", program, *words, status=status)
 

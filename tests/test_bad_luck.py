@@ -2,56 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import (
-    COMMAND,
-    PATIENCE,
-    ROOT,
-    answer,
-    command,
-    launcher,
-    processes,
-    run,
-    runs_folder,
-    sessions,
-    until,
-)
-from tests.one_file import one_file
+from tests.background import Background, hanging_run, no_rank_is_left, only_run, record, values
+from tests.conftest import ROOT, answer, command, launcher, run, runs_folder, sessions, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+
 pytestmark = pytest.mark.usefixtures("tools")
-
-
-def only_run() -> Path:
-    [folder] = runs_folder().glob("*/*")
-    return folder
-
-
-def record(folder: Path) -> dict[str, Any]:
-    known: dict[str, Any] = json.loads((folder / "run.json").read_text())
-    return known
-
-
-def values(folder: Path) -> dict[int, list[float]]:
-    lines = (folder / "measurements.jsonl").read_text().splitlines()
-    return {m["rank"]: m["values"] for m in map(json.loads, lines)}
-
-
-def no_rank_is_left() -> bool:
-    return not processes("faulty.py")
 
 
 @pytest.mark.usefixtures("faulty")
@@ -103,56 +71,11 @@ def test_a_failed_run_is_json_too() -> None:
     assert shown["run"] == str(only_run())
 
 
-class Background:
-    """The `cluster` command, started and left to run.
-
-    Args:
-        words: its arguments.
-        signals: what it inherits, whatever the tests have inherited: an option of `env`.
-
-    """
-
-    def __init__(self, *words: str, signals: str = "--default-signal") -> None:
-        self.process = subprocess.Popen(
-            ["env", signals, COMMAND, *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.communicate()
-
-    def wait_for(self, line: str) -> None:
-        assert self.process.stdout is not None
-        for printed in self.process.stdout:
-            if line in printed:
-                return
-        raise AssertionError(f"never printed: {line}")
-
-    def end(self) -> tuple[int, str]:
-        _, stderr = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, stderr
-
-
 @pytest.fixture
 def hanging(faulty: None) -> Iterator[Background]:
     """A run whose ranks hang, once both have said that they are ready."""
-    with Background("bench", "faulty", "--how", "hang", "--name", "hanging") as background:
-        background.wait_for("ready")
-        until(lambda: _ready("hanging"), "both ranks are ready")
+    with hanging_run() as background:
         yield background
-
-
-def _ready(name: str) -> bool:
-    text = command("logs", name, status=None).stdout
-    return "ready 0" in text and "ready 1" in text
 
 
 def test_ctrl_c_stops_the_ranks_and_keeps_the_values(hanging: Background) -> None:
@@ -374,82 +297,3 @@ def test_a_truncated_last_line_is_left_out_and_said() -> None:
     shown = command("show", "mpi_test").stdout
     assert "was cut off, and is left out" in shown
     assert {s["n"] for s in answer("show", "mpi_test")["summaries"]} == {6}
-
-
-AFTER_ONE = (
-    "                found.append(once(outgoing, incoming))\n",
-    "                incoming[1234] ^= 4 * (messages.number == 3)\n",
-)
-FLIPS = {
-    "oneway_time": AFTER_ONE,
-    "latency": (
-        "            found = [half(*messages.message(number)) for number in numbers]\n",
-        "            messages.message(numbers.start)[1][5] ^= 4 * (50 in numbers)\n",
-    ),
-    "bandwidth": AFTER_ONE,
-    "bidirectional": AFTER_ONE,
-}
-# C compares in C: so it is what the second rank waits for that changes, after a while.
-BEFORE_C = """\
-        alive = kind, outgoing  # as long as C has their addresses
-
-        def repeat(n: int) -> list[float]:
-"""
-IN_C = """\
-            if pair.number >= 3 and not self.data.first:
-                messages.patterns[0][1234] = self.data.patterns[1][1234]
-"""
-
-
-def altered(
-    home: Path, monkeypatch: pytest.MonkeyPatch, module: str, after: str, added: str
-) -> None:
-    """Make a benchmark `altered`: the real p2p with a line added after another."""
-    folder = home / "plugins" / "benchmarks"
-    folder.mkdir(parents=True)
-    (folder / "altered.py").write_text(one_file("p2p", module, after, after + added))
-    monkeypatch.setenv("CLUSTER_PLUGINS", str(home / "plugins"))
-
-
-@pytest.mark.parametrize("kernel", ["c", "python"])
-@pytest.mark.parametrize("size", ["2000", "1MB"])
-@pytest.mark.parametrize("metric", FLIPS)
-def test_a_wrong_byte_fails_the_run(
-    home: Path, monkeypatch: pytest.MonkeyPatch, metric: str, size: str, kernel: str
-) -> None:
-    """The real benchmark, with one byte that differs after one message in the middle arrived."""
-    if kernel == "c" and shutil.which("cc") is None:
-        pytest.skip("there is no C compiler: apt-get install gcc")
-    change = ("compiled_loops", BEFORE_C, IN_C) if kernel == "c" else ("mpi_loops", *FLIPS[metric])
-    altered(home, monkeypatch, *change)
-
-    words = (f"--metrics={metric}", f"--sizes={size}", "--iters=100", f"--kernel={kernel}")
-    done = command("bench", "altered", *words, status=1)
-    assert "arrived as" in done.stderr
-    assert f"WrongDataError: {metric} of" in done.stderr
-    assert record(only_run())["status"] == "failed"
-
-
-def test_a_message_that_lands_nowhere_fails_the_run(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is left of an earlier message is not taken for the one that did not arrive."""
-    after = "        def pong(outgoing: Piece, incoming: Piece) -> float:\n"
-    altered(home, monkeypatch, "mpi_loops", after, "            incoming = incoming.copy()\n")
-
-    words = ("--metrics=latency", "--sizes=64", "--iters=300", "--warm-up=0", "--kernel=python")
-    assert "arrived as" in command("bench", "altered", *words, status=1).stderr
-
-
-@pytest.mark.serial  # it measures speed
-def test_latency_is_half_of_the_round_trip(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The peer sleeps 20 ms before it answers: so the latency is 10 ms and a little."""
-    after = (
-        "        def pong(outgoing: Piece, incoming: Piece) -> float:\n"
-        "            receive(incoming, peer, TAG_DATA)\n"
-    )
-    altered(home, monkeypatch, "mpi_loops", after, "            __import__('time').sleep(0.02)\n")
-
-    words = ("--metrics=latency", "--sizes=8", "--iters=10", "--warm-up=1", "--kernel=python")
-    [summary] = answer("bench", "altered", *words)["summaries"]
-    assert 0.010 <= summary["median"] < 0.019

@@ -19,8 +19,8 @@ from cluster.benchmarks.iperf import FORWARD, REVERSE, Iperf, IperfParams, Iperf
 from cluster.core.errors import ClusterError, JobError, ParseError
 from cluster.core.model.hosts import Layout
 from cluster.core.options import convert
+from tests.background import Background
 from tests.conftest import command, runs_folder, until
-from tests.test_bad_luck import Background
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

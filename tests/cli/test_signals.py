@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.orchestration.signals import interrupts_ignored
-from tests.conftest import COMMAND, command, processes, run, until
-from tests.test_bad_luck import (
-    Background,
-    _ready,
-    no_rank_is_left,
-    only_run,
-    record,
-    values,
-)
+from tests.background import Background, hanging_run, no_rank_is_left, only_run, record, values
+from tests.conftest import COMMAND, command, processes, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,10 +22,7 @@ INHERITED = ["--default-signal", "--ignore-signal=INT"]
 @pytest.fixture(params=INHERITED)
 def hanging(request: pytest.FixtureRequest, faulty: None, tools: None) -> Iterator[Background]:
     """A run whose ranks hang, from a parent that does or does not ignore SIGINT."""
-    words = ("bench", "faulty", "--how", "hang", "--name", "hanging")
-    with Background(*words, signals=request.param) as background:
-        background.wait_for("ready")
-        until(lambda: _ready("hanging"), "both ranks are ready")
+    with hanging_run(signals=request.param) as background:
         yield background
 
 

@@ -18,9 +18,9 @@ from cluster.orchestration.cluster import attach
 from cluster.orchestration.listener import Listener
 from cluster.remote.ssh import connection
 from cluster.runs import store
+from tests.background import Background
 from tests.conftest import answer, command, runs_folder, until
 from tests.lab.conftest import must, ranks_of
-from tests.test_bad_luck import Background
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

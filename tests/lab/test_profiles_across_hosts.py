@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from cluster.orchestration.cluster import Cluster
 
+pytestmark = pytest.mark.usefixtures("compiler")
 PROGRAM = """
 import numpy as np
 from mpi4py import MPI
@@ -25,12 +25,6 @@ comm = MPI.COMM_WORLD
 for _ in range(25):
     comm.Allreduce(np.zeros(64), np.zeros(64))
 """
-
-
-@pytest.fixture(autouse=True)
-def compiler() -> None:
-    if shutil.which("cc") is None:
-        pytest.skip("there is no C compiler: apt-get install gcc")
 
 
 def test_ranks_of_two_hosts_are_profiled(lab: Cluster, home: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +13,12 @@ import cluster
 from cluster.benchmarks.p2p.definitions import BANDWIDTH, LATENCY
 from cluster.measure import kernels
 from cluster.measure.kernels import definitions_for, timed_in_c
-from tests.conftest import answer, command, on_ranks, run
+from tests.conftest import BIN, answer, command, on_ranks, run
 
 if TYPE_CHECKING:
     from cluster.runs.run import Run
 
 SOURCES = Path(kernels.__file__).parent
-BIN = Path(sys.executable).parent
-
-
-@pytest.fixture
-def compiler(tools: None) -> None:
-    """Skip, with the reason, where nothing can be compiled."""
-    del tools
-    if shutil.which("cc") is None:
-        pytest.skip("there is no C compiler: apt-get install gcc")
 
 
 def compiled(home: Path, name: str, source: str) -> Path:

@@ -1,0 +1,86 @@
+"""A command that is left to run, and what is found of its run afterwards."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Self
+
+from tests.conftest import COMMAND, PATIENCE, command, processes, runs_folder, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def only_run() -> Path:
+    [folder] = runs_folder().glob("*/*")
+    return folder
+
+
+def record(folder: Path) -> dict[str, Any]:
+    known: dict[str, Any] = json.loads((folder / "run.json").read_text())
+    return known
+
+
+def values(folder: Path) -> dict[int, list[float]]:
+    lines = (folder / "measurements.jsonl").read_text().splitlines()
+    return {m["rank"]: m["values"] for m in map(json.loads, lines)}
+
+
+def no_rank_is_left() -> bool:
+    return not processes("faulty.py")
+
+
+class Background:
+    """The `cluster` command, started and left to run.
+
+    Args:
+        words: its arguments.
+        signals: what it inherits, whatever the tests have inherited: an option of `env`.
+
+    """
+
+    def __init__(self, *words: str, signals: str = "--default-signal") -> None:
+        self.process = subprocess.Popen(
+            ["env", signals, COMMAND, *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+    def wait_for(self, line: str) -> None:
+        assert self.process.stdout is not None
+        for printed in self.process.stdout:
+            if line in printed:
+                return
+        raise AssertionError(f"never printed: {line}")
+
+    def end(self) -> tuple[int, str]:
+        _, stderr = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, stderr
+
+
+@contextmanager
+def hanging_run(**how: str) -> Iterator[Background]:
+    """Give a run whose ranks hang, once both have said that they are ready."""
+    words = ("bench", "faulty", "--how", "hang", "--name", "hanging")
+    with Background(*words, **how) as background:
+        background.wait_for("ready")
+        until(_both_are_ready, "both ranks are ready")
+        yield background
+
+
+def _both_are_ready() -> bool:
+    text = command("logs", "hanging", status=None).stdout
+    return "ready 0" in text and "ready 1" in text

@@ -1,0 +1,130 @@
+"""What is up: listed, connected to, and taken down."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import libtmux
+import pytest
+
+from cluster.cli import clusters
+from cluster.core.errors import ProvisionError
+from cluster.providers.local import LocalProvider
+from tests.conftest import COMMAND, answer, command, sessions, until
+
+
+def test_ls_status_and_down(tools: None) -> None:
+    del tools
+    command("bench", "p2p", "--name=a1", "--metrics=latency", "--sizes=8", "--iters=9")
+    command("bench", "p2p", "--name=a2", "--metrics=latency", "--sizes=8", "--iters=9")
+
+    assert [row["name"] for row in answer("ls")] == ["a2", "a1"]
+    assert "a1" in command("ls").stdout
+    assert command("status", "a1").stdout.startswith("a1: done (exit status 0)")
+    assert "a1 is down; 0 left." in command("down", "a1").stdout
+    assert "To do it without a question: -y" in command("down", "--all", status=2).stderr
+    assert sessions() == ["a2"]
+    assert "a2 is down; 0 left." in command("down", "--all", "-y").stdout
+    assert answer("ls") == []
+    assert "0 left" in command("down", "--all", "-y").stdout
+    assert "There is no cluster 'a1'." in command("down", "a1", status=2).stderr
+    assert "Nothing was named." in command("down", status=2).stderr
+
+
+def test_connect_finds_the_newest_match(tools: None) -> None:
+    del tools
+    for name in ("first", "second"):
+        words = ("--metrics=latency", "--sizes=8", "--iters=9")
+        command("bench", "p2p", "--name", name, *words)
+
+    assert command("connect").stdout == "tmux attach-session -t =second\n"
+    assert command("connect", "irs").stdout == "tmux attach-session -t =first\n"
+    assert command("connect", "0.mpi.first").stdout == "tmux attach-session -t =first\n"
+    assert command("connect", "127.0.0").stdout == "tmux attach-session -t =second\n"
+    refused = command("connect", "third", status=2)
+    assert "no cluster or host with 'third' in its name" in refused.stderr
+
+
+def test_connect_attaches_on_a_terminal(tools: None) -> None:
+    """A person sees the exchange in the session."""
+    del tools
+    command("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=9")
+    viewer = libtmux.Server(socket_name="viewer")
+    terminal = viewer.new_session(
+        "terminal", x=120, y=40, window_command=f"env -u TMUX {COMMAND} connect p2p"
+    )
+    pane = terminal.active_pane
+    assert pane is not None
+    try:
+        until(
+            lambda: "Process 0 latency 8 B" in "\n".join(pane.capture_pane()),
+            "the line of the rank is on the screen",
+        )
+    finally:
+        viewer.kill()
+
+
+def test_connect_switches_inside_tmux(tools: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session inside a session would be refused by tmux."""
+    del tools
+    command("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=9")
+    monkeypatch.setenv("TMUX", "/some/socket,1,0")
+
+    assert command("connect", "p2p", "--print").stdout == "tmux switch-client -t =p2p\n"
+
+
+def test_newest_is_what_was_launched_last(tools: None) -> None:
+    """Not what was touched last."""
+    del tools
+    words = ("--metrics=latency", "--sizes=8", "--iters=9")
+    command("bench", "p2p", "--name=older", "--detach", *words)
+    command("bench", "p2p", "--name=newer", *words)
+    command("wait", "older")
+    command("fetch", "older")
+
+    assert command("connect").stdout == "tmux attach-session -t =newer\n"
+
+
+def test_down_takes_what_there_is(tools: None) -> None:
+    """A name that does not exist is said, once the others are down."""
+    del tools
+    command("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=9")
+
+    done = command("down", "nothing", "p2p", status=2)
+    assert "p2p is down; 0 left." in done.stdout
+    assert "There is no cluster 'nothing'." in done.stderr
+    assert sessions() == []
+
+
+def test_a_journal_of_another_version_hides_no_other_cluster(tools: None) -> None:
+    del tools
+    command("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=9")
+    other = Path(os.environ["CLUSTER_STATE"]) / "other"
+    other.mkdir()
+    (other / "journal.jsonl").write_text('{"type":"of another version"}\n')
+
+    assert {row["name"]: row["status"] for row in answer("ls")} == {
+        "p2p": "done",
+        "other": "unreadable",
+    }
+
+
+def test_down_goes_on_past_a_cluster_that_cannot_be_taken_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever types `--all` wants nothing left up but what cannot be helped."""
+    for name in ("good", "bad"):
+        command("up", name)
+    destroy = LocalProvider.destroy
+
+    def fail(self: LocalProvider, name: str) -> None:
+        if name == "bad":
+            raise ProvisionError("bad is stuck.")
+        destroy(self, name)
+
+    monkeypatch.setattr(LocalProvider, "destroy", fail)
+    with pytest.raises(ProvisionError, match=r"bad is stuck\."):
+        clusters.down(every=True, yes=True)
+
+    assert [row["name"] for row in answer("ls")] == ["bad"]

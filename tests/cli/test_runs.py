@@ -1,0 +1,237 @@
+"""What is run, followed and shown: for people, and as JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cluster.core.model.measurements import Definition
+from cluster.reports.formats import Report
+from tests.conftest import COMMAND, answer, command, runs_folder, sessions
+
+
+def test_the_promised_json(tools: None) -> None:
+    """Base units, every field, and nothing but JSON on standard output."""
+    del tools
+    shown = answer(
+        *("bench", "p2p", "--provider", "local", "--metrics", "latency,bandwidth"),
+        *("--sizes", "8,65536"),
+    )
+
+    assert shown["status"] == "done"
+    assert Path(shown["run"]).parent == runs_folder() / "p2p"
+    cells = [(s["metric"], s["params"]["size"], s["unit"], s["n"]) for s in shown["summaries"]]
+    assert cells == [
+        ("latency", 8, "s", 10_000),
+        ("latency", 65536, "s", 1_000),
+        ("bandwidth", 8, "B/s", 100),
+        ("bandwidth", 65536, "B/s", 20),
+    ]
+    for s in shown["summaries"]:
+        assert {"ci", "p5", "p95", "p99", "converged"} <= set(s)
+        assert s["p5"] <= s["ci"][0] <= s["median"] <= s["ci"][1] <= s["p95"] <= s["p99"]
+        plausible = (1e-8, 1e-2) if s["unit"] == "s" else (1e5, 1e12)
+        assert plausible[0] < s["median"] < plausible[1]
+
+
+def test_a_run_is_listed_shown_and_rendered_in_every_format(tools: None) -> None:
+    del tools
+    made = answer("bench", "p2p", "--metrics=oneway_time", "--sizes=1kB", "--iters=8")
+
+    [row] = answer("runs")
+    assert row["run"] == made["run"]
+    assert (row["name"], row["benchmark"], row["status"]) == ("p2p", "p2p", "done")
+    assert answer("show") == made
+    assert answer("show", made["run"]) == made
+    assert answer("show", Path(made["run"]).name) == made
+    assert "1 kB, rank 1" in command("show", "p2p").stdout
+    assert command("show", "p2p", "--format=markdown").stdout.startswith("| metric |")
+    assert command("show", "p2p", "--format=csv").stdout.startswith("metric,unit,size,rank,n,")
+    assert json.loads(command("show", "p2p", "--format=json").stdout) == made["summaries"]
+    refused = command("show", "p2p", "--format=pdf", status=2).stderr
+    assert "There is no report 'pdf'." in refused
+    assert "csv, html, json, markdown, terminal" in refused
+
+
+def test_what_is_faster_than_possible_is_said(home: Path) -> None:
+    """In the table and in JSON: the values of a run whose link is slower than they are."""
+    old = Path(__file__).parents[1] / "old_run"
+    known = json.loads((old / "run.json").read_text())
+    for number, machine in enumerate(known["machines"]):
+        machine |= {"address": f"10.0.0.{number}", "link": {"rate": 125e3, "source": "test"}}
+    [before] = (key for key, of in known["definitions"].items() if of["metric"] == "bandwidth")
+    words = known["definitions"].pop(before) | {"flow": "one way"}
+    after = msgspec.convert(words, Definition).id
+    known["definitions"][after] = words
+    folder = home / "fast"
+    folder.mkdir()
+    (folder / "run.json").write_text(json.dumps(known))
+    values = (old / "measurements.jsonl").read_text().replace(before, after)
+    (folder / "measurements.jsonl").write_text(values)
+
+    shown = answer("show", str(folder))
+    latency, bandwidth = shown["summaries"]
+    assert latency["bound"] is None
+    assert bandwidth["bound"] == pytest.approx(125e3 * 1448 / 1538)
+    assert bandwidth["share"] == pytest.approx(bandwidth["median"] / bandwidth["bound"])
+    [note] = shown["notes"]
+    assert note.startswith(f"bandwidth (8 B) is {bandwidth['share']:.1%} of its bound")
+    text = command("show", str(folder)).stdout
+    assert "117.7 kB/s" in text
+    assert f"Note: {note}" in text
+
+
+def test_the_record_holds_what_a_reader_must_know(
+    tools: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also the variables that take effect; and no secret."""
+    del tools
+    monkeypatch.setenv("OMPI_MCA_btl", "tcp,self")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "very-secret")
+    monkeypatch.setenv("OPENAI_API_KEY", "very-secret")
+    made = answer("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=50")
+    folder = Path(made["run"])
+    record = json.loads((folder / "run.json").read_text())
+
+    assert record["status"] == "done"
+    assert record["exit_status"] == 0
+    assert record["command"][0] == "mpirun"
+    assert record["argv"][1:3] == ["bench", "p2p"]
+    assert record["params"]["iterations"] == 50
+    [definition] = record["definitions"].values()
+    assert definition["metric"] == "latency"
+    assert all(definition[key] for key in ("clock", "synchronisation", "warm_up", "aggregation"))
+    [facts] = record["environment"]
+    assert facts["variables"]["OMPI_MCA_btl"] == "tcp,self"
+    assert facts["cores"] == os.cpu_count()
+    assert set(record["phases"]) == {"launch", "start", "run", "fetch"}
+    raw = {path.name for path in (folder / "raw").iterdir()}
+    assert {"job.sh", "p2p.py", "stdout", "stderr", "status"} <= raw
+    everything = b"".join(p.read_bytes() for p in folder.rglob("*") if p.is_file())
+    assert b"very-secret" not in everything
+    # The variable took effect: a message over TCP takes longer than one through shared memory.
+    assert made["summaries"][0]["median"] > 3e-6
+
+
+def test_too_many_ranks_are_noticed_and_reported(tools: None) -> None:
+    """The definition of the numbers changes, so the reader is told."""
+    del tools
+    cores = len(os.sched_getaffinity(0))
+    shown = answer(
+        *("bench", "p2p", "--hosts", str(cores + 2), "--metrics=latency", "--sizes=8"),
+        *("--iters=20", f"--pair={cores},{cores + 1}"),
+    )
+
+    assert shown["status"] == "done"
+    assert f"{cores + 2} ranks share {cores} usable core(s)" in shown["notes"][0]
+    record = json.loads((Path(shown["run"]) / "run.json").read_text())
+    assert "mpi_yield_when_idle" in record["command"]
+    assert "Note: " in command("show", "p2p").stdout
+
+
+def test_bench_show_and_report_end_with_the_same_answer(tools: None, home: Path) -> None:
+    """The figure, its share of the limit, the word, and what to do next: in one line."""
+    del tools
+    words = ("--metrics=memory_copy,bandwidth", "--sizes=1MiB", "--iterations=20")
+    said = answer("bench", "p2p", *words)
+    page = home / "report.html"
+    command("report", "p2p", "-o", str(page))
+
+    assert said["verdict"] == "plausible"
+    assert re.fullmatch(
+        r"bandwidth 1 MiB: [\d.]+ [MG]B/s, \d+% of a memory copy here\. PLAUSIBLE\. "
+        r"Next: cluster bench p2p --provider ssh --option hosts=HOST1,HOST2",
+        said["answer"],
+    )
+    assert command("show", "p2p").stdout.splitlines()[-1] == said["answer"]
+    assert said["answer"].partition(". PLAUSIBLE")[0] in page.read_text()
+
+
+def test_detach_wait_fetch(tools: None) -> None:
+    del tools
+    started = command("bench", "p2p", "--detach", "--metrics=latency", "--sizes=8").stdout
+
+    assert "cluster wait p2p; cluster fetch p2p" in started
+    command("wait", "p2p")
+    assert "latency" in command("fetch", "p2p").stdout
+    assert "Process 0 latency 8 B: " in command("logs", "p2p").stdout
+
+
+def test_wait_gives_the_jobs_exit_status(tools: None, faulty: None) -> None:
+    del tools, faulty
+    command("bench", "faulty", "--how=raise", "--detach")
+
+    command("wait", "faulty", status=1)
+    assert "exit status 1" in command("fetch", "faulty", status=1).stderr
+
+
+def test_logs_are_followed_to_the_end(tools: None) -> None:
+    del tools
+    words = ("--metrics=oneway_time", "--sizes=10MB", "--iters=40", "--detach")
+    command("bench", "p2p", *words)
+
+    followed = command("logs", "-f", "p2p").stdout
+    assert followed.count("transferred 10 MB in") == 80
+
+
+def test_no_keep_leaves_nothing(tools: None) -> None:
+    del tools
+    command("bench", "p2p", "--no-keep", "--metrics=latency", "--sizes=8", "--iters=9")
+
+    assert sessions() == []
+    assert answer("ls") == []
+    assert len(answer("runs")) == 1
+
+
+def test_progress_on_a_terminal_is_a_bar(tools: None) -> None:
+    del tools
+    controller, terminal = pty.openpty()
+    words = ["bench", "p2p", "--metrics=oneway_time", "--sizes=20MB", "--iters=60"]
+    shown = subprocess.Popen([COMMAND, *words], stdout=terminal, stderr=terminal)
+    os.close(terminal)
+    seen = b""
+    while True:
+        try:
+            piece = os.read(controller, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not piece:
+            break
+        seen += piece
+    assert shown.wait(timeout=30) == 0
+    assert "━" in seen.decode(errors="replace")
+    assert b"oneway_time 20 MB" in seen
+
+
+def test_a_report_is_a_file_in_a_folder() -> None:
+    assert Report.folder == "cluster.reports.formats"
+    assert msgspec.json.decode(command("runs", "--json").stdout) == []
+
+
+def test_a_name_is_never_cut_and_ascii_is_enough(
+    tools: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in a narrow terminal, and where nothing but ASCII can be printed."""
+    del tools
+    made = answer("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=9")
+    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+
+    for words in (["runs"], ["ls"], ["show"]):
+        assert Path(made["run"]).name in command(*words).stdout
+
+
+def test_measurements_and_definitions_are_joined_by_an_id(tools: None) -> None:
+    del tools
+    made = answer("bench", "p2p", "--metrics=latency", "--sizes=8", "--iters=9")
+    record = json.loads((Path(made["run"]) / "run.json").read_text())
+    line = json.loads((Path(made["run"]) / "measurements.jsonl").read_text())
+
+    assert record["definitions"][line["definition"]]["metric"] == "latency"

@@ -1,0 +1,352 @@
+"""Profiles taken live hold the truth: calls, bytes and sizes of programs that are known."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cluster.measure import kernels
+from cluster.runs import store
+from tests.conftest import BIN, answer, command, run, runs_folder
+from tests.orchestration.profiles import job, profiles, sums
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Profile
+
+pytestmark = pytest.mark.usefixtures("compiler")
+KNOWN = """
+import numpy as np
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+rank, size = comm.Get_rank(), comm.Get_size()
+doubles, other = np.zeros(1000), np.zeros(1000)
+for _ in range(7):
+    comm.Allreduce(doubles[:1], other[:1])
+for _ in range(3):
+    comm.Bcast(doubles, root=0)
+comm.Barrier()
+comm.Reduce(doubles[:50], other[:50], root=0)
+comm.Allgather(doubles[:10], np.zeros(10 * size))
+comm.Allgather(MPI.IN_PLACE, np.zeros(4 * size))
+comm.Alltoall(np.zeros(5 * size), np.zeros(5 * size))
+comm.Alltoallv([np.zeros(3 * size), [3] * size], [np.zeros(3 * size), [3] * size])
+comm.Gather(doubles[:20], np.zeros(20 * size) if rank == 0 else None, root=0)
+comm.Scatter(np.zeros(30 * size) if rank == 0 else None, other[:30], root=0)
+comm.Reduce_scatter_block(np.zeros(6 * size), np.zeros(6))
+comm.Iallreduce(doubles[:2], other[:2]).Wait()
+comm.Ibarrier().Wait()
+if rank == 0:
+    comm.Send(doubles[:125], dest=1)
+    comm.Send(doubles[:0], dest=1)
+    comm.Ssend(doubles[:1], dest=1)
+    MPI.Request.Waitall([comm.Isend(doubles[:100], dest=1) for _ in range(4)])
+    comm.Send(doubles, dest=MPI.PROC_NULL)
+    comm.Sendrecv(doubles[:8], dest=1, recvbuf=other[:9], source=1)
+elif rank == 1:
+    comm.Recv(other, source=0)
+    comm.Recv(other, source=0)
+    comm.Recv(other, source=0)
+    MPI.Request.Waitall([comm.Irecv(other[:100], source=0) for _ in range(4)])
+    comm.Sendrecv(doubles[:9], dest=0, recvbuf=other[:8], source=0)
+"""
+# Routine, calls and bytes in all, of each rank of two.
+BOTH = {
+    "MPI_Allreduce": (7, 7 * 8),
+    "MPI_Bcast": (3, 3 * 8000),
+    "MPI_Barrier": (1, 0),
+    "MPI_Reduce": (1, 400),
+    "MPI_Allgather": (2, 80 + 32),
+    "MPI_Alltoall": (1, 2 * 40),
+    "MPI_Alltoallv": (1, 2 * 24),
+    "MPI_Gather": (1, 160),
+    "MPI_Scatter": (1, 240),
+    "MPI_Reduce_scatter_block": (1, 2 * 48),
+    "MPI_Iallreduce": (1, 16),
+    "MPI_Ibarrier": (1, 0),
+    "MPI_Wait": (2, 0),
+    "MPI_Waitall": (1, 0),
+}
+SENT = {
+    "MPI_Send": (3, 1000),
+    "MPI_Ssend": (1, 8),
+    "MPI_Isend": (4, 3200),
+    "MPI_Sendrecv": (1, 64),
+}
+RECEIVED = {"MPI_Recv": (3, 1008), "MPI_Irecv": (4, 3200), "MPI_Sendrecv": (1, 72)}
+
+
+def test_a_program_of_mpi4py_is_counted_to_the_byte(home: Path) -> None:
+    """Every routine's calls and bytes are those of the program, and every sum agrees."""
+    (home / "known.py").write_text(KNOWN)
+    command("up", "mine")
+    shown = command("run", "mine", "--profile", "--", "python3", str(home / "known.py")).stdout
+    newest = store.read(store.find(runs_folder(), "latest"))
+    found = profiles(newest.folder / "raw")
+
+    assert "MPI profiles: 2; show them: cluster profile mine/" in shown
+    assert sums(found[0]) == {**BOTH, **SENT}
+    assert sums(found[1]) == {**BOTH, **RECEIVED}
+    made = job(found)
+    assert [check for check in made.checks if not check.agrees] == []
+    assert {(b.routine, b.size, b.calls) for b in made.bins if b.routine == "MPI_Isend"} == {
+        ("MPI_Isend", 800.0, 4)
+    }
+    assert [task.rank for task in found[0].tasks] == [0, 1]
+    assert answer("profile", "latest")["jobs"][0]["calls"] == made.calls
+    assert {m.metric for m in newest.measurements} == {"run_time"}
+    command("down", "mine")
+
+
+IN_C = """
+#include <mpi.h>
+int main(int argc, char **argv)
+{
+    int rank, size, flag = 0, index, done, indices[2], counts[2] = {3, 1}, places[2] = {0, 4};
+    double out[64] = {0}, in[64];
+    MPI_Datatype column, types[2] = {MPI_DOUBLE, MPI_INT};
+    MPI_Request r[2];
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &flag);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Type_vector(4, 1, 8, MPI_DOUBLE, &column);
+    MPI_Type_commit(&column);
+    MPI_Send(out, 8, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
+    MPI_Recv(in, 8, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 0)
+        MPI_Send(out, 1, column, 1, 1, MPI_COMM_WORLD);
+    else
+        MPI_Recv(in, 64, MPI_DOUBLE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Gather(rank ? out : MPI_IN_PLACE, 2, MPI_INT, in, 2, MPI_INT, 0, MPI_COMM_WORLD);
+    MPI_Gatherv(rank ? out : MPI_IN_PLACE, counts[rank], MPI_INT, in, counts, places, MPI_INT, 0,
+                MPI_COMM_WORLD);
+    MPI_Scatterv(out, counts, places, MPI_INT, in, counts[rank], MPI_INT, 0, MPI_COMM_WORLD);
+    counts[0] = counts[1] = 2, places[1] = 32;
+    MPI_Datatype mine[2] = {types[rank], types[rank]};
+    MPI_Alltoallw(out, counts, places, types, in, counts, places, mine, MPI_COMM_WORLD);
+    MPI_Send_init(out, 4, MPI_INT, 1 - rank, 2, MPI_COMM_WORLD, &r[0]);
+    MPI_Recv_init(in, 4, MPI_INT, 1 - rank, 2, MPI_COMM_WORLD, &r[1]);
+    MPI_Startall(2, r);
+    MPI_Waitany(2, r, &index, MPI_STATUS_IGNORE);
+    MPI_Waitsome(2, r, &done, indices, MPI_STATUSES_IGNORE);
+    MPI_Testall(2, r, &flag, MPI_STATUSES_IGNORE);
+    MPI_Request_free(&r[0]);
+    MPI_Request_free(&r[1]);
+    MPI_Finalize();
+    return 0;
+}
+"""
+EACH = {
+    "MPI_Gather": (1, 8),
+    "MPI_Alltoallw": (1, 2 * 8 + 2 * 4),
+    "MPI_Startall": (1, 0),
+    "MPI_Waitany": (1, 0),
+    "MPI_Waitsome": (1, 0),
+    "MPI_Testall": (1, 0),
+}
+
+
+def test_a_program_of_c_is_counted_to_the_byte(home: Path) -> None:
+    """Nobody to send to, types with gaps, data in place, no status wanted, several threads."""
+    (home / "known.c").write_text(IN_C)
+    run(str(BIN / "mpicc"), "known.c", "-o", "known", cwd=home)
+    command("up", "mine")
+    command("run", "mine", "--profile", "--", str(home / "known"))
+    found = profiles(store.find(runs_folder(), "latest") / "raw")
+    command("down", "mine")
+
+    first = {"MPI_Gatherv": (1, 12), "MPI_Scatterv": (1, 12)}
+    second = {"MPI_Gatherv": (1, 4), "MPI_Scatterv": (1, 4)}
+    assert sums(found[0]) == {"MPI_Send": (2, 32), "MPI_Recv": (1, 0), **EACH, **first}
+    assert sums(found[1]) == {"MPI_Send": (1, 0), "MPI_Recv": (2, 32), **EACH, **second}
+    assert [check for check in job(found).checks if not check.agrees] == []
+
+
+SHARED = """
+#include <mpi.h>
+int main(int argc, char **argv)
+{
+    int rank, other, swapped = 0, one = 1, word = 0;
+    double out[64] = {0}, in[64], *base, sum = 1, old;
+    MPI_Win w;
+    MPI_File f;
+    MPI_Request r;
+    MPI_Status s;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    other = 1 - rank;
+    MPI_Win_allocate(512, sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, &base, &w);
+    MPI_Win_fence(0, w);
+    MPI_Put(out, 8, MPI_DOUBLE, other, 0, 8, MPI_DOUBLE, w);
+    MPI_Put(out, 8, MPI_DOUBLE, MPI_PROC_NULL, 0, 8, MPI_DOUBLE, w);
+    MPI_Get(in, 4, MPI_DOUBLE, other, 8, 4, MPI_DOUBLE, w);
+    MPI_Accumulate(out, 2, MPI_DOUBLE, other, 16, 2, MPI_DOUBLE, MPI_SUM, w);
+    MPI_Win_fence(0, w);
+    MPI_Win_lock(MPI_LOCK_SHARED, other, 0, w);
+    MPI_Rput(out, 5, MPI_DOUBLE, other, 32, 5, MPI_DOUBLE, w, &r);
+    MPI_Wait(&r, MPI_STATUS_IGNORE);
+    MPI_Get_accumulate(out, 0, MPI_DOUBLE, in, 3, MPI_DOUBLE, other, 0, 3, MPI_DOUBLE, MPI_NO_OP,
+                       w);
+    MPI_Win_flush(other, w);
+    MPI_Fetch_and_op(&sum, &old, MPI_DOUBLE, other, 40, MPI_SUM, w);
+    MPI_Compare_and_swap(&one, &word, &swapped, MPI_INT, other, 50, w);
+    MPI_Win_unlock(other, w);
+    MPI_Win_free(&w);
+    MPI_File_open(MPI_COMM_WORLD, argv[1], MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &f);
+    MPI_File_write_at(f, rank * 80, out, 10, MPI_DOUBLE, MPI_STATUS_IGNORE);
+    MPI_File_sync(f);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_read_at_all(f, 0, in, 20, MPI_DOUBLE, MPI_STATUS_IGNORE);
+    MPI_File_read_at(f, 120, in, 20, MPI_DOUBLE, &s);
+    MPI_File_iread_at(f, 0, in, 2, MPI_DOUBLE, &r);
+    MPI_Wait(&r, MPI_STATUS_IGNORE);
+    MPI_File_write_at_all_begin(f, rank * 80, out, 10, MPI_DOUBLE);
+    MPI_File_write_at_all_end(f, out, MPI_STATUS_IGNORE);
+    MPI_File_close(&f);
+    MPI_Finalize();
+    return 0;
+}
+"""
+WINDOWED = {
+    "MPI_Win_allocate": (1, 0),
+    "MPI_Win_fence": (2, 0),
+    "MPI_Put": (2, 64),
+    "MPI_Get": (1, 32),
+    "MPI_Accumulate": (1, 16),
+    "MPI_Win_lock": (1, 0),
+    "MPI_Rput": (1, 40),
+    "MPI_Wait": (2, 0),
+    "MPI_Get_accumulate": (1, 24),
+    "MPI_Win_flush": (1, 0),
+    "MPI_Fetch_and_op": (1, 8),
+    "MPI_Compare_and_swap": (1, 4),
+    "MPI_Win_unlock": (1, 0),
+    "MPI_Win_free": (1, 0),
+    "MPI_Barrier": (1, 0),
+}
+FILED = {
+    "MPI_File_open": (1, 0),
+    "MPI_File_write_at": (1, 80),
+    "MPI_File_sync": (1, 0),
+    "MPI_File_read_at_all": (1, 160),
+    "MPI_File_read_at": (1, 40),  # the file has no more
+    "MPI_File_iread_at": (1, 16),
+    "MPI_File_write_at_all_begin": (1, 80),
+    "MPI_File_write_at_all_end": (1, 0),
+    "MPI_File_close": (1, 0),
+}
+
+
+def test_one_sided_and_file_operations_are_counted_to_the_byte(home: Path) -> None:
+    """Files are no communication; each sum agrees."""
+    (home / "shared.c").write_text(SHARED)
+    run(str(BIN / "mpicc"), "shared.c", "-o", "shared", cwd=home)
+    command("up", "mine")
+    command("run", "mine", "--profile", "--", str(home / "shared"), str(home / "file"))
+    found = profiles(store.find(runs_folder(), "latest") / "raw")
+    command("down", "mine")
+
+    assert [sums(found[rank]) for rank in (0, 1)] == [{**WINDOWED, **FILED}] * 2
+    made = job(found)
+    assert [check for check in made.checks if not check.agrees] == []
+    assert sum("operations on files" in check.what for check in made.checks) == 2
+    for one in found.values():
+        files = sum(r.time for r in one.routines if r.name in FILED)
+        assert one.files == pytest.approx(files, abs=0.001 * (len(FILED) + 1))
+        assert one.files > 0
+
+
+# Another Open MPI than ours, with the bindings and components that ours has not.
+SYSTEM = Path("/usr/bin")
+
+
+def with_system_mpi(folder: Path, *program: str, mca: tuple[str, ...] = ()) -> dict[int, Profile]:
+    """Run a program by the system's Open MPI, profiled."""
+    library = folder / "own.so"
+    source = Path(kernels.__file__).with_name("profile.c")
+    run(str(SYSTEM / "mpicc.openmpi"), *kernels.FLAGS, str(source), "-o", str(library))
+    root = ["--allow-run-as-root"] if os.getuid() == 0 else []
+    words = [str(SYSTEM / "mpirun.openmpi"), *root, "--bind-to", "none", *mca]
+    traced = ["env", f"LD_PRELOAD={library}", "SAVE_ALL_TASKS=yes", *program]
+    run(*words, "--host", "localhost:2", "-np", "2", *traced, cwd=folder)
+    return profiles(folder)
+
+
+def test_what_mpi_calls_by_itself_belongs_to_the_call_of_the_program(home: Path) -> None:
+    """ROMIO opens and reads files by dozens of calls of MPI's own entries."""
+    needed = ("lib/openmpi3/mca_io_romio*.so", "include/mpi.h")
+    if not all(any(Path("/usr/lib").glob(f"*/openmpi/{file}")) for file in needed):
+        pytest.skip("there is no Open MPI with ROMIO: apt-get install libopenmpi-dev openmpi-bin")
+    (home / "shared.c").write_text(SHARED)
+    run(str(SYSTEM / "mpicc.openmpi"), "shared.c", "-o", "shared", cwd=home)
+    found = with_system_mpi(home, "./shared", "file", mca=("--mca", "io", "^ompio"))
+
+    assert [sums(found[rank]) for rank in (0, 1)] == [{**WINDOWED, **FILED}] * 2
+
+
+FORTRAN = """
+program known
+#if defined(F08)
+  use mpi_f08
+  implicit none
+  type(MPI_Request) :: r(2)
+  type(MPI_Status) :: s
+#else
+#if defined(MODULE)
+  use mpi
+  implicit none
+#else
+  implicit none
+  include 'mpif.h'
+#endif
+  integer :: r(2), s(MPI_STATUS_SIZE)
+#endif
+  integer :: rank, i, error
+  double precision :: a(100), b(100)
+  call MPI_Init(error)
+  call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
+  a = 1
+  do i = 1, 5
+    call MPI_Allreduce(a, b, 3, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, error)
+  end do
+  call MPI_Allreduce(MPI_IN_PLACE, b, 4, MPI_DOUBLE_PRECISION, MPI_SUM, MPI_COMM_WORLD, error)
+  if (rank == 0) then
+    call MPI_Send(a, 10, MPI_DOUBLE_PRECISION, 1, 7, MPI_COMM_WORLD, error)
+    call MPI_Send(a, 2, MPI_DOUBLE_PRECISION, 1, 7, MPI_COMM_WORLD, error)
+  else
+    call MPI_Recv(b, 100, MPI_DOUBLE_PRECISION, 0, 7, MPI_COMM_WORLD, s, error)
+    call MPI_Recv(b, 100, MPI_DOUBLE_PRECISION, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE, error)
+  end if
+  call MPI_Isend(a, 6, MPI_INTEGER, 1 - rank, 8, MPI_COMM_WORLD, r(1), error)
+  call MPI_Irecv(b, 6, MPI_INTEGER, 1 - rank, 8, MPI_COMM_WORLD, r(2), error)
+  call MPI_Waitall(2, r, MPI_STATUSES_IGNORE, error)
+  call MPI_Gather(a, 3, MPI_INTEGER, b, 3, MPI_INTEGER, 0, MPI_COMM_WORLD, error)
+  call MPI_Finalize(error)
+end program known
+"""
+FROM_FORTRAN = {
+    "MPI_Allreduce": (6, 5 * 24 + 32),
+    "MPI_Isend": (1, 24),
+    "MPI_Irecv": (1, 24),
+    "MPI_Waitall": (1, 0),
+    "MPI_Gather": (1, 12),
+}
+
+
+@pytest.mark.parametrize("binding", ["mpif.h", "MODULE", "F08"])
+def test_a_program_of_fortran_is_counted_to_the_byte(binding: str, home: Path) -> None:
+    """Whichever way it takes to MPI, each call is counted, and counted once."""
+    modules = any(Path("/usr/lib").glob("*/fortran/*/openmpi/mpi.mod"))
+    if shutil.which("gfortran") is None or not (SYSTEM / "mpif90.openmpi").exists() or not modules:
+        pytest.skip("there is no Fortran: apt-get install gfortran libopenmpi-dev openmpi-bin")
+    (home / "known.F90").write_text(FORTRAN)
+    words = ["-fallow-argument-mismatch", f"-D{binding.partition('.')[0]}", "known.F90"]
+    run(str(SYSTEM / "mpif90.openmpi"), *words, "-o", "known", cwd=home)
+    found = with_system_mpi(home, "./known")
+
+    assert sums(found[0]) == {"MPI_Send": (2, 96), **FROM_FORTRAN}
+    assert sums(found[1]) == {"MPI_Recv": (2, 96), **FROM_FORTRAN}
+    assert [check for check in job(found).checks if not check.agrees] == []

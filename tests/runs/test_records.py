@@ -1,0 +1,189 @@
+"""The record of a run: never half written, and read back as it was."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from cluster.core.errors import ClusterError, ParseError, SpecError
+from cluster.core.model.hosts import Facts, Machine
+from cluster.core.model.measurements import Definition
+from cluster.runs import store
+from tests.runs.conftest import a_run, record
+
+
+def test_a_record_survives_being_written_and_read(folder: Path) -> None:
+    whole = record(
+        status="failed",
+        machines=(
+            Machine(  # noqa: S604 - "shell" names one of our plug-ins
+                name="0.mpi.mine", id="i", address="::1", shell="local", folder="/a b", bin="/b"
+            ),
+        ),
+        command=("mpirun", "-np", "2", "a 'b'\n"),
+        argv=("cluster", "bench"),
+        definitions={
+            "p2p.latency-1": Definition(
+                benchmark="p2p",
+                metric="latency",
+                unit="s",
+                better="lower",
+                what="w",
+                clock="c",
+                synchronisation="s",
+                warm_up="u",
+                aggregation="one rank",
+            ),
+        },
+        environment=(
+            Facts(
+                home="/h",
+                host="hôte",
+                user="u",
+                system="s",
+                kernel="k",
+                cpu="c",
+                cores=2,
+                usable_cores=1,
+                cgroup_cpus=1.5,
+                cgroup_memory=None,
+                memory=1024,
+                clock="tsc",
+                python="3.11",
+                mpi=None,
+                tmux="tmux 3.4",
+                libraries={"numpy": "2"},
+                variables={"OMPI_MCA_btl": "tcp"},
+            ),
+        ),
+        notes=("one", "two"),
+        phases={"launch": 0.5},
+        exit_status=137,
+        reason="It was ended by SIGKILL.",
+        software="0.1.0",
+    )
+    store.write(folder, whole)
+
+    again = store.record(folder)
+    assert msgspec.structs.replace(again, params=whole.params) == whole
+    assert msgspec.json.decode(again.params) == {}
+
+
+def test_parameters_stay_the_json_that_they_were(folder: Path) -> None:
+    params = {"sizes": [8, 16], "pair": [0, 1], "until_precise": True, "iterations": None}
+    store.write(folder, record(params=msgspec.Raw(msgspec.json.encode(params))))
+    store.write(folder, store.record(folder))
+
+    assert msgspec.json.decode(store.record(folder).params) == params
+
+
+def test_the_record_can_be_read_by_people(folder: Path) -> None:
+    lines = [line.rstrip(",") for line in (folder / "run.json").read_text().splitlines()]
+
+    assert '  "benchmark": "p2p"' in lines
+    assert '    "name": "mine"' in lines
+
+
+def test_writing_leaves_nothing_beside_the_record(folder: Path) -> None:
+    store.write(folder, record(status="done"))
+
+    assert [path.name for path in folder.iterdir()] == ["run.json"]
+
+
+def test_a_record_is_on_disk_before_it_replaces_the_old_one(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file has its whole length when it is told to be written out; the old one is there."""
+    seen = []
+
+    def note(handle: int) -> None:
+        seen.append((os.fstat(handle).st_size, store.record(folder).status))
+
+    monkeypatch.setattr(os, "fsync", note)
+    store.write(folder, record(status="done"))
+
+    assert seen == [((folder / "run.json").stat().st_size, "planned")]
+
+
+def test_a_write_that_fails_leaves_the_old_record(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+
+    with pytest.raises(ClusterError, match="No space left on device"):
+        store.write(folder, record(status="done"))
+    assert store.record(folder).status == "planned"
+
+
+def test_a_reader_sees_the_old_record_or_the_new_one(folder: Path) -> None:
+    """A record of 1 MB is rewritten again and again, while it is read."""
+    big = record(notes=("x" * 1_000_000,))
+    ended = threading.Event()
+
+    def rewrite() -> None:
+        for status in ("running", "done") * 10:
+            store.write(folder, msgspec.structs.replace(big, status=status))
+        ended.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(rewrite)
+        seen = {store.record(folder).status}
+        while not writing.done():
+            seen.add(store.record(folder).status)
+        writing.result()
+
+    assert seen <= {"planned", "running", "done"}
+    assert ended.is_set()
+
+
+def test_a_record_cannot_be_written_into_a_folder_that_is_gone(tmp_path: Path) -> None:
+    with pytest.raises(ClusterError, match="runs=DIR"):
+        store.write(tmp_path / "gone", record())
+
+
+def test_no_record() -> None:
+    with pytest.raises(SpecError, match=re.escape("/nowhere is not a run")) as caught:
+        store.record(Path("/nowhere"))
+
+    assert "cluster runs" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"version": 1', b'"version": 1, "colour": "red"'),
+        (b'"hosts": 2', b'"hosts": "two"'),
+        (b'"hosts": 2', b'"hosts": 0'),
+        (b'"name": "mine"', b'"name": "a.b"'),
+        (b'"name": "mine"', b'"name": "\xff"'),
+        (b'"planned"', b'"postponed"'),
+        (b"}", b""),
+    ],
+    ids=["unknown field", "type", "range", "rule", "not UTF-8", "status", "cut off"],
+)
+def test_a_record_of_another_version_is_a_parse_error(folder: Path, old: bytes, new: bytes) -> None:
+    text = (folder / "run.json").read_bytes()
+    assert old in text
+    (folder / "run.json").write_bytes(text.replace(old, new))
+
+    with pytest.raises(ParseError, match=re.escape(str(folder / "run.json"))) as caught:
+        store.read(folder)
+    assert "another version" in caught.value.remedy
+
+
+def test_a_later_format_is_refused_by_its_number(tmp_path: Path) -> None:
+    folder = a_run(tmp_path)
+    path = folder / "run.json"
+    path.write_text(path.read_text().replace('"version": 1', '"version": 2'))
+
+    with pytest.raises(ParseError, match="has version 2 of the format; this is 1"):
+        store.record(folder)
