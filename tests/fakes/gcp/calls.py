@@ -10,6 +10,7 @@ from tests.fakes.gcp.catalog import PROJECT, QUOTA_OF_GPU, SUBNETS, ZONES
 from tests.fakes.gcp.errors import RefusedError, missing
 from tests.fakes.gcp.filters import passes
 from tests.fakes.gcp.instances import InstanceCalls
+from tests.fakes.gcp.resources import path_of
 
 if TYPE_CHECKING:
     from tests.fakes.gcp.operations import Operation
@@ -223,7 +224,7 @@ class Calls(InstanceCalls):
     def insert_firewall(self) -> Operation:
         """Make a firewall rule."""
         body = {"priority": 1000, "direction": "INGRESS", **self.asked.body}
-        body["network"] = self.path_of(body.get("network", "global/networks/default"))
+        body["network"] = path_of(body.get("network", "global/networks/default"))
         if body["network"] not in self.cloud.resources:
             raise missing(body["network"])
         if not body.keys() & {"allowed", "denied"}:

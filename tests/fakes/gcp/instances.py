@@ -11,107 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 from tests.fakes import hostfiles
 from tests.fakes.gaps import GapError
-from tests.fakes.gcp import catalog, discovery, hosting
-from tests.fakes.gcp.catalog import PROJECT, SUBNETS, family, region_of
+from tests.fakes.gcp import hosting
+from tests.fakes.gcp.catalog import PROJECT, SUBNETS, region_of
+from tests.fakes.gcp.checks import check, networks
 from tests.fakes.gcp.errors import RefusedError, invalid, missing
 from tests.fakes.gcp.lives import Life
 from tests.fakes.gcp.operations import NEVER, Operation
-from tests.fakes.gcp.quotas import Quotas, gpus_of
+from tests.fakes.gcp.resources import ResourceCalls, path_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
-    from tests.fakes.gcp.cloud import Cloud
-    from tests.fakes.gcp.server import Asked
-    from tests.fakes.gcp.values import Fault
-
-LABEL_KEY = re.compile(r"[a-z][-_a-z0-9]{0,62}")
-LABEL_VALUE = re.compile(r"[-_a-z0-9]{0,63}")
 PATTERN = re.compile(r"[^#]*(#+)[^#]*")
-SHORTEST, LONGEST = 30, 120 * 24 * 3600  # seconds of maxRunDuration
 MINUTE, MOST_QUERIES = 60.0, 10  # guest attributes: so many queries a minute
-PROPERTIES = {
-    "advancedMachineFeatures",
-    "description",
-    "disks",
-    "guestAccelerators",
-    "labels",
-    "machineType",
-    "metadata",
-    "networkInterfaces",
-    "networkPerformanceConfig",
-    "resourcePolicies",
-    "scheduling",
-    "serviceAccounts",
-    "shieldedInstanceConfig",
-    "tags",
-}
 
 
-class InstanceCalls:
-    """Calls about instances, and what all calls have in common."""
-
-    def __init__(self, cloud: Cloud, asked: Asked, harm: Fault | None) -> None:
-        self.cloud, self.asked, self.harm = cloud, asked, harm
-        self.quotas = Quotas(cloud)
-
-    # What all calls have in common.
-
-    @property
-    def scope(self) -> str:
-        """Where it is asked for, such as `zones/us-central1-a`."""
-        for kind in ("zone", "region"):
-            if kind in self.asked.places:
-                return f"{kind}s/{self.asked.places[kind]}"
-        return "global"
-
-    @property
-    def path(self) -> str:
-        """The path of what is asked for."""
-        path = self.asked.method.path
-        for name, value in self.asked.places.items():
-            path = path.replace(f"{{{name}}}", value)
-        return re.sub(r"/(getGuestAttributes|serialPort)$", "", path)
-
-    def path_of(self, given: str) -> str:
-        """Give the path that a URL, or a part of one, means."""
-        path = given.partition(discovery.BASE)[2] or given
-        return path if path.startswith("projects/") else f"projects/{PROJECT}/{path}"
-
-    def found(self) -> dict[str, Any]:
-        """Give what is asked for, or refuse."""
-        if self.path not in self.cloud.resources:
-            raise missing(self.path)
-        return self.cloud.resources[self.path]
-
-    def shown(self, one: dict[str, Any]) -> dict[str, Any]:
-        """Give a thing as it is answered: where it is named, it is by a URL."""
-        return {"selfLink": "", **one}
-
-    def begin(self, kind: str, target: str) -> Operation:
-        """Begin an operation."""
-        operation = self.cloud.operations.begin(
-            kind,
-            self.scope,
-            target,
-            self.asked.query.get("requestId", ""),
-            self.cloud.settings,
-        )
-        operation.status = self.cloud.settings.status
-        return operation
-
-    def insert(self, body: dict[str, Any], then: Callable[[], None] | None = None) -> Operation:
-        """Make what a body describes, unless it exists."""
-        path = f"{self.path}/{body['name']}"
-        if path in self.cloud.resources:
-            raise RefusedError("alreadyExists", f"The resource '{path}' already exists")
-        operation = self.begin("insert", path)
-        made = {"selfLink": f"https://www.googleapis.com{discovery.BASE}{path}", **body}
-        if not (self.harm and self.harm.code):
-            self.cloud.resources[path] = made
-            if then:
-                then()
-        return operation
+class InstanceCalls(ResourceCalls):
+    """Calls about instances."""
 
     # Making instances.
 
@@ -124,7 +40,7 @@ class InstanceCalls:
         if count < 1:
             raise invalid("count", count, "It must be positive.")
         properties = self.asked.body["instanceProperties"]
-        self._check(zone, properties)
+        check(self.cloud, zone, properties)
         operation = self.begin("bulkInsert", f"zones/{zone}/instances")
         made = self._made(operation, zone, properties, count)
         instances = self._instances(zone, properties, made)
@@ -189,121 +105,6 @@ class InstanceCalls:
             )
         return {"error": 0, "short": room}.get(settings.shortage, count)
 
-    def _check(self, zone: str, properties: Mapping[str, Any]) -> None:
-        """Refuse what Google refuses before anything is made."""
-        if strange := set(properties) - PROPERTIES:
-            raise GapError(f"instanceProperties with {', '.join(sorted(strange))}")
-        name = properties["machineType"]
-        kind = self.cloud.resources.get(f"projects/{PROJECT}/zones/{zone}/machineTypes/{name}")
-        if kind is None:
-            raise invalid(
-                "instanceProperties.machineType",
-                name,
-                f"Machine type with name '{name}' does not exist in zone '{zone}'.",
-            )
-        hosting.metadata(properties)
-        self._check_labels(properties)
-        gpus = self._check_gpus(zone, kind, properties)
-        policies = self._check_policies(zone, name, properties)
-        self._check_scheduling(properties, terminate=bool(gpus or policies))
-        self._check_network(kind, zone, properties)
-        self._check_disks(kind, properties)
-
-    def _check_labels(self, properties: Mapping[str, Any]) -> None:
-        disks = [disk.get("initializeParams", {}) for disk in properties.get("disks", [])]
-        for labels in (one.get("labels", {}) for one in (properties, *disks)):
-            for key, value in labels.items():
-                if not (LABEL_KEY.fullmatch(key) and LABEL_VALUE.fullmatch(value)):
-                    raise invalid("labels", f"{key}={value}", "It is not a label.")
-
-    def _check_gpus(
-        self, zone: str, kind: Mapping[str, Any], properties: Mapping[str, Any]
-    ) -> list[tuple[str, int]]:
-        gpus = gpus_of(kind, properties)
-        for name, count in gpus:
-            path = f"projects/{PROJECT}/zones/{zone}/acceleratorTypes/{name}"
-            if path not in self.cloud.resources:
-                raise missing(path)
-            attached = "accelerators" not in kind
-            if attached and (family(kind["name"]) != "n1" or name not in catalog.TO_N1):
-                raise invalid("guestAccelerators", name, f"{kind['name']} cannot have it.")
-            if count > self.cloud.resources[path]["maximumCardsPerInstance"]:
-                raise invalid("guestAccelerators", count, "There are not so many.")
-        return gpus
-
-    def _check_policies(
-        self, zone: str, name: str, properties: Mapping[str, Any]
-    ) -> list[dict[str, Any]]:
-        found = []
-        for given in properties.get("resourcePolicies", []):
-            below = f"regions/{region_of(zone)}/resourcePolicies/{given}"
-            path = self.path_of(given if "/" in given else below)
-            if path not in self.cloud.resources:
-                raise missing(path)
-            if family(name) in catalog.NOT_COMPACT:
-                raise invalid("resourcePolicies", given, f"{name} has no compact placement.")
-            found.append(self.cloud.resources[path])
-        return found
-
-    def _check_scheduling(self, properties: Mapping[str, Any], *, terminate: bool) -> None:
-        scheduling = properties.get("scheduling", {})
-        spot = scheduling.get("provisioningModel") == "SPOT"
-        if (terminate or spot) and scheduling.get("onHostMaintenance") != "TERMINATE":
-            raise invalid(
-                "scheduling.onHostMaintenance",
-                scheduling.get("onHostMaintenance"),
-                "Instances with guest accelerators, spot instances and such with a placement "
-                "policy do not support live migration.",
-            )
-        span = scheduling.get("maxRunDuration")
-        if span is None:
-            return
-        if not SHORTEST <= int(span["seconds"]) <= LONGEST:
-            raise invalid("scheduling.maxRunDuration", span, "It must be 30 s to 120 days.")
-        if scheduling.get("instanceTerminationAction") not in ("DELETE", "STOP"):
-            raise invalid("scheduling.instanceTerminationAction", "", "It must be said.")
-
-    def _check_network(
-        self, kind: Mapping[str, Any], zone: str, properties: Mapping[str, Any]
-    ) -> None:
-        nics = properties.get("networkInterfaces", [])
-        if len(nics) != 1:
-            raise GapError(f"{len(nics)} network interfaces")
-        for path in self._networks(zone, nics[0]):
-            if path not in self.cloud.resources:
-                raise missing(path)
-        tier = properties.get("networkPerformanceConfig", {}).get("totalEgressBandwidthTier")
-        able = family(kind["name"]) in catalog.TIER_1
-        if tier == "TIER_1" and not (
-            able
-            and kind["guestCpus"] >= catalog.FEWEST_FOR_TIER_1
-            and nics[0].get("nicType") == "GVNIC"
-        ):
-            raise invalid("networkPerformanceConfig", tier, f"{kind['name']} has no Tier_1.")
-
-    def _networks(self, zone: str, nic: Mapping[str, Any]) -> tuple[str, str]:
-        """Give the paths of the network and the subnet of an interface."""
-        if "subnetwork" in nic:
-            subnet = self.path_of(nic["subnetwork"])
-            known = self.cloud.resources.get(subnet, {})
-            return str(known.get("network", subnet)), subnet
-        network = self.path_of(nic.get("network", "global/networks/default"))
-        name = network.rpartition("/")[2]
-        return network, f"projects/{PROJECT}/regions/{region_of(zone)}/subnetworks/{name}"
-
-    def _check_disks(self, kind: Mapping[str, Any], properties: Mapping[str, Any]) -> None:
-        disks = properties.get("disks", [])
-        if len(disks) != 1 or not disks[0].get("boot"):
-            raise GapError(f"disks like {disks}")
-        path = self.path_of(disks[0]["initializeParams"]["sourceImage"])
-        if path not in self.cloud.resources:
-            raise missing(path)
-        theirs = self.cloud.resources[path]["architecture"]
-        if theirs != kind["architecture"]:
-            raise invalid(
-                "disks[0].initializeParams.sourceImage", path, f"It is for {theirs} machines."
-            )
-
     def _instances(
         self, zone: str, properties: Mapping[str, Any], count: int
     ) -> Iterator[dict[str, Any]]:
@@ -323,7 +124,7 @@ class InstanceCalls:
 
     def _instance(self, zone: str, name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
         nic = properties["networkInterfaces"][0]
-        network, subnet = self._networks(zone, nic)
+        network, subnet = networks(self.cloud, zone, nic)
         disk = properties["disks"][0]
         place = f"projects/{PROJECT}/zones/{zone}"
         source = f"{place}/disks/{name}"
@@ -363,9 +164,7 @@ class InstanceCalls:
                 }
             ],
             "resourcePolicies": [
-                self.path_of(
-                    one if "/" in one else f"regions/{region_of(zone)}/resourcePolicies/{one}"
-                )
+                path_of(one if "/" in one else f"regions/{region_of(zone)}/resourcePolicies/{one}")
                 for one in properties.get("resourcePolicies", [])
             ],
         }

@@ -1,0 +1,161 @@
+"""What Google refuses of instances before any is made: what does not exist, or does not fit."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from tests.fakes.gaps import GapError
+from tests.fakes.gcp import catalog, hosting
+from tests.fakes.gcp.catalog import PROJECT, family, region_of
+from tests.fakes.gcp.errors import invalid, missing
+from tests.fakes.gcp.quotas import gpus_of
+from tests.fakes.gcp.resources import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.fakes.gcp.cloud import Cloud
+
+LABEL_KEY = re.compile(r"[a-z][-_a-z0-9]{0,62}")
+LABEL_VALUE = re.compile(r"[-_a-z0-9]{0,63}")
+SHORTEST, LONGEST = 30, 120 * 24 * 3600  # seconds of maxRunDuration
+PROPERTIES = {
+    "advancedMachineFeatures",
+    "description",
+    "disks",
+    "guestAccelerators",
+    "labels",
+    "machineType",
+    "metadata",
+    "networkInterfaces",
+    "networkPerformanceConfig",
+    "resourcePolicies",
+    "scheduling",
+    "serviceAccounts",
+    "shieldedInstanceConfig",
+    "tags",
+}
+
+
+def check(cloud: Cloud, zone: str, properties: Mapping[str, Any]) -> None:
+    """Refuse what Google refuses before anything is made."""
+    if strange := set(properties) - PROPERTIES:
+        raise GapError(f"instanceProperties with {', '.join(sorted(strange))}")
+    name = properties["machineType"]
+    kind = cloud.resources.get(f"projects/{PROJECT}/zones/{zone}/machineTypes/{name}")
+    if kind is None:
+        raise invalid(
+            "instanceProperties.machineType",
+            name,
+            f"Machine type with name '{name}' does not exist in zone '{zone}'.",
+        )
+    hosting.metadata(properties)
+    _check_labels(properties)
+    gpus = _check_gpus(cloud, zone, kind, properties)
+    policies = _check_policies(cloud, zone, name, properties)
+    _check_scheduling(properties, terminate=bool(gpus or policies))
+    _check_network(cloud, kind, zone, properties)
+    _check_disks(cloud, kind, properties)
+
+
+def _check_labels(properties: Mapping[str, Any]) -> None:
+    disks = [disk.get("initializeParams", {}) for disk in properties.get("disks", [])]
+    for labels in (one.get("labels", {}) for one in (properties, *disks)):
+        for key, value in labels.items():
+            if not (LABEL_KEY.fullmatch(key) and LABEL_VALUE.fullmatch(value)):
+                raise invalid("labels", f"{key}={value}", "It is not a label.")
+
+
+def _check_gpus(
+    cloud: Cloud, zone: str, kind: Mapping[str, Any], properties: Mapping[str, Any]
+) -> list[tuple[str, int]]:
+    gpus = gpus_of(kind, properties)
+    for name, count in gpus:
+        path = f"projects/{PROJECT}/zones/{zone}/acceleratorTypes/{name}"
+        if path not in cloud.resources:
+            raise missing(path)
+        attached = "accelerators" not in kind
+        if attached and (family(kind["name"]) != "n1" or name not in catalog.TO_N1):
+            raise invalid("guestAccelerators", name, f"{kind['name']} cannot have it.")
+        if count > cloud.resources[path]["maximumCardsPerInstance"]:
+            raise invalid("guestAccelerators", count, "There are not so many.")
+    return gpus
+
+
+def _check_policies(
+    cloud: Cloud, zone: str, name: str, properties: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    found = []
+    for given in properties.get("resourcePolicies", []):
+        below = f"regions/{region_of(zone)}/resourcePolicies/{given}"
+        path = path_of(given if "/" in given else below)
+        if path not in cloud.resources:
+            raise missing(path)
+        if family(name) in catalog.NOT_COMPACT:
+            raise invalid("resourcePolicies", given, f"{name} has no compact placement.")
+        found.append(cloud.resources[path])
+    return found
+
+
+def _check_scheduling(properties: Mapping[str, Any], *, terminate: bool) -> None:
+    scheduling = properties.get("scheduling", {})
+    spot = scheduling.get("provisioningModel") == "SPOT"
+    if (terminate or spot) and scheduling.get("onHostMaintenance") != "TERMINATE":
+        raise invalid(
+            "scheduling.onHostMaintenance",
+            scheduling.get("onHostMaintenance"),
+            "Instances with guest accelerators, spot instances and such with a placement "
+            "policy do not support live migration.",
+        )
+    span = scheduling.get("maxRunDuration")
+    if span is None:
+        return
+    if not SHORTEST <= int(span["seconds"]) <= LONGEST:
+        raise invalid("scheduling.maxRunDuration", span, "It must be 30 s to 120 days.")
+    if scheduling.get("instanceTerminationAction") not in ("DELETE", "STOP"):
+        raise invalid("scheduling.instanceTerminationAction", "", "It must be said.")
+
+
+def _check_network(
+    cloud: Cloud, kind: Mapping[str, Any], zone: str, properties: Mapping[str, Any]
+) -> None:
+    nics = properties.get("networkInterfaces", [])
+    if len(nics) != 1:
+        raise GapError(f"{len(nics)} network interfaces")
+    for path in networks(cloud, zone, nics[0]):
+        if path not in cloud.resources:
+            raise missing(path)
+    tier = properties.get("networkPerformanceConfig", {}).get("totalEgressBandwidthTier")
+    able = family(kind["name"]) in catalog.TIER_1
+    if tier == "TIER_1" and not (
+        able
+        and kind["guestCpus"] >= catalog.FEWEST_FOR_TIER_1
+        and nics[0].get("nicType") == "GVNIC"
+    ):
+        raise invalid("networkPerformanceConfig", tier, f"{kind['name']} has no Tier_1.")
+
+
+def _check_disks(cloud: Cloud, kind: Mapping[str, Any], properties: Mapping[str, Any]) -> None:
+    disks = properties.get("disks", [])
+    if len(disks) != 1 or not disks[0].get("boot"):
+        raise GapError(f"disks like {disks}")
+    path = path_of(disks[0]["initializeParams"]["sourceImage"])
+    if path not in cloud.resources:
+        raise missing(path)
+    theirs = cloud.resources[path]["architecture"]
+    if theirs != kind["architecture"]:
+        raise invalid(
+            "disks[0].initializeParams.sourceImage", path, f"It is for {theirs} machines."
+        )
+
+
+def networks(cloud: Cloud, zone: str, nic: Mapping[str, Any]) -> tuple[str, str]:
+    """Give the paths of the network and the subnet of an interface."""
+    if "subnetwork" in nic:
+        subnet = path_of(nic["subnetwork"])
+        known = cloud.resources.get(subnet, {})
+        return str(known.get("network", subnet)), subnet
+    network = path_of(nic.get("network", "global/networks/default"))
+    name = network.rpartition("/")[2]
+    return network, f"projects/{PROJECT}/regions/{region_of(zone)}/subnetworks/{name}"
