@@ -17,61 +17,62 @@ from cluster.core.model.measurements import Definition
 from cluster.runs import store
 from tests.runs.conftest import a_run, record
 
+WHOLE = record(
+    status="failed",
+    machines=(
+        Machine(  # noqa: S604 - "shell" names one of our plug-ins
+            name="0.mpi.mine", id="i", address="::1", shell="local", folder="/a b", bin="/b"
+        ),
+    ),
+    command=("mpirun", "-np", "2", "a 'b'\n"),
+    argv=("cluster", "bench"),
+    definitions={
+        "p2p.latency-1": Definition(
+            benchmark="p2p",
+            metric="latency",
+            unit="s",
+            better="lower",
+            what="w",
+            clock="c",
+            synchronisation="s",
+            warm_up="u",
+            aggregation="one rank",
+        ),
+    },
+    environment=(
+        Facts(
+            home="/h",
+            host="hôte",
+            user="u",
+            system="s",
+            kernel="k",
+            cpu="c",
+            cores=2,
+            usable_cores=1,
+            cgroup_cpus=1.5,
+            cgroup_memory=None,
+            memory=1024,
+            clock="tsc",
+            python="3.11",
+            mpi=None,
+            tmux="tmux 3.4",
+            libraries={"numpy": "2"},
+            variables={"OMPI_MCA_btl": "tcp"},
+        ),
+    ),
+    notes=("one", "two"),
+    phases={"launch": 0.5},
+    exit_status=137,
+    reason="It was ended by SIGKILL.",
+    software="0.1.0",
+)
+
 
 def test_a_record_survives_being_written_and_read(folder: Path) -> None:
-    whole = record(
-        status="failed",
-        machines=(
-            Machine(  # noqa: S604 - "shell" names one of our plug-ins
-                name="0.mpi.mine", id="i", address="::1", shell="local", folder="/a b", bin="/b"
-            ),
-        ),
-        command=("mpirun", "-np", "2", "a 'b'\n"),
-        argv=("cluster", "bench"),
-        definitions={
-            "p2p.latency-1": Definition(
-                benchmark="p2p",
-                metric="latency",
-                unit="s",
-                better="lower",
-                what="w",
-                clock="c",
-                synchronisation="s",
-                warm_up="u",
-                aggregation="one rank",
-            ),
-        },
-        environment=(
-            Facts(
-                home="/h",
-                host="hôte",
-                user="u",
-                system="s",
-                kernel="k",
-                cpu="c",
-                cores=2,
-                usable_cores=1,
-                cgroup_cpus=1.5,
-                cgroup_memory=None,
-                memory=1024,
-                clock="tsc",
-                python="3.11",
-                mpi=None,
-                tmux="tmux 3.4",
-                libraries={"numpy": "2"},
-                variables={"OMPI_MCA_btl": "tcp"},
-            ),
-        ),
-        notes=("one", "two"),
-        phases={"launch": 0.5},
-        exit_status=137,
-        reason="It was ended by SIGKILL.",
-        software="0.1.0",
-    )
-    store.write(folder, whole)
+    store.write(folder, WHOLE)
 
     again = store.record(folder)
-    assert msgspec.structs.replace(again, params=whole.params) == whole
+    assert msgspec.structs.replace(again, params=WHOLE.params) == WHOLE
     assert msgspec.json.decode(again.params) == {}
 
 
