@@ -35,7 +35,7 @@ rank.end()
 values = rank.begin(LATENCY, {"size": 2})
 values.append(4.0)
 rank.end()
-time.sleep(30)  # ended long before by the thread that listens
+signal.pause()  # until the thread that waits for SIGTERM ends the process
 """
 
 

@@ -27,12 +27,12 @@ from cluster.measure.subprocesses import run_program
 run_program(["sleep", sys.argv[1]], stdout=Path("out"), within=60)
 """
 HOLDER = """
-import sys, time
+import sys
 from cluster.measure.subprocesses import run_server
 server = [sys.executable, "-m", "http.server", "-b", "127.0.0.1", "PORT"]
 with run_server(server, "127.0.0.1") as port:
     print(port, flush=True)
-    time.sleep(60)
+    sys.stdin.read()  # until it is killed, or the test is gone
 """
 
 
@@ -128,7 +128,8 @@ def test_a_server_listens_when_the_block_begins_and_is_gone_after_it(home: Path)
 
 
 def test_a_server_ends_with_its_rank(home: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", HOLDER], stdout=subprocess.PIPE) as rank:
+    words = [sys.executable, "-c", HOLDER]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as rank:
         assert rank.stdout is not None
         port = int(rank.stdout.readline())
         assert listens(port)
