@@ -11,7 +11,7 @@ from cluster.analysis.diagnose import RULES, diagnose
 from cluster.analysis.evidence import Evidence, Finding
 from cluster.analysis.pitfalls import gpus, hosts, network, trust
 from tests.analysis.evidence import ALONE, BW, Look, iperf3, nccl, ours, summary
-from tests.logs.parsers.test_parsers import LOGS
+from tests.logs.samples import LOGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

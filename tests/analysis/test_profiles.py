@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -13,8 +12,7 @@ from cluster.analysis.profiles.values import JobProfile, Source
 from cluster.core.errors import ParseError
 from cluster.core.model.logs import Profile, RoleTime, Routine, TaskTimes
 from cluster.logs.reader import read
-
-LOGS = Path(__file__).parents[1] / "logs"
+from tests.logs.samples import LOGS
 
 
 def rank(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import pytest
 
@@ -14,8 +13,8 @@ from cluster.core.errors import ParseError
 from cluster.core.model.logs import Device, Parsed, PeerAccess, Topology
 from cluster.logs.reader import read
 from cluster.reports.log_tables import topology_tables
+from tests.logs.samples import LOGS
 
-LOGS = Path(__file__).parents[1] / "logs"
 DGX = (LOGS / "topology.dgx1v.txt").read_text()
 RATE = {"NV2": 96.8, "NV1": 48.4, "SYS": 14.3}
 P2P_RUN = """\

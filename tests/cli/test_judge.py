@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conftest import command
+from tests.logs.samples import LOGS
 
 if TYPE_CHECKING:
     import subprocess
     from typing import Any
 
-LOGS = Path(__file__).parents[1] / "logs"
 RECORDED = Path(__file__).parents[3] / "shared" / "data" / "recorded"
 
 

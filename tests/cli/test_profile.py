@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tests.conftest import COMMAND, answer, command, run, runs_folder
+from tests.logs.samples import LOGS
 
-LOGS = Path(__file__).parents[1] / "logs"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 OLDER = (LOGS / "mpitrace.older.txt").read_text()
 
 

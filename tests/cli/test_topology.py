@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.conftest import COMMAND, PATIENCE, answer, command
+from tests.logs.samples import LOGS
 
-LOGS = Path(__file__).parents[1] / "logs"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 DGX = LOGS / "topology.dgx1v.txt"
 
 

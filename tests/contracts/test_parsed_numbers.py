@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cluster.logs.reader import read
+from tests.logs.samples import LOGS
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cluster.core.model.measurements import Measurement
 
-LOGS = Path(__file__).parent.parent / "logs"
 # Of these, figures are sums or quotients of what is printed, or JSON that names no unit.
 COMPUTED = {"iperf3.json", "iperf3.stream", "iperf2.csv", "iperf2.both_ways", "iperf3.old_udp"}
 COMPUTED |= {"nccl_tests.json", "perftest.json"}

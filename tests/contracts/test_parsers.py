@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import re
 from collections import defaultdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,14 +14,15 @@ from cluster.core import plugins
 from cluster.core.errors import ParseError
 from cluster.logs.parsers import Parser
 from cluster.logs.reader import read
+from tests.logs.samples import LOGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from cluster.core.model.logs import Reading
     from cluster.core.model.measurements import Measurement
 
-LOGS = Path(__file__).parent.parent / "logs"
 SAMPLES = [pytest.param(path, id=path.stem) for path in sorted(LOGS.glob("*.txt"))]
 NAMES = plugins.names(Parser)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from array import array
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,11 +14,12 @@ from cluster.logs.parsers import Parser, ResultBuilder
 from cluster.logs.parsers.nccl_tests import NcclTests
 from cluster.logs.parsers.osu import Osu
 from cluster.logs.reader import read
+from tests.logs.samples import LOGS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-LOGS = Path(__file__).parent
 TIME, RATE = (
     Definition(
         benchmark="any",

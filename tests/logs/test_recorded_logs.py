@@ -13,6 +13,7 @@ from cluster.analysis.topology import gpu_topology
 from cluster.analysis.transports import transports
 from cluster.core.model.logs import NcclLog, PeerAccess, Profile, Topology
 from cluster.logs.reader import read
+from tests.logs.samples import values
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed, Reading
@@ -27,15 +28,6 @@ def reading(name: str) -> Reading:
 
 def results(name: str, format_: str) -> list[Parsed]:
     return [result for result in reading(name).results if result.format == format_]
-
-
-def values(result: Parsed, metric: str, **params: object) -> list[float]:
-    return [
-        value
-        for m in result.measurements
-        if m.metric == metric and params.items() <= m.params.items()
-        for value in m.values
-    ]
 
 
 def test_nccl_tests() -> None:

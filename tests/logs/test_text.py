@@ -6,7 +6,7 @@ import pytest
 
 from cluster.core.errors import ParseError
 from cluster.logs.reader import read
-from tests.logs.parsers.test_parsers import LOGS
+from tests.logs.samples import LOGS
 
 SAMPLES = ("osu.latency", "iperf3.text", "iperf2.client", "imb.new", "horovod.synthetic")
 BEFORE = (

@@ -13,12 +13,11 @@ from cluster.core.errors import ParseError, SpecError
 from cluster.runs import store
 from cluster.runs.import_logs import import_logs
 from tests.conftest import command
+from tests.logs.samples import LOGS
 
 if TYPE_CHECKING:
     import subprocess
     from typing import Any
-
-LOGS = Path(__file__).parents[1] / "logs"
 
 
 def cluster(*words: str, text: str = "") -> subprocess.CompletedProcess[str]:

@@ -7,41 +7,16 @@ ROCm/rocm_smi_lib (108).
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import pytest
 
 from cluster.core.model.logs import Topology
-from cluster.logs.reader import read
+from tests.logs.samples import LOGS, of, results, values
 
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
-
-LOGS = Path(__file__).parent.parent
 GBIT = 1e9 / 8
 
 
-def results(name: str) -> list[Parsed]:
-    return list(read([(LOGS / name).read_bytes()]).results)
-
-
-def of(text: str) -> Parsed:
-    (result,) = read([text.encode()]).results
-    return result
-
-
-def values(result: Parsed, metric: str, **params: object) -> list[float]:
-    return [
-        value
-        for m in result.measurements
-        if m.metric == metric and params.items() <= m.params.items()
-        for value in m.values
-    ]
-
-
 def test_all_reduce_bench_new_and_old() -> None:
-    new, old = results("all_reduce_bench.both.txt")
+    new, old = results("all_reduce_bench.both")
 
     assert (new.operation, new.ranks, old.ranks) == ("all_reduce", 256, 8)
     assert values(new, "busbw", size=16 * 2**30) == [224.86e9]
@@ -50,7 +25,7 @@ def test_all_reduce_bench_new_and_old() -> None:
 
 
 def test_deepspeed_in_its_three_forms() -> None:
-    logger, bench = results("deepspeed_comm.several.txt")
+    logger, bench = results("deepspeed_comm.several")
 
     assert values(logger, "busbw", operation="reduce_scatter_tensor", calls=40) == [1376.31 * GBIT]
     assert values(logger, "time", operation="broadcast", size=2048) == [pytest.approx(0.08e-3)]
@@ -59,7 +34,7 @@ def test_deepspeed_in_its_three_forms() -> None:
 
 
 def test_param_comms() -> None:
-    (result,) = results("param_comms.all_reduce.txt")
+    (result,) = results("param_comms.all_reduce")
 
     assert values(result, "busbw", size=2**20) == [20.805e9]
     assert values(result, "time_max", size=8) == [pytest.approx(49.3e-6)]
@@ -101,7 +76,7 @@ def test_hpcc_and_its_end() -> None:
 
 
 def test_a_matrix_of_rocm_bandwidth_test() -> None:
-    (result,) = results("rocm_bandwidth.mi210.txt")
+    (result,) = results("rocm_bandwidth.mi210")
 
     assert values(result, "peer_copy_bandwidth", row=1, column=2) == [41.233e9]
     assert values(result, "peer_copy_both_ways", row=2, column=1) == [77.102e9]
@@ -111,7 +86,7 @@ def test_a_matrix_of_rocm_bandwidth_test() -> None:
 
 
 def test_the_links_of_rocm_smi() -> None:
-    (result,) = results("rocm_topology.mi100.txt")
+    (result,) = results("rocm_topology.mi100")
 
     assert isinstance(result.detail, Topology)
     assert result.detail.path("GPU0", "GPU1") == "XGMI"

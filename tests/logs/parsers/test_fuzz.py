@@ -17,7 +17,7 @@ from cluster.core import plugins
 from cluster.core.errors import ParseError
 from cluster.logs.parsers import Parser, number
 from cluster.logs.reader import read
-from tests.logs.parsers.test_parsers import LOGS
+from tests.logs.samples import LOGS
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Reading

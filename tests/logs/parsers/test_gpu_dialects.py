@@ -9,7 +9,7 @@ from cluster.analysis.hardware_bounds import bound
 from cluster.core.model.logs import PeerAccess, Topology
 from cluster.logs.parsers.nvbandwidth import LOCAL
 from cluster.logs.reader import read
-from tests.logs.parsers.test_parsers import LOGS, values
+from tests.logs.samples import LOGS, values
 
 PREFIXES = (
     "node01: ",  # pdsh

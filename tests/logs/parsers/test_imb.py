@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.logs.reader import read
-from tests.logs.parsers.test_parsers import LOGS, results, values
+from tests.logs.samples import LOGS, results, values
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.logs.reader import read
-from tests.logs.parsers.test_parsers import LOGS, results, values
+from tests.logs.samples import LOGS, results, values
 
 GBIT = 1e9 / 8
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cluster.logs.reader import read
-from tests.logs.parsers.test_parsers import results, values
+from tests.logs.samples import LOGS, results, values
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
 
-LOGS = Path(__file__).parents[2] / "logs"
 TEXT = (LOGS / "iperf3.text.txt").read_text()
 JSON = (LOGS / "iperf3.json.txt").read_text()
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from cluster.analysis.profiles import job_profiles
 from cluster.analysis.profiles.values import Source
 from cluster.core.model.logs import Profile
 from cluster.logs.reader import read
-
-LOGS = Path(__file__).parents[2] / "logs"
+from tests.logs.samples import LOGS
 
 
 def profiles(name: str, *, old: str = "", new: str = "") -> list[Profile]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from cluster.logs.reader import read
 from tests.logs.parsers.nccl import HEAD, log_of
+from tests.logs.samples import LOGS
 
-LOGS = Path(__file__).parents[2] / "logs"
 TEXT = (LOGS / "nccl_log.two_nodes.txt").read_text()
 
 

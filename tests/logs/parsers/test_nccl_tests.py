@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from cluster.logs.reader import read
+from tests.logs.samples import LOGS
 
-LOGS = Path(__file__).parents[2] / "logs"
 OLD = (LOGS / "nccl_tests.old.txt").read_text()
 NEW = (LOGS / "nccl_tests.new.txt").read_text()
 

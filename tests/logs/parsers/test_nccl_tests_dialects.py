@@ -6,7 +6,7 @@ import pytest
 
 from cluster.logs.reader import read
 from tests.logs.parsers.nccl import HEAD, NEW, OLD, RANKS
-from tests.logs.parsers.test_parsers import values
+from tests.logs.samples import values
 
 
 class TestNcclTests:

@@ -6,40 +6,16 @@ The samples beside it are shortened from issues of linux-rdma/perftest (234, 65)
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
-
 import pytest
 
 from cluster.logs.reader import read
+from tests.logs.samples import LOGS, of, results, values
 
-if TYPE_CHECKING:
-    from cluster.core.model.logs import Parsed
-
-LOGS = Path(__file__).parent.parent
 GBIT = 1e9 / 8
 
 
-def results(name: str) -> list[Parsed]:
-    return list(read([(LOGS / name).read_bytes()]).results)
-
-
-def of(text: str) -> Parsed:
-    (result,) = read([text.encode()]).results
-    return result
-
-
-def values(result: Parsed, metric: str, **params: object) -> list[float]:
-    return [
-        value
-        for m in result.measurements
-        if m.metric == metric and params.items() <= m.params.items()
-        for value in m.values
-    ]
-
-
 def test_perftest_counts_megabytes_of_2_to_the_20() -> None:
-    (result,) = results("perftest.rates.txt")
+    (result,) = results("perftest.rates")
 
     assert values(result, "bandwidth", size=65536, qps=2) == [11728.47 * 2**20]
     assert values(result, "peak_bandwidth") == [11732.50 * 2**20]  # 0.00 was not measured
@@ -47,14 +23,14 @@ def test_perftest_counts_megabytes_of_2_to_the_20() -> None:
 
 
 def test_perftest_in_gigabits_both_ways() -> None:
-    (result,) = results("perftest.gbits.txt")
+    (result,) = results("perftest.gbits")
 
     assert values(result, "bidirectional") == [391.84 * GBIT]
     assert not values(result, "bandwidth")
 
 
 def test_times_of_perftest() -> None:
-    (result,) = results("perftest.times.txt")
+    (result,) = results("perftest.times")
 
     assert values(result, "latency", size=2) == [1.03e-6]
     assert values(result, "latency_percentile", percentile=99.9) == [5.46e-6, 3.46e-6]
@@ -83,7 +59,7 @@ def test_a_connection_that_perftest_did_not_get() -> None:
 
 
 def test_ucx_perftest() -> None:
-    latency, rate = results("ucx_perftest.boxes.txt")
+    latency, rate = results("ucx_perftest.boxes")
 
     assert values(latency, "latency", size=30000, send_memory="cuda") == [pytest.approx(16.073e-6)]
     assert not values(latency, "bandwidth")
@@ -100,7 +76,7 @@ def test_ucx_perftest_without_its_last_row_has_no_figure() -> None:
 
 
 def test_fabtests_in_both_forms() -> None:
-    first, second = results("fabtests.pingpong.txt")
+    first, second = results("fabtests.pingpong")
 
     assert values(first, "bandwidth", size=2**20) == [3187.16e6]
     assert values(first, "transfer_time", size=64) == [pytest.approx(23.75e-6)]
@@ -108,7 +84,7 @@ def test_fabtests_in_both_forms() -> None:
 
 
 def test_qperf() -> None:
-    (result,) = results("qperf.both.txt")
+    (result,) = results("qperf.both")
 
     assert values(result, "bandwidth", test="tcp_bw") == [3.05e9]
     assert values(result, "bandwidth", test="rc_bw") == [11.5e9]
@@ -126,7 +102,7 @@ def test_qperf_over_sizes_is_not_pooled() -> None:
 
 
 def test_netperf() -> None:
-    stream, requests, datagrams = results("netperf.several.txt")
+    stream, requests, datagrams = results("netperf.several")
 
     assert values(stream, "stream_bandwidth") == [9413.55 * 1e6 / 8]
     assert values(requests, "transaction_rate", request=1) == [12507.44]
@@ -135,7 +111,7 @@ def test_netperf() -> None:
 
 
 def test_sockperf() -> None:
-    latency, rate = results("sockperf.both.txt")
+    latency, rate = results("sockperf.both")
 
     assert values(latency, "latency") == [pytest.approx(121.880e-6)]
     assert values(latency, "latency_percentile", percentile=50.0) == [pytest.approx(121.01e-6)]
@@ -150,7 +126,7 @@ def test_sockperf_that_prints_round_trips_is_halved() -> None:
 
 
 def test_knb_leaves_out_what_moves_nothing() -> None:
-    (result,) = results("knb.two_paths.txt")
+    (result,) = results("knb.two_paths")
 
     assert values(result, "bandwidth", path="pod to service") == [9811e6 / 8]
     assert len(result.measurements) == 3

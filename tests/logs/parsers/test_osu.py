@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from cluster.logs.reader import read
-from tests.logs.parsers.test_parsers import results, values
-
-LOGS = Path(__file__).parents[2] / "logs"
+from tests.logs.samples import LOGS, results, values
 
 
 def read_all(text: str) -> dict[tuple[str, object, object], float]:

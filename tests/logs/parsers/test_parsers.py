@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 from itertools import zip_longest
-from pathlib import Path
 
 import pytest
 
-from cluster.core.model.logs import Parsed, PeerAccess, Topology
+from cluster.core.model.logs import PeerAccess, Topology
 from cluster.logs.parsers import number
 from cluster.logs.reader import read
-
-LOGS = Path(__file__).parents[2] / "logs"
-
-
-def results(name: str) -> tuple[Parsed, ...]:
-    return read([(LOGS / f"{name}.txt").read_bytes()]).results
-
-
-def values(result: Parsed, metric: str, **params: object) -> list[float]:
-    return [
-        value
-        for m in result.measurements
-        if m.metric == metric and params.items() <= m.params.items()
-        for value in m.values
-    ]
+from tests.logs.samples import LOGS, results, values
 
 
 @pytest.mark.parametrize(

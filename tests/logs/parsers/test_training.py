@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.logs.reader import read
-from tests.logs.parsers.test_parsers import results, values
+from tests.logs.samples import results, values
 
 
 def test_the_lines_of_many_frameworks() -> None:

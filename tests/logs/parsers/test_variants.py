@@ -6,7 +6,7 @@ import pytest
 
 from cluster.core.errors import ParseError
 from cluster.logs.reader import read
-from tests.logs.parsers.test_parsers import LOGS, results, values
+from tests.logs.samples import LOGS, results, values
 
 
 def open_log(name: str) -> str:

@@ -1,0 +1,34 @@
+"""The samples of logs beside this file, and how tests read them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.logs.reader import read
+
+if TYPE_CHECKING:
+    from cluster.core.model.logs import Parsed
+
+LOGS = Path(__file__).parent
+
+
+def results(name: str) -> tuple[Parsed, ...]:
+    """Read a sample by its name without `.txt`."""
+    return read([(LOGS / f"{name}.txt").read_bytes()]).results
+
+
+def of(text: str) -> Parsed:
+    """Read a text that holds one result."""
+    (result,) = read([text.encode()]).results
+    return result
+
+
+def values(result: Parsed, metric: str, **params: object) -> list[float]:
+    """Give all values of a metric, at the points that have these parameters."""
+    return [
+        value
+        for m in result.measurements
+        if m.metric == metric and params.items() <= m.params.items()
+        for value in m.values
+    ]
