@@ -6,10 +6,11 @@ import json
 from typing import TYPE_CHECKING, Protocol
 
 from cluster.analysis.evidence import Evidence
-from cluster.core.model.hosts import Facts, Interface
-from cluster.core.model.measurements import Definition, Summary
+from tests.plain_values import plain_definition, plain_facts, plain_summary
 
 if TYPE_CHECKING:
+    from cluster.core.model.hosts import Facts, Interface
+    from cluster.core.model.measurements import Summary
     from cluster.core.model.value import Scalar
 
 
@@ -19,37 +20,18 @@ class Look(Protocol):
     def __call__(self, text: str, hardware: str = "", hosts: int = 0) -> Evidence: ...
 
 
-ONE_WAY = Definition(
+ONE_WAY = plain_definition(
     benchmark="iperf",
     metric="received",
     unit="B/s",
     better="higher",
-    what="bytes",
-    clock="a clock",
-    synchronisation="none",
-    warm_up="none",
     aggregation="all ranks",
     flow="one way",
 )
 
 
 def summary(median: float, **params: Scalar) -> Summary:
-    return Summary(
-        metric="received",
-        definition=ONE_WAY.id,
-        unit="B/s",
-        better="higher",
-        params=params,
-        n=20,
-        median=median,
-        ci=None,
-        p5=median,
-        p95=median,
-        p99=median,
-        converged=True,
-        bound=1e12,
-        share=median / 1e12,
-    )
+    return plain_summary(median, ONE_WAY, params=params, bound=1e12, share=median / 1e12)
 
 
 def ours(*summaries: Summary, **others: object) -> Evidence:
@@ -59,26 +41,7 @@ def ours(*summaries: Summary, **others: object) -> Evidence:
 
 
 def host(name: str, *interfaces: Interface, cores: int = 8) -> Facts:
-    return Facts(
-        host=name,
-        home="/",
-        user="u",
-        system="Debian",
-        kernel="Linux",
-        cpu="x",
-        cores=cores,
-        usable_cores=cores,
-        cgroup_cpus=None,
-        cgroup_memory=None,
-        memory=1,
-        clock="tsc",
-        python="3",
-        mpi=None,
-        tmux=None,
-        libraries={},
-        variables={},
-        interfaces=interfaces,
-    )
+    return plain_facts(name, cores=cores, usable_cores=cores, interfaces=interfaces)
 
 
 def iperf3(rate: float, streams: int = 1, **words: object) -> str:

@@ -16,12 +16,13 @@ from cluster.analysis.usual import usual
 from cluster.analysis.verdict import word_of
 from cluster.core import plugins
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Summary
 from cluster.logs.parsers import Parser
 from cluster.logs.reader import read
+from tests.plain_values import plain_summary
 
 if TYPE_CHECKING:
     from cluster.analysis.corpus import PublishedResult, PublishedRun
+    from cluster.core.model.measurements import Summary
 
 RUNS = {run.id: run for run in corpus.runs()}
 P5 = hardware.find("p5.48xlarge")
@@ -30,19 +31,8 @@ P5 = hardware.find("p5.48xlarge")
 def summary(result: PublishedResult, value: float | None = None) -> Summary:
     definition = corpus.definitions()[result.run.definition]
     figure = median(result.values) if value is None else value
-    bare = Summary(
-        metric=definition.metric,
-        unit=definition.unit,
-        better=definition.better,
-        params=result.params,
-        n=len(result.values),
-        median=figure,
-        ci=None,
-        p5=figure,
-        p95=figure,
-        p99=figure,
-        converged=False,
-        definition=definition.id,
+    bare = plain_summary(
+        figure, definition, params=result.params, n=len(result.values), converged=False
     )
     return with_hardware_bound(bare, definition, hardware.find(result.run.hardware))
 

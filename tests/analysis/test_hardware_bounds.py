@@ -11,14 +11,15 @@ from cluster.analysis.hardware import find
 from cluster.analysis.hardware_bounds import Bound, bound, missing, with_hardware_bound
 from cluster.analysis.usual import usual
 from cluster.analysis.verdict import verdicts
-from cluster.core.model.measurements import Definition, Summary
 from cluster.logs.parsers import bandwidth_test, mpi_test, p2p_matrix
 from cluster.logs.parsers.iperf3.metrics import RECEIVED, SENT
 from cluster.logs.parsers.nccl_tests.metrics import BUSBW
 from cluster.logs.parsers.osu import metrics as osu
+from tests.plain_values import plain_summary
 
 if TYPE_CHECKING:
     from cluster.core.model.hardware import Hardware
+    from cluster.core.model.measurements import Definition, Summary
     from cluster.core.model.value import Scalar
 
 GBIT = 1e9 / 8
@@ -134,20 +135,7 @@ def test_no_bound_is_guessed() -> None:
 
 
 def summary(definition: Definition, median: float, **params: Scalar) -> Summary:
-    return Summary(
-        metric=definition.metric,
-        definition=definition.id,
-        unit=definition.unit,
-        better=definition.better,
-        params=params,
-        n=1,
-        median=median,
-        ci=None,
-        p5=median,
-        p95=median,
-        p99=median,
-        converged=False,
-    )
+    return plain_summary(median, definition, params=params, n=1, converged=False)
 
 
 def test_a_summary_gets_its_share_as_a_rate_and_as_a_time() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
@@ -13,9 +13,12 @@ from cluster.analysis.evidence import Finding
 from cluster.analysis.judgement import Judgement, judge
 from cluster.analysis.link_bounds import Route, with_link_bound
 from cluster.core.model.hosts import Link, Machine
-from cluster.core.model.measurements import Definition, Summary
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
+from tests.plain_values import plain_summary
+
+if TYPE_CHECKING:
+    from cluster.core.model.measurements import Definition, Summary
 
 GBIT = 1e9 / 8
 GIGABIT = Link(rate=GBIT, mtu=1500, source="ethtool of eth0")
@@ -23,21 +26,8 @@ MIB = 1 << 20
 
 
 def summary(definition: Definition, median: float, size: int = MIB) -> Summary:
-    return Summary(
-        metric=definition.metric,
-        unit=definition.unit,
-        better=definition.better,
-        params={"size": size},
-        n=20,
-        median=median,
-        ci=(median * 0.99, median * 1.01),
-        p5=median,
-        p95=median,
-        p99=median,
-        converged=True,
-        complete=True,
-        definition=definition.id,
-    )
+    ci = median * 0.99, median * 1.01
+    return plain_summary(median, definition, params={"size": size}, ci=ci)
 
 
 def record(hosts: int = 2, **changes: Any) -> Record:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 import pytest
 
@@ -10,26 +12,16 @@ from cluster.agent.facts import host_facts
 from cluster.analysis.launches import launch_notes, spread
 from cluster.analysis.summarize import pool_launches
 from cluster.core.model.hosts import Facts, Tuning
-from cluster.core.model.measurements import Summary
 from cluster.reports.launch_table import launches_table
+from tests.plain_values import plain_summary
+
+if TYPE_CHECKING:
+    from cluster.core.model.measurements import Summary
 
 
 def launched(median: float, **changes: object) -> tuple[Summary, ...]:
-    one = Summary(
-        metric="latency",
-        unit="s",
-        better="lower",
-        params={"size": 8},
-        n=10_000,
-        median=median,
-        ci=(median, median),
-        p5=median,
-        p95=median,
-        p99=median,
-        converged=True,
-        definition=LATENCY.id,
-    )
-    return (msgspec.structs.replace(one, **changes),)
+    words = {"params": {"size": 8}, "n": 10_000, "ci": (median, median), **changes}
+    return (plain_summary(median, LATENCY, **words),)
 
 
 MODES = pool_launches([launched(m) for m in (110e-9, 400e-9, 112e-9)])

@@ -21,6 +21,7 @@ from cluster.analysis.summarize import summarize
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Link
 from cluster.core.model.measurements import Definition, Factor, Flow, Measurement, Summary
+from tests.plain_values import plain_definition, plain_summary
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
@@ -30,34 +31,12 @@ LINK = Link(rate=GBIT, source="test")
 
 
 def definition(flow: Flow = "one way", unit: str = "B/s") -> Definition:
-    return Definition(
-        benchmark="test",
-        metric="m",
-        unit=unit,
-        better="lower" if unit == "s" else "higher",
-        what="w",
-        clock="c",
-        synchronisation="y",
-        warm_up="u",
-        aggregation="one rank",
-        flow=flow,
-    )
+    return plain_definition(unit=unit, better="lower" if unit == "s" else "higher", flow=flow)
 
 
 def summary(median: float, unit: str = "B/s", **params: Scalar) -> Summary:
-    return Summary(
-        metric="m",
-        unit=unit,
-        better="lower" if unit == "s" else "higher",
-        params=params,
-        n=1,
-        median=median,
-        ci=None,
-        p5=median,
-        p95=median,
-        p99=median,
-        converged=False,
-    )
+    better = "lower" if unit == "s" else "higher"
+    return plain_summary(median, unit=unit, better=better, params=params, n=1, converged=False)
 
 
 def shared(

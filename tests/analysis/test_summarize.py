@@ -19,6 +19,7 @@ from cluster.core.model.measurements import (
     Measurement,
     Summary,
 )
+from tests.plain_values import plain_definition
 
 if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
@@ -29,17 +30,8 @@ TWENTY_ONE = tuple(float(k) for k in range(1, 22))
 def definition(
     aggregation: Aggregation = "one rank", unit: str = "s", metric: str = "m"
 ) -> Definition:
-    return Definition(
-        benchmark="test",
-        metric=metric,
-        unit=unit,
-        better="lower" if unit == "s" else "higher",
-        what="w",
-        clock="c",
-        synchronisation="y",
-        warm_up="u",
-        aggregation=aggregation,
-    )
+    better = "lower" if unit == "s" else "higher"
+    return plain_definition(metric=metric, unit=unit, better=better, aggregation=aggregation)
 
 
 def measurement(

@@ -8,31 +8,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.core.model.measurements import Definition, Measurement
 from cluster.logs.columns import Columns, Points, SeriesPoint
 from cluster.logs.parsers import Parser, ResultBuilder
 from cluster.logs.parsers.nccl_tests import NcclTests
 from cluster.logs.parsers.osu import Osu
 from cluster.logs.reader import read
 from tests.logs.samples import LOGS
+from tests.plain_values import plain_definition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from cluster.core.model.measurements import Measurement
+
 TIME, RATE = (
-    Definition(
-        benchmark="any",
-        metric=metric,
-        unit=unit,
-        better="lower",
-        what="it",
-        clock="one",
-        synchronisation="none",
-        warm_up="none",
-        aggregation="one rank",
-    )
-    for metric, unit in (("time", "s"), ("rate", "B/s"))
+    plain_definition(metric=metric, unit=unit) for metric, unit in (("time", "s"), ("rate", "B/s"))
 )
 ROWS = "".join(
     f"{2**n:12}{2**n // 4:12}   float     sum      -1   {2**n / 1e4 + 20:7.1f}"

@@ -17,7 +17,6 @@ from cluster.benchmarks.p2p import P2P
 from cluster.benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, LATENCY, ONEWAY
 from cluster.benchmarks.p2p.params import P2PParams
 from cluster.core.model.billing import Plan
-from cluster.core.model.hosts import Facts
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.options import convert
@@ -25,6 +24,7 @@ from cluster.measure import gpu_requirements
 from cluster.measure.buffers import on_gpus
 from cluster.orchestration.prepare import check_plan
 from tests.conftest import answer, command, on_ranks, runs_folder
+from tests.plain_values import plain_facts
 
 METRICS = (ONEWAY, LATENCY, BANDWIDTH, BIDIRECTIONAL)
 # Stands for torch and a GPU: arrays here, of which MPI is told the addresses alone, as there.
@@ -58,24 +58,9 @@ gpus.mpi_flags = lambda: {{"mpi_built_with_cuda_support": "{built}"}}
 main(P2P())
 print("waited", Pretend.waited)
 """
-FACTS = Facts(
-    host="a",
-    home="/root",
-    user="root",
-    system="Debian",
-    kernel="Linux",
-    cpu="x",
-    cores=2,
-    usable_cores=2,
-    cgroup_cpus=None,
-    cgroup_memory=None,
-    memory=1,
-    clock="tsc",
-    python="3.11.2",
+FACTS = plain_facts(
     mpi="Open MPI 5",
-    tmux="3.3",
     libraries={"cupy-cuda12x": "13.6"},
-    variables={},
     executable="/e/bin/python3",
     gpus=("Tesla T4", "Tesla T4"),
     mpi_flags={"mpi_built_with_cuda_support": "true", "opal_cuda_support": "true"},

@@ -7,35 +7,15 @@ import pytest
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Facts, Interface, Machine
 from cluster.remote.common_network import find_common_network
+from tests.plain_values import plain_facts
 
 
 def host(number: int, address: str, *interfaces: str, reached: str = "") -> tuple[Machine, Facts]:
     machine = Machine(  # noqa: S604 - "shell" names one of our plug-ins
         name=f"{number}.mpi.x", id="", address=address, shell="ssh", folder="", bin=""
     )
-    facts = Facts(
-        home="",
-        user="",
-        system="",
-        kernel="",
-        cpu="",
-        clock="",
-        python="",
-        host=f"h{number}",
-        cores=1,
-        usable_cores=1,
-        cgroup_cpus=None,
-        cgroup_memory=None,
-        memory=1,
-        mpi=None,
-        tmux=None,
-        libraries={},
-        variables={},
-        interfaces=tuple(interface(text) for text in interfaces),
-        reached=reached,
-        boot=str(number),
-    )
-    return machine, facts
+    own = tuple(interface(text) for text in interfaces)
+    return machine, plain_facts(f"h{number}", interfaces=own, reached=reached, boot=str(number))
 
 
 def interface(text: str) -> Interface:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
 from cluster.analysis.compare import Comparison, ComparisonCell
 from cluster.analysis.fit import Fit, FitPoint, Piece, fit
 from cluster.core.errors import SpecError
-from cluster.core.model.measurements import Summary
 from cluster.reports import plots
 from cluster.reports.plots.picture import MARKERS, differing_names, marker
 from cluster.reports.tables import fits_table
+from tests.plain_values import plain_summary
+
+if TYPE_CHECKING:
+    from cluster.core.model.measurements import Summary
 
 pytestmark = pytest.mark.quick(False)  # matplotlib takes a second to import
 
@@ -46,18 +49,13 @@ def compared(*cells: ComparisonCell) -> Comparison:
 
 
 def summary(size: int, median: float, bound: float | None = None) -> Summary:
-    return Summary(
+    return plain_summary(
+        median,
         metric="bandwidth",
         unit="B/s",
         better="higher",
         params={"size": size},
-        n=20,
-        median=median,
         ci=(median * 0.99, median * 1.01),
-        p5=median,
-        p95=median,
-        p99=median,
-        converged=True,
         bound=bound,
         share=None if bound is None else median / bound,
     )

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
 from cluster.core.model.hosts import Link, Machine
-from cluster.core.model.measurements import Definition
 from cluster.core.model.spec import ClusterSpec
 from cluster.runs import store
+from tests.plain_values import plain_definition
 from tests.runs.conftest import measurement, record
+
+if TYPE_CHECKING:
+    from cluster.core.model.measurements import Definition
 
 
 def definition(**changes: object) -> Definition:
-    plain = Definition(
-        benchmark="p2p",
-        metric="latency",
-        unit="s",
-        better="lower",
-        what="w",
-        clock="c",
-        synchronisation="s",
-        warm_up="u",
-        aggregation="one rank",
-    )
-    return msgspec.structs.replace(plain, **changes)
+    return plain_definition(**{"metric": "latency", **changes})
 
 
 def test_the_summary_of_a_run(folder: Path) -> None:
