@@ -5,28 +5,21 @@ from __future__ import annotations
 import msgspec
 
 from cluster.analysis.factors import Factor, differing_factors, factors
-from cluster.core.model.hosts import Facts, Interface, Link, Machine
+from cluster.core.model.hosts import Interface, Link, Machine
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec
+from tests.plain_values import plain_facts
 
-FACTS = Facts(
-    host="h0",
-    home="/root",
-    user="root",
-    system="Debian",
+FACTS = plain_facts(
+    "h0",
     kernel="6.1",
     cpu="fast",
-    cores=8,
     usable_cores=4,
-    cgroup_cpus=None,
-    cgroup_memory=None,
     memory=2**34,
-    clock="tsc",
     python="3.11",
     mpi="5.0",
     tmux="3.3",
     libraries={"numpy": "2.0"},
-    variables={},
     boot="b",
     interfaces=(Interface(name="eth0", address="10.0.0.1", prefix=24, mtu=1500),),
 )
