@@ -96,9 +96,9 @@ VARIABLES = tuple(
             "Settings of `gcloud`, which count here as they do there.",
         ),
         (
-            "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE, CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBILLING",
+            "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE, ..._CLOUDBILLING, ..._ORGPOLICY",
             "Google's own",
-            "Addresses of Compute Engine and of the price list.",
+            "Addresses of Compute Engine, of the price list and of organisation policies.",
         ),
     )
 )

@@ -17,11 +17,11 @@ import msgspec
 
 from cluster.core.extras import require
 from cluster.providers._cloud.api_errors import Failure, Kind, retry
-from cluster.providers.gcp.errors import kind_of, weight
+from cluster.providers.gcp.errors import call_name, check_operations, kind_of
 from cluster.providers.gcp.responses import GcpOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 TIMEOUT = 20.0  # seconds for a reply
 FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two looks at an operation
@@ -32,7 +32,11 @@ SIGNS = (
     "CLOUDSDK_CORE_PROJECT",
     "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE",
 )
-BILLING = "https://cloudbilling.googleapis.com"
+SERVICES = {  # beside Compute Engine, by the names that gcloud has for them
+    "CLOUDBILLING": "https://cloudbilling.googleapis.com",
+    "ORGPOLICY": "https://orgpolicy.googleapis.com",
+}
+NO_SERVICE = "no service"  # the code of a failure: another cloud has it not
 COMPUTE = "6F81-5844-456A"  # the price list's name for Compute Engine
 WHOSE = "https://oauth2.googleapis.com/tokeninfo"  # tells whose a token is
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
@@ -249,7 +253,7 @@ class Project:
             pause = min(2 * pause, LONGEST_POLL)
             operation = self.look(operation)
         if operation.error.errors or operation.created < operation.asked:
-            check(what, operation, *self._parts(operation))
+            check_operations(what, operation, *self._parts(operation))
         return operation
 
     def _parts(self, operation: GcpOperation) -> tuple[GcpOperation, ...]:
@@ -276,17 +280,53 @@ class Project:
             Failure: it cannot be had; another cloud's own may be named in the environment.
 
         """
+        path = f"/v1/services/{COMPUTE}/skus"
+        params = {"pageSize": "5000", "currencyCode": "USD"}
+        found = []
+        while True:
+            page = self._other("CLOUDBILLING", "skus.list", path, params)
+            found += page.get("skus", ())
+            if not page.get("nextPageToken"):
+                return tuple(msgspec.convert(one, of, strict=False) for one in found)
+            params["pageToken"] = page["nextPageToken"]
+
+    def policy(self, constraint: str, of: type[T]) -> T:
+        """Ask what an organisation policy says for this project.
+
+        Args:
+            constraint: of the policy, such as `compute.requireOsLogin`.
+            of: what it is.
+
+        Returns:
+            The policy that is in effect, by whichever folder or organisation.
+
+        Raises:
+            Failure: it cannot be had; another cloud's own may be named in the environment.
+
+        """
+        path = f"/v2/projects/{self.name}/policies/{constraint}:getEffectivePolicy"
+        answer = self._other("ORGPOLICY", "policies.getEffectivePolicy", path, {})
+        return msgspec.convert(answer, of, strict=False)
+
+    def _other(self, service: str, what: str, path: str, params: dict[str, str]) -> dict[str, Any]:
+        """Ask a service beside Compute Engine, once: a plan can do without its answer."""
         from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 - with it
 
-        own = os.environ.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBILLING", "").rstrip("/")
+        own = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service}", "").rstrip("/")
         if self._endpoint and not own:
-            raise Failure("missing", operation="skus.list", code="", message="There is no catalog")
+            raise Failure("missing", operation=what, code=NO_SERVICE, message="It is not there")
         try:
-            session = AuthorizedSession(self._credentials())
-            found = list(_pages(session, f"{own or BILLING}/v1/services/{COMPUTE}/skus"))
+            with AuthorizedSession(self._credentials()) as session:
+                url = f"{own or SERVICES[service]}{path}"
+                answer = session.get(url, params=params, timeout=TIMEOUT)
+            found: dict[str, Any] = answer.json()
         except Exception as error:
-            raise _translated("skus.list", error) from error
-        return tuple(msgspec.convert(one, of, strict=False) for one in found)
+            raise _translated(what, error) from error
+        if answer.ok:
+            return found
+        message = str(found.get("error", {}).get("message", ""))
+        status = answer.status_code
+        raise Failure(kind_of("", status), operation=what, code=str(status), message=message)
 
     def _credentials(self) -> Any:  # noqa: ANN401
         from google.auth.credentials import AnonymousCredentials  # noqa: PLC0415 - slow to import
@@ -309,7 +349,7 @@ class Project:
                 answered = [one for _, held in answered for one in getattr(held, collection)]
             return [MessageToDict(type(one).pb(one)) for one in answered]
         except Exception as error:
-            raise _translated(_name(collection, verb), error) from error
+            raise _translated(call_name(collection, verb), error) from error
 
     def _send(self, collection: str, verb: str, params: dict[str, Any]) -> Any:  # noqa: ANN401
         request = {"project": self.name, **params}
@@ -317,7 +357,7 @@ class Project:
             method = getattr(self._client(collection), verb)
             return method(request=request, retry=None, timeout=TIMEOUT)
         except Exception as error:
-            raise _translated(_name(collection, verb), error) from error
+            raise _translated(call_name(collection, verb), error) from error
 
     def _client(self, collection: str) -> Any:  # noqa: ANN401
         from google.api_core.client_options import ClientOptions  # noqa: PLC0415 - slow to import
@@ -369,50 +409,6 @@ def _email(credentials: Any) -> str:  # noqa: ANN401
         return ""
     about: dict[str, Any] = json.loads(answer.data)
     return str(about.get("email") or about.get("sub") or "")
-
-
-def _pages(session: Any, url: str) -> Iterator[dict[str, Any]]:  # noqa: ANN401
-    token: str = ""
-    while True:
-        params = {"pageSize": "5000", "currencyCode": "USD", "pageToken": token}
-        answer = session.get(url, params=params, timeout=TIMEOUT)
-        answer.raise_for_status()
-        page = answer.json()
-        yield from page.get("skus", ())
-        token = page.get("nextPageToken", "")
-        if not token:
-            return
-
-
-def check(what: str, *operations: GcpOperation) -> None:
-    """Read all errors of operations, which may come without any HTTP status.
-
-    Args:
-        what: was called.
-        operations: that are done: the one that was begun, and what that began in its turn.
-
-    Raises:
-        Failure: it went wrong.
-
-    """
-    errors = sorted(
-        (error for one in operations for error in one.error.errors),
-        key=lambda error: weight(error.code),
-    )
-    if errors:
-        first = errors[0]
-        said = "; ".join(dict.fromkeys(error.message.rstrip(".") for error in errors))
-        raise Failure(kind_of(first.code), operation=what, code=first.code, message=said)
-
-
-def _name(collection: str, verb: str) -> str:
-    """Give Google's own name of a call, by which its documents and its permissions know it."""
-
-    def camel(name: str) -> str:
-        first, *others = name.split("_")
-        return first + "".join(other.capitalize() for other in others)
-
-    return f"{camel(collection)}.{camel(verb.removesuffix('_unary'))}"
 
 
 def _translated(what: str, error: Exception) -> Exception:

@@ -11,7 +11,7 @@ from cluster.core.model.billing import Resource
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure, ignoring
 from cluster.providers._cloud.deletion import CloudResource, Deletion, listing_delay
-from cluster.providers.gcp import api
+from cluster.providers.gcp.errors import check_operations
 from cluster.providers.gcp.labels import filter_of, is_of, parse_description
 from cluster.providers.gcp.responses import GcpInstance, GcpOperation, NamedResource
 
@@ -220,7 +220,7 @@ class GcpDeletion(Deletion[GcpResource]):
         now = self._project.look(operation)
         if now.done:
             del self._begun[one.kind, one.id]
-            api.check(f"{one.type.collection}.delete", now)
+            check_operations(f"{one.type.collection}.delete", now)
 
 
 def _resource(type_: GcpResourceType, one: NamedResource) -> GcpResource:

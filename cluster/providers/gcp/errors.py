@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.core.errors import Capacity, ClusterError, Denied, ProvisionError, Quota, Timeout
+from cluster.providers._cloud.api_errors import Failure
 
 if TYPE_CHECKING:
-    from cluster.providers._cloud.api_errors import Failure, Kind
+    from cluster.providers._cloud.api_errors import Kind
+    from cluster.providers.gcp.responses import GcpOperation
 
 WORDS: dict[Kind, tuple[str, ...]] = {
     "quota": ("quotaExceeded", "QUOTA_EXCEEDED", "LIMIT_EXCEEDED"),
@@ -144,6 +146,46 @@ def weight(word: str) -> int:
         return len(PRECEDENCE) + 1
     kind = kind_of(word)
     return PRECEDENCE.index(kind) if kind in PRECEDENCE else len(PRECEDENCE)
+
+
+def call_name(collection: str, verb: str) -> str:
+    """Give Google's own name of a call, by which its documents and its permissions know it.
+
+    Args:
+        collection: in the client's spelling, such as `resource_policies`.
+        verb: in the same, such as `bulk_insert`.
+
+    Returns:
+        Such as `resourcePolicies.bulkInsert`.
+
+    """
+
+    def camel(name: str) -> str:
+        first, *others = name.split("_")
+        return first + "".join(other.capitalize() for other in others)
+
+    return f"{camel(collection)}.{camel(verb.removesuffix('_unary'))}"
+
+
+def check_operations(what: str, *operations: GcpOperation) -> None:
+    """Read all errors of operations, which may come without any HTTP status.
+
+    Args:
+        what: was called.
+        operations: that are done: the one that was begun, and what that began in its turn.
+
+    Raises:
+        Failure: it went wrong.
+
+    """
+    errors = sorted(
+        (error for one in operations for error in one.error.errors),
+        key=lambda error: weight(error.code),
+    )
+    if errors:
+        first = errors[0]
+        said = "; ".join(dict.fromkeys(error.message.rstrip(".") for error in errors))
+        raise Failure(kind_of(first.code), operation=what, code=first.code, message=said)
 
 
 def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> ClusterError:

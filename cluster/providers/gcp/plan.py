@@ -15,7 +15,7 @@ from cluster.providers._cloud import capacity_cache, public_address
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.options import TTL, words
 from cluster.providers._cloud.tags import Selection
-from cluster.providers.gcp import images, machine_types, prices, quotas
+from cluster.providers.gcp import images, machine_types, org_policies, prices, quotas
 from cluster.providers.gcp.accelerators import RequestedAccelerators, requested_accelerators
 from cluster.providers.gcp.api import default_project
 from cluster.providers.gcp.labels import is_of
@@ -120,6 +120,7 @@ def _offer(
         f"image: {image.name} ({image.family or 'no family'}, {image.architecture})",
         _network_line(link, tier1=tier1),
         quotas.check(project, machines.region, spec, kind, gpus, public=options.is_public),
+        org_policies.check(project, public=options.is_public),
         f"ends by itself {format_seconds(ttl)} after its start (--ttl)",
         price_line(cost, spec.hosts, ttl),
     )
@@ -140,7 +141,7 @@ def _offer(
         ttl=ttl,
         link=link,
         price=cost,
-        lines=lines,
+        lines=tuple(line for line in lines if line),
     )
 
 

@@ -203,3 +203,37 @@ class GuestAttributes(GcpResponse, frozen=True, kw_only=True):
     """An answer about what the guest agent wrote."""
 
     query_value: GuestAttributeItems = GuestAttributeItems()
+
+
+class PolicyValues(GcpResponse, frozen=True, kw_only=True):
+    """What a rule of a list names."""
+
+    allowed_values: tuple[str, ...] = ()
+    denied_values: tuple[str, ...] = ()
+
+
+class PolicyRule(GcpResponse, frozen=True, kw_only=True):
+    """A rule of an organisation policy; one of these is given."""
+
+    enforce: bool = False
+    deny_all: bool = False
+    values: PolicyValues = PolicyValues()
+
+
+class PolicySpec(GcpResponse, frozen=True, kw_only=True):
+    """The rules of an organisation policy."""
+
+    rules: tuple[PolicyRule, ...] = ()
+
+
+class EffectivePolicy(GcpResponse, frozen=True, kw_only=True):
+    """What an organisation policy says for a project, with its conditions evaluated."""
+
+    spec: PolicySpec = PolicySpec()
+
+    @property
+    def restricts(self) -> bool:
+        """Whether it forbids what new machines would have; a list may except only old ones."""
+        return any(
+            rule.enforce or rule.deny_all or rule.values.allowed_values for rule in self.spec.rules
+        )

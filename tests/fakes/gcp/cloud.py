@@ -43,6 +43,7 @@ class Cloud(Emulated[Settings]):
         return {
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE": f"{self.url}/compute/v1/",
             "CLOUDSDK_API_ENDPOINT_OVERRIDES_CLOUDBILLING": f"{self.url}/billing",
+            "CLOUDSDK_API_ENDPOINT_OVERRIDES_ORGPOLICY": f"{self.url}/orgpolicy/",
             "CLOUDSDK_CORE_ACCOUNT": "me@example.com",
             "GOOGLE_CLOUD_PROJECT": PROJECT,
             "CLUSTER_CHECKIP": f"{self.url}/checkip",

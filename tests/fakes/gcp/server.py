@@ -15,7 +15,7 @@ import msgspec
 from cluster.core.model.value import Value
 from tests.fakes.faults import kill
 from tests.fakes.gaps import GapError
-from tests.fakes.gcp import discovery, prices
+from tests.fakes.gcp import discovery, org_policies, prices
 from tests.fakes.gcp.errors import STATUS, RefusedError, written
 from tests.fakes.gcp.values import Call, Fault
 
@@ -71,6 +71,10 @@ class Handler(BaseHTTPRequestHandler):
         if url.path == f"/billing/v1/services/{prices.COMPUTE}/skus":
             said = prices.page(dict(parse_qsl(url.query)).get("pageToken", ""))
             self._write(200, json.dumps(said).encode(), "application/json")
+            return
+        if url.path.startswith(org_policies.BASE):
+            status, said = org_policies.answer(self.cloud, self.command, url.path)
+            self._write(status, json.dumps(said).encode(), "application/json")
             return
         reply = answer(
             self.cloud,

@@ -37,6 +37,9 @@ class Settings(Value, frozen=True, kw_only=True):
         status: errors of operations carry an HTTP status as well.
         quotas: limits by "region METRIC", and by "METRIC" for those of the project.
         default_network: whether the project has one.
+        policies: organisation policies by constraint, and what their rule says: `enforce`,
+            `denyAll`, or names of machines that alone may.
+        policies_api: whether the project has the API that tells them enabled.
         retired: whether there are accelerators that Google has taken away.
         page: how many things a page has at most.
 
@@ -59,6 +62,8 @@ class Settings(Value, frozen=True, kw_only=True):
     status: bool = True
     quotas: Mapping[str, float] = {}
     default_network: bool = True
+    policies: Mapping[str, str] = {}
+    policies_api: bool = True
     retired: bool = False
     page: int = 500
 

@@ -6,15 +6,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.providers._cloud.tags import Tags
 from cluster.providers.gcp import GcpProvider, machine_types, prices
 from cluster.providers.gcp.options import GcpOffer, GcpOptions
 from cluster.providers.gcp.request import request
 from cluster.providers.gcp.responses import MachineType
+from tests.fakes.gcp import Settings
 from tests.fakes.gcp.catalog import PROJECT
 
 if TYPE_CHECKING:
+    from cluster.core.model.billing import Plan
     from tests.fakes.gcp import Cloud
 
 TAGS = Tags(name="c", owner="me", launch="l", expires=0.0)
@@ -73,3 +76,58 @@ def test_types_that_cannot_move_are_not_told_to(instance: str, expected: str) ->
     made = request(ClusterSpec(name="c"), GcpOptions(), offer, TAGS, "ssh-ed25519 A")
 
     assert made["instance_properties"]["scheduling"]["on_host_maintenance"] == expected
+
+
+ONE_OLD_HOST = "projects/p/zones/us-central1-a/instances/bastion"
+
+
+def plan(**options: str) -> Plan:
+    spec = ClusterSpec(
+        name="c", provider="gcp", zone="us-central1-a", instance="c2-standard-60", options=options
+    )
+    return GcpProvider().plan(spec)
+
+
+@pytest.mark.parametrize(
+    ("constraint", "rule", "instead"),
+    [
+        ("compute.requireOsLogin", "enforce", "--provider ssh"),
+        ("compute.managed.requireOsLogin", "enforce", "--provider ssh"),
+        ("compute.disableGuestAttributesAccess", "enforce", "--provider ssh"),
+        ("compute.vmExternalIpAccess", "denyAll", "--option jump=USER@HOST"),
+        ("compute.vmExternalIpAccess", ONE_OLD_HOST, "--option public=0"),
+        ("compute.managed.vmExternalIpAccess", "enforce", "--option jump=USER@HOST"),
+    ],
+)
+def test_a_policy_of_the_organisation_refuses_before_anything_is_made(
+    gcp: Cloud, constraint: str, rule: str, instead: str
+) -> None:
+    gcp.reset(Settings(policies={constraint: rule}))
+
+    with pytest.raises(SpecError, match=f"constraints/{constraint}") as refused:
+        plan()
+    assert "Nothing was created." in refused.value.means
+    assert instead in refused.value.remedy
+    assert f"gcloud org-policies describe {constraint} --project {PROJECT}" in refused.value.remedy
+    assert not gcp.mutating()
+
+
+def test_without_external_addresses_their_policy_does_not_matter(gcp: Cloud) -> None:
+    gcp.reset(Settings(policies={"compute.vmExternalIpAccess": "denyAll"}))
+
+    assert "organisation policies: none forbids this launch" in plan(public="0").lines
+
+
+def test_policies_that_nobody_tells_are_said_to_be_unknown(
+    gcp: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most projects have that API switched off; another cloud has none."""
+    gcp.reset(Settings(policies_api=False, policies={"compute.requireOsLogin": "enforce"}))
+    [line] = [line for line in plan().lines if line.startswith("organisation policies")]
+    assert line == (
+        "organisation policies: not known "
+        f"(Organization Policy API has not been used in project {PROJECT} before)"
+    )
+
+    monkeypatch.delenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_ORGPOLICY")
+    assert not [line for line in plan().lines if line.startswith("organisation policies")]

@@ -1,0 +1,117 @@
+"""Organisation policies that would refuse a launch, or keep us off its machines."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING
+
+from cluster.core.errors import SpecError
+from cluster.core.model.value import Value
+from cluster.providers._cloud.api_errors import Failure
+from cluster.providers.gcp.api import NO_SERVICE
+from cluster.providers.gcp.responses import EffectivePolicy
+
+if TYPE_CHECKING:
+    from cluster.providers.gcp.api import Project
+
+
+class OrgPolicy(Value, frozen=True, kw_only=True):
+    """Something that an organisation may forbid, and a launch needs.
+
+    Args:
+        name: of the constraint, without `compute.`; a newer one of the same effect is called
+            `compute.managed.` (cloud.google.com/compute/docs/access/managed-constraints).
+        what: it says.
+        means: what it does to a launch.
+        instead: what to do other than asking for an exception.
+
+    """
+
+    name: str
+    what: str
+    means: str
+    instead: str
+
+    @property
+    def constraints(self) -> tuple[str, str]:
+        """The names by which Google knows it."""
+        return f"compute.{self.name}", f"compute.managed.{self.name}"
+
+
+OWN_HOSTS = "use machines that you can log in to already: --provider ssh"
+POLICIES = (
+    OrgPolicy(
+        name="requireOsLogin",
+        what="every machine must use OS Login",
+        means="Such machines ignore the key that a launch gives them, so nobody could log in.",
+        instead=OWN_HOSTS,
+    ),
+    OrgPolicy(
+        name="disableGuestAttributesAccess",
+        what="guest attributes of machines cannot be read",
+        means="Machines tell their SSH host keys through them; without, the first connection would "
+        "trust whoever answers.",
+        instead=OWN_HOSTS,
+    ),
+    OrgPolicy(
+        name="vmExternalIpAccess",
+        what="machines cannot have external addresses",
+        means="This launch asks for them, to reach the machines from here.",
+        instead="use --option jump=USER@HOST with a host in that network, or --option public=0 "
+        "from a machine that reaches private addresses",
+    ),
+)
+EXTERNAL = POLICIES[-1]
+
+
+def check(project: Project, *, public: bool) -> str:
+    """Ask for the organisation policies that a launch would meet.
+
+    Args:
+        project: to ask.
+        public: machines get external addresses.
+
+    Returns:
+        A line for a person; empty where a cloud has no such policies.
+
+    Raises:
+        SpecError: one forbids the launch.
+
+    """
+    wanted = [
+        (policy, constraint)
+        for policy in POLICIES
+        if public or policy is not EXTERNAL
+        for constraint in policy.constraints
+    ]
+    with ThreadPoolExecutor(len(wanted)) as pool:
+        answers = list(pool.map(partial(_effective, project), (name for _, name in wanted)))
+    for (policy, constraint), answer in zip(wanted, answers, strict=True):
+        if isinstance(answer, EffectivePolicy) and answer.restricts:
+            raise _forbidden(project, policy, constraint)
+    failures = [answer for answer in answers if isinstance(answer, Failure)]
+    if not failures:
+        return "organisation policies: none forbids this launch"
+    if failures[0].code == NO_SERVICE:
+        return ""
+    return f"organisation policies: not known ({failures[0].message.rstrip('.')})"
+
+
+def _effective(project: Project, constraint: str) -> EffectivePolicy | Failure:
+    """Ask for one; where Google has no such constraint, nothing is forbidden."""
+    try:
+        return project.policy(constraint, EffectivePolicy)
+    except Failure as failure:
+        unknown = failure.kind == "missing" and failure.code != NO_SERVICE
+        return EffectivePolicy() if unknown else failure
+
+
+def _forbidden(project: Project, policy: OrgPolicy, constraint: str) -> SpecError:
+    return SpecError(
+        f"An organisation policy of {project.name} says that {policy.what} "
+        f"(constraints/{constraint}).",
+        means=f"{policy.means} Nothing was created.",
+        remedy=f"Ask whoever administers it for an exception, or {policy.instead}. See it: "
+        f"gcloud org-policies describe {constraint} --project {project.name} --effective",
+    )
