@@ -95,6 +95,7 @@ AWS = World(
     ),
     after=("DescribeInstances",),
     planning=(
+        "DescribeAddresses",
         "DescribeImages",
         "DescribeInstances",
         "DescribeInstanceTypeOfferings",

@@ -32,6 +32,7 @@ class CloudConfig(msgspec.Struct, frozen=True, kw_only=True):
         ssh_genkeytypes: host keys to make there; none, because one is given.
         ssh_keys: the host key that we know the host by at first.
         write_files: files.
+        bootcmd: commands that run before sshd is started, once the network is there.
 
     """
 
@@ -39,9 +40,10 @@ class CloudConfig(msgspec.Struct, frozen=True, kw_only=True):
     ssh_genkeytypes: tuple[str, ...] = ()
     ssh_keys: dict[str, str]
     write_files: tuple[File, ...]
+    bootcmd: tuple[tuple[str, ...], ...] | msgspec.UnsetType = msgspec.UNSET
 
 
-def user_data(host_key: SshKeyPair, ttl: float) -> str:
+def user_data(host_key: SshKeyPair, ttl: float, packages: tuple[str, ...] = ()) -> str:
     """Give what a host is told: which host key it has, and when it ends whatever happens here.
 
     The span counts from each boot, so that no clock has to be right.
@@ -50,6 +52,7 @@ def user_data(host_key: SshKeyPair, ttl: float) -> str:
         host_key: the same for all hosts of a launch; each gets its own as soon as we are connected,
             because others on the host can read what it was told.
         ttl: seconds from its boot to its end.
+        packages: of Debian or Ubuntu, to install before anybody can log in.
 
     Returns:
         A cloud-config.
@@ -62,5 +65,18 @@ def user_data(host_key: SshKeyPair, ttl: float) -> str:
     config = CloudConfig(
         ssh_keys={"ed25519_private": host_key.private, "ed25519_public": host_key.public},
         write_files=(end,),
+        bootcmd=(_install(packages),) if packages else msgspec.UNSET,
     )
     return "#cloud-config\n" + msgspec.json.encode(config).decode() + "\n"
+
+
+def _install(packages: tuple[str, ...]) -> tuple[str, ...]:
+    """Give the command that installs packages at the first boot only.
+
+    The `packages` of a cloud-config come after sshd has started, where we would not find them yet.
+    """
+    script = (
+        "export DEBIAN_FRONTEND=noninteractive; apt-get -q update; "
+        f"apt-get -q -y -o DPkg::Lock::Timeout=300 install {' '.join(packages)}"
+    )
+    return ("cloud-init-per", "once", "cluster-packages", "sh", "-c", script)

@@ -16,6 +16,7 @@ from cluster.providers._cloud.launch import Intent, LaunchJournal, too_few_machi
 from cluster.providers._cloud.machine import machine
 from cluster.providers._cloud.tags import LAUNCH, Selection
 from cluster.providers.aws.delete import AwsDeletion, console, filters_of, instances
+from cluster.providers.aws.elastic_ips import ElasticIps
 from cluster.providers.aws.plan import name_taken_error
 from cluster.providers.aws.request import (
     instance_view,
@@ -105,9 +106,8 @@ class AwsLaunch:
         if self._spec.placement:
             self._placement_group()
         self._key_pair(login.public)
-        data = cloud_init.user_data(first, self._offer.ttl)
-        ids = self._run(vpc, group, data)
-        found = self._wait(frozenset(ids))
+        data = cloud_init.user_data(first, self._offer.ttl, self._offer.packages)
+        found = self._machines(vpc, group, data)
         known = self._cluster_journal.folder / ssh_keys.KNOWN
         ssh_keys.write_known_hosts(known, [(one.instance_id, first.public) for one in found])
         link = self._offer.link
@@ -229,6 +229,17 @@ class AwsLaunch:
 
     # Machines.
 
+    def _machines(self, vpc: str, group: str, data: str) -> list[AwsInstance]:
+        """Give the machines once they run and can be reached."""
+        if not self._options.elastic_ip:
+            ids = frozenset(self._run(vpc, group, data))
+            return self._wait(ids, public=self._options.is_public)
+        elastic = ElasticIps(self._region, self._tags, self._journal)
+        addresses = elastic.allocate(self._spec.hosts)  # a limit of them is met before machines are
+        ids = frozenset(self._run(vpc, group, data))
+        elastic.associate(self._wait(ids, public=False), addresses)
+        return self._wait(ids, public=True)
+
     def _run(self, vpc: str, group: str, data: str) -> tuple[str, ...]:
         """Ask zone after zone; give the ids of the machines."""
         return try_zones(
@@ -262,7 +273,7 @@ class AwsLaunch:
             raise too_few_machines("RunInstances", site.zone, what)
         return ids
 
-    def _wait(self, ids: frozenset[str]) -> list[AwsInstance]:
+    def _wait(self, ids: frozenset[str], *, public: bool) -> list[AwsInstance]:
         """Wait until all run and have their addresses, asking for all of them in one call."""
         began = time.monotonic()
         while True:
@@ -273,7 +284,7 @@ class AwsLaunch:
             )
             self._report(found)
             self._check_alive(found)
-            late = [one for one in found if not self._is_ready(one)]
+            late = [one for one in found if not _is_ready(one, public=public)]
             seconds = time.monotonic() - began
             if len(found) == len(ids) and not late:
                 self._journal.timed("running", seconds)
@@ -286,10 +297,6 @@ class AwsLaunch:
         states = {one.ami_launch_index: one.state.name for one in found}
         for number in range(self._spec.hosts):
             self._tell(name(self._spec, number), states.get(number, "not listed yet"))
-
-    def _is_ready(self, one: AwsInstance) -> bool:
-        public = one.public_ip_address or not self._options.is_public
-        return one.state.name == "running" and bool(one.private_ip_address and public)
 
     def _check_alive(self, found: Iterable[AwsInstance]) -> None:
         for one in found:
@@ -385,6 +392,11 @@ class AwsLaunch:
         except Failure as failure:
             if failure.kind != "exists":
                 raise
+
+
+def _is_ready(one: AwsInstance, *, public: bool) -> bool:
+    addressed = one.private_ip_address and (one.public_ip_address or not public)
+    return one.state.name == "running" and bool(addressed)
 
 
 def _only(found: tuple[N, ...]) -> N:

@@ -27,8 +27,8 @@ GONE = ("terminated",)
 GOING = ("shutting-down", "terminated")
 AT_ONCE = 1000  # ids in one call
 LOOKED_FOR = (
-    "instances, volumes, network interfaces, key pairs, placement groups, security groups, "
-    "virtual networks"
+    "instances, volumes, network interfaces, Elastic IPs, key pairs, placement groups, "
+    "security groups, virtual networks"
 )
 
 
@@ -165,6 +165,14 @@ RESOURCE_TYPES = (  # in the order in which they can go
         delete="delete_network_interface",
         param="NetworkInterfaceId",
         tags="TagSet",
+    ),
+    AwsResourceType(
+        kind="Elastic IP",
+        describe="describe_addresses",
+        key="Addresses",
+        id="AllocationId",
+        delete="release_address",
+        param="AllocationId",
     ),
     AwsResourceType(
         kind="key pair",
@@ -324,6 +332,6 @@ def _resource(type_: AwsResourceType, row: Mapping[str, Any]) -> AwsResource:
         id=row[type_.id],
         tags=parse_tags({tag["Key"]: tag["Value"] for tag in row.get(type_.tags, ())}),
         type=type_,
-        in_use=ATTACHED in (row.get("State"), row.get("Status")),
+        in_use=ATTACHED in (row.get("State"), row.get("Status")) or "AssociationId" in row,
         networks=tuple(one["VpcId"] for one in row.get("Attachments", ())) if gateway else (),
     )

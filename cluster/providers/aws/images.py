@@ -20,7 +20,10 @@ PROPRIETARY = (
     "/aws/service/deeplearning/ami/x86_64/base-proprietary-nvidia-driver-gpu-ubuntu-22.04/"
     "latest/ami-id"
 )
-BEFORE_TURING = ("p3", "p2", "g3")  # V100, K80, M60
+# V100 and M60 need NVIDIA's proprietary kernel modules: the open ones begin with Turing. Those of
+# today know Maxwell to Volta; the last that knew a K80 (p2) is branch 470, and no image has it.
+BEFORE_TURING, TOO_OLD = ("p3", "g3"), ("p2",)
+PYTHON = ("python3.11", "python3.11-venv")  # of Ubuntu 22.04, whose own is 3.10
 CANONICAL = {"x86_64": "amd64", "arm64": "arm64"}  # its words for our architectures
 
 
@@ -64,6 +67,20 @@ def choose(region: Region, given: str, kind: InstanceType, *, efa: bool) -> AwsI
     return found[0]
 
 
+def packages(given: str, kind: InstanceType) -> tuple[str, ...]:
+    """Tell what has to be installed before the first login, because the image lacks it.
+
+    Args:
+        given: the image that is asked for; our own choice, if empty.
+        kind: the type of the machines.
+
+    Returns:
+        Names of packages of Ubuntu; none for an image of the user's own.
+
+    """
+    return PYTHON if not given and kind.instance_type.startswith(BEFORE_TURING) else ()
+
+
 def _alias(region: Region, name: str) -> str:
     """Ask Amazon which image a public alias means now; never by a name that anybody can give."""
     if not name.startswith("/"):
@@ -84,14 +101,15 @@ def _own(kind: InstanceType, *, efa: bool) -> str:
     architecture = next((one for one in CANONICAL if one in known), "x86_64")
     gpus = kind.gpu_info.gpus if kind.gpu_info else ()
     nvidia = any(one.manufacturer.upper() == "NVIDIA" for one in gpus)
-    if nvidia and kind.instance_type.startswith(BEFORE_TURING):
+    if nvidia and kind.instance_type.startswith(TOO_OLD):
         raise SpecError(
-            f"{kind.instance_type} has GPUs that no image of ours has a driver for.",
-            means="NVIDIA's open kernel modules begin with Turing; what is older needs the "
-            "proprietary ones, which Amazon has with Ubuntu 22.04.",
-            remedy=f"Use --image {PROPRIETARY} and install Python 3.11 there, or take "
-            "--instance g4dn.12xlarge",
+            f"{kind.instance_type} has GPUs that no image of Amazon has a driver for any more.",
+            means="NVIDIA's drivers dropped the K80 after branch 470.",
+            remedy="Take --instance p3.2xlarge or g4dn.12xlarge, or an image of your own: "
+            "--image ami-...",
         )
+    if nvidia and kind.instance_type.startswith(BEFORE_TURING):
+        return PROPRIETARY
     if nvidia or efa:
         return LEARNING.format(architecture)
     return UBUNTU.format(CANONICAL[architecture])

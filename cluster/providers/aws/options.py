@@ -12,10 +12,13 @@ class AwsOptions(CloudOptions, frozen=True, kw_only=True):
 
     Args:
         efa: Elastic Fabric Adapters, one for each network card.
+        elastic_ip: an Elastic IP for each machine, released with it; those with several EFA
+            interfaces get no other public address.
 
     """
 
     efa: bool = False
+    elastic_ip: bool = False
     user: str = "ubuntu"
 
 
@@ -44,6 +47,7 @@ class AwsOffer(CloudOffer, frozen=True, kw_only=True):
         disk: size of it, in GiB.
         cores: of a machine.
         interfaces: how many EFA interfaces; none means an ordinary one.
+        packages: that are installed as the machines come up, because the image lacks them.
 
     """
 
@@ -55,3 +59,4 @@ class AwsOffer(CloudOffer, frozen=True, kw_only=True):
     disk: int
     cores: int
     interfaces: int
+    packages: tuple[str, ...] = ()

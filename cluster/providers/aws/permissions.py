@@ -64,6 +64,9 @@ def calls(
         "TagSpecifications": tag_specifications(tags, "key-pair"),
     }
     asked: list[tuple[str, dict[str, Any]]] = [("import_key_pair", key)]
+    if options.elastic_ip:
+        tagged = {"TagSpecifications": tag_specifications(tags, "elastic-ip")}
+        asked.append(("allocate_address", {"Domain": "vpc", **tagged}))
     if spec.placement:
         group = {"GroupName": label, "Strategy": "cluster"}
         tagged = {"TagSpecifications": tag_specifications(tags, "placement-group")}

@@ -16,6 +16,7 @@ from cluster.providers._cloud.options import TTL, words
 from cluster.providers._cloud.tags import new_tags
 from cluster.providers.aws import images, permissions, quotas
 from cluster.providers.aws.api import default_region
+from cluster.providers.aws.elastic_ips import HOURLY
 from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
 from cluster.providers.aws.prices import price
 from cluster.providers.aws.responses import (
@@ -102,6 +103,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     zones = _zones(region, spec, options)
     vpc, sites = _sites(region, spec, options, zones, _interfaces(kind) if options.efa else 1)
     image = images.choose(region, spec.image or "", kind, efa=options.efa)
+    packages = images.packages(spec.image or "", kind)
     ttl = spec.ttl or TTL
     cost = price(region, kind.instance_type, sites[0].zone, spot=spec.spot)
     link = link_of(kind, grouped=spec.placement, efa=options.efa)
@@ -109,10 +111,12 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     lines = (
         _what(spec, options, sites, vpc, allow),
         f"image: {image.image_id} ({image.name or 'no name'}, {image.architecture})",
+        *([f"installed at the first boot: {', '.join(packages)}"] if packages else []),
         _network_line(kind, link, spec),
         quotas.check(region, kind, spec.hosts, spot=spec.spot),
         _end_line(ttl),
         price_line(cost, spec.hosts, ttl),
+        *([_elastic_line(spec.hosts)] if options.elastic_ip else []),
     )
     return AwsOffer(
         region=region.name,
@@ -123,6 +127,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
         disk=max(options.disk, image.size),
         cores=kind.v_cpu_info.default_cores,
         interfaces=_interfaces(kind) if options.efa else 0,
+        packages=packages,
         allow=allow,
         ttl=ttl,
         link=link,
@@ -229,12 +234,18 @@ def _check_kind(region: Region, spec: ClusterSpec, options: AwsOptions, kind: In
             f"{name} has no Elastic Fabric Adapter.",
             remedy="Leave --option efa=1 out, or choose a type that has one: c5n.18xlarge",
         )
-    if options.efa and options.is_public and _interfaces(kind) > 1:
+    if options.elastic_ip and not options.is_public:
         raise SpecError(
-            f"{name} with {_interfaces(kind)} EFA interfaces cannot have public addresses.",
+            "An Elastic IP is a public address, and these machines are to have none.",
+            remedy="Leave --option elastic_ip=1 out, or --option public=0 and jump=.",
+        )
+    cards = _interfaces(kind) if options.efa else 1
+    if cards > 1 and options.is_public and not options.elastic_ip:
+        raise SpecError(
+            f"{name} with {cards} EFA interfaces does not get a public address of its own.",
             means="Amazon gives one to machines with a single network interface only.",
-            remedy="Use --option jump=USER@HOST with a host in that network, or --option public=0 "
-            "from a machine that reaches private addresses.",
+            remedy="Use --option elastic_ip=1, or --option jump=USER@HOST with a host in that "
+            "network, or --option public=0 from a machine that reaches private addresses.",
         )
     threads = options.threads_per_core
     if threads and threads not in kind.v_cpu_info.valid_threads_per_core:
@@ -369,6 +380,13 @@ def _end_line(ttl: float) -> str:
     return (
         f"ends by itself {format_seconds(ttl)} after its start (--ttl), by a timer in the machine: "
         "one whose system hangs stays until `cluster down` or `cluster gc`"
+    )
+
+
+def _elastic_line(hosts: int) -> str:
+    return (
+        f"{hosts} Elastic IPs: ${hosts * HOURLY:.3f} an hour more, from before the machines run "
+        "until they are gone (an account has 5 in a region, if it did not ask for more)"
     )
 
 

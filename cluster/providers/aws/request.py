@@ -98,7 +98,8 @@ def interfaces(
             {**common, "InterfaceType": "efa", "NetworkCardIndex": n, "DeviceIndex": min(n, 1)}
             for n in range(offer.interfaces)
         ]
-    only = {**common, "DeviceIndex": 0, "AssociatePublicIpAddress": options.is_public}
+    own = options.is_public and not options.elastic_ip
+    only = {**common, "DeviceIndex": 0, "AssociatePublicIpAddress": own}
     return [{**only, "InterfaceType": "efa"} if offer.interfaces else only]
 
 

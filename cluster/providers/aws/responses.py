@@ -56,6 +56,27 @@ class CpuOptions(AwsResponse, frozen=True, kw_only=True):
     threads_per_core: int = 0
 
 
+class InterfaceAttachment(AwsResponse, frozen=True, kw_only=True):
+    """Where a network interface is in its machine."""
+
+    device_index: int = 0
+    network_card_index: int = 0
+
+
+class InstanceInterface(AwsResponse, frozen=True, kw_only=True):
+    """A network interface of an instance."""
+
+    network_interface_id: str = ""
+    attachment: InterfaceAttachment = InterfaceAttachment()
+
+
+class ElasticIp(AwsResponse, frozen=True, kw_only=True):
+    """An Elastic IP, and the interface that has it, if any."""
+
+    allocation_id: str
+    network_interface_id: str = ""
+
+
 class AwsInstance(TaggedResource, frozen=True, kw_only=True):
     """An instance; right after its creation, most of it may be missing."""
 
@@ -70,6 +91,14 @@ class AwsInstance(TaggedResource, frozen=True, kw_only=True):
     placement: InstancePlacement = InstancePlacement()
     cpu_options: CpuOptions = CpuOptions()
     instance_lifecycle: str = ""
+    network_interfaces: tuple[InstanceInterface, ...] = ()
+
+    @property
+    def primary(self) -> str:
+        """The id of its first network interface; empty if it is not told yet."""
+        first = InterfaceAttachment()
+        found = (one for one in self.network_interfaces if one.attachment == first)
+        return next((one.network_interface_id for one in found), "")
 
 
 class Reservation(AwsResponse, frozen=True, kw_only=True):

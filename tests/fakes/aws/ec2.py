@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from moto.ec2.responses import EC2Response
 
+from tests.fakes.aws.addresses import AddressCalls
 from tests.fakes.aws.groups import GroupCalls
 from tests.fakes.aws.instances import InstanceCalls
 from tests.fakes.aws.launching import LaunchCalls
@@ -15,7 +16,14 @@ from tests.fakes.aws.service import Service
 
 
 class Ec2(
-    LaunchCalls, InstanceCalls, GroupCalls, NetworkCalls, SpotPriceCalls, Service, EC2Response
+    LaunchCalls,
+    InstanceCalls,
+    AddressCalls,
+    GroupCalls,
+    NetworkCalls,
+    SpotPriceCalls,
+    Service,
+    EC2Response,
 ):
     """All calls of EC2 that are known here."""
 

@@ -65,6 +65,17 @@ UBUNTU = {
     ("24.04", "arm64"): _ubuntu(4, "24.04", "noble", "arm64"),
 }
 LEARNING = {"x86_64": _learning(5, "x86_64"), "arm64": _learning(6, "arm64")}
+PROPRIETARY = Image(
+    id="ami-0d1a0ca1000000007",
+    name="Deep Learning Base Proprietary Nvidia Driver GPU AMI (Ubuntu 22.04) 20261101",
+    owner=AMAZON,
+    architecture="x86_64",
+    size=75,
+)
+PROPRIETARIES = (
+    "/aws/service/deeplearning/ami/x86_64/base-proprietary-nvidia-driver-gpu-ubuntu-22.04/latest/"
+    "ami-id"
+)
 CANONICALS = "/aws/service/canonical/ubuntu/server/{}/stable/current/{}/hvm/ebs-gp{}/ami-id"
 LEARNINGS = "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
 ALIASES = {
@@ -72,11 +83,12 @@ ALIASES = {
     for (release, arch), image in UBUNTU.items()
     for disk in (2, 3)
 } | {LEARNINGS.format(arch): image.id for arch, image in LEARNING.items()}
+ALIASES[PROPRIETARIES] = PROPRIETARY.id
 
 
 def put(backend: Any) -> None:
     """Put the images into a region."""
-    for image in (*UBUNTU.values(), *LEARNING.values()):
+    for image in (*UBUNTU.values(), *LEARNING.values(), PROPRIETARY):
         ami = StrictAmi(
             backend,
             image.id,

@@ -57,6 +57,8 @@ READS = {
 
 WRITES = {
     "ec2": """
+        AllocateAddress Domain TagSpecifications
+        AssociateAddress AllocationId NetworkInterfaceId
         AssociateRouteTable RouteTableId SubnetId
         AttachInternetGateway InternetGatewayId VpcId
         AuthorizeSecurityGroupEgress GroupId IpPermissions TagSpecifications
@@ -88,6 +90,7 @@ WRITES = {
         ModifySubnetAttribute MapPublicIpOnLaunch SubnetId
         ModifyVpcAttribute EnableDnsHostnames EnableDnsSupport VpcId
         RebootInstances InstanceIds
+        ReleaseAddress AllocationId
         RevokeSecurityGroupEgress GroupId IpPermissions SecurityGroupRuleIds
         RevokeSecurityGroupIngress GroupId GroupName IpPermissions SecurityGroupRuleIds
         RunInstances BlockDeviceMappings ClientToken CpuOptions EbsOptimized ImageId

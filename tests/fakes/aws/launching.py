@@ -16,6 +16,10 @@ USER_DATA = 16 * 1024  # bytes, before base64
 NOT_COMPARED = {"ClientToken", "DryRun"}
 
 
+# moto shows interfaces of instances without their ids.
+NetworkInterface.network_interface_id = property(lambda interface: interface.id)
+
+
 class CardInterface(NetworkInterface):
     """A network interface on a network card: moto knows one card only."""
 
@@ -114,7 +118,7 @@ class LaunchCalls(Checks):
         for nic in instance.nics.values():
             nic.delete_on_termination = True
             nic.add_tags(tags)
-            if nic.public_ip:
-                nic.public_ip = self.here.public_address()
+            if nic.public_ip:  # with several interfaces, Amazon gives none
+                nic.public_ip = self.here.public_address() if len(instance.nics) == 1 else None
         if not instance.security_groups:
             instance.security_groups = list(instance.nics[0].group_set)

@@ -22,6 +22,7 @@ ADMIN = "AKIATESTCLOUDADMIN00"  # may do everything
 FREE = {("sts", "GetCallerIdentity"), ("sts", "AssumeRole")}  # need no permission of the user
 
 MADE = {  # what a call makes, in the words of ARNs
+    "AllocateAddress": "elastic-ip",
     "CreateInternetGateway": "internet-gateway",
     "CreateKeyPair": "key-pair",
     "CreatePlacementGroup": "placement-group",
@@ -32,6 +33,7 @@ MADE = {  # what a call makes, in the words of ARNs
     "ImportKeyPair": "key-pair",
 }
 NAMED = {  # what a call names, by parameter
+    "AllocationId": "elastic-ip",
     "GroupId": "security-group",
     "Groups": "security-group",
     "ImageId": "image",
@@ -47,6 +49,7 @@ NAMED = {  # what a call names, by parameter
     "VpcId": "vpc",
 }
 PREFIXES = {
+    "eipalloc": "elastic-ip",
     "eni": "network-interface",
     "i": "instance",
     "igw": "internet-gateway",

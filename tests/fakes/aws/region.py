@@ -212,6 +212,9 @@ class Region:
         """Free what a terminated instance held."""
         instance = life.instance
         reason = instance.state_reason
+        for address in self.backend.addresses:
+            if address.eni in instance.nics.values():
+                address.eni = address.association_id = None
         with contextlib.suppress(KeyError):
             instance.terminate()
         instance.state_reason = reason

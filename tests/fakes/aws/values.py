@@ -27,6 +27,7 @@ class Settings(Value, frozen=True, kw_only=True):
         capacity: how many instances there are, by "zone" or "zone type"; enough, if not said.
         gives: how many instances a launch gives at most, whatever it asked for; as asked, if none.
         default_vpc: the regions that have one; all, if none.
+        elastic_ips: how many Elastic IPs an account may have in a region.
         page: how many instances a page of DescribeInstances has at most.
 
     """
@@ -44,4 +45,5 @@ class Settings(Value, frozen=True, kw_only=True):
     capacity: Mapping[str, int] = {}
     gives: int | None = None
     default_vpc: tuple[str, ...] | None = None
+    elastic_ips: int = 5
     page: int = 1000

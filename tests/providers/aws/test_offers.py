@@ -15,10 +15,11 @@ from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.aws import AwsProvider, images, quotas
 from cluster.providers.aws.errors import kind_of, to_cluster_error
 from cluster.providers.aws.responses import GpuCount, GpuInfo, InstanceType, VCpuInfo
+from tests.fakes import userdata
 from tests.fakes.aws import Fault
 
 if TYPE_CHECKING:
-    from tests.fakes.aws import Cloud
+    from tests.fakes.aws import Cloud, Thing
 
 
 @pytest.fixture(autouse=True)
@@ -120,13 +121,34 @@ def kind(instance: str, maker: str) -> InstanceType:
 
 
 def test_an_image_has_the_driver_of_its_gpus(aws: Cloud) -> None:
-    """AMD's get none of NVIDIA's, and those before Turing are refused by the open one."""
+    """AMD's get none of NVIDIA's; Volta and Maxwell get the one whose driver knows them."""
     assert aws.url
     assert "ubuntu/server" in images._own(kind("g4ad.4xlarge", "AMD"), efa=False)
     assert "nvidia" in images._own(kind("g4dn.4xlarge", "NVIDIA"), efa=False)
-    with pytest.raises(SpecError, match=r"p3\.16xlarge has GPUs that no image") as refused:
-        images._own(kind("p3.16xlarge", "NVIDIA"), efa=False)
-    assert images.PROPRIETARY in refused.value.remedy
+    assert images._own(kind("p3.16xlarge", "NVIDIA"), efa=False) == images.PROPRIETARY
+    with pytest.raises(SpecError, match=r"p2\.xlarge has GPUs that no image"):
+        images._own(kind("p2.xlarge", "NVIDIA"), efa=False)
+
+
+def test_volta_gets_a_driver_that_knows_it_and_a_python_that_is_new_enough(aws: Cloud) -> None:
+    """The image is of Ubuntu 22.04, so Python comes before sshd does, and once."""
+    spec = spec_of(instance="p3dn.24xlarge", hosts=1)
+    lines = "\n".join(provider().plan(spec).lines)
+    create(spec)
+    [asked] = [c.params for c in aws.calls("RunInstances") if "DryRun" not in c.params]
+    told = userdata.orders(asked["UserData"])
+
+    assert "Proprietary Nvidia Driver GPU AMI (Ubuntu 22.04)" in lines
+    assert "installed at the first boot: python3.11, python3.11-venv" in lines
+    assert told.early.startswith("#!/bin/sh\ncloud-init-per once cluster-packages sh -c ")
+    assert "install python3.11 python3.11-venv" in told.early
+
+
+def test_other_machines_install_nothing_as_they_come_up(aws: Cloud) -> None:
+    create(spec_of())
+    [asked] = [c.params for c in aws.calls("RunInstances") if "DryRun" not in c.params]
+
+    assert userdata.orders(asked["UserData"]).early == ""
 
 
 def test_machines_behind_another_host_have_no_public_address(aws: Cloud) -> None:
@@ -173,3 +195,75 @@ def test_the_test_cloud_refuses_a_filter_that_amazon_does_not_have(aws: Cloud) -
 def test_the_plan_says_what_ends_the_machines_and_what_a_network_costs(aws: Cloud) -> None:
     assert "one whose system hangs stays until" in "\n".join(provider().plan(spec_of()).lines)
     assert aws.mutating() == ()
+
+
+ELASTIC = {"efa": "1", "elastic_ip": "1"}
+
+
+@pytest.fixture
+def before(aws: Cloud) -> frozenset[Thing]:
+    """What there is without us, once a plan has looked."""
+    provider().plan(spec_of())
+    return aws.things()
+
+
+def test_machines_with_several_adapters_get_elastic_ips_that_go_with_them(
+    aws: Cloud, before: frozenset[Thing]
+) -> None:
+    """It is on disk that they may come before they do; each is at its machine's first card."""
+    spec = spec_of(instance="p4d.24xlarge", options=ELASTIC)
+    book = journal.for_cluster("c5")
+    book.append(journal.Intended(spec=spec, at=time.time()))
+    chosen = provider()
+    lines = "\n".join(chosen.plan(spec).lines)
+    noted: list[bool] = []
+    aws.fail(
+        Fault(action="AllocateAddress", drop="after", skip=1, times=1)
+    )  # the first was a DryRun
+    machines = chosen.create(spec, book)
+    noted = [e.kind == "elastic-ip" for e in book.entries() if isinstance(e, journal.Requested)]
+
+    assert "2 Elastic IPs: $0.010 an hour more" in lines
+    assert any(noted)
+    assert noted.index(True) < len(noted) - 1  # before the machines
+    cards = aws.calls("RunInstances")[-1].params["NetworkInterfaces"]
+    assert len(cards) == 4
+    given = {m.access.host for m in machines if m.access}
+    elastic = aws.region("us-east-1").backend.addresses
+    assert given == {address.public_ip for address in elastic if address.eni}
+    assert len(given) == 2
+
+    chosen.destroy("c5")
+    assert aws.things() == before
+    assert len(aws.calls("ReleaseAddress")) == 2
+
+
+def test_a_limit_of_elastic_ips_is_met_before_there_are_machines(
+    aws: Cloud, before: frozenset[Thing]
+) -> None:
+    with pytest.raises(Quota, match="maximum number of addresses"):
+        create(spec_of(instance="p4d.24xlarge", hosts=6, options=ELASTIC))
+
+    assert not [call for call in aws.calls("RunInstances") if "DryRun" not in call.params]
+    assert aws.things() == before
+
+
+def test_elastic_ips_of_a_launch_that_died_are_found_by_their_tags(
+    aws: Cloud, before: frozenset[Thing]
+) -> None:
+    aws.fail(Fault(action="AssociateAddress", code="UnauthorizedOperation", status=403))
+    aws.fail(Fault(action="ReleaseAddress", code="UnauthorizedOperation", status=403, times=1))
+    with pytest.raises(Denied):
+        create(spec_of(instance="p4d.24xlarge", options=ELASTIC))
+    left = {thing.kind for thing in aws.things() - before}
+    assert "address" in left
+    assert "instance" not in left
+
+    provider().destroy("c5")
+    assert aws.things() == before
+
+
+def test_an_elastic_ip_for_machines_without_public_addresses_is_refused(aws: Cloud) -> None:
+    with pytest.raises(SpecError, match="these machines are to have none"):
+        provider().plan(spec_of(options={"elastic_ip": "1", "public": "0"}))
+    assert not aws.mutating()

@@ -1,0 +1,60 @@
+"""Elastic IPs: few for an account, one for an interface, and none is released in use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moto.core.responses import ActionResult
+
+from tests.fakes.aws.calls import Calls
+from tests.fakes.aws.errors import refused
+
+
+class AddressCalls(Calls):
+    """The calls of EC2 about Elastic IPs."""
+
+    def allocate_address(self) -> ActionResult:
+        addresses = self.ec2_backend.addresses
+        if len(addresses) >= self.cloud.settings.elastic_ips:
+            raise refused(
+                "AddressLimitExceeded",
+                "The maximum number of addresses has been reached.",
+            )
+        made = self.ec2_backend.allocate_address(
+            "vpc", address=self.here.public_address(), tags=self.tags("elastic-ip")
+        )
+        return ActionResult(
+            {"PublicIp": made.public_ip, "Domain": "vpc", "AllocationId": made.allocation_id}
+        )
+
+    def associate_address(self) -> ActionResult:
+        self.need("AllocationId", "NetworkInterfaceId")
+        eni = self.ec2_backend.get_network_interface(self.params["NetworkInterfaceId"])
+        address = self._address()
+        taken = [one for one in self.ec2_backend.addresses if one.eni is eni]
+        if (address.eni and address.eni is not eni) or (taken and taken != [address]):
+            raise refused(
+                "Resource.AlreadyAssociated",
+                f"resource {address.allocation_id} is already associated",
+            )
+        self.ec2_backend.associate_address(eni=eni, allocation_id=address.allocation_id)
+        self.here.rules_changed()
+        return ActionResult({"AssociationId": address.association_id})
+
+    def release_address(self) -> ActionResult:
+        self.need("AllocationId")
+        address = self._address()
+        if address.eni:
+            raise refused("InvalidIPAddress.InUse", f"Address {address.public_ip} is in use.")
+        self.ec2_backend.addresses.remove(address)
+        self.ec2_backend.tags.pop(address.id, None)
+        return ActionResult({})
+
+    def _address(self) -> Any:
+        wanted = self.params["AllocationId"]
+        for address in self.ec2_backend.addresses:
+            if address.allocation_id == wanted:
+                return address
+        raise refused(
+            "InvalidAllocationID.NotFound", f"The allocation ID '{wanted}' does not exist"
+        )
