@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import socket
 import struct
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-SIOCGIFADDR, SIOCGIFNETMASK = 0x8915, 0x891B  # linux/sockios.h
+SIOCGIFCONF, SIOCGIFNETMASK = 0x8912, 0x891B  # linux/sockios.h
+IFREQ = 40 if struct.calcsize("P") == 8 else 32  # bytes of a struct ifreq (linux/if.h)  # noqa: PLR2004
+MOST = 1024  # addresses
 NETWORK = Path("/sys/class/net")
 
 
@@ -23,15 +26,15 @@ def list_interfaces() -> Iterator[Interface]:
     """Ask the kernel for this host's network interfaces; loopback leads nowhere.
 
     Yields:
-        Those that have an IPv4 address.
+        Those that have an IPv4 address, once for each: a host may be reached at any of them.
 
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        for _, name in socket.if_nameindex():
-            address = _asked(probe, name, SIOCGIFADDR)
-            if address and not address.startswith("127."):
+        for label, address in _addresses(probe):
+            if not address.startswith("127."):
+                name = label.partition(":")[0]  # an alias such as eth0:1 is of eth0
                 folder = NETWORK / name
-                mask = int.from_bytes(socket.inet_aton(_asked(probe, name, SIOCGIFNETMASK)))
+                mask = int.from_bytes(socket.inet_aton(_netmask(probe, label, address)))
                 speeds = link_speeds(folder)
                 yield Interface(
                     name=name,
@@ -79,10 +82,19 @@ def _slot(device: Path) -> str:
     return f"{speed} x{width}" if speed and width.isdigit() and int(width) else ""
 
 
-def _asked(probe: socket.socket, name: str, request: int) -> str:
-    """Give an address of an interface; nothing if it has none."""
-    try:
-        answer = fcntl.ioctl(probe, request, struct.pack("256s", name.encode()))
-    except OSError:
-        return ""
+def _addresses(probe: socket.socket) -> Iterator[tuple[str, str]]:
+    """Ask for all IPv4 addresses, with the labels of their interfaces."""
+    held = ctypes.create_string_buffer(MOST * IFREQ)
+    request = struct.pack("iP", len(held), ctypes.addressof(held))
+    size, _ = struct.unpack("iP", fcntl.ioctl(probe, SIOCGIFCONF, request))
+    for start in range(0, size, IFREQ):
+        label, _, address = struct.unpack_from("16s4s4s", held, start)
+        yield label.partition(b"\0")[0].decode(), socket.inet_ntoa(address)
+
+
+def _netmask(probe: socket.socket, label: str, address: str) -> str:
+    """Ask for the mask of one of the addresses of an interface."""
+    family = struct.pack("=H2x", socket.AF_INET)
+    request = struct.pack("16s4s4s", label.encode(), family, socket.inet_aton(address))
+    answer = fcntl.ioctl(probe, SIOCGIFNETMASK, request.ljust(IFREQ, b"\0"))
     return socket.inet_ntoa(answer[20:24])

@@ -194,3 +194,28 @@ def test_facts_are_one_line_of_json() -> None:
     said = msgspec.json.decode(done.stdout, type=Facts)
     assert said.host == platform.node()
     assert set(said.programs) == {"sh"}
+
+
+SEVERAL = """
+set -e
+ip link add d0 type veth peer d1
+ip address add 10.9.0.1/24 dev d0
+ip address add 10.9.0.2/24 dev d0
+ip address add 10.8.0.2/16 dev d0 label d0:other
+ip link set lo up
+exec "$1" -c '
+from cluster.agent.interfaces import list_interfaces
+print(sorted((i.name, i.address, i.prefix) for i in list_interfaces()))'
+"""
+
+
+def test_an_interface_may_have_several_addresses() -> None:
+    """All are told: a host may be reached at any of them, also at one with a label of its own."""
+    if os.geteuid() != 0:
+        pytest.skip("a network to make needs root")
+    words = ["unshare", "--net", "sh", "-c", SEVERAL, "sh", sys.executable]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+
+    assert done.stdout == (
+        "[('d0', '10.8.0.2', 16), ('d0', '10.9.0.1', 24), ('d0', '10.9.0.2', 24)]\n"
+    )

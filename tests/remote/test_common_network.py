@@ -38,6 +38,15 @@ def test_the_address_that_was_given() -> None:
     ) == (("10.0.0.5", "10.0.9.6"), ("10.0.0.0/16",))
 
 
+def test_the_second_address_of_an_interface_may_be_the_one_that_answers() -> None:
+    """The first one may be dead: whoever tries it waits for two minutes."""
+    both = ("eth0=10.0.0.5/24", "eth0=10.0.0.105/24"), ("eth0=10.0.0.6/24", "eth0=10.0.0.106/24")
+    assert found(
+        host(0, "10.0.0.105", *both[0], reached="10.0.0.105"),
+        host(1, "10.0.0.106", *both[1], reached="10.0.0.106"),
+    ) == (("10.0.0.105", "10.0.0.106"), ("10.0.0.0/24",))
+
+
 def test_a_name_leads_to_the_address_at_which_we_reached_it() -> None:
     assert found(
         host(0, "alias0", "a=192.168.1.5/24", "b=10.0.0.5/16", reached="192.168.1.5"),

@@ -17,6 +17,7 @@ from paramiko.packet import Packetizer
 from cluster.core.errors import STATES, Unreachable
 from cluster.remote.ssh import openssh_files
 from cluster.remote.ssh.auth import Identity, Verifier
+from cluster.remote.ssh.dial import dial
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -179,17 +180,8 @@ def _dial(
     note("resolving")
     found = socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM)
     note("connecting")
-    error: OSError = TimeoutError()
-    for _, _, _, _, address in found:
-        place = str(address[0]), connection.port
-        try:
-            made = socket.create_connection(place, timeout=CONNECT_TIMEOUT)
-        except OSError as failure:
-            error = failure
-        else:
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return made
-    raise error
+    places = dict.fromkeys((str(address[0]), connection.port) for *_, address in found)
+    return dial(list(places), CONNECT_TIMEOUT)
 
 
 def close(chain: Sequence[fabric.Connection]) -> None:
