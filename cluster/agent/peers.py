@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -85,7 +86,7 @@ class Peers:
         """End the job's ranks on all of them that can be reached.
 
         Args:
-            seconds: the time limit.
+            seconds: the time limit for all of them together.
 
         """
         words = [sys.executable, *AGENT, "halt", str(self._folder)]
@@ -94,9 +95,10 @@ class Peers:
             for peer, process in self._held.items()
             if process.poll() is None
         ]
+        deadline = time.monotonic() + seconds  # for all together: several may be dead
         for process in asked:
             try:
-                process.communicate(timeout=seconds)
+                process.communicate(timeout=max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.communicate()

@@ -152,12 +152,13 @@ def _end_in_order(process: subprocess.Popen[bytes], peers: Peers) -> None:
     The starter alone would not do: mpirun kills its ranks a quarter of a second after asking.
     """
     folder = Path.cwd()
+    deadline = time.monotonic() + RANKS_GRACE  # for the ranks of all hosts, also of dead ones
     asked = find_ranks(folder)
     for rank in asked:
         _signal(rank, signal.SIGTERM)
     peers.kill_ranks(RANKS_GRACE)
     with contextlib.suppress(subprocess.TimeoutExpired):
-        process.wait(RANKS_GRACE if asked else 0)
+        process.wait(max(0.0, deadline - time.monotonic()) if asked else 0)
     process.terminate()
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(RANKS_GRACE)

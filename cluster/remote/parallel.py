@@ -6,7 +6,7 @@ import contextlib
 import queue
 import threading
 import time
-from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, wait
 from typing import TYPE_CHECKING, TypeVar
 
 from cluster.core.errors import STATES, ClusterError, Timeout, Unreachable
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 256  # threads
 BETWEEN_ATTEMPTS = 1.0  # seconds
+# Once some hosts have answered, how long the others may take: so many times as long as these took.
+# Two packets that are lost cost a connection 3 s.
+SLOWER, AT_LEAST = 10.0, 4.0  # times; seconds
 GRACE = 3.0  # seconds that running calls get to end once the whole has failed
 
 T = TypeVar("T")
@@ -104,9 +107,12 @@ def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
 def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreachable]:
     """Find the hosts that do not run so much as `true` in time.
 
+    One deadline holds for all. Where others answer at once, those that stay silent are not waited
+    for until its end.
+
     Args:
         hosts: shells by the names of their machines; those of hosts that do not answer are closed.
-        seconds: for all of them together.
+        seconds: for all of them together, at most.
 
     Returns:
         The error of each such host, by its name.
@@ -117,12 +123,12 @@ def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreach
     """
     begun = _begin(hosts, lambda _, shell: shell.run(["true"]))
     try:
-        _, late = wait(begun.values(), seconds)
+        late, waited = _silent(begun.values(), seconds)
     except BaseException:
         _abandon(hosts, begun)
         raise
     dead = {
-        name: Unreachable(f"{name} does not answer within {seconds:g} s.", state="connecting")
+        name: Unreachable(f"{name} does not answer within {waited:.2g} s.", state="connecting")
         for name, future in begun.items()
         if future in late
     }
@@ -135,6 +141,17 @@ def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreach
     for name in dead:
         hosts[name].close()  # it may still be trying
     return dead
+
+
+def _silent(begun: Collection[Future[T]], seconds: float) -> tuple[set[Future[T]], float]:
+    """Wait for calls; gives those that have not ended, and how long they had."""
+    began, limit, late = time.monotonic(), seconds, set(begun)
+    while late and (left := began + limit - time.monotonic()) > 0:
+        done, late = wait(late, left, FIRST_COMPLETED)
+        if any(future.exception() is None for future in done):
+            took = time.monotonic() - began
+            limit = min(seconds, max(AT_LEAST, SLOWER * took))
+    return late, limit
 
 
 def connect_all(

@@ -264,3 +264,56 @@ def test_a_host_that_was_given_up_fails_at_once_until_it_is_back(tmp_path: Path)
 
     both.give_up_dead(20.0)
     assert {name: end.status for name, end in both.run(["true"]).items()} == {"a": 0, "b": 0}
+
+
+class Silent(LocalShell):
+    """A host that answers nobody until it is given up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given_up = threading.Event()
+
+    def run(self, *_: object, **__: object) -> NoReturn:
+        self.given_up.wait()
+        raise Unreachable("It was given up.", state="closed")
+
+    def close(self) -> None:
+        self.given_up.set()
+
+
+def test_a_silent_host_holds_up_no_host_that_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An hour is what it might take; nobody waits for it once the others are there."""
+    monkeypatch.setattr(parallel, "AT_LEAST", 0.05)
+    shells = hosts(a=LocalShell(), b=Silent(), c=LocalShell())
+
+    assert parallel.unanswering(shells, 3600.0).keys() == {"b"}
+
+
+def test_where_nobody_answers_all_have_the_whole_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "AT_LEAST", 0.0)
+    shells = hosts(a=Silent(), b=Silent())
+    dead = parallel.unanswering(shells, 0.3)
+
+    assert [error.what for error in dead.values()] == [
+        "a does not answer within 0.3 s.",
+        "b does not answer within 0.3 s.",
+    ]
+
+
+def test_a_host_may_be_many_times_as_slow_as_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten times by default; here as often as it takes."""
+    monkeypatch.setattr(parallel, "AT_LEAST", 0.0)
+    monkeypatch.setattr(parallel, "SLOWER", 1e9)
+    first = threading.Event()
+
+    class Later(LocalShell):
+        def run(self, *_: object, **__: object) -> Completed:
+            first.wait()
+            return Completed(argv=("true",), status=0, stdout="", stderr="")
+
+    class First(LocalShell):
+        def run(self, *_: object, **__: object) -> Completed:
+            first.set()
+            return Completed(argv=("true",), status=0, stdout="", stderr="")
+
+    assert parallel.unanswering(hosts(a=First(), b=Later()), 3600.0) == {}

@@ -1,0 +1,67 @@
+"""The other hosts of a job, as the first one sees them."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from cluster.agent.peers import FILE, Peer, PeerList, Peers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Clock:
+    """Time that passes only while somebody waits."""
+
+    now = 0.0
+
+
+class DeadHost:
+    """An ssh to a host that never answers."""
+
+    stderr = None
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.killed = False
+
+    def poll(self) -> None:
+        """Run on."""
+
+    def communicate(self, timeout: float | None = None) -> None:
+        if self.killed:
+            return
+        assert timeout is not None
+        self._clock.now += timeout
+        raise subprocess.TimeoutExpired("ssh", timeout)
+
+    def kill(self) -> None:
+        self.killed = True
+
+
+@pytest.mark.parametrize("dead", [1, 7])
+def test_hosts_that_are_dead_share_one_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dead: int
+) -> None:
+    """Seven take no longer than one."""
+    hosts = tuple(Peer(name=f"{n}.mpi.x", address=f"10.0.0.{n}") for n in range(dead))
+    (tmp_path / FILE).write_bytes(msgspec.json.encode(PeerList(peers=hosts)))
+    clock, begun = Clock(), []
+
+    def begin(*_: str) -> DeadHost:
+        begun.append(DeadHost(clock))
+        return begun[-1]
+
+    peers = Peers(tmp_path)
+    monkeypatch.setattr(peers, "_ssh", begin)
+    monkeypatch.setattr("time.monotonic", lambda: clock.now)
+    peers.hold()
+    peers.kill_ranks(5.0)
+
+    assert clock.now == 5.0
+    assert all(one.killed for one in begun[dead:])
+    assert len(begun) == 2 * dead
