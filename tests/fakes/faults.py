@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,15 +21,17 @@ class Faults:
     def __init__(self) -> None:
         self._faults: list[Fault] = []
         self._seen: list[int] = []
+        self._dice: list[random.Random] = []
 
     def add(self, fault: Fault) -> None:
         self._faults.append(fault)
+        self._dice.append(random.Random(fault.seed))
         self._seen.append(0)
 
     def of(self, call: Call) -> Fault | None:
         """Tell what happens to a call, and count it."""
         for index, fault in enumerate(self._faults):
-            if not _fits(fault, call):
+            if not _fits(fault, call) or self._dice[index].random() >= fault.chance:
                 continue
             self._seen[index] += 1
             if fault.skip < self._seen[index] <= fault.skip + fault.times:

@@ -27,6 +27,8 @@ class Fault(Value, frozen=True, kw_only=True):
         refuse: seconds for which nobody can connect from this call on, which gets no reply.
         skip: how many matching calls pass unharmed first.
         times: how many are harmed then.
+        chance: of each matching call to be harmed.
+        seed: of that chance.
         where: only calls with these parameters, such as {"Placement.GroupName": "c5"}; `region`
             is the region of the call.
 
@@ -43,6 +45,8 @@ class Fault(Value, frozen=True, kw_only=True):
     refuse: float = 0.0
     skip: int = 0
     times: int = 1_000_000
+    chance: float = 1.0
+    seed: int = 0
     where: Mapping[str, str] = {}
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from cluster.core.errors import ClusterError, Denied, Timeout
 from tests.clouds import NAME, WORLDS, World, asked
+from tests.fakes import gcp as google
 from tests.fakes.values import Fault
 
 if TYPE_CHECKING:
@@ -18,6 +21,11 @@ if TYPE_CHECKING:
     from tests.fakes.values import Moment
 
 PATIENCE = 0.7  # seconds
+OFTEN = 0.3  # of all calls
+AT_RANDOM = {  # Google takes the call, and its operation fails later
+    "aws": Fault(action="mutating", code="InternalError", status=500, chance=OFTEN),
+    "gcp": google.Fault(action="mutating", operation=True, code="INTERNAL_ERROR", chance=OFTEN),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -211,3 +219,28 @@ def test_these_are_all_calls_of_a_launch(cloud: Emulated[Any], world: World) -> 
     assert (plan | asked(cloud)) - {*world.optional, *world.making} == set(world.planning)
     made = {call.action for call in cloud.calls()[since:]}
     assert made == {*world.making, *world.looking}
+
+
+@worlds
+@pytest.mark.parametrize("seed", range(3))
+def test_what_fails_at_random_leaves_nothing_but_what_is_told(
+    cloud: Emulated[Any], world: World, seed: int
+) -> None:
+    """During the launch, its clean-up, and a first attempt to take it down."""
+    before = cloud.things()
+    provider = world.planned()
+    cloud.fail(msgspec.structs.replace(AT_RANDOM[world.name], seed=seed))
+    try:
+        machines = world.create(provider)
+    except ClusterError as error:
+        if "Nothing is left." in error.means:
+            assert cloud.things() == before
+    else:
+        assert len(machines) == world.spec.hosts
+    with suppress(ClusterError):
+        provider.destroy(NAME)
+        assert cloud.things() == before
+    cloud.mend()
+    provider.destroy(NAME)
+
+    assert cloud.things() == before

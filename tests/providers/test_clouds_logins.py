@@ -116,6 +116,7 @@ def test_without_any_credentials_it_says_how_to_give_some(
     error = refused("aws")
 
     assert "no credentials" in error.what
+    assert "Amazon was not asked (NoCredentialsError). Nothing was created." in error.means
     assert "aws configure" in error.remedy
     assert not aws.calls()
 

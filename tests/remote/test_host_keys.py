@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import socket
 import subprocess
+import threading
+from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.remote.host_keys import LISTENS
+from cluster.remote.host_keys import LISTENS, rotate
+from cluster.remote.shells.ssh import SshShell
+from tests.contracts.sshd import SSHD, Sshd, sshd
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["sshd"]
+
+KEY = "ssh_host_ed25519_key"
 
 
 @pytest.mark.parametrize(
@@ -28,3 +42,65 @@ def test_only_an_sshd_that_listens_is_signalled(words: str, expected: bool) -> N
     done = subprocess.run(["sh", "-euc", script, "sh", words], check=False)
 
     assert (done.returncode == 0) == expected
+
+
+IN_PLACE = 'mount --bind "$0" /etc/ssh && exec "$1" -i -E "$2"'
+
+
+@pytest.fixture
+def socket_activated(sshd: Sshd) -> Iterator[Sshd]:
+    """An sshd for each connection, as `ssh.socket` of Debian 12 starts it: `sshd -i`.
+
+    It has the settings of the system's place for them, in a mount namespace of its own.
+    """
+    if os.geteuid() != 0:
+        pytest.skip("an /etc/ssh of its own needs root")
+    sshd.stop()
+    place = sshd.folder / "etc"
+    place.mkdir()
+    (sshd.folder / "host").rename(place / KEY)
+    lines = (sshd.folder / "config").read_text().splitlines()
+    kept = [line for line in lines if not line.startswith(("ListenAddress", "HostKey"))]
+    (place / "sshd_config").write_text("\n".join([f"HostKey /etc/ssh/{KEY}", *kept, ""]))
+    log = sshd.folder / "log"
+    words = ["unshare", "--mount", "sh", "-c", IN_PLACE, str(place), SSHD, str(log)]
+    with socket.create_server((sshd.address, 0)) as server:
+        sshd.port = server.getsockname()[1]
+        started: list[subprocess.Popen[bytes]] = []
+
+        def accept() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    there, _ = server.accept()
+                    with there:
+                        started.append(
+                            subprocess.Popen(words, stdin=there.fileno(), stdout=there.fileno())
+                        )
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        yield sshd
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        for one in started:
+            one.terminate()
+            one.wait(timeout=30)
+
+
+def test_the_key_of_an_sshd_that_is_started_for_each_connection_is_changed(
+    socket_activated: Sshd,
+) -> None:
+    """The connection that changes it lives on, the next one meets the new key, and no other."""
+    machine = socket_activated.machine(alias="i-1")
+    known = socket_activated.folder / "known_hosts"
+    first = (socket_activated.folder / "host.pub").read_text().split()[:2]
+    known.write_text(f"i-1 {' '.join(first)}\n")
+    shells = {machine.name: SshShell(machine)}
+    rotate(shells, {machine.name: machine}, known)
+    [(alias, *now)] = [line.split() for line in known.read_text().splitlines()]
+
+    assert (alias, now[0]) == ("i-1", "ssh-ed25519")
+    assert now != first
+    assert (socket_activated.folder / "etc" / f"{KEY}.ours").exists()
+    assert shells[machine.name].run(["echo", "there"]).stdout == "there\n"
+    shells[machine.name].close()

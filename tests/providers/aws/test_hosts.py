@@ -22,7 +22,7 @@ from tests.fakes.aws import Fault, Settings
 if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
 
-pytestmark = pytest.mark.usefixtures("soon")
+pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.timeout(300)]
 SPEC = ClusterSpec(name="c5", provider="aws", instance="c5.18xlarge", placement=True)
 UP = ("up", "c5", "--provider", "aws", "--instance", "c5.18xlarge", "--placement", "--yes")
 
@@ -238,6 +238,7 @@ def _become_newcomer(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
+@pytest.mark.timeout(600)
 def test_sixty_four_hosts(aws_hosts: Cloud) -> None:
     """Up, a command on each, and down: with as many calls as two hosts take."""
     before = aws_hosts.things()

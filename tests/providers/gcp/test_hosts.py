@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
     from tests.fakes.gcp import Cloud
 
-pytestmark = pytest.mark.usefixtures("soon")
+pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.timeout(300)]
 HOW = ("--provider", "gcp", "--zone", "us-central1-a", "--instance", "c2-standard-60", "--yes")
 UP = ("up", "c5", *HOW, "--placement")
 
