@@ -18,3 +18,12 @@ def test_every_promise_names_a_test_that_is_there() -> None:
 
     assert len(named) > 15
     assert named - there == set()
+
+
+def test_every_item_of_the_page_names_its_test() -> None:
+    """A promise is an item of a list; one without a test is a hope."""
+    items = re.split(r"^- ", PAGE.read_text(), flags=re.MULTILINE)[1:]
+    bare = [item.partition("\n")[0] for item in items if "`test_" not in item.split("\n\n")[0]]
+
+    assert len(items) > 20
+    assert bare == []
