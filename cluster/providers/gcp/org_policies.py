@@ -50,8 +50,8 @@ POLICIES = (
     OrgPolicy(
         name="disableGuestAttributesAccess",
         what="guest attributes of machines cannot be read",
-        means="Machines tell their SSH host keys through them; without, the first connection would "
-        "trust whoever answers.",
+        means="Machines publish their SSH host keys through them; without, nobody could verify the "
+        "first connection.",
         instead=OWN_HOSTS,
     ),
     OrgPolicy(
@@ -112,6 +112,6 @@ def _forbidden(project: Project, policy: OrgPolicy, constraint: str) -> SpecErro
         f"An organisation policy of {project.name} says that {policy.what} "
         f"(constraints/{constraint}).",
         means=f"{policy.means} Nothing was created.",
-        remedy=f"Ask whoever administers it for an exception, or {policy.instead}. See it: "
+        remedy=f"Ask its administrator for an exception, or {policy.instead}. See it: "
         f"gcloud org-policies describe {constraint} --project {project.name} --effective",
     )
