@@ -85,9 +85,9 @@ def test_parameters_stay_the_json_that_they_were(folder: Path) -> None:
 
 
 def test_the_record_can_be_read_by_people(folder: Path) -> None:
-    lines = [line.rstrip(",") for line in (folder / "run.json").read_text().splitlines()]
+    lines = (folder / "run.json").read_text().splitlines()
 
-    assert '  "benchmark": "p2p"' in lines
+    assert '  "benchmark": "p2p",' in lines
     assert '    "name": "mine"' in lines
 
 
