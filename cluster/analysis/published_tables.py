@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.analysis.scaling import Series, Throughput
+from cluster.analysis.efficiency import Series, Throughput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -28,7 +28,7 @@ from cluster.runs.store import root as runs_root
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from cluster.core.model.billing import Plan
+    from cluster.core.model.resources import Plan
     from cluster.core.model.spec import ClusterSpec
     from cluster.measure.benchmark import Benchmark
     from cluster.orchestration.cluster import Cluster

@@ -20,8 +20,8 @@ from cluster.cli.show import (
 )
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, ParseError, SpecError
-from cluster.core.model.billing import RemoteCluster
 from cluster.core.model.hosts import Machine
+from cluster.core.model.resources import RemoteCluster
 from cluster.core.model.spec import check_name
 from cluster.core.model.value import Value
 from cluster.core.money import dollars

@@ -14,7 +14,7 @@ from cluster.orchestration.cluster import attach
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cluster.core.model.billing import Plan
+    from cluster.core.model.resources import Plan
     from cluster.core.model.spec import ClusterSpec
 
 

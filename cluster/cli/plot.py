@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from cluster.analysis.compare import Launch, compare, group_by
+from cluster.analysis.efficiency import measured_series
+from cluster.analysis.efficiency import scaling as scale
 from cluster.analysis.link_bounds import implausible_values
-from cluster.analysis.scaling import measured_series
-from cluster.analysis.scaling import scaling as scale
 from cluster.cli import flags
 from cluster.cli.report import read_all, set_font_cache, write
 from cluster.core.errors import SpecError

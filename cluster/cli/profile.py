@@ -18,7 +18,7 @@ from cluster.cli.log_files import print_left_out, readings
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
-from cluster.orchestration.profiling import FILES
+from cluster.orchestration.mpi_profile import FILES
 from cluster.runs import run, store
 from cluster.runs.import_logs import STDIN
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cluster.analysis.efficiency import Series, Work, measured_series
+from cluster.analysis.efficiency import scaling as scale
 from cluster.analysis.published_tables import series
-from cluster.analysis.scaling import Series, Work, measured_series
-from cluster.analysis.scaling import scaling as scale
 from cluster.cli import flags
 from cluster.cli.compare import launch, show_tables
 from cluster.cli.show import print_json

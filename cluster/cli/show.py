@@ -16,15 +16,15 @@ from cluster.analysis.evidence import Finding
 from cluster.analysis.link_bounds import implausible_values
 from cluster.cli.console import console
 from cluster.core import plugins
-from cluster.core.model.billing import Plan
 from cluster.core.model.hosts import Facts
 from cluster.core.model.measurements import Planned, Summary
 from cluster.core.model.records import Status
+from cluster.core.model.resources import Plan
 from cluster.core.model.value import Value
 from cluster.core.printable import json_printable, printable
 from cluster.core.units import format_seconds
-from cluster.orchestration.profiling import FILES as PROFILES
-from cluster.orchestration.profiling import PRELOAD
+from cluster.orchestration.mpi_profile import FILES as PROFILES
+from cluster.orchestration.mpi_profile import PRELOAD
 from cluster.reports.formats import Report
 from cluster.reports.formats.terminal import grid_text, summaries_text, wrapped
 from cluster.reports.logbook import expectation_lines, missing_series

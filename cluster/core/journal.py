@@ -19,9 +19,9 @@ import msgspec
 
 from cluster.core import jsonl
 from cluster.core.errors import ClusterError, ParseError, SpecError
-from cluster.core.model.billing import Price
 from cluster.core.model.hosts import Facts, Machine
 from cluster.core.model.records import JobRecord
+from cluster.core.model.resources import Price
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.core.paths import check_owner, make_private

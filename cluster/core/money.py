@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cluster.core.units import format_seconds
 
 if TYPE_CHECKING:
-    from cluster.core.model.billing import Price
+    from cluster.core.model.resources import Price
 
 HOUR = 3600.0  # seconds
 

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
     from importlib.abc import Loader
 
 MODULES = {  # what a module was, and where its names are now
+    "agent.tuning": ("agent.host_settings",),
+    "analysis.scaling": ("analysis.efficiency",),
     "aws": ("providers.aws",),
     "benchmark": ("measure.benchmark", "core.options"),
     "cloud": ("providers._cloud",),
     "clusters": ("orchestration.cluster",),
+    "core.model.billing": ("core.model.resources",),
     "devices": ("measure.buffers",),
     "environment": ("remote.environment.install", "remote.environment.tools"),
     "errors": ("core.errors",),
@@ -40,9 +43,10 @@ MODULES = {  # what a module was, and where its names are now
         "core.model.hosts",
         "core.model.measurements",
         "core.model.records",
-        "core.model.billing",
+        "core.model.resources",
         "core.model.hardware",
     ),
+    "orchestration.profiling": ("orchestration.mpi_profile",),
     "parsers": ("logs.parsers",),
     "payload": ("measure.payload",),
     "plugins": ("core.plugins",),
@@ -51,6 +55,7 @@ MODULES = {  # what a module was, and where its names are now
     "rank": ("measure.rank", "measure.main"),
     "reading": ("logs.reader",),
     "redaction": ("logs.redaction",),
+    "reports.plots.scalings": ("reports.plots.efficiencies",),
     "sampling": ("measure.repetitions",),
     "sheets": ("reports.tables",),
     "shells": ("remote.shells",),
@@ -127,14 +132,15 @@ def find_spec(name: str) -> ModuleSpec | None:
         MovedError: it was inside a package that moved.
 
     """
-    _, module, *inside = name.split(".")
-    if module == "onhost":
+    path = name.removeprefix("cluster.")
+    package, *inside = path.split(".")
+    if package == "onhost":
         return spec_from_file_location(name, Path(__file__).parent.parent / "agent/__main__.py")
-    if module not in MODULES:
-        return None
-    if inside:
-        raise MovedError(name, ".".join(("cluster", MODULES[module][0], *inside)))
-    return ModuleSpec(name, cast("Loader", _Loader()), is_package=True)
+    if path in MODULES:
+        return ModuleSpec(name, cast("Loader", _Loader()), is_package=True)
+    if package in MODULES:
+        raise MovedError(name, ".".join(("cluster", MODULES[package][0], *inside)))
+    return None
 
 
 def look_up(package: str, name: str) -> None:

@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
-    from cluster.core.model.billing import Price, Receipt
     from cluster.core.model.hosts import Completed, Facts, Machine
     from cluster.core.model.records import JobRecord, Status
+    from cluster.core.model.resources import Price, Receipt
     from cluster.core.model.spec import Environment
     from cluster.measure.benchmark import Benchmark
     from cluster.orchestration.listener import Listener

@@ -27,7 +27,7 @@ from cluster.remote.jobs import Job
 from cluster.runs import store
 
 if TYPE_CHECKING:
-    from cluster.core.model.billing import Receipt
+    from cluster.core.model.resources import Receipt
     from cluster.orchestration.prepare import PreparedJob
     from cluster.orchestration.state import StateOnDisk
     from cluster.remote.hosts import Hosts

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from cluster.agent import scratch
 from cluster.core import journal, plugins
 from cluster.core.errors import ClusterError, ProvisionError, SpecError
-from cluster.core.model.billing import Resource
+from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.state import ClusterState
@@ -21,7 +21,7 @@ from cluster.providers import Provider
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from cluster.core.model.billing import RemoteCluster
+    from cluster.core.model.resources import RemoteCluster
 
 
 AGAIN = "cluster gc -y"

@@ -32,8 +32,8 @@ from cluster.runs import store
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from cluster.core.model.billing import Plan
     from cluster.core.model.hosts import Facts
+    from cluster.core.model.resources import Plan
     from cluster.core.model.spec import ClusterSpec
     from cluster.orchestration.host_setup import ReadyHosts
     from cluster.orchestration.state import ClusterState
@@ -218,9 +218,9 @@ def with_profile(
     """
     if profile is None:
         return condition
-    from cluster.orchestration import profiling  # noqa: PLC0415 - few runs are profiled
+    from cluster.orchestration import mpi_profile  # noqa: PLC0415 - few runs are profiled
 
-    return profiling.profiled(condition, profile, hosts, shells)
+    return mpi_profile.profiled(condition, profile, hosts, shells)
 
 
 def prepare(

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 
 from cluster.core import journal
 from cluster.core.errors import SpecError
-from cluster.core.model.billing import Plan, Price, Receipt
 from cluster.core.model.hosts import Facts, Machine
 from cluster.core.model.records import JobRecord
+from cluster.core.model.resources import Plan, Price, Receipt
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.core.money import dollars

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cluster.core.journal import Journal
-    from cluster.core.model.billing import Plan, RemoteCluster, Resource
     from cluster.core.model.hosts import Machine
+    from cluster.core.model.resources import Plan, RemoteCluster, Resource
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.errors import SpecError
-from cluster.core.model.billing import Plan, Resource
 from cluster.core.model.hosts import Machine
+from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, ignore
 from cluster.providers import ONLY_CLOUDS, Provider, refuse
 

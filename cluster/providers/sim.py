@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from cluster.core.errors import SpecError
-from cluster.core.model.billing import Plan, Resource
 from cluster.core.model.fabric import Fabric, Fault, Routing, parse_fabric, parse_faults
 from cluster.core.model.hosts import SIMULATED, Link, Machine
+from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import parse_rate
 from cluster.providers import ONLY_CLOUDS, Provider, refuse

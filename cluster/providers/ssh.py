@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import msgspec
 
 from cluster.core.errors import SpecError
-from cluster.core.model.billing import Plan, Resource
 from cluster.core.model.hosts import Access, Machine
+from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import ClusterSpec, Environment, EnvironmentOptions
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.providers import ONLY_CLOUDS, Provider, refuse

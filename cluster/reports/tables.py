@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from cluster.analysis.compare import Comparison, ComparisonCell
+    from cluster.analysis.efficiency import Efficiency, Scaling
     from cluster.analysis.fit import Fit, Piece
     from cluster.analysis.predict import MeasuredCollective, Prediction
-    from cluster.analysis.scaling import Efficiency, Scaling
 
 STRIP = 21  # characters, one of them for "as fast as before"
 LINE = (

@@ -24,7 +24,7 @@ from log_formats import formats
 from logs import parsing, profiles
 from loops import measuring, profiling, turning
 from startup import around, starting
-from timing import BIN, ROOT
+from stopwatch import BIN, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable

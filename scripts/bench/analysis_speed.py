@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from timing import BIN, MILLION, say, seconds
+from stopwatch import BIN, MILLION, say, seconds
 
 from cluster.benchmarks.p2p.definitions import BANDWIDTH, LATENCY
 from cluster.core.model.measurements import Measurement

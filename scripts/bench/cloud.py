@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 
-from timing import ROOT, ratio, say
+from stopwatch import ROOT, ratio, say
 
 
 def launching_in_a_cloud() -> None:
@@ -24,7 +24,7 @@ def launching_in_a_cloud() -> None:
 
 def cloud_figures(what: str, *numbers: str) -> dict[str, dict[str, float]]:
     """Ask the test cloud, in a process of its own."""
-    argv = [sys.executable, "-m", "tests.fakes.aws.timing", what, *numbers]
+    argv = [sys.executable, "-m", "tests.fakes.aws.launch_cost", what, *numbers]
     done = subprocess.run(argv, check=True, capture_output=True, text=True, cwd=ROOT)
     found: dict[str, dict[str, float]] = json.loads(done.stdout)
     return found

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from timing import BIN, ratio, say, seconds, shell_script, taking_turns, timed
+from stopwatch import BIN, ratio, say, seconds, shell_script, taking_turns, timed
 
 from cluster.core.model.spec import Environment
 from cluster.orchestration.cluster import attach

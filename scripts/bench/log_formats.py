@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from timing import MILLION, ROOT, say
+from stopwatch import MILLION, ROOT, say
 
 from cluster.core import plugins
 from cluster.core.errors import ParseError

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from timing import BIN, MILLION, ROOT, say, seconds
+from stopwatch import BIN, MILLION, ROOT, say, seconds
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,12 +8,12 @@ import statistics
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from timing import ROOT, medians, say
+from stopwatch import ROOT, medians, say
 
 from cluster.benchmarks.p2p.definitions import WINDOW
 from cluster.core.units import format_size, format_value
 from cluster.orchestration.launch import launch
-from cluster.orchestration.profiling import OWN
+from cluster.orchestration.mpi_profile import OWN
 
 if TYPE_CHECKING:
     from collections.abc import Callable

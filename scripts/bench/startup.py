@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from timing import BIN, ROOT, interleaved, say
+from stopwatch import BIN, ROOT, interleaved, say
 
 from cluster.agent.facts import host_facts
 

@@ -13,8 +13,8 @@ from tables import field_texts, first_sentence, page, table
 import cluster
 from cluster.analysis.compare import Comparison
 from cluster.analysis.corpus import PublishedResult, PublishedRun
+from cluster.analysis.efficiency import Scaling
 from cluster.analysis.host_topology import HostTopology
-from cluster.analysis.scaling import Scaling
 from cluster.cli.clusters import ClusterRow
 from cluster.cli.corpus import CheckAnswer
 from cluster.cli.doctor import DoctorCheck
@@ -29,10 +29,10 @@ from cluster.cli.runs import RunRow
 from cluster.cli.show import RunAnswer
 from cluster.cli.watch import WatchedSeries
 from cluster.core import plugins
-from cluster.core.model.billing import Plan, Resource
 from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
+from cluster.core.model.resources import Plan, Resource
 from cluster.providers import Provider
 from cluster.runs.sql_views import VIEWS
 

@@ -9,7 +9,7 @@ import pytest
 from cluster.cli import confirm
 from cluster.cli.confirm import confirm_cost, price_words
 from cluster.core.errors import SpecError
-from cluster.core.model.billing import Plan, Price
+from cluster.core.model.resources import Plan, Price
 from cluster.core.model.spec import ClusterSpec
 from tests.conftest import answer, command, launcher
 

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from cluster.core.errors import SpecError
-from cluster.core.model import billing, hardware, hosts, measurements, records, spec
+from cluster.core.model import hardware, hosts, measurements, records, resources, spec
 from cluster.core.model.hosts import Layout, Machine
 from cluster.core.model.measurements import Definition, Measurement
 from cluster.core.model.spec import ClusterSpec, check_count, check_name
@@ -19,7 +19,7 @@ from cluster.core.model.value import Value
 
 VALUES = [
     kind
-    for module in (billing, hardware, hosts, measurements, records, spec)
+    for module in (resources, hardware, hosts, measurements, records, spec)
     for _, kind in inspect.getmembers(module, inspect.isclass)
     if issubclass(kind, Value) and kind.__module__ == module.__name__
 ]
@@ -168,7 +168,7 @@ def test_what_is_not_asked_for() -> None:
                 "shape": None,
             },
         ),
-        (billing.Plan, {"costs": False, "price": None, "ttl": None, "gpus": None}),
+        (resources.Plan, {"costs": False, "price": None, "ttl": None, "gpus": None}),
         (measurements.Output, {"stdout": "", "ranks": ()}),
         (Machine, {"access": None, "link": None}),
         (hosts.Link, {"mtu": 1500, "encapsulation": 0, "flow": None, "fabric": ""}),

@@ -16,8 +16,8 @@ from cluster.agent.protocol import REASON
 from cluster.benchmarks.p2p import P2P
 from cluster.benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, LATENCY, ONEWAY
 from cluster.benchmarks.p2p.params import P2PParams
-from cluster.core.model.billing import Plan
 from cluster.core.model.measurements import Measurement
+from cluster.core.model.resources import Plan
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.options import convert
 from cluster.measure import gpu_requirements

@@ -6,9 +6,9 @@ import pytest
 
 from cluster.core import journal
 from cluster.core.errors import ClusterError, SpecError
-from cluster.core.model.billing import Price
 from cluster.core.model.hosts import Machine
 from cluster.core.model.records import JobRecord
+from cluster.core.model.resources import Price
 from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.state import ClusterState, StateOnDisk
 

@@ -11,7 +11,7 @@ import pytest
 from cluster.core import journal
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.orphans import find_orphans, remove
-from tests import dying
+from tests import killed_processes
 from tests.clouds import NAME, WORLDS, World
 from tests.conftest import until
 from tests.fakes.values import Fault
@@ -93,7 +93,9 @@ def test_a_launch_that_is_killed_at_any_call_leaves_nothing(
 
     for fault in moments((*asked, *made), planned):
         cloud.fail(fault)
-        assert dying.status(dying.launch, world.spec) == -signal.SIGKILL, fault
+        assert killed_processes.status(killed_processes.launch, world.spec) == -signal.SIGKILL, (
+            fault
+        )
         cloud.mend()
         clear(way)
         assert cloud.things() == before, fault
@@ -114,7 +116,7 @@ def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
     for turn, fault in enumerate(moments(gone[: last + 2])):
         world.create(provider)
         cloud.fail(fault)
-        status = dying.status(dying.down, NAME)
+        status = killed_processes.status(killed_processes.down, NAME)
         # It may have looked less often than we did before, and be done.
         assert status == -signal.SIGKILL or (status == 0 and fault.action == "*"), fault
         cloud.mend()
@@ -150,7 +152,7 @@ def test_a_launch_that_is_killed_while_it_connects_leaves_nothing(
     cloud: Emulated[Any] = request.getfixturevalue(f"{world.name}_hosts")
     before = cloud.things()
     cloud.set(boot=0.5)
-    with dying.begun(dying.launch, world.spec) as process:
+    with killed_processes.begun(killed_processes.launch, world.spec) as process:
         until(lambda: _is(world, known), f"the launch is so far: {known}")
         process.kill()
     for orphan in find_orphans() if way == "gc" and known == "launched" else ():

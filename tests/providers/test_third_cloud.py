@@ -14,7 +14,7 @@ import pytest
 
 from cluster.core import journal
 from cluster.core.errors import Capacity, ClusterError, Denied
-from cluster.core.model.billing import Price, RemoteCluster, Resource
+from cluster.core.model.resources import Price, RemoteCluster, Resource
 from cluster.core.model.spec import ClusterSpec
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.deletion import CloudResource, Deletion

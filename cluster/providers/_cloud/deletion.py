@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from cluster.core.errors import ProvisionError
-from cluster.core.model.billing import Resource
+from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import PASSING, Failure
 from cluster.providers._cloud.tags import Tags

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import msgspec
 
 from cluster.core import journal, ssh_keys
-from cluster.core.model.billing import Price
 from cluster.core.model.hosts import Link
+from cluster.core.model.resources import Price
 from cluster.core.model.value import Value
 from cluster.providers._cloud import capacity_cache
 from cluster.providers._cloud.api_errors import PASSING, Failure

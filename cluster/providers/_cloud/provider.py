@@ -14,7 +14,7 @@ import msgspec
 
 from cluster.core import journal
 from cluster.core.errors import ClusterError, ProvisionError
-from cluster.core.model.billing import Plan, Resource
+from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import ignore
 from cluster.providers import Provider
 from cluster.providers._cloud import ownership
@@ -26,8 +26,8 @@ from cluster.providers._cloud.tags import Selection, new_tags, timestamp
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from cluster.core.model.billing import RemoteCluster
     from cluster.core.model.hosts import Machine
+    from cluster.core.model.resources import RemoteCluster
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.deletion import Deletion

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from cluster.core.model.billing import RemoteCluster
+from cluster.core.model.resources import RemoteCluster
 from cluster.providers._cloud.tags import Selection
 from cluster.providers.aws.delete import GONE, AwsDeletion, filters_of, instances
 from cluster.providers.aws.prices import price

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.core.model.billing import Price
+from cluster.core.model.resources import Price
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.aws.responses import SpotPrice
 

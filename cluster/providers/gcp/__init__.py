@@ -22,8 +22,8 @@ from cluster.providers.gcp.plan import make_offer, project_of
 
 if TYPE_CHECKING:
     from cluster.core.errors import ClusterError
-    from cluster.core.model.billing import Plan, RemoteCluster
     from cluster.core.model.hosts import Machine
+    from cluster.core.model.resources import Plan, RemoteCluster
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
     from cluster.providers._cloud.api_errors import Failure

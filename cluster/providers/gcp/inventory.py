@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from cluster.core.model.billing import RemoteCluster
+from cluster.core.model.resources import RemoteCluster
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers._cloud.tags import Selection
 from cluster.providers.gcp.delete import GcpDeletion
@@ -16,7 +16,7 @@ from cluster.providers.gcp.responses import GcpInstance, MachineType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from cluster.core.model.billing import Price
+    from cluster.core.model.resources import Price
     from cluster.providers._cloud.tags import Tags
     from cluster.providers.gcp.api import Project
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.core.model.billing import Price
+from cluster.core.model.resources import Price
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.gcp.machine_types import family

@@ -22,8 +22,8 @@ import msgspec
 
 from cluster.core import journal
 from cluster.core.errors import ProvisionError, SpecError, Timeout, tail
-from cluster.core.model.billing import Plan, Resource
 from cluster.core.model.hosts import Access, Machine
+from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import parse_rate
 from cluster.providers import ONLY_CLOUDS, Provider, refuse

@@ -7,8 +7,8 @@ rules 11 and 12). Pictures are narrow: they are read on phones too.
 
 from cluster.reports.plots.comparisons import comparison
 from cluster.reports.plots.distributions import distribution
+from cluster.reports.plots.efficiencies import scaling
 from cluster.reports.plots.picture import Format, Picture, require_matplotlib, why_no_plots
-from cluster.reports.plots.scalings import scaling
 from cluster.reports.plots.sweeps import Curve, sweep
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from moto.ec2.models import ec2_backends
 
-from tests.fakes.aws import hosting, images, speed, strangers, things
+from tests.fakes.aws import contents, images, instance_hosts, speed, strangers
 from tests.fakes.aws.permissions import ACCOUNT, ADMIN, OTHER_ACCOUNT, Permissions
 from tests.fakes.aws.region import Region
 from tests.fakes.aws.server import listener
@@ -77,13 +77,13 @@ class Cloud(Emulated[Settings]):
         """List what exists, in every region that was used."""
         with self.lock:
             self.tick()
-            found = {thing for region in self._regions.values() for thing in things.of(region)}
+            found = {thing for region in self._regions.values() for thing in contents.of(region)}
             return frozenset(found if theirs else found - self.strangers())
 
     def strangers(self) -> frozenset[Thing]:
         """List the stranger's things, as they are now."""
         with self.lock:
-            found = {thing for region in self._regions.values() for thing in things.of(region)}
+            found = {thing for region in self._regions.values() for thing in contents.of(region)}
             return frozenset(thing for thing in found if strangers.owns(thing))
 
     def region(self, name: str, account: str = ACCOUNT) -> Region:
@@ -131,7 +131,7 @@ class Cloud(Emulated[Settings]):
         """Tell who may reach whom, of instances that have a device each."""
         lives = [life for region in self._regions.values() for life in region.lives.values()]
         instances = {life.instance.id: life.instance for life in lives}
-        return hosting.rules(instances, devices, self._connected)
+        return instance_hosts.rules(instances, devices, self._connected)
 
     def _connected(self, instance: Any) -> bool:
         backend = instance.ec2_backend

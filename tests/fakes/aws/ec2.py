@@ -9,9 +9,9 @@ from moto.ec2.responses import EC2Response
 from tests.fakes.aws.addresses import AddressCalls
 from tests.fakes.aws.groups import GroupCalls
 from tests.fakes.aws.instances import InstanceCalls
-from tests.fakes.aws.launching import LaunchCalls
 from tests.fakes.aws.networks import NetworkCalls
 from tests.fakes.aws.prices import SpotPriceCalls
+from tests.fakes.aws.run_instances import LaunchCalls
 from tests.fakes.aws.service import Service
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from moto.ec2.models.core import TaggedEC2Resource
 from moto.ec2.models.instances import InstanceState, StateReason
 
-from tests.fakes.aws import hosting
+from tests.fakes.aws import instance_hosts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -156,7 +156,7 @@ class Region:
     def launched(self, lives: Sequence[Life]) -> None:
         """Let hosts come up for what was launched."""
         if self.cloud.hosts:
-            self.cloud.hosts.boot([hosting.wanted(life.instance) for life in lives])
+            self.cloud.hosts.boot([instance_hosts.wanted(life.instance) for life in lives])
 
     def rules_changed(self) -> None:
         """Let the hosts obey their security groups as they are now."""

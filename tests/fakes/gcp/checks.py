@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tests.fakes.gaps import GapError
-from tests.fakes.gcp import catalog, hosting
+from tests.fakes.gcp import catalog
 from tests.fakes.gcp.catalog import PROJECT, family, region_of
 from tests.fakes.gcp.errors import invalid, missing
 from tests.fakes.gcp.quotas import gpus_of
@@ -50,7 +50,7 @@ def check(cloud: Cloud, zone: str, properties: Mapping[str, Any]) -> None:
             name,
             f"Machine type with name '{name}' does not exist in zone '{zone}'.",
         )
-    hosting.metadata(properties)
+    instance_hosts.metadata(properties)
     _check_labels(properties)
     gpus = _check_gpus(cloud, zone, kind, properties)
     policies = _check_policies(cloud, zone, name, properties)

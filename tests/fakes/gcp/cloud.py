@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tests.fakes.cloud import Emulated, Listening
-from tests.fakes.gcp import catalog, hosting, strangers
+from tests.fakes.gcp import catalog, instance_hosts, strangers
 from tests.fakes.gcp.calls import Calls
 from tests.fakes.gcp.catalog import PROJECT
 from tests.fakes.gcp.operations import Operations
@@ -101,7 +101,9 @@ class Cloud(Emulated[Settings]):
         for life in new:
             life.booted = True
         if self.hosts and new:
-            self.hosts.boot([hosting.wanted(life.instance, self.settings.login) for life in new])
+            self.hosts.boot(
+                [instance_hosts.wanted(life.instance, self.settings.login) for life in new]
+            )
 
     def _bury(self, path: str) -> None:
         """Take away an instance, and what goes with it."""
@@ -131,7 +133,7 @@ class Cloud(Emulated[Settings]):
     def rules(self, devices: Mapping[str, str]) -> Rules:
         """Tell who may reach whom, of instances that have a device each."""
         walls = [one for path, one in self.resources.items() if "/global/firewalls/" in path]
-        return hosting.rules([life.instance for life in self.lives.values()], walls, devices)
+        return instance_hosts.rules([life.instance for life in self.lives.values()], walls, devices)
 
 
 def _thing(path: str, one: Mapping[str, Any]) -> Thing:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.fakes import hostfiles
 from tests.fakes.gaps import GapError
-from tests.fakes.gcp import hosting
+from tests.fakes.gcp import instance_hosts
 from tests.fakes.gcp.catalog import PROJECT, SUBNETS, region_of
 from tests.fakes.gcp.checks import check, networks
 from tests.fakes.gcp.errors import RefusedError, invalid, missing
@@ -252,7 +252,7 @@ class InstanceCalls(ResourceCalls):
         """Give what the guest agent wrote: the host's public keys."""
         life = self._life()
         self._count_query(life)
-        told = hosting.metadata(life.instance)
+        told = instance_hosts.metadata(life.instance)
         path = self.asked.query.get("queryPath", "")
         if path not in ("hostkeys", "hostkeys/"):
             raise GapError(f"guest attributes at {path!r}")

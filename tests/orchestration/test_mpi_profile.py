@@ -14,7 +14,7 @@ import pytest
 import cluster
 from cluster.core.errors import SpecError
 from cluster.measure import kernels
-from cluster.orchestration import profiling
+from cluster.orchestration import mpi_profile
 from cluster.runs import store
 from tests.conftest import BIN, answer, command, run, runs_folder, until
 from tests.orchestration.profiles import job, profiles, sums
@@ -165,7 +165,7 @@ def test_a_profiler_is_refused_where_hosts_differ() -> None:
         def run(self, *_: Any, **__: Any) -> Any:
             return type("Done", (), {"status": 0, "stdout": self.path + "\n", "stderr": ""})
 
-    place = profiling.Toolchain(folder="/x", python=("python3",))
+    place = mpi_profile.Toolchain(folder="/x", python=("python3",))
     shells: Any = {"a": Says("/x/1.so"), "b": Says("/x/2.so")}
     with pytest.raises(SpecError, match="different MPIs"):
-        profiling.variables(shells, {"a": place, "b": place}, "own", 2, {})
+        mpi_profile.variables(shells, {"a": place, "b": place}, "own", 2, {})

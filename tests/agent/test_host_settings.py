@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from cluster.agent import facts as agent_facts
-from cluster.agent.tuning import read_tuning, storage
+from cluster.agent.host_settings import read_tuning, storage
 from cluster.analysis.factors import differing_factors
 from cluster.core.model.hosts import Tuning
 from cluster.core.model.records import Record

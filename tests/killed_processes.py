@@ -27,7 +27,7 @@ for _model in ("ec2", "sts"):
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(
     [
-        "tests.dying",
+        "tests.killed_processes",
         *("cluster.providers.aws", "boto3"),
         *("cluster.providers.gcp", "google.cloud.compute_v1"),
     ]

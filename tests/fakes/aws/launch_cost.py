@@ -1,7 +1,7 @@
 """What AWS takes, on the test cloud: calls, and seconds; `scripts/bench` shows it.
 
-    python -m tests.fakes.aws.timing calls 2 64 1000
-    python -m tests.fakes.aws.timing hosts 16
+    python -m tests.fakes.aws.launch_cost calls 2 64 1000
+    python -m tests.fakes.aws.launch_cost hosts 16
 
 Each prints one line of JSON.
 """

@@ -1,4 +1,4 @@
-"""What hosts cost, and what there is of them: prices, receipts, resources."""
+"""What a provider plans, creates and charges for: resources, prices, receipts."""
 
 from __future__ import annotations
 

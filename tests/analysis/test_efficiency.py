@@ -8,8 +8,7 @@ import msgspec
 import pytest
 
 from cluster.analysis.compare import Launch
-from cluster.analysis.published_tables import series
-from cluster.analysis.scaling import (
+from cluster.analysis.efficiency import (
     Series,
     Throughput,
     Work,
@@ -17,6 +16,7 @@ from cluster.analysis.scaling import (
     measured_series,
     scaling,
 )
+from cluster.analysis.published_tables import series
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.reports.tables import scaling_table
