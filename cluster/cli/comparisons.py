@@ -20,6 +20,7 @@ from cluster.cli.hosts import up
 from cluster.cli.launches import BenchOptions
 from cluster.cli.plot import plot
 from cluster.core import journal
+from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
@@ -229,13 +230,15 @@ def _measure(
 @contextmanager
 def _cleaned_up(name: str) -> Iterator[None]:
     """Take a cluster down at the end; what went wrong before stays what is reported."""
-    try:
+    with on_failure(lambda: _down_after_failure(name)):
         yield
-    except BaseException:
-        if name in journal.names():
-            try:
-                down([name])
-            except (ClusterError, ExceptionGroup) as error:
-                sys.stderr.write(f"Error: {error}\n")
-        raise
     down([name])
+
+
+def _down_after_failure(name: str) -> None:
+    if name not in journal.names():
+        return
+    try:
+        down([name])
+    except (ClusterError, ExceptionGroup) as error:
+        sys.stderr.write(f"Error: {error}\n")

@@ -9,6 +9,7 @@ import time
 from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, wait
 from typing import TYPE_CHECKING, TypeVar
 
+from cluster.core.cleanup import on_failure
 from cluster.core.errors import STATES, ClusterError, Timeout, Unreachable
 
 if TYPE_CHECKING:
@@ -62,11 +63,8 @@ def try_each(
 
     """
     begun = _begin(hosts, do)
-    try:
+    with on_failure(lambda: _abandon(hosts, begun)):
         wait(begun.values())
-    except BaseException:
-        _abandon(hosts, begun)
-        raise
     failed = _failures(begun)
     if len(hosts) > 1:
         for name, error in failed.items():
@@ -122,11 +120,8 @@ def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreach
 
     """
     begun = _begin(hosts, lambda _, shell: shell.run(["true"]))
-    try:
+    with on_failure(lambda: _abandon(hosts, begun)):
         late, waited = _silent(begun.values(), seconds)
-    except BaseException:
-        _abandon(hosts, begun)
-        raise
     dead = {
         name: Unreachable(f"{name} does not answer within {waited:.2g} s.", state="connecting")
         for name, future in begun.items()
@@ -179,15 +174,13 @@ def connect_all(
     began = time.monotonic()
     attempts = _Attempts(tell, passing)
     begun = _begin(hosts, attempts.connect)
-    try:
-        done, late = wait(begun.values(), seconds, FIRST_EXCEPTION)
-        attempts.over.set()
+    with on_failure(lambda: _abandon(hosts, begun)):
+        try:
+            done, late = wait(begun.values(), seconds, FIRST_EXCEPTION)
+        finally:
+            attempts.over.set()
         if late and any(future.exception() for future in done):  # to hear all that is wrong
             wait(late, max(0.0, min(GRACE, began + seconds - time.monotonic())))
-    except BaseException:
-        attempts.over.set()
-        _abandon(hosts, begun)
-        raise
     failed = _failures(begun)
     for name, future in begun.items():
         if not future.done():
@@ -287,8 +280,8 @@ def _begin(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[st
                 name = waiting.get_nowait()
                 try:
                     begun[name].set_result(do(name, hosts[name]))
-                except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-                    begun[name].set_exception(error)
+                except BaseException as error:  # noqa: BLE001 - as concurrent.futures does it
+                    begun[name].set_exception(error)  # else its waiter would wait for ever
 
     for _ in range(min(MOST_AT_ONCE, len(hosts))):
         threading.Thread(target=work, daemon=True).start()

@@ -217,10 +217,9 @@ def receive(
         good()
         part.chmod(mode)
         part.replace(target)
-    except BaseException:
-        with contextlib.suppress(OSError):
+    finally:
+        with contextlib.suppress(OSError):  # it is there only if something went wrong
             part.unlink()
-        raise
 
 
 def _fill(file: IO[bytes], reader: StreamReader, size: int | None, folder: Path) -> None:

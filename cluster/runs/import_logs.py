@@ -14,6 +14,7 @@ from msgspec import structs
 
 from cluster.analysis import hardware
 from cluster.analysis.gpu_paths import nvlinks
+from cluster.core.cleanup import on_failure
 from cluster.core.errors import ParseError, SpecError
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.logs import NcclLog, Reading, Topology
@@ -111,11 +112,8 @@ def import_logs(
     spec = ClusterSpec(name=name, provider=NAME, hosts=1)
     at = time.time()
     folder = store.create(where, name, "log", at)
-    try:
+    with on_failure(lambda: shutil.rmtree(folder, ignore_errors=True)):
         readings = tuple(_read(file, folder / run.RAW, format_, stdin) for file in files)
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
     imported = Imported(folder=folder, readings=readings)
     results = imported.results
     store.append(folder, _distinct(_placed(results, place.hosts)))

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from cluster.core import journal
+from cluster.core.cleanup import on_failure
 from cluster.core.errors import ProvisionError, SpecError, Timeout, tail
 from cluster.core.model.hosts import Access, Machine
 from cluster.core.model.resources import Plan, Resource
@@ -94,18 +95,15 @@ class LabProvider(Provider):
         """Make the processes, then the links between them, then let the hosts come up."""
         options = msgspec.convert(spec.options, LabOptions, strict=False)
         files = LabFolder(name=spec.name, folder=journal.folder / "lab")
-        try:
-            _write_files(files, spec.hosts, options)
-            machines = _bring_up(files, spec.hosts, options)
-        except (OSError, subprocess.SubprocessError) as error:
-            self.destroy(spec.name)
-            raise ProvisionError(
-                f"The lab {spec.name} could not be made: {_why(error)}", means="Nothing is left."
-            ) from error
-        except BaseException:
-            self.destroy(spec.name)
-            raise
-        return machines
+        with on_failure(lambda: self.destroy(spec.name)):
+            try:
+                _write_files(files, spec.hosts, options)
+                return _bring_up(files, spec.hosts, options)
+            except (OSError, subprocess.SubprocessError) as error:
+                raise ProvisionError(
+                    f"The lab {spec.name} could not be made: {_why(error)}",
+                    means="Nothing is left.",
+                ) from error
 
     def find(self, name: str) -> tuple[Resource, ...]:
         """Look at every process of this machine; the folder is left last."""

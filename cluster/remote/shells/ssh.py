@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self
 
 import paramiko
 
+from cluster.core.cleanup import on_failure
 from cluster.core.errors import ShellError, Unreachable
 from cluster.core.model.hosts import Access, Completed
 from cluster.remote import transfer
@@ -203,12 +204,9 @@ class SshShell(Shell):
         self.close()
         self.state = "resolving"
         chain = self._chain = connection.route(self._access)
-        try:
+        with on_failure(lambda: connection.close(chain)):
             for hop in chain:
                 connection.open_hop(hop, self._access, self._note, target=hop is chain[-1])
-        except BaseException:
-            connection.close(chain)
-            raise
         if self._chain is not chain:
             connection.close(chain)
             raise Unreachable(
