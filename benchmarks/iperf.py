@@ -7,6 +7,7 @@ and its own output is kept in `raw/`, where every value can be checked.
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -35,40 +36,32 @@ LEAST = {"iterations": 1, "streams": 1, "seconds": 1, "omit": 0}
 SLACK = 30.0  # seconds beyond the test's own, to connect and to exchange the figures
 THREADED = (3, 16)  # the version from which each stream has a thread of its own
 
-CLOCK = "iperf3's own, on the host that received"
-SYNCHRONISATION = (
-    "the sender begins when the receiver listens; one test at a time, on connections of its own"
-)
-WARM_UP = "the first second of each test is not counted (iperf3 --omit), unless said otherwise"
 RECEIVED = (
     "the bytes that the receiver took from TCP in one test (end.sum_received of iperf3's JSON: all "
     "streams together, headers not counted) over its seconds; 2 s unless said otherwise, on any "
     "core that the job may use"
 )
 
-FORWARD = Definition(
+_rate = partial(
+    Definition,
     benchmark="iperf",
-    metric="forward",
     unit="B/s",
     better="higher",
-    what=f"iperf3 sends from the first rank's host of the pair to the second's: {RECEIVED}",
-    clock=CLOCK,
-    synchronisation=SYNCHRONISATION,
-    warm_up=WARM_UP,
+    clock="iperf3's own, on the host that received",
+    synchronisation=(
+        "the sender begins when the receiver listens; one test at a time, on connections of its own"
+    ),
+    warm_up="the first second of each test is not counted (iperf3 --omit), unless said otherwise",
     aggregation="one rank",
     flow="one way",
 )
-REVERSE = Definition(
-    benchmark="iperf",
+FORWARD = _rate(
+    metric="forward",
+    what=f"iperf3 sends from the first rank's host of the pair to the second's: {RECEIVED}",
+)
+REVERSE = _rate(
     metric="reverse",
-    unit="B/s",
-    better="higher",
     what=f"iperf3 -R sends from the second rank's host of the pair to the first's: {RECEIVED}",
-    clock=CLOCK,
-    synchronisation=SYNCHRONISATION,
-    warm_up=WARM_UP,
-    aggregation="one rank",
-    flow="one way",
 )
 
 

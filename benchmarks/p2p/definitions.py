@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from cluster.core.model.measurements import Definition
 
 LARGE = 8192  # bytes; above it OSU does fewer iterations
 WINDOW = 64  # messages
 COPIED = 1 << 16  # bytes: large enough to be fast, small enough for any cache
 CLOCK = "time.perf_counter_ns of the rank that took the value (CLOCK_MONOTONIC)"
-ONEWAY = Definition(
-    benchmark="p2p",
+_p2p = partial(Definition, benchmark="p2p", clock=CLOCK)
+_barrier_before = partial(
+    _p2p, synchronisation="barrier of the pair before each value, outside the timed region"
+)
+ONEWAY = _barrier_before(
     metric="oneway_time",
     unit="s",
     better="lower",
@@ -17,14 +22,11 @@ ONEWAY = Definition(
         "one blocking MPI_Send from the first rank of the pair to the second: the sender's value "
         "is the time until its buffer was free again, the receiver's the time in MPI_Recv"
     ),
-    clock=CLOCK,
-    synchronisation="barrier of the pair before each value, outside the timed region",
     warm_up="2 messages, not timed, unless said otherwise",
     aggregation="each rank",
     flow="one way",
 )
-RECEIVED = Definition(
-    benchmark="p2p",
+RECEIVED = _barrier_before(
     metric="oneway_bandwidth",
     unit="B/s",
     better="higher",
@@ -32,19 +34,15 @@ RECEIVED = Definition(
         "one blocking MPI_Send from the first rank of the pair to the second: all bytes over the "
         "second's time in MPI_Recv"
     ),
-    clock=CLOCK,
-    synchronisation="barrier of the pair before each value, outside the timed region",
     warm_up="2 messages, not timed, unless said otherwise",
     aggregation="one rank",
     flow="one way",
 )
-LATENCY = Definition(
-    benchmark="p2p",
+LATENCY = _p2p(
     metric="latency",
     unit="s",
     better="lower",
     what="half of one blocking round trip (MPI_Send and MPI_Recv on both sides)",
-    clock=CLOCK,
     synchronisation=(
         "each round trip orders the next; after at most 64 of them all received bytes are checked, "
         "then a barrier of the pair and one untimed round trip lead to the next value"
@@ -52,8 +50,7 @@ LATENCY = Definition(
     warm_up="100 round trips up to 8192 B, 10 above, not timed, unless said otherwise",
     aggregation="one rank",
 )
-BANDWIDTH = Definition(
-    benchmark="p2p",
+BANDWIDTH = _barrier_before(
     metric="bandwidth",
     unit="B/s",
     better="higher",
@@ -62,14 +59,11 @@ BANDWIDTH = Definition(
         "turns, window by window), and one 4 B acknowledgement after the last: all bytes of the "
         "window over the time until it came; then what arrived is checked"
     ),
-    clock=CLOCK,
-    synchronisation="barrier of the pair before each value, outside the timed region",
     warm_up="10 windows up to 8192 B, 2 above, not timed, unless said otherwise",
     aggregation="one rank",
     flow="one way",
 )
-BIDIRECTIONAL = Definition(
-    benchmark="p2p",
+BIDIRECTIONAL = _barrier_before(
     metric="bidirectional",
     unit="B/s",
     better="higher",
@@ -78,14 +72,11 @@ BIDIRECTIONAL = Definition(
         "wait for all, and acknowledge with 4 B: the bytes of both directions over the time; then "
         "what arrived is checked"
     ),
-    clock=CLOCK,
-    synchronisation="barrier of the pair before each value, outside the timed region",
     warm_up="10 windows up to 8192 B, 2 above, not timed, unless said otherwise",
     aggregation="slowest rank",
     flow="both ways",
 )
-COPY = Definition(
-    benchmark="p2p",
+COPY = _p2p(
     metric="memory_copy",
     unit="B/s",
     better="higher",
@@ -94,7 +85,6 @@ COPY = Definition(
         "another (64 unless said otherwise): all bytes over the time; messages between ranks of "
         "one host are copied at least once, so it bounds them"
     ),
-    clock=CLOCK,
     synchronisation="the other rank waits in a barrier meanwhile",
     warm_up="10 windows, not timed, unless said otherwise",
     aggregation="one rank",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from cluster.analysis.fleet.pair_measurements import measurement_of
@@ -22,28 +23,27 @@ if TYPE_CHECKING:
     from cluster.measure.rank import Rank
 
 ROUND = "tests of a round begin together, in one direction, then in the other; a sample alone"
-BANDWIDTH = Definition(
+_pairs = partial(
+    Definition,
     benchmark="pairs",
+    synchronisation=ROUND,
+    warm_up="the first fifth of the time is not counted",
+    aggregation="one rank",
+)
+BANDWIDTH = _pairs(
     metric="bandwidth",
     unit="B/s",
     better="higher",
     what="what one host receives from another over one TCP connection, in a window of time",
     clock="time.perf_counter of the host that receives",
-    synchronisation=ROUND,
-    warm_up="the first fifth of the time is not counted",
-    aggregation="one rank",
     flow="one way",
 )
-LATENCY = Definition(
-    benchmark="pairs",
+LATENCY = _pairs(
     metric="latency",
     unit="s",
     better="lower",
     what="half of the shortest round trip of 8 bytes over one TCP connection, in a window of time",
     clock="time.perf_counter of the host that begins",
-    synchronisation=ROUND,
-    warm_up="the first fifth of the time is not counted",
-    aggregation="one rank",
 )
 
 

@@ -372,9 +372,7 @@ def _host_to_gpu(
 ) -> Bound | None:
     if hardware.bus is None:
         return None
-    devices = max(1, _count(params, "devices"))
-    many = f"{devices} x " if devices > 1 else ""
-    return _ways(definition, hardware.bus.rate * devices, f"{many}{hardware.bus.source}")
+    return _ways(definition, *_of_all_devices(hardware.bus, params))
 
 
 def _gpu_memory(
@@ -382,12 +380,17 @@ def _gpu_memory(
 ) -> Bound | None:
     if hardware.memory is None:
         return None
-    devices = max(1, _count(params, "devices"))
-    many = f"{devices} x " if devices > 1 else ""
-    rate, source = hardware.memory.rate * devices, f"{many}{hardware.memory.source}"
+    rate, source = _of_all_devices(hardware.memory, params)
     if definition.flow == "one way":
         return Bound(rate=rate / 2, limit=f"half of the GPU's memory, read and written: {source}")
     return Bound(rate=rate, limit=f"memory of the GPU, read and write together: {source}")
+
+
+def _of_all_devices(one: Figure, params: Mapping[str, Scalar]) -> tuple[float, str]:
+    """Give the rate of all devices of a test together, and its source."""
+    devices = max(1, _count(params, "devices"))
+    many = f"{devices} x " if devices > 1 else ""
+    return one.rate * devices, f"{many}{one.source}"
 
 
 def _ways(definition: Definition, rate: float, limit: str) -> Bound:

@@ -14,7 +14,6 @@ from cluster.core.units import format_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from types import TracebackType
 
     from cluster.core.model.fleet import PairTest
     from cluster.core.model.measurements import Measurement, Progress
@@ -105,17 +104,12 @@ class CheckProgress(JobProgress):
             self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Put the map away."""
         self._show_round()
         if self._live is not None:
             self._live.stop()
-        super().__exit__(kind, error, trace)
+        super().__exit__(*error)
 
     def measured(self, found: Sequence[Measurement]) -> None:
         """Draw what came."""

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Self
 from cluster.core.printable import printable
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from rich.console import Console
 
 BETWEEN_LINES = 2.0  # seconds, at least, between two lines where there is no terminal
@@ -40,12 +38,7 @@ class HostProgress:
             self._status.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Put the line away."""
         if self._status is not None:
             self._status.stop()

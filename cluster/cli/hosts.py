@@ -15,7 +15,7 @@ from cluster.cli import flags
 from cluster.cli.confirm import confirm_cost
 from cluster.cli.console import console
 from cluster.cli.host_progress import HostProgress
-from cluster.cli.launches import BenchOptions, run_once
+from cluster.cli.launches import BenchOptions, run_launches
 from cluster.cli.show import print_json, show_plan, table
 from cluster.core import journal
 from cluster.core.errors import ClusterError, SpecError
@@ -236,9 +236,14 @@ def run(
     if mpi or profile is not None:
         folder = _say_working_folder(words, workdir, root)
         options = BenchOptions(
-            runs=root, timeout=timeout or TIMEOUT, json=json, profile=profile, workdir=folder
+            runs=root,
+            timeout=timeout or TIMEOUT,
+            json=json,
+            profile=profile,
+            workdir=folder,
+            launches=1,
         )
-        run_once(attach(name), "program", {"command": shlex.join(words)}, options)
+        run_launches(attach(name), "program", {"command": shlex.join(words)}, options)
         return
     if workdir is not None:
         raise SpecError(

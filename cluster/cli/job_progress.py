@@ -18,7 +18,6 @@ from cluster.orchestration.listener import Listener
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
     from cluster.core.model.measurements import Progress
 
@@ -69,12 +68,7 @@ class JobProgress(Listener):
         """Give the listener."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Show the last lines, and put the bar away."""
         self._end_waiting()
         for line in self._last:

@@ -47,7 +47,7 @@ from cluster.reports.launch_table import launches_table
 from cluster.reports.tables import comparison_tables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from cluster.analysis.judgement import Judgement
     from cluster.runs.run import Run
@@ -181,15 +181,19 @@ def run_launches(
         KeyboardInterrupt: the user interrupted.
 
     """
+
+    def launch(live: JobProgress) -> Run:
+        return _launch(cluster, benchmark, params, options, trial, live)
+
     total = count_launches(cluster, benchmark, options)
     if total == 1:
-        run_once(cluster, benchmark, params, options, trial, cases)
+        _run_once(cluster, launch, options, cases)
         return
     ran: list[Run] = []
     try:
         with _progress(options, total) as live:
             for _ in range(total):
-                run = _launch(cluster, benchmark, params, options, trial, live)
+                run = launch(live)
                 ran.append(run)
                 lines = wrapped(_done(run, len(ran), total), screen_width())
                 live.console.print("\n".join(lines), soft_wrap=True)
@@ -246,33 +250,16 @@ def _show_launches(ran: Sequence[Run], *, as_json: bool) -> Judgement:
     return judged
 
 
-def run_once(
+def _run_once(
     cluster: Cluster,
-    benchmark: str,
-    params: Mapping[str, object],
+    launch: Callable[[JobProgress], Run],
     options: BenchOptions,
-    trial: Trial = PLAIN,
-    cases: list[Case] | None = None,
+    cases: list[Case] | None,
 ) -> None:
-    """Run a benchmark once, and show the results, also of a run that failed.
-
-    Args:
-        cluster: that runs it.
-        benchmark: its name.
-        params: of the benchmark.
-        options: what to do around it.
-        trial: the condition that it is one launch of.
-        cases: where the verdicts go, for gates.
-
-    Raises:
-        JobError: the job failed.
-        KeyboardInterrupt: the user interrupted.
-
-    """
     judged = None
     try:
         with _progress(options, 1) as live:
-            run = _launch(cluster, benchmark, params, options, trial, live)
+            run = launch(live)
         judged = show_run(run, as_json=options.json)
     except (JobError, KeyboardInterrupt):
         judged = show_newest_run(cluster, as_json=options.json)

@@ -42,7 +42,6 @@ from cluster.runs.store import root as runs_root
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from cluster.core.model.hosts import Completed, Facts, Machine
     from cluster.core.model.records import JobRecord, Status
@@ -107,12 +106,7 @@ class Cluster:
         self._block = " at the end of its `with` block"
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Take the cluster down."""
         self.down()
 

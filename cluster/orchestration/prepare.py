@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import posixpath
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +15,12 @@ from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.records import Condition, JobRecord, Record
 from cluster.core.model.value import Value
-from cluster.core.options import convert, encode
+from cluster.core.options import convert
 from cluster.core.units import format_bytes, parse_expected
-from cluster.core.version import __version__, revision
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
 from cluster.orchestration.mca_parameters import check_mca_parameters
+from cluster.orchestration.new_record import new_record
 from cluster.orchestration.working_folder import WorkingFolder, check_names
 from cluster.providers import Provider
 from cluster.remote import libfabric
@@ -320,22 +319,12 @@ def _planned(
     at: float,
 ) -> Record:
     """Give all that is known of a run before its job starts."""
-    return Record(
-        id=run,
-        benchmark=chosen.name,
-        status="planned",
-        at=at,
-        spec=hosts.spec,
-        machines=hosts.machines,
-        params=msgspec.Raw(msgspec.json.encode(params, enc_hook=encode)),
+    return msgspec.structs.replace(
+        new_record(hosts.spec, hosts.machines, chosen, params, run=run, status="planned", at=at),
         command=tuple(argv),
-        argv=tuple(sys.argv),
-        definitions={definition.id: definition for definition in chosen.recorded(params)},
         environment=tuple(msgspec.structs.replace(f, topology="") for f in hosts.facts),
         planned=tuple(chosen.planned(params, hosts.layout.size)),
         notes=(*_notes(hosts), *chosen.notes(params, hosts.facts)),
-        software=__version__,
-        revision=revision(),
     )
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster.core.model.records import Condition, Record
-from cluster.core.options import encode
-from cluster.core.version import __version__, revision
+from cluster.orchestration.new_record import new_record
 from cluster.runs import store
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.analysis.fleet.simulation import FleetSimulator
+    from cluster.core.model.records import Condition
     from cluster.core.model.spec import ClusterSpec
     from cluster.measure.benchmark import Benchmark
     from cluster.orchestration.collect import JobListener
@@ -77,7 +75,15 @@ def simulate(
     values = chosen.model(params, simulator_of(spec))
     began = time.time()
     folder = store.create(where, spec.name, chosen.name, began)
-    record = _record(state, chosen, params, condition, folder.name, began)
+    record = msgspec.structs.replace(
+        new_record(
+            spec, state.machines, chosen, params, run=folder.name, status="running", at=began
+        ),
+        notes=(f"simulated: {_words(spec)}; nothing was measured.", *condition.notes),
+        condition=condition.name,
+        description=condition.description,
+        expected=condition.expected,
+    )
     store.write(folder, record)
     waiting = []
     for measurement in values:
@@ -91,33 +97,6 @@ def simulate(
     phases = {"run": time.time() - began}
     store.write(folder, msgspec.structs.replace(record, status="done", phases=phases))
     return store.read(folder)
-
-
-def _record(
-    state: ClusterState,
-    chosen: Benchmark[Any],
-    params: object,
-    condition: Condition,
-    run: str,
-    began: float,
-) -> Record:
-    return Record(
-        id=run,
-        benchmark=chosen.name,
-        status="running",
-        at=began,
-        spec=state.spec,
-        machines=state.machines,
-        params=msgspec.Raw(msgspec.json.encode(params, enc_hook=encode)),
-        argv=tuple(sys.argv),
-        definitions={of.id: of for of in chosen.recorded(params)},
-        notes=(f"simulated: {_words(state.spec)}; nothing was measured.", *condition.notes),
-        condition=condition.name,
-        description=condition.description,
-        expected=condition.expected,
-        software=__version__,
-        revision=revision(),
-    )
 
 
 def _words(spec: ClusterSpec) -> str:

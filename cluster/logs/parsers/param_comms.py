@@ -23,18 +23,15 @@ _param = partial(
     warm_up="10 calls that are not counted, unless --w said otherwise",
     aggregation="mean of ranks",
 )
-BUSBW = _param(
+_rate = partial(_param, unit="B/s", better="higher")
+BUSBW = _rate(
     metric="busbw",
-    unit="B/s",
-    better="higher",
     what="bus bandwidth: what the slowest link carries; printed in GB/s of 1e9 bytes",
     flow="one way",
     medium="collective",
 )
-ALGBW = _param(
+ALGBW = _rate(
     metric="algbw",
-    unit="B/s",
-    better="higher",
     what="algorithm bandwidth: the size over the time; printed in GB/s of 1e9 bytes",
 )
 

@@ -26,26 +26,21 @@ _perf = partial(
     warm_up="none, unless the test runs for a time (-D): then its first and last seconds",
     aggregation="one rank",
 )
-ONE_WAY = _perf(
+_rate = partial(_perf, unit="B/s", better="higher")
+ONE_WAY = _rate(
     metric="bandwidth",
-    unit="B/s",
-    better="higher",
     what="all bytes of the queue pairs over the time, one way; MB/sec of 2**20 bytes, or Gb/sec",
     flow="one way",
     medium="network",
 )
-BOTH = _perf(
+BOTH = _rate(
     metric="bidirectional",
-    unit="B/s",
-    better="higher",
     what="bytes of both directions at once over the time; MB/sec of 2**20 bytes, or Gb/sec",
     flow="both ways",
     medium="network",
 )
-PEAK = _perf(
+PEAK = _rate(
     metric="peak_bandwidth",
-    unit="B/s",
-    better="higher",
     what="the best of all windows of messages; MB/sec of 2**20 bytes, or Gb/sec",
 )
 RATE = _perf(

@@ -16,7 +16,6 @@ from cluster.measure.pairs.messages import Answer, Order, Ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from types import TracebackType
 
 AGENT = ("-P", "-m", "cluster.measure.pairs.host_agent")
 START_WITHIN = 30.0  # seconds for all agents to be ready
@@ -75,12 +74,7 @@ class HostLinks:
             self.give_up(number, f"it did not answer within {START_WITHIN:g} s")
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """End all agents: they end with their input."""
         for process in self._agents:
             _pipe(process.stdin).close()

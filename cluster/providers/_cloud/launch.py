@@ -6,7 +6,7 @@ So the same launch, begun again by whoever comes after a crash, makes the same c
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 import msgspec
 
@@ -16,11 +16,16 @@ from cluster.core.model.resources import Price
 from cluster.core.model.value import Value
 from cluster.providers._cloud import capacity_cache
 from cluster.providers._cloud.api_errors import PASSING, Failure
-from cluster.providers._cloud.tags import Tags
+from cluster.providers._cloud.client import Client
+from cluster.providers._cloud.options import CloudOptions
+from cluster.providers._cloud.tags import Selection, Tags
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.core.model.value import StateCallback
 
 INSTANCES = "instances"  # the kind of an order of machines
 NEXT_ZONE = ("capacity", "unsupported")  # kinds of failures that another zone may not have
@@ -47,6 +52,8 @@ class CloudOffer(Value, frozen=True, kw_only=True):
     gpus: int = 0
 
 
+ClientT = TypeVar("ClientT", bound=Client)
+OptionsT = TypeVar("OptionsT", bound=CloudOptions)
 Offer = TypeVar("Offer", bound=CloudOffer)
 S = TypeVar("S")
 T = TypeVar("T")
@@ -184,6 +191,42 @@ class LaunchJournal:
         }
         asked = [number for number, site in enumerate(sites) if token(site) in known]
         return sites[max(asked, default=0) :]
+
+
+class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
+    """One launch in a cloud; each cloud makes what its machines need.
+
+    Args:
+        client: asks the place where it is made: a region or a project.
+        spec: what is asked.
+        options: of it.
+        book: the journal of the cluster.
+        intent: what was decided.
+        tell: called with a machine and the state that it got to.
+
+    """
+
+    provider: ClassVar[str]
+    """The name of the cloud."""
+
+    def __init__(
+        self,
+        client: ClientT,
+        spec: ClusterSpec,
+        options: OptionsT,
+        book: journal.Journal,
+        intent: Intent[Offer],
+        tell: StateCallback,
+    ) -> None:
+        """Begin with nothing made."""
+        self._client = client
+        self._spec = spec
+        self._options = options
+        self._cluster_journal = book
+        self._journal = LaunchJournal(self.provider, client.name, book)
+        self._tags, self._offer = intent.tags, intent.offer
+        self._whose = Selection(launches=(intent.tags.launch,))
+        self._tell = tell
 
 
 def intent_file(book: journal.Journal, provider: str) -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 
@@ -12,11 +12,13 @@ from cluster.core import ssh_keys
 from cluster.core.errors import Capacity, ProvisionError, Timeout, tail
 from cluster.providers._cloud import cloud_init
 from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
-from cluster.providers._cloud.launch import Intent, LaunchJournal, too_few_machines, try_zones
+from cluster.providers._cloud.launch import CloudLaunch, too_few_machines, try_zones
 from cluster.providers._cloud.machine import machine
-from cluster.providers._cloud.tags import LAUNCH, Selection
+from cluster.providers._cloud.tags import LAUNCH
+from cluster.providers.aws.api import Region
 from cluster.providers.aws.delete import AwsDeletion, console, filters_of, instances
 from cluster.providers.aws.elastic_ips import ElasticIps
+from cluster.providers.aws.options import AwsOffer, AwsOptions
 from cluster.providers.aws.plan import name_taken_error
 from cluster.providers.aws.request import (
     instance_view,
@@ -41,12 +43,8 @@ from cluster.providers.aws.responses import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from cluster.core import journal
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.core.model.value import StateCallback
-    from cluster.providers.aws.api import Region
-    from cluster.providers.aws.options import AwsOffer, AwsOptions, ZoneSubnet
+    from cluster.providers.aws.options import ZoneSubnet
 
 PROVIDER = "aws"
 CIDR = "10.0.0.0/16"  # of a network of our own
@@ -55,37 +53,10 @@ ENDED = ("shutting-down", "terminated", "stopping", "stopped")
 N = TypeVar("N", bound=TaggedResource)
 
 
-class AwsLaunch:
-    """One launch.
+class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
+    """One launch."""
 
-    Args:
-        region: where.
-        spec: what is asked.
-        options: of it.
-        book: of the cluster.
-        intent: what was decided.
-        tell: called with a machine and the state that it got to.
-
-    """
-
-    def __init__(
-        self,
-        region: Region,
-        spec: ClusterSpec,
-        options: AwsOptions,
-        book: journal.Journal,
-        intent: Intent[AwsOffer],
-        tell: StateCallback,
-    ) -> None:
-        """Begin with nothing made."""
-        self._tell = tell
-        self._region = region
-        self._spec = spec
-        self._options = options
-        self._cluster_journal = book
-        self._journal = LaunchJournal(PROVIDER, region.name, book)
-        self._tags, self._offer = intent.tags, intent.offer
-        self._whose = Selection(launches=(intent.tags.launch,))
+    provider: ClassVar[str] = PROVIDER
 
     def launch(self) -> tuple[Machine, ...]:
         """Make the machines, all or none.
@@ -128,7 +99,7 @@ class AwsLaunch:
 
         made = self._named(
             "security-group",
-            lambda: self._region.call(
+            lambda: self._client.call(
                 "create_security_group",
                 GroupName=self._tags.label,
                 Description=f"cluster {self._tags.name}",
@@ -162,7 +133,7 @@ class AwsLaunch:
     def _placement_group(self) -> None:
         self._named(
             "placement-group",
-            lambda: self._region.call(
+            lambda: self._client.call(
                 "create_placement_group",
                 GroupName=self._tags.label,
                 Strategy="cluster",
@@ -176,7 +147,7 @@ class AwsLaunch:
     def _key_pair(self, public: str) -> None:
         self._named(
             "key-pair",
-            lambda: self._region.call(
+            lambda: self._client.call(
                 "import_key_pair",
                 KeyName=self._tags.label,
                 PublicKeyMaterial=public.encode(),
@@ -196,7 +167,7 @@ class AwsLaunch:
             InternetGateway,
         ).internet_gateway_id
         self._unless_there("attach_internet_gateway", InternetGatewayId=gateway, VpcId=vpc)
-        [table, *_] = self._region.all(
+        [table, *_] = self._client.all(
             "describe_route_tables",
             "RouteTables",
             RouteTable,
@@ -234,7 +205,7 @@ class AwsLaunch:
         if not self._options.elastic_ip:
             ids = frozenset(self._run(vpc, group, data))
             return self._wait(ids, public=self._options.is_public)
-        elastic = ElasticIps(self._region, self._tags, self._journal)
+        elastic = ElasticIps(self._client, self._tags, self._journal)
         addresses = elastic.allocate(self._spec.hosts)  # a limit of them is met before machines are
         ids = frozenset(self._run(vpc, group, data))
         elastic.associate(self._wait(ids, public=False), addresses)
@@ -247,7 +218,7 @@ class AwsLaunch:
             lambda site: self._run_in(site, self._subnet(vpc, site), group, data),
             zone=lambda site: site.zone,
             instance=self._spec.instance or "",
-            give_back=AwsDeletion(self._region, self._whose).delete_machines,
+            give_back=AwsDeletion(self._client, self._whose).delete_machines,
         )
 
     def _token(self, site: ZoneSubnet) -> str:
@@ -277,7 +248,7 @@ class AwsLaunch:
         """Wait until all run and have their addresses, asking for all of them in one call."""
         began = time.monotonic()
         while True:
-            listed = instances(self._region, filters_of(self._whose))
+            listed = instances(self._client, filters_of(self._whose))
             found = sorted(
                 (one for one in listed if one.instance_id in ids),
                 key=lambda one: one.ami_launch_index,
@@ -320,7 +291,7 @@ class AwsLaunch:
             )
         slowest = late[0]
         state = slowest.state.name if slowest.state.name != "running" else "running, no address"
-        said = tail(console(self._region, slowest.instance_id))
+        said = tail(console(self._client, slowest.instance_id))
         return Timeout(
             f"{self._called(slowest)} is not ready after {seconds:.0f} s: {state} "
             f"({len(late)} of {self._spec.hosts} are late).",
@@ -348,7 +319,7 @@ class AwsLaunch:
                 raise
         found = retry(lambda: _only(find()), kinds=UNLISTED)
         if found.tags.get(LAUNCH) != self._tags.launch:
-            raise name_taken_error(self._spec.name, self._region.name)
+            raise name_taken_error(self._spec.name, self._client.name)
         return found
 
     def _own(
@@ -368,22 +339,22 @@ class AwsLaunch:
         filters += [{"Name": name, "Values": [value]} for name, value in (where or {}).items()]
 
         def attempt() -> N:
-            if found := self._region.all(describe, key, of, Filters=filters):
+            if found := self._client.all(describe, key, of, Filters=filters):
                 return found[0]
-            self._region.once(create, **params, **self._tagged(kind))
+            self._client.once(create, **params, **self._tagged(kind))
             return retry(
-                lambda: _only(self._region.all(describe, key, of, Filters=filters)), kinds=UNLISTED
+                lambda: _only(self._client.all(describe, key, of, Filters=filters)), kinds=UNLISTED
             )
 
         return retry(attempt)
 
     def _find(self, operation: str, key: str, of: type[N], field: str) -> tuple[N, ...]:
         filters = [{"Name": field, "Values": [self._tags.label]}]
-        return self._region.all(operation, key, of, Filters=filters)
+        return self._client.all(operation, key, of, Filters=filters)
 
     def _use(self, operation: str, **params: Any) -> Mapping[str, Any]:  # noqa: ANN401
         """Call with things that were just made: not all of Amazon may know of them yet."""
-        return retry(partial(self._region.once, operation, **params), kinds=UNLISTED)
+        return retry(partial(self._client.once, operation, **params), kinds=UNLISTED)
 
     def _unless_there(self, operation: str, **params: Any) -> None:  # noqa: ANN401
         """Call; that it is there already, by a reply that was lost, is as good."""

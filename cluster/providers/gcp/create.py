@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cluster.core import ssh_keys
 from cluster.core.errors import ProvisionError, Timeout, tail
 from cluster.providers._cloud import deletion
 from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
-from cluster.providers._cloud.launch import (
-    Intent,
-    LaunchJournal,
-    too_few_machines,
-    try_zones,
-)
+from cluster.providers._cloud.launch import CloudLaunch, too_few_machines, try_zones
 from cluster.providers._cloud.machine import machine
-from cluster.providers._cloud.tags import Selection
+from cluster.providers.gcp.api import Project
 from cluster.providers.gcp.delete import GcpDeletion, console
 from cluster.providers.gcp.host_keys import HostKeys
 from cluster.providers.gcp.labels import (
@@ -29,6 +24,7 @@ from cluster.providers.gcp.labels import (
     parse_description,
     request_id,
 )
+from cluster.providers.gcp.options import GcpOffer, GcpOptions
 from cluster.providers.gcp.plan import name_taken_error
 from cluster.providers.gcp.request import alias, firewalls, instance_view, request
 from cluster.providers.gcp.responses import Firewall, GcpInstance, GcpOperation
@@ -36,12 +32,7 @@ from cluster.providers.gcp.responses import Firewall, GcpInstance, GcpOperation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cluster.core import journal
     from cluster.core.model.hosts import Machine
-    from cluster.core.model.spec import ClusterSpec
-    from cluster.core.model.value import StateCallback
-    from cluster.providers.gcp.api import Project
-    from cluster.providers.gcp.options import GcpOffer, GcpOptions
 
 PROVIDER = "gcp"
 POLL = 1.0  # seconds
@@ -50,37 +41,10 @@ ENDED = ("STOPPING", "STOPPED", "TERMINATED", "SUSPENDING", "SUSPENDED", "DEPROV
 BULK = "instances.bulkInsert"
 
 
-class GcpLaunch:
-    """One launch.
+class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
+    """One launch."""
 
-    Args:
-        project: where.
-        spec: what is asked.
-        options: of it.
-        book: of the cluster.
-        intent: what was decided.
-        tell: called with a machine and the state that it got to.
-
-    """
-
-    def __init__(
-        self,
-        project: Project,
-        spec: ClusterSpec,
-        options: GcpOptions,
-        book: journal.Journal,
-        intent: Intent[GcpOffer],
-        tell: StateCallback,
-    ) -> None:
-        """Begin with nothing made."""
-        self._project = project
-        self._tell = tell
-        self._spec = spec
-        self._options = options
-        self._cluster_journal = book
-        self._journal = LaunchJournal(PROVIDER, project.name, book)
-        self._tags, self._offer = intent.tags, intent.offer
-        self._whose = Selection(launches=(self._tags.launch,))
+    provider: ClassVar[str] = PROVIDER
 
     def launch(self) -> tuple[Machine, ...]:
         """Make the machines, all or none.
@@ -101,7 +65,7 @@ class GcpLaunch:
             self._policy()
         found = self._run(login.public)
         known = self._cluster_journal.folder / ssh_keys.KNOWN
-        waited = HostKeys(self._project, self._options.wait).wait(found)
+        waited = HostKeys(self._client, self._options.wait).wait(found)
         ssh_keys.write_known_hosts(
             known, [(alias(one), key) for one, all_ in waited for key in all_]
         )
@@ -149,10 +113,10 @@ class GcpLaunch:
         begin = partial(self._begin, collection, kind, body)
         self._finish(f"{collection}.insert", begin(), begin)
         where = {kind: body["name"]}
-        found = retry(lambda: self._project.get(collection, Firewall, **where), kinds=UNLISTED)
+        found = retry(lambda: self._client.get(collection, Firewall, **where), kinds=UNLISTED)
         tags = parse_description(found.description)
         if tags is None or tags.launch != self._tags.launch:
-            raise name_taken_error(self._spec.name, self._project.name)
+            raise name_taken_error(self._spec.name, self._client.name)
 
     def _begin(
         self, collection: str, kind: str, body: dict[str, Any], attempt: int = 0, **where: str
@@ -161,7 +125,7 @@ class GcpLaunch:
         token = request_id(self._tags, _again(f"{collection}/{body['name']}", attempt))
         self._journal.note(collection, token)
         try:
-            return self._project.begin(
+            return self._client.begin(
                 collection, "insert", request_id=token, **{f"{kind}_resource": body}, **where
             )
         except Failure as failure:
@@ -180,7 +144,7 @@ class GcpLaunch:
             if operation is None:
                 return
             try:
-                self._project.finish(what, operation)
+                self._client.finish(what, operation)
             except Failure as failure:
                 if failure.kind == "exists":
                     return
@@ -200,7 +164,7 @@ class GcpLaunch:
             lambda zone: self._persist_in(zone, public_key),
             zone=str,
             instance=self._offer.instance,
-            give_back=GcpDeletion(self._project, self._whose).delete_machines,
+            give_back=GcpDeletion(self._client, self._whose).delete_machines,
         )
 
     def _token(self, zone: str, attempt: int = 0) -> str:
@@ -214,7 +178,7 @@ class GcpLaunch:
             except Failure as failure:
                 if failure.kind != "internal":
                     raise
-            GcpDeletion(self._project, self._whose).delete_machines()
+            GcpDeletion(self._client, self._whose).delete_machines()
             time.sleep(POLL)
         return self._run_in(zone, public_key, ATTEMPTS - 1)
 
@@ -228,7 +192,7 @@ class GcpLaunch:
 
     def _bulk(self, zone: str, public_key: str, token: str) -> tuple[str, ...]:
         """Ask for all machines in one call; give the names of those that were made."""
-        operation = self._project.begin(
+        operation = self._client.begin(
             "instances",
             "bulk_insert",
             zone=zone,
@@ -237,7 +201,7 @@ class GcpLaunch:
                 self._spec, self._options, self._offer, self._tags, public_key
             ),
         )
-        made = self._project.finish(BULK, operation).created
+        made = self._client.finish(BULK, operation).created
         return tuple(f"{label(self._tags)}-{number:0{DIGITS}}" for number in range(1, made + 1))
 
     def _too_few(self, zone: str, what: str) -> Failure:
@@ -270,9 +234,7 @@ class GcpLaunch:
 
     def _listed(self, zone: str) -> tuple[GcpInstance, ...]:
         """List the machines of the launch in the order of their numbers."""
-        found = self._project.all(
-            "instances", GcpInstance, zone=zone, filter=filter_of(self._whose)
-        )
+        found = self._client.all("instances", GcpInstance, zone=zone, filter=filter_of(self._whose))
         made = [one for one in found if is_of(self._whose, one.description)]
         return tuple(sorted(made, key=lambda one: one.name))
 
@@ -295,7 +257,7 @@ class GcpLaunch:
     def _late(
         self, zone: str, found: tuple[GcpInstance, ...], late: list[GcpInstance], seconds: float
     ) -> Timeout:
-        said = tail(console(self._project, zone, late[0].name))
+        said = tail(console(self._client, zone, late[0].name))
         return Timeout(
             f"{self._named_one(late[0], found)} is not ready after {seconds:.0f} s: "
             f"{late[0].status} ({len(late)} of {self._spec.hosts} are late).",

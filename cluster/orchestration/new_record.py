@@ -1,0 +1,57 @@
+"""The record of a run that is about to begin."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from cluster.core.model.records import Record, Status
+from cluster.core.options import encode
+from cluster.core.version import __version__, revision
+
+if TYPE_CHECKING:
+    from cluster.core.model.hosts import Machine
+    from cluster.core.model.spec import ClusterSpec
+    from cluster.measure.benchmark import Benchmark
+
+
+def new_record(
+    spec: ClusterSpec,
+    machines: tuple[Machine, ...],
+    chosen: Benchmark[Any],
+    params: object,
+    *,
+    run: str,
+    status: Status,
+    at: float,
+) -> Record:
+    """Give what is known of every run before it begins.
+
+    Args:
+        spec: of the cluster.
+        machines: of the cluster.
+        chosen: the benchmark.
+        params: of it, checked.
+        run: the name of its folder.
+        status: of the run.
+        at: when it begins, in seconds since the epoch.
+
+    Returns:
+        The record, with this process's command line and the version of cluster.
+
+    """
+    return Record(
+        id=run,
+        benchmark=chosen.name,
+        status=status,
+        at=at,
+        spec=spec,
+        machines=machines,
+        params=msgspec.Raw(msgspec.json.encode(params, enc_hook=encode)),
+        argv=tuple(sys.argv),
+        definitions={definition.id: definition for definition in chosen.recorded(params)},
+        software=__version__,
+        revision=revision(),
+    )
