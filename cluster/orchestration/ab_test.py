@@ -1,6 +1,6 @@
 """A/B tests: launches of two conditions in turn, so that drift affects both alike.
 
-They go A B B A A B B A ...: of any two neighbours each condition comes first as often as second.
+The order is A B B A A B B A ...: each condition is the first of a pair as often as the second.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Trial(Value, frozen=True, kw_only=True):
     """One condition of an experiment.
 
     Args:
-        name: to compare by; `KEY=VALUE`, as it was asked for, of an A against B.
-        params: of the benchmark, that it sets.
-        variables: of every rank's environment, that it sets.
+        name: by which runs are compared; `KEY=VALUE` in an A/B test.
+        params: parameters of the benchmark that it sets.
+        variables: environment variables that it sets for every rank.
 
     """
 
@@ -39,7 +39,7 @@ class Trial(Value, frozen=True, kw_only=True):
     variables: dict[str, str]
 
 
-PLAIN = Trial(name="", params={}, variables={})  # of no experiment
+PLAIN = Trial(name="", params={}, variables={})  # outside any experiment
 
 
 def trials(text: str, benchmark: str) -> tuple[Trial, Trial]:
@@ -50,7 +50,7 @@ def trials(text: str, benchmark: str) -> tuple[Trial, Trial]:
         benchmark: whose parameter KEY may be.
 
     Returns:
-        The two.
+        The two conditions, in the order of their values.
 
     Raises:
         SpecError: it is not of this form, or there is no such key.
@@ -131,7 +131,7 @@ def run_alternating(
     """Run a benchmark under two conditions in turn.
 
     Args:
-        bench: that runs it once: `Cluster.bench`, or something around it.
+        bench: runs it once: `Cluster.bench`, or a function around it.
         benchmark: its name.
         pair: the two conditions.
         launches: of each.
@@ -139,7 +139,7 @@ def run_alternating(
         params: of the benchmark, under both.
 
     Yields:
-        Each launch's condition and run, once it is home.
+        Each launch's condition and run, once its results are here.
 
     Raises:
         SpecError: there are too few launches.
@@ -162,7 +162,7 @@ def compare_conditions(
     Args:
         pair: the two conditions.
         ran: each launch's condition and run.
-        threshold: a part of a value that matters.
+        threshold: the smallest difference that matters, as a fraction of the value.
 
     Returns:
         What differs, and a verdict per cell on the second condition.
@@ -202,7 +202,7 @@ def ab(
         key: what differs: `mca:NAME`, `env:NAME`, or a parameter of the benchmark.
         values: that it has: first the base, then the one that the verdicts are about.
         launches: of each.
-        threshold: a difference that is of no practical interest, as a part of the value.
+        threshold: the smallest difference that matters, as a fraction of the value.
         options: of both: what `Cluster.bench` takes, such as `sizes=[8]`.
 
     Returns:

@@ -1,4 +1,4 @@
-"""`c.bench("p2p", sizes=[8])`, and typed, for editors: `c.bench.p2p(sizes=[8])`."""
+"""`c.bench("p2p", sizes=[8])`, and with types for editors: `c.bench.p2p(sizes=[8])`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Names = str | Sequence[str]
 Sizes = str | int | Iterable[int | str]
 Pair = str | tuple[int, int]
 Kernel = Literal["auto", "c", "python"]
-TIMEOUT = 600.0  # seconds that a job may take if nothing else is said
+TIMEOUT = 600.0  # seconds that a job may take by default
 
 
 class RunArgs(TypedDict, total=False):
@@ -110,7 +110,7 @@ class Bench:
     """
 
     def __init__(self, run: Callable[..., Run]) -> None:
-        """Keep what runs them."""
+        """Keep the function that runs them."""
         self._run = run
 
     def __call__(  # noqa: PLR0913 - each is an option of its own
@@ -138,11 +138,11 @@ class Bench:
             runs: the folder of all runs; `CLUSTER_RUNS` or `runs` if not given.
             timeout: seconds that the job may take.
             detach: return as soon as the job runs; `wait` and `fetch` do the rest.
-            listener: is told how it goes; a notebook shows a bar, if none is given.
+            listener: called with the progress of the job; a notebook shows a bar by default.
             mca: parameters of Open MPI for all ranks, such as `{"btl_tcp_links": 4}`.
             env: environment variables of all ranks, such as `{"OMP_NUM_THREADS": 1}`.
-            variables: more of them, as text.
-            condition: a name for what is special about the run, to compare by.
+            variables: more environment variables, as text.
+            condition: a name for what is special about the run, by which runs are compared.
             profile: `own` records MPI profiles of all ranks; a path uses the libmpitrace there.
             describe: a sentence about the run, for the record of experiments.
             expect: the expected result, such as `1.1GB/s`.

@@ -1,4 +1,4 @@
-"""Cluster: the hosts that were launched, and what is done with them."""
+"""Cluster: launched hosts, with shells, jobs, benchmarks and teardown."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from cluster.remote.shells import Shell
     from cluster.runs.run import Run
 
-DEAD_AFTER = 7.0  # seconds in which a host must run `true`, or `down` does without it
+DEAD_AFTER = 7.0  # seconds; `down` leaves out a host that does not run `true` within them
 LAUNCH_PHASES = ("launch", "create", "running", "ssh")
 
 
@@ -77,10 +77,10 @@ class Cluster:
     """Hosts that were launched: what is known of them, shells to them, and the jobs there.
 
     Args:
-        journal_: of the cluster; a launch was intended.
+        journal_: of the cluster; it has the intent of a launch.
 
     Attributes:
-        disk: its journal, and the state that this adds up to.
+        disk: its journal, and the state folded from it.
         hosts: shells to the machines.
         jobs: that were started there.
         phases: seconds that each phase took in this process, such as `launch` or `run`.
@@ -88,7 +88,7 @@ class Cluster:
     """
 
     def __init__(self, journal_: journal.Journal) -> None:
-        """Read from the journal what exists, and what ran there; nothing is connected yet."""
+        """Read machines and jobs from the journal; connect to nothing yet."""
         self.disk = StateOnDisk(journal_)
         self._environment: Environment | None = None
         self._looked_for = ""
@@ -112,7 +112,7 @@ class Cluster:
 
     @property
     def state(self) -> ClusterState:
-        """All that is known of it: the sum of its journal."""
+        """All that is known of the cluster, folded from its journal."""
         return self.disk.state
 
     @property
@@ -132,7 +132,7 @@ class Cluster:
 
     @property
     def facts(self) -> tuple[Facts, ...]:
-        """What each real machine is, once it was examined."""
+        """The facts of each real machine; empty until the hosts were examined."""
         return self.state.facts
 
     @property
@@ -152,11 +152,11 @@ class Cluster:
 
     @property
     def looked_for(self) -> str:
-        """What of it is looked for, and where."""
+        """Which kinds of resources are searched for, and where."""
         return self._looked_for or self._provider.looked_for(self.name)
 
     def _standing_machines(self) -> tuple[Machine, ...]:
-        """Give the machines for use; refuse once they were taken down."""
+        """Give the machines; refuse once they were taken down."""
         if self.state.ended_at is None:
             return self.state.machines
         raise SpecError(
@@ -170,7 +170,7 @@ class Cluster:
         return plugins.load(Provider, self.spec.provider)
 
     def receipt(self) -> Receipt | None:
-        """Tell what the machines cost so far; none if they cost nothing."""
+        """Give the cost of the machines so far; none if they cost nothing."""
         return self.state.receipt(time.time())
 
     def shells(self) -> dict[str, Shell]:
@@ -194,26 +194,26 @@ class Cluster:
         timeout: float | None = None,
         on_line: Callable[[str, str], None] | None = None,
     ) -> dict[str, Completed | ClusterError]:
-        """Run a command on every host; what fails on one is its result; see `Hosts.try_run`."""
+        """Run a command on every host; a failure is that host's result; see `Hosts.try_run`."""
         return self.hosts.try_run(argv, timeout=timeout, on_line=on_line)
 
     def put(self, path: str | Path, to: str) -> None:
-        """Bring a file or folder to every host at once; see `Hosts.put`."""
+        """Copy a file or folder to every host at once; see `Hosts.put`."""
         self.hosts.put(path, to)
 
     def get(self, path: str, to: str | Path) -> dict[str, Path]:
-        """Bring a folder of every host home; see `Hosts.get`."""
+        """Download a folder from every host; see `Hosts.get`."""
         return self.hosts.get(path, to)
 
     def close(self) -> None:
-        """Let go of all connections; the next use makes new ones."""
+        """Close all connections; the next use opens new ones."""
         self.hosts.close()
 
     def stop(self) -> None:
-        """Switch the machines off; results come home first.
+        """Stop the machines, after downloading the results of their jobs.
 
         Raises:
-            ClusterError: they cannot be, or were not.
+            ClusterError: the provider cannot stop machines, or failed to.
 
         """
         with self.disk.lock():
@@ -223,13 +223,13 @@ class Cluster:
             self.disk.record(journal.Switched(on=False, at=time.time()))
 
     def start(self, tell: StateCallback = ignore) -> None:
-        """Switch the machines on again, and wait until they answer.
+        """Start stopped machines again, and wait until they answer.
 
         Args:
-            tell: called with a machine and the state that it got to.
+            tell: called with a machine and its new state.
 
         Raises:
-            ClusterError: they cannot be, or were not.
+            ClusterError: the provider cannot start machines, or they do not answer in time.
 
         """
         provider = self._provider
@@ -242,11 +242,11 @@ class Cluster:
         connect_all(self.shells(), provider.reachable_within(self.spec), tell)
 
     def install(self, programs: tuple[str, ...] = (), tell: StateCallback = ignore) -> None:
-        """Install what benchmarks need on every host; where it is there already, do nothing.
+        """Install what benchmarks need on every host, where it is missing.
 
         Args:
             programs: that a benchmark needs beyond Python, MPI and tmux.
-            tell: called with a machine and the step that it begins.
+            tell: called with a machine and the step of the installation that it begins.
 
         Raises:
             ClusterError: it could not be installed on one host.
@@ -265,7 +265,7 @@ class Cluster:
 
     @property
     def bench(self) -> Bench:
-        """What runs benchmarks: `c.bench("p2p", sizes=[8])`, or `c.bench.p2p(sizes=[8])`.
+        """Runs benchmarks: `c.bench("p2p", sizes=[8])`, or `c.bench.p2p(sizes=[8])`.
 
         Its methods are typed; `Bench.__call__` says what all benchmarks take.
         """
@@ -311,7 +311,7 @@ class Cluster:
             heard.ended()
 
     def _run_job(self, prepared: PreparedJob, heard: Listener, *, detach: bool) -> Run:
-        """Start a job, and bring its results home unless it is left to itself."""
+        """Start a job, and download its results unless it is detached."""
         job, result = self.jobs.open(prepared.job), None
         try:
             self.jobs.start(job, prepared)
@@ -357,11 +357,11 @@ class Cluster:
         return self.jobs.wait(listener or default_listener())
 
     def fetch(self) -> Run:
-        """Bring the newest job's results home; see `Jobs.fetch`."""
+        """Download the newest job's results; see `Jobs.fetch`."""
         return self.jobs.fetch()
 
     def job(self) -> tuple[JobRecord, Status]:
-        """Tell of the newest job, and how far it is; see `Jobs.status`."""
+        """Give the newest job and its status; see `Jobs.status`."""
         return self.jobs.status()
 
     def logs(self) -> str:
@@ -369,14 +369,14 @@ class Cluster:
         return self.jobs.logs()
 
     def down(self, *, reason: str = "The cluster was taken down.", reachable: bool = True) -> None:
-        """Stop what runs, bring home what is there, and leave nothing.
+        """Stop jobs, download their results, and delete all resources.
 
         Args:
             reason: written into the run of a job that had not ended.
-            reachable: the hosts can be reached; if not, nothing was ever done there.
+            reachable: whether the hosts can be reached; if not, no job ever ran there.
 
         Raises:
-            ClusterError: something could not be taken away, and still exists.
+            ClusterError: a resource could not be deleted, and still exists.
 
         """
         if not self.disk.journal.path.exists():
@@ -398,9 +398,9 @@ class Cluster:
                 self.jobs.note_receipt(record, receipt)
 
     def _leave_hosts(self, reason: str) -> None:
-        """End what runs there, and leave nothing on hosts that stay.
+        """End all jobs, and remove our files from hosts that stay.
 
-        Those that we made are about to go, whether they answer or not.
+        Machines that we created are deleted next, whether they answer or not.
         """
         if self._provider.makes_machines:
             if self.state.jobs:  # its session ends, too: a provider may give a machine that stays

@@ -51,7 +51,7 @@ class Jobs:
         self._phases = phases
 
     def make_room(self) -> None:
-        """End the job before, and free the name of its session.
+        """End the previous job, and free the name of its session.
 
         Raises:
             ClusterError: somebody else's tmux session has the name.
@@ -68,7 +68,7 @@ class Jobs:
             )
 
     def end_all(self, reason: str) -> None:
-        """Stop what runs, and bring home what is there.
+        """Stop all jobs that run, and download their results.
 
         Args:
             reason: written into the run of a job that had not ended.
@@ -115,17 +115,17 @@ class Jobs:
         self._phases["start"] = time.monotonic() - began
 
     def watch(self, job: Job, listener: JobListener) -> JobResult:
-        """Wait for the end of a job; its values come to the run's folder meanwhile.
+        """Wait for the end of a job; values are written to the run's folder as they come.
 
         Args:
             job: that runs.
-            listener: told of what its ranks print, and how far they are.
+            listener: called with what its ranks print, and with their progress.
 
         Returns:
             How it ended.
 
         Raises:
-            Unreachable: its host is out of reach; the job may go on there.
+            Unreachable: its host cannot be reached; the job may still run there.
 
         """
         began = time.monotonic()
@@ -140,12 +140,12 @@ class Jobs:
             self._phases["run"] = time.monotonic() - began
 
     def close(self, job: Job, result: JobResult, *, stop: bool = False) -> Run:
-        """Bring a job's files home, and close its run.
+        """Download a job's files, and close its run.
 
         Args:
             job: to close.
-            result: how it ended, if nobody else closed the run before.
-            stop: it still runs, and is stopped first.
+            result: how it ended; ignored if another process has closed the run.
+            stop: whether to stop the job first, as it still runs.
 
         Returns:
             The run, closed.
@@ -173,14 +173,14 @@ class Jobs:
         """Wait for the newest job.
 
         Args:
-            listener: told of what its ranks print, and how far they are.
+            listener: called with what its ranks print, and with their progress.
 
         Returns:
             Its exit status.
 
         Raises:
             SpecError: there is no job.
-            JobError: it was lost.
+            JobError: the job was lost, as when its host restarted.
 
         """
         job = self.newest()
@@ -190,14 +190,14 @@ class Jobs:
         return int(record.status != "done") if record.exit_status is None else record.exit_status
 
     def fetch(self) -> Run:
-        """Bring the newest job's results home.
+        """Download the newest job's results.
 
         Returns:
             The run.
 
         Raises:
             SpecError: there is no job, or it still runs.
-            JobError: it failed; the values are home all the same.
+            JobError: it failed; its values were downloaded all the same.
 
         """
         job = self.newest()
@@ -230,7 +230,7 @@ class Jobs:
 
         Raises:
             SpecError: there is no job.
-            JobError: it was lost.
+            JobError: the job was lost, as when its host restarted.
 
         """
         job = self.newest()
@@ -251,11 +251,11 @@ class Jobs:
         return job.logs()
 
     def note_receipt(self, record: JobRecord, receipt: Receipt) -> None:
-        """Write into a job's run what its machines cost in the end, and how long they took to go.
+        """Write the final cost of the machines and the seconds of the teardown into a job's run.
 
         Args:
             record: of the job.
-            receipt: the last one.
+            receipt: the final one.
 
         """
         folder = Path(record.run)
@@ -297,14 +297,14 @@ class Jobs:
 
 
 def _known_reason(folder: Path) -> str:
-    """Give what a run says of its job so far, such as since when its host is unreachable."""
+    """Give the reason in a run's record so far, such as since when its host is unreachable."""
     with suppress(ClusterError):  # somebody may have removed the folder
         return store.record(folder).reason
     return ""
 
 
 def _note_unreachable(folder: Path, error: Unreachable) -> None:
-    """Write into a run that its host was lost, and when; the job may go on there."""
+    """Write into a run since when its host is unreachable; the job may still run there."""
     since = time.strftime("%F %T UTC", time.gmtime())
     with suppress(ClusterError):  # somebody may have removed the folder
         record = store.record(folder)

@@ -35,7 +35,7 @@ FINAL: tuple[Status, ...] = ("done", "failed", "interrupted")
 
 
 class JobResult(Value, frozen=True, kw_only=True):
-    """How a job ended, as its run will say."""
+    """How a job ended, as it is written into the record of its run."""
 
     status: Status
     reason: str = ""
@@ -43,13 +43,13 @@ class JobResult(Value, frozen=True, kw_only=True):
 
 
 def job_result(status: int) -> JobResult:
-    """Say what an exit status means.
+    """Translate the exit status of a job.
 
     Args:
         status: of a job.
 
     Returns:
-        `done` for 0, else `failed` and why.
+        `done` for 0, else `failed` with the reason.
 
     """
     if status == 0:
@@ -76,13 +76,13 @@ def _signal(status: int) -> str:
 
 
 def collect(job: Job, ending: JobResult, phases: dict[str, float], *, stop: bool = False) -> Run:
-    """Fetch a job's files and close its run; of several processes, the first one does it.
+    """Download a job's files and close its run; the first of several processes does it.
 
     Args:
         job: to collect.
-        ending: how it ended, if nobody else closed the run before.
-        phases: seconds spent so far; the time to fetch is added.
-        stop: it still runs, and is stopped first.
+        ending: how it ended; ignored if another process has closed the run.
+        phases: seconds of each phase so far; `fetch` is added.
+        stop: whether to stop the job first, as it still runs.
 
     Returns:
         The run, closed.
@@ -112,7 +112,7 @@ def collect(job: Job, ending: JobResult, phases: dict[str, float], *, stop: bool
 
 
 def _stopped(job: Job, ending: JobResult) -> JobResult:
-    """Stop a job; that a host is out of reach must not lose the files of the others."""
+    """Stop a job; an unreachable host must not cost the files of the others."""
     try:
         job.stop()
     except ShellError as error:
@@ -126,7 +126,7 @@ def _worse(ending: JobResult, why: str) -> JobResult:
 
 
 def _bring_home(job: Job, folder: Path, ending: JobResult) -> JobResult:
-    """Bring the files home, if the job came so far that there are any."""
+    """Download the files, if the job has written any."""
     try:
         if ending.status == "interrupted" and not job.exists():
             return ending
@@ -147,7 +147,7 @@ def _bring_home(job: Job, folder: Path, ending: JobResult) -> JobResult:
 
 
 def _why(said: str, ending: JobResult) -> str:
-    """Give the reason that was left; of a rank that was killed, others only tell the effects."""
+    """Give the reason that a rank left; if one was killed, the others report only the effects."""
     killed = ending.exit_status is not None and _signal(ending.exit_status)
     return f"{ending.reason} {said}" if killed else said
 
@@ -159,7 +159,7 @@ def _first_line(error: Exception) -> str:
 
 
 def close_run(folder: Path, ending: JobResult, phases: dict[str, float]) -> None:
-    """Write into a run how it ended.
+    """Write the end of a job into the record of its run.
 
     Args:
         folder: of the run.
@@ -178,7 +178,7 @@ def close_run(folder: Path, ending: JobResult, phases: dict[str, float]) -> None
 
 
 def raise_unless_done(run: Run) -> Run:
-    """Give a run that is done; any other is an error.
+    """Give a run that is done; raise an error for any other.
 
     Args:
         run: closed.
@@ -202,7 +202,7 @@ def raise_unless_done(run: Run) -> Run:
 
 
 def _add_missing(job: Job, folder: Path) -> None:
-    """Add what was not heard while it ran: by a foreign program, or while nobody listened."""
+    """Add values that were not streamed: of a foreign program, or while no process watched."""
     ranks = sorted((folder / RAW).glob("measurements.*.jsonl"))
     output = Output(
         stdout=raw_text(folder, "stdout"), ranks=tuple(raw_text(folder, p.name) for p in ranks)
@@ -213,7 +213,7 @@ def _add_missing(job: Job, folder: Path) -> None:
 
 
 def _keep_measured(folder: Path) -> None:
-    """Keep one definition of each metric that was measured, and its rates: that of how it was."""
+    """Keep, of each measured metric, only the definition it was measured by, and its rates."""
     run = store.read(folder)
     known = run.record.definitions
     used = {m.definition for m in run.measurements}
@@ -258,7 +258,7 @@ class JobListener:
         """Take a line of our own about the job, such as that a host is lost."""
 
     def progress(self, progress: Progress) -> None:
-        """Take how far the job is."""
+        """Take the progress of the job."""
 
 
 class JobOutput:
@@ -271,7 +271,7 @@ class JobOutput:
     """
 
     def __init__(self, listener: JobListener, folder: Path | None) -> None:
-        """Keep where each kind goes."""
+        """Keep the listener and the folder."""
         self._listener = listener
         self._folder = folder
 
@@ -297,7 +297,7 @@ class JobOutput:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Hold a lock, so that one process at a time closes a run."""
+    """Lock a run, so that one process at a time closes it."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""A check of a fleet: pairs are tested, a verdict is found and kept in the run's folder."""
+"""A check of a fleet: from tests of pairs to a verdict, which is kept in the run's folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class SurveyParams(msgspec.Struct, frozen=True, kw_only=True):
-    """What the parameters of a run of `pairs` say of its hosts."""
+    """The parameters of a run of `pairs` that its verdict needs."""
 
     metric: PairMetric = "bandwidth"
     groups: tuple[int, ...] = ()
@@ -35,16 +35,16 @@ class SurveyParams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def judge_fleet(run: Run) -> FleetVerdict:
-    """Say what a run of pairs says of its hosts, and keep that in its folder.
+    """Judge the hosts of a run of pairs, and write the verdict into its folder.
 
     Args:
-        run: of the benchmark `pairs`, also one that was cut off.
+        run: of the benchmark `pairs`; it may have been interrupted.
 
     Returns:
         The verdict.
 
     Raises:
-        SpecError: it is no such run.
+        SpecError: the run is of another benchmark.
 
     """
     record = run.record
@@ -76,19 +76,19 @@ def judge_fleet(run: Run) -> FleetVerdict:
 
 
 def _limit(machines: Sequence[Machine]) -> float | None:
-    """Give what TCP can bring at most through the links of most hosts."""
+    """Give the goodput of TCP in bytes per second through the median link of the hosts."""
     known = sorted(goodput(machine.link) for machine in machines if machine.link)
     return known[len(known) // 2] if known else None
 
 
 def _with_words(blamed: Blamed, name: str, said: Mapping[str, str]) -> Blamed:
-    """Name the cluster in the command that would confirm it, and add what that run said."""
+    """Name the cluster in the command that confirms a finding, and add its result if it ran."""
     confirm = blamed.confirm.replace(" NAME", f" {name}")
     return msgspec.structs.replace(blamed, confirm=confirm, confirmed=said.get(blamed.part, ""))
 
 
 def _confirmed(found: FleetVerdict, tests: Sequence[PairTest]) -> dict[str, str]:
-    """Say what the last step, which confirms, found of each host that is blamed."""
+    """Give the result of the last step, which tests each blamed host again."""
     last = max((test.round for test in tests), default=-1)
     usual = found.reference or 0.0
     said: dict[str, str] = {}
@@ -126,10 +126,10 @@ def groups_of(cluster: Cluster, text: str | None = None) -> tuple[int, ...]:
 
     Args:
         cluster: whose hosts.
-        text: that says so; what the provider knows, if there is none.
+        text: as `read_groups` reads it; without it, what the provider knows.
 
     Returns:
-        The group of each host; none where nobody knows.
+        The group of each host; empty if it is not known.
 
     Raises:
         SpecError: the text names hosts that are not there.
@@ -141,7 +141,7 @@ def groups_of(cluster: Cluster, text: str | None = None) -> tuple[int, ...]:
 
 
 def read_groups(text: str, machines: Sequence[Machine]) -> tuple[int, ...]:
-    """Read which hosts share a switch: a line for each group, with its hosts.
+    """Parse which hosts share a switch: one line per group, with its hosts.
 
     Args:
         text: names, ids, addresses or numbers of hosts, with spaces or commas; `#` begins a

@@ -65,7 +65,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
 
     @property
     def variables(self) -> dict[str, str]:
-        """What the environment of every rank needs for the MPI that is installed."""
+        """Environment variables that every rank needs for the MPI that is installed."""
         from cluster.remote.environment.steps import variables  # noqa: PLC0415 - local hosts need none
 
         needed = variables(self.environment) if self.environment else {}
@@ -89,13 +89,13 @@ def install(
     logs: Path,
     tell: StateCallback,
 ) -> None:
-    """Install what benchmarks need on every host; where it is there already, change nothing.
+    """Install what benchmarks need on every host, where it is missing.
 
     Args:
         shells: to the hosts, by the names of their machines.
         machines: of the cluster.
         environment: that is wanted there.
-        logs: a folder here for what each host prints meanwhile.
+        logs: a local folder for the output of each host.
         tell: called with a machine and the step that it begins.
 
     Raises:
@@ -111,7 +111,7 @@ def install(
 def examine(
     shells: Mapping[str, Shell], machines: Iterable[Machine], programs: Sequence[str]
 ) -> tuple[Facts, ...]:
-    """Ask every host what it is, and refuse one without the tools that a job needs.
+    """Collect the facts of every host, and refuse one without the tools that a job needs.
 
     Args:
         shells: to the hosts, by the names of their machines.
@@ -137,12 +137,12 @@ def examine(
 
 
 def check_gpus(facts: Iterable[Facts], wanted: int, advice: str = "") -> None:
-    """Refuse hosts without the GPUs, or what GPUs need.
+    """Refuse hosts that lack GPUs, or the software that GPUs need.
 
     Args:
         facts: of each host.
         wanted: GPUs of each host; nothing is checked if it is 0.
-        advice: of the provider, by which machines have GPUs (`Provider.gpu_advice`).
+        advice: of the provider: which of its machines have GPUs (`Provider.gpu_advice`).
 
     Raises:
         SpecError: a host lacks something.
@@ -156,7 +156,7 @@ def check_gpus(facts: Iterable[Facts], wanted: int, advice: str = "") -> None:
 
 
 def have(facts: Sequence[Facts], programs: Sequence[str], gpus: int) -> bool:
-    """Tell whether hosts that were examined before have all that a job needs.
+    """Tell whether hosts, as examined before, have all that a job needs.
 
     Args:
         facts: of each host; none if they were not examined.
@@ -178,14 +178,14 @@ def have(facts: Sequence[Facts], programs: Sequence[str], gpus: int) -> bool:
 def with_common_addresses(
     machines: tuple[Machine, ...], facts: tuple[Facts, ...]
 ) -> tuple[Machine, ...]:
-    """Give machines the addresses where they reach one another: ours may reach them elsewhere.
+    """Replace the addresses of machines by those of the network that they have in common.
 
     Args:
         machines: the hosts.
         facts: of each.
 
     Returns:
-        The machines.
+        The machines; we may reach them by other addresses than they reach each other.
 
     Raises:
         SpecError: they have no network in common.
@@ -201,10 +201,10 @@ def with_common_addresses(
 def connect(hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path) -> None:
     """Let the hosts reach one another by SSH, if ranks are to run on several.
 
-    What messages are to pass besides TCP is proved first.
+    A fabric other than TCP is tested first.
 
     Args:
-        hosts: that are ready but for this.
+        hosts: installed and examined.
         shells: to them, by the names of their machines.
         folder: of the cluster's state, for the key until it is on the hosts.
 

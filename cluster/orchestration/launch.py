@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.resources import Plan
 
-ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before
+ANSWER_WITHIN = 5.0  # seconds, for hosts that were reachable before
 
 
 Asked = ParamSpec("Asked")
@@ -64,8 +64,8 @@ def launch(name: str, **asked: object) -> Cluster:
         The cluster.
 
     Raises:
-        SpecError: it cannot be honoured; nothing was created.
-        ProvisionError: the machines could not be had; nothing is left.
+        SpecError: the provider cannot make it; nothing was created.
+        ProvisionError: the machines could not be created; nothing is left.
 
     """
     tell = NotebookProgress().preparing if in_notebook() else ignore
@@ -73,12 +73,12 @@ def launch(name: str, **asked: object) -> Cluster:
 
 
 def make_spec(name: str, asked: Mapping[str, object]) -> ClusterSpec:
-    """Make a spec of what was asked for.
+    """Make a spec from options.
 
     Args:
         name: of the cluster.
-        asked: fields of `SpecOptions`, as text or values; without `hosts`, or if that is none, as
-            many as the provider thinks best (`local`: two).
+        asked: fields of `SpecOptions`, as text or values; without `hosts`, the provider's default
+            (`local`: two).
 
     Returns:
         The spec.
@@ -95,7 +95,7 @@ def make_spec(name: str, asked: Mapping[str, object]) -> ClusterSpec:
 
 
 def default_hosts(provider: str, options: Mapping[str, str]) -> int:
-    """Tell how many machines a provider would make if nobody says.
+    """Give the number of machines that a provider makes by default.
 
     Args:
         provider: its name.
@@ -120,15 +120,15 @@ def launch_spec(
 
     Args:
         spec: what is asked.
-        tell: called with a machine and the state that it got to.
-        planned: what `plan_spec` gave, if it was asked before.
+        tell: called with a machine and its new state.
+        planned: the result of `plan_spec`, if it was called before.
 
     Returns:
         The cluster.
 
     Raises:
-        SpecError: it cannot be honoured; nothing was created.
-        ProvisionError: the machines could not be had; nothing is left.
+        SpecError: the provider cannot make it; nothing was created.
+        ProvisionError: the machines could not be created; nothing is left.
 
     """
     began = time.monotonic()
@@ -210,7 +210,7 @@ def _connect(cluster: Cluster, provider: Provider, tell: StateCallback, known_ho
 
 
 def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:
-    """Ask a provider whether it can honour a spec, before anything exists.
+    """Ask a provider whether it can make what a spec asks for, before anything exists.
 
     Args:
         spec: what is asked.
@@ -219,7 +219,7 @@ def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:
         The provider, and what it would do.
 
     Raises:
-        SpecError: it cannot be honoured.
+        SpecError: it cannot.
 
     """
     provider = plugins.load(Provider, spec.provider)

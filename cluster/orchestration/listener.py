@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Listener(JobListener):
-    """Is told how a benchmark goes: derive from it, and override the methods that you need."""
+    """Callbacks of a benchmark: derive from it, and override the methods that you need."""
 
     def preparing(self, host: str, step: str) -> None:
         """Take the step of the installation that a host begins."""
@@ -20,4 +20,4 @@ class Listener(JobListener):
         """Take the `Cluster` whose job runs now, and the folder of its run."""
 
     def ended(self) -> None:
-        """Take the end of the job, whatever came of it."""
+        """Take the end of the job, whether it failed or not."""

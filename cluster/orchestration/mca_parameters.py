@@ -1,6 +1,6 @@
-"""Are these parameters of the Open MPI that the hosts have? It ignores those that it does not know.
+"""Checks that the Open MPI of the hosts has the MCA parameters that a run sets.
 
-A misspelt parameter would otherwise be an experiment in which nothing differs.
+Open MPI ignores parameters that it does not know: a misspelt one would change nothing.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 LIST = """\
 "$1" --param all all --level 9 --parsable | sed -n 's/^mca:.*:param:\\([^:]*\\):value:.*/\\1/p'
 """
-OPTIONAL = ("btl_smcuda_",)  # only a build with CUDA has these; elsewhere they have no effect
+OPTIONAL = ("btl_smcuda_",)  # only builds with CUDA have these; others ignore them
 PATIENCE = 60.0  # seconds for ompi_info to answer
 SHOWN = 3  # names that are suggested
-ALIKE = 0.75  # of 1, from which a name is suggested
+ALIKE = 0.75  # similarity from 0 to 1, from which a name is suggested
 
 
 def check_mca_parameters(

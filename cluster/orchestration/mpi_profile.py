@@ -1,7 +1,7 @@
 """MPI profiles of a job, by a library that LD_PRELOAD loads into its ranks.
 
 It is IBM's libmpitrace, if its path is given, or else our own `kernels/profile.c`, which writes the
-same files. They come home with what else the job wrote, and `cluster profile` reads them.
+same files. They are downloaded with the job's other files, and `cluster profile` reads them.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ SEPARATORS = " :\t\n"  # in LD_PRELOAD; nothing quotes them (ld.so(8))
 
 
 class Toolchain(Value, frozen=True, kw_only=True):
-    """Where a host keeps what is compiled, and what compiles it.
+    """The folder of compiled libraries on a host, and the Python that compiles them.
 
     Args:
-        folder: of the machine, absolute.
+        folder: of compiled libraries, absolute.
         python: the words that run the ranks' Python, where they run.
-        image: of the container that they run in; empty if they run in none.
+        image: of the container that the ranks run in; empty without one.
 
     """
 
@@ -57,10 +57,10 @@ class Toolchain(Value, frozen=True, kw_only=True):
 def profiled(
     about: Condition, library: str, hosts: ReadyHosts, shells: Mapping[str, Shell]
 ) -> Condition:
-    """Make a profiler ready on the hosts, and say in the record that numbers include its cost.
+    """Make a profiler ready on the hosts, and note in the record that times include its cost.
 
     Args:
-        about: the run that is to be profiled.
+        about: the condition of the run.
         library: its path on every host; `own` for ours, which is compiled there.
         hosts: that run it.
         shells: to them, by the names of their machines.
@@ -116,10 +116,10 @@ def variables(
         tools: the toolchain of each host, by the name of its machine.
         library: its path on every host; `own` for ours, which is compiled there.
         ranks: how many there will be.
-        others: variables that are set already.
+        others: environment variables that the run sets already.
 
     Returns:
-        These, and what loads the library.
+        Those variables, and the ones that load the library.
 
     Raises:
         SpecError: the library is not there, or cannot be compiled there.
@@ -139,7 +139,7 @@ def variables(
 
 
 def note(library: str) -> str:
-    """Say what a reader of the numbers must know.
+    """Give the note for readers of a profiled run.
 
     Args:
         library: its path; `own` for ours.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cluster.measure.benchmark import Benchmark
 
 
-def new_record(
+def make_record(
     spec: ClusterSpec,
     machines: tuple[Machine, ...],
     chosen: Benchmark[Any],

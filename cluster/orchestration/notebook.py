@@ -1,4 +1,4 @@
-"""Progress in a notebook: one line below the cell that changes while hosts or ranks work."""
+"""Progress in a notebook: one line below the cell, updated while hosts or ranks work."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class NotebookLine:
         self._shown_at = 0.0
 
     def show(self, text: str, part: float | None = None, *, now: bool = False) -> None:
-        """Replace the line, unless it has just been.
+        """Replace the line, unless that was done a moment ago.
 
         Args:
             text: to show.
-            part: of the work that is done; without one, there is no bar.
-            now: also if it has just been replaced.
+            part: of the work that is done, 0 to 1; without it, there is no bar.
+            now: replace it in any case.
 
         """
         if not now and time.monotonic() - self._shown_at < BETWEEN:
@@ -66,7 +66,7 @@ class NotebookProgress(Listener):
         self._states: dict[str, str] = {}
 
     def preparing(self, host: str, step: str) -> None:
-        """Show how many hosts are how far; also the callback of a launch."""
+        """Count the hosts in each state; also the callback of a launch."""
         self._states[host] = step
         counts = Counter(self._states.values())
         self._line.show("Hosts: " + ", ".join(f"{n} {state}" for state, n in counts.items()))
@@ -76,7 +76,7 @@ class NotebookProgress(Listener):
         self._line.show(f"{cluster.name} runs; its values go to {folder}", 0.0, now=True)
 
     def progress(self, progress: Progress) -> None:
-        """Show how much is done."""
+        """Show the part that is done."""
         self._line.show(progress.what, progress.done / progress.total)
 
     def ended(self) -> None:

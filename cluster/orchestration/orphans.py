@@ -1,4 +1,4 @@
-"""Orphans: resources of ours that no cluster uses any more, by the journals and the providers."""
+"""Orphans: resources that we created and no cluster uses, found by journals and providers."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 AGAIN = "cluster gc -y"
-THIS_MACHINE = "this machine"  # where a provider's name would be
+THIS_MACHINE = "this machine"  # in place of a provider's name
 
 
 class Orphan(Value, frozen=True, kw_only=True):
-    """Resources that are left of a cluster that nobody uses.
+    """Resources of a cluster that is not in use any more.
 
     Args:
-        name: of the cluster, or of the run whose job left something in this machine's memory.
-        provider: where it is.
-        why: it is taken for an orphan.
+        name: of the cluster, or of the run whose job left files in this machine's shared memory.
+        provider: its name, or `this machine`.
+        why: the reason for calling it an orphan.
         resources: what exists of it.
         regions: that were searched, besides those of the journals.
 
@@ -61,17 +61,17 @@ class Search(Value, frozen=True, kw_only=True):
 
 
 def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
-    """Find launches that nobody finished, clusters that expired, and those that no journal knows.
+    """Find unfinished launches, expired clusters, and clusters that no journal knows.
 
-    Also what jobs of ours that ended left in this machine's shared memory. Where it cannot look,
-    it goes on elsewhere.
+    Also files that ended jobs left in this machine's shared memory. What cannot be searched is in
+    the errors of the result.
 
     Args:
         regions: of clouds to look in, besides those of the journals.
         everywhere: look in every region that there is.
 
     Returns:
-        What was found; a cluster that is being launched right now is not among it.
+        Orphans and errors; a cluster that is being launched right now is no orphan.
 
     """
     known = journal.names()
@@ -92,14 +92,14 @@ def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
 
 
 def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tuple[Orphan, ...]:
-    """Find the same as `search`, where all that it asks must answer.
+    """Find orphans as `search` does, and raise its errors.
 
     Args:
         regions: of clouds to look in, besides those of the journals.
         everywhere: look in every region that there is.
 
     Returns:
-        What was found.
+        The orphans.
 
     Raises:
         ClusterError: a cluster or provider could not be asked.
@@ -135,7 +135,7 @@ def remove(orphan: Orphan) -> None:
         orphan: that was found.
 
     Raises:
-        ProvisionError: something of it is left.
+        ProvisionError: a resource still exists.
 
     """
     if orphan.provider == THIS_MACHINE:
@@ -149,17 +149,17 @@ def remove(orphan: Orphan) -> None:
 
 
 def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
-    """Take away a cluster that no journal here knows of, found by what its machines carry.
+    """Delete a cluster that no journal here knows, found by the tags of its machines.
 
     Args:
         name: of the cluster.
         regions: of clouds to look in.
 
     Returns:
-        What was looked for, and where; none if there is no such cluster, and no region was named.
+        What was searched for, and where; empty if there is no such cluster and no region was given.
 
     Raises:
-        ProvisionError: something of it is left.
+        ProvisionError: a resource still exists.
 
     """
     looked = []
@@ -180,7 +180,7 @@ def _half_made(name: str) -> Iterator[Orphan]:
     try:
         state = ClusterState.from_entries(book.entries())
     except ClusterError:
-        return  # of another version: not for us to judge
+        return  # written by another version, whose entries may mean something else
     if state is None or book.is_launching():
         return
     expired = state.has_expired(time.time())
@@ -196,7 +196,7 @@ def _half_made(name: str) -> Iterator[Orphan]:
 
 
 def _of_provider(kind: str, regions: tuple[str, ...], *, everywhere: bool) -> Iterator[Orphan]:
-    """Find what a kind of provider has of ours, where it can work here at all."""
+    """Find our resources at a provider, if it can be used on this machine."""
     with contextlib.suppress(SpecError):  # one that cannot work here made nothing here
         provider = plugins.load(Provider, kind)
         where = provider.all_regions() if everywhere else regions
@@ -204,7 +204,7 @@ def _of_provider(kind: str, regions: tuple[str, ...], *, everywhere: bool) -> It
 
 
 def _in_memory() -> Iterator[Orphan]:
-    """Find what jobs that ended left in this machine's shared memory."""
+    """Find files that ended jobs left in this machine's shared memory."""
     for path in scratch.orphaned():
         yield Orphan(
             name=scratch.job_of(path).name,
@@ -224,7 +224,7 @@ def _remove_memory(path: Path) -> None:
 
 
 def _of(provider: Provider) -> Iterator[Orphan]:
-    """Give all that a provider has of ours."""
+    """Give all resources of ours at a provider."""
     live = provider.live()
     seen = {one.name: one for one in live}
     for name in dict.fromkeys([*seen, *provider.names()]):

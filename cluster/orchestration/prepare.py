@@ -20,7 +20,7 @@ from cluster.core.units import format_bytes, parse_expected
 from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
 from cluster.orchestration.mca_parameters import check_mca_parameters
-from cluster.orchestration.new_record import new_record
+from cluster.orchestration.new_record import make_record
 from cluster.orchestration.working_folder import WorkingFolder, check_names
 from cluster.providers import Provider
 from cluster.remote import libfabric
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from cluster.remote.shells import Shell
 
 LONGEST = 30 * 24 * 3600.0  # seconds
-DEAD_AFTER = 7.0  # seconds in which a host must run `true`, or others do without it
+DEAD_AFTER = 7.0  # seconds; a host that does not run `true` within them is left out
 
 
 class PreparedJob(Value, frozen=True, kw_only=True):
@@ -48,9 +48,9 @@ class PreparedJob(Value, frozen=True, kw_only=True):
     Args:
         folder: of its run.
         record: of its run, `planned`.
-        job: how another process finds it.
+        job: the entry of the journal, by which another process finds the job.
         script: that starts the ranks.
-        files: that it needs beside it, by name.
+        files: that the script needs in its folder: text by name.
         copied: the working folder, a copy of which it runs in; none if it needs none.
 
     """
@@ -90,14 +90,14 @@ def check_bench(
 
 
 def patience(chosen: Benchmark[Any], state: ClusterState) -> float | None:
-    """Tell how soon a host must answer, if a benchmark does without those that are dead.
+    """Give the seconds within which a host must answer, for benchmarks that leave dead hosts out.
 
     Args:
         chosen: the benchmark.
         state: of the cluster.
 
     Returns:
-        Seconds; none if its ranks are one program of MPI, or a host was never examined.
+        Seconds; none if the benchmark needs every host, or a host was never examined.
 
     """
     needs_all = plugins.load(Starter, chosen.starter).needs_every_host
@@ -174,13 +174,13 @@ def check_plan(chosen: Benchmark[Any], params: object, spec: ClusterSpec, plan: 
 def make_condition(
     name: str, variables: Mapping[str, str], description: str, expected: str
 ) -> Condition:
-    """Put together what is special about a run.
+    """Make the condition of a run.
 
     Args:
-        name: to compare by; empty if there is none.
+        name: by which runs are compared; may be empty.
         variables: for the environment of every rank.
         description: in a sentence.
-        expected: what it should come to, such as `1.1GB/s`; empty if nobody says.
+        expected: the expected result, such as `1.1GB/s`; may be empty.
 
     Returns:
         The condition.
@@ -209,7 +209,7 @@ def with_profile(
         shells: to them, by the machine's name.
 
     Returns:
-        The condition.
+        The condition, with the variables that load the profiler and a note.
 
     Raises:
         SpecError: the library is not there, or cannot be compiled there.
@@ -232,13 +232,13 @@ def prepare(
     phases: Mapping[str, float],
     copied: WorkingFolder | None = None,
 ) -> PreparedJob:
-    """Make the run's folder, with everything that is known before the job starts.
+    """Make the run's folder, its record and the job's script.
 
     Args:
         hosts: that run it.
         chosen: the benchmark.
         params: of it, checked.
-        where: all runs are.
+        where: the folder of all runs.
         timeout: seconds that the job may take.
         condition: what else is special about it.
         phases: seconds that each phase took so far.
@@ -286,7 +286,7 @@ def _job_files(
 
 
 def _found(program: list[str], folder: str, image: str) -> list[str]:
-    """Name the environment's Python by its path: an MPI may put its own folder in front of PATH.
+    """Name the environment's Python by its path: mpirun may put its own folder in front of PATH.
 
     An image has a Python of its own.
     """
@@ -296,12 +296,12 @@ def _found(program: list[str], folder: str, image: str) -> list[str]:
 
 
 def _told(variables: Mapping[str, str]) -> list[str]:
-    """Give the words that tell variables to a program, with any starter on any host."""
+    """Give the words that set variables for a program, with any starter on any host."""
     return ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
 
 
 def _peers(hosts: ReadyHosts) -> dict[str, str]:
-    """Tell the job's first host of the others, if there are any."""
+    """Give the file by which the first host knows the others, if there are any."""
     layout = hosts.layout
     if not layout.ssh_config:
         return {}
@@ -320,7 +320,7 @@ def _planned(
 ) -> Record:
     """Give all that is known of a run before its job starts."""
     return msgspec.structs.replace(
-        new_record(hosts.spec, hosts.machines, chosen, params, run=run, status="planned", at=at),
+        make_record(hosts.spec, hosts.machines, chosen, params, run=run, status="planned", at=at),
         command=tuple(argv),
         environment=tuple(msgspec.structs.replace(f, topology="") for f in hosts.facts),
         planned=tuple(chosen.planned(params, hosts.layout.size)),
@@ -329,7 +329,7 @@ def _planned(
 
 
 def _environment(hosts: ReadyHosts, starter: Starter, bin_: str) -> dict[str, str]:
-    """Give the variables of the job's script; those of the starter count most."""
+    """Give the variables of the job's script; those of the starter override the others."""
     return {
         "PATH": bin_,
         **hosts.facts[0].variables,
@@ -355,7 +355,7 @@ def _with_condition(
 
 
 def _write_topologies(folder: Path, facts: Sequence[Facts]) -> None:
-    """Keep what each host's driver says of how its GPUs are joined."""
+    """Keep the GPU topology of each host, as its driver prints it."""
     for fact in facts:
         if fact.topology:
             store.write_raw(folder, f"topology.{fact.host}.txt", fact.topology)

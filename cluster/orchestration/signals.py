@@ -1,4 +1,4 @@
-"""Signals while results are brought home."""
+"""Signals while results are downloaded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def interrupts_ignored() -> Iterator[None]:
-    """Let an impatient second Ctrl-C or SIGTERM not cost the values."""
+    """Ignore a second Ctrl-C or SIGTERM, which would lose the values."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     here = threading.current_thread() is threading.main_thread()  # no signal comes elsewhere
     handled = {number: handler for number, handler in before.items() if here and callable(handler)}

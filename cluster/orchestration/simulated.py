@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster.orchestration.new_record import new_record
+from cluster.orchestration.new_record import make_record
 from cluster.runs import store
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def simulator_of(spec: ClusterSpec) -> FleetSimulator:
         spec: of a cluster of the provider `sim`.
 
     Returns:
-        The model; a NIC carries what TCP can bring through a line of its rate.
+        The model; a NIC carries the goodput of TCP over a link of its rate.
 
     """
     from cluster.analysis.fleet.simulation import FleetSimulator  # noqa: PLC0415 - NumPy
@@ -60,9 +60,9 @@ def simulate(
         state: of the cluster.
         chosen: the benchmark.
         params: of it, checked.
-        where: all runs are.
+        where: the folder of all runs.
         condition: what is special about it.
-        listener: told of values as they come.
+        listener: called with values as they come.
 
     Returns:
         The run.
@@ -76,7 +76,7 @@ def simulate(
     began = time.time()
     folder = store.create(where, spec.name, chosen.name, began)
     record = msgspec.structs.replace(
-        new_record(
+        make_record(
             spec, state.machines, chosen, params, run=folder.name, status="running", at=began
         ),
         notes=(f"simulated: {_words(spec)}; nothing was measured.", *condition.notes),

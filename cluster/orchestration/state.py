@@ -1,4 +1,4 @@
-"""The state of a cluster: the sum of its journal's entries, as one frozen value.
+"""The state of a cluster: the entries of its journal, folded into one frozen value.
 
 `ClusterState` is pure and knows neither hosts nor files; `StateOnDisk` ties it to the journal.
 """
@@ -40,11 +40,12 @@ class ClusterState(Value, frozen=True, kw_only=True):
         launched: every machine answered once, so the launch is over.
         phases: seconds that each phase of the launch took.
         facts: of each real machine, once it was examined.
-        orders: when each call that creates something was sent first, by its token.
-        obtained: how many machines such a call gave.
+        orders: when each call that creates resources was first sent, by its token, in seconds since
+            the epoch.
+        obtained: how many machines such a call created.
         power: when the machines were switched on, off, on ..., in seconds since the epoch.
-        jobs: that were started, the newest last.
-        collected: the run folders of the jobs whose files are home.
+        jobs: all that were started, the newest last.
+        collected: the run folders of the jobs whose files were downloaded.
         ended_at: when the last machine was gone, in seconds since the epoch.
 
     """
@@ -117,7 +118,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
         return self._after_order(entry)
 
     def _after_order(self, entry: Entry) -> ClusterState:
-        """Count from the call that asked for machines: that is when their cost begins."""
+        """Count the cost from the call that asked for machines."""
         match entry:
             case journal.Requested():
                 return replace(self, orders={entry.token: entry.at, **self.orders})
@@ -147,18 +148,18 @@ class ClusterState(Value, frozen=True, kw_only=True):
 
     @property
     def open_jobs(self) -> tuple[JobRecord, ...]:
-        """The jobs whose results are not home yet, the newest last."""
+        """The jobs whose results were not downloaded yet, the newest last."""
         return tuple(job for job in self.jobs if job.run not in self.collected)
 
     @property
     def plan(self) -> Plan:
-        """What another launch of the same spec would do: nothing, at the price agreed before."""
+        """The plan of another launch of the same spec: it creates nothing, at the known price."""
         price = f", ${self.price.hourly * len(self.machines):.4g} an hour" if self.price else ""
         line = f"{self.name} is there already: {len(self.machines)} machine(s){price}; none is made"
         return Plan(lines=(line,), costs=self.costs, price=self.price, ttl=self.ttl)
 
     def was_launched_as(self, spec: ClusterSpec) -> bool:
-        """Tell whether a spec was launched to its end, without asking whether it still stands.
+        """Tell whether the launch of a spec was completed; its machines may not answer any more.
 
         Args:
             spec: what is asked for.
@@ -170,13 +171,13 @@ class ClusterState(Value, frozen=True, kw_only=True):
         return spec == self.spec and self.launched
 
     def is_unfinished(self, spec: ClusterSpec) -> bool:
-        """Tell whether the launch of a spec was interrupted, and could go on.
+        """Tell whether the launch of a spec was interrupted, and can be continued.
 
         Args:
             spec: what is asked for.
 
         Returns:
-            Whether this is that launch, and it was not over.
+            Whether this cluster has that spec, and its launch was not completed.
 
         """
         return spec == self.spec and not self.launched
@@ -194,7 +195,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
         return self.expires is not None and 0 < self.expires < at
 
     def receipt(self, at: float) -> Receipt | None:
-        """Tell what the machines cost so far.
+        """Give the cost of the machines so far.
 
         Args:
             at: the time now, in seconds since the epoch.
@@ -218,7 +219,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
 
 
 class StateOnDisk:
-    """A cluster's journal, and the state that its entries add up to.
+    """A cluster's journal, and the state folded from it.
 
     Args:
         journal_: of the cluster.
@@ -245,10 +246,10 @@ class StateOnDisk:
         return state
 
     def record(self, entry: Entry) -> None:
-        """Write an entry, and go on to the state after it.
+        """Write an entry, and update the state.
 
         Args:
-            entry: what happens, or is about to.
+            entry: an event, or an intent.
 
         Raises:
             ClusterError: it cannot be written, or another process took the cluster down.
@@ -258,7 +259,7 @@ class StateOnDisk:
         self.state = self.state.after(entry)
 
     def note_machines(self, machines: Iterable[Machine]) -> None:
-        """Keep what is now known of the machines.
+        """Record machines with changed fields, such as their addresses.
 
         Args:
             machines: all of them, in the same order.

@@ -1,4 +1,4 @@
-"""The end of a cluster: nothing of ours is left, and the provider says so."""
+"""Teardown of a cluster: delete its resources, and check that none is left."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def destroy(provider: Provider, name: str, *, again: str) -> None:
-    """Take away all that a provider has of a cluster, and ask it what is left.
+    """Delete all resources of a cluster, and ask the provider what is left.
 
     Args:
-        provider: that has it.
+        provider: of the cluster.
         name: of the cluster.
-        again: the command that tries it again.
+        again: the command that tries again, for the message.
 
     Raises:
-        ProvisionError: something is left.
+        ProvisionError: a resource still exists.
 
     """
     provider.destroy(name)
@@ -37,14 +37,14 @@ def destroy(provider: Provider, name: str, *, again: str) -> None:
 
 
 def clean_hosts(hosts: Hosts) -> None:
-    """Remove our folder, our sshd and what jobs left in memory from hosts that stay.
+    """Remove our folder, our sshd and files in shared memory from hosts that stay.
 
     Args:
         hosts: of the cluster.
 
     Raises:
-        ClusterError: it could not be done on one host.
-        ExceptionGroup: on several.
+        ClusterError: it failed on one host.
+        ExceptionGroup: it failed on several.
 
     """
     machines = {machine.name: machine for machine in hosts.machines}

@@ -1,4 +1,4 @@
-"""Environment variables of ranks: given by name, or as MCA parameters of Open MPI."""
+"""Environment variables of ranks, also from MCA parameters of Open MPI."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ SECRET = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|(^|_)KEY", re.IGNORE
 
 
 def variable(kind: str, name: str, value: str) -> tuple[str, str]:
-    """Name an environment variable, or an MCA parameter of Open MPI as one.
+    """Give an environment variable, or an MCA parameter of Open MPI as one.
 
     Args:
         kind: `mca` or `env`.
-        name: of it.
-        value: that it gets.
+        name: of the variable or parameter.
+        value: of it.
 
     Returns:
         The variable's name, and its value.
 
     Raises:
-        SpecError: it cannot be one, or looks like a secret.
+        SpecError: it is no valid name, or looks like a secret.
 
     """
     if NAME.fullmatch(name) is None:
@@ -45,7 +45,7 @@ def all_variables(
     mca: Mapping[str, object] | None,
     env: Mapping[str, object] | None,
 ) -> dict[str, str]:
-    """Bring together what all ranks have in their environment.
+    """Combine the environment variables of all ranks.
 
     Args:
         variables: by their full names.
@@ -56,7 +56,7 @@ def all_variables(
         Variables by name.
 
     Raises:
-        SpecError: a name cannot be one, or looks like a secret.
+        SpecError: a name is not valid, or looks like a secret.
 
     """
     given = (("mca", mca or {}), ("env", env or {}))

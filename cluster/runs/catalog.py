@@ -1,4 +1,4 @@
-"""The runs that there are: listed, and loaded by name."""
+"""Runs, listed and loaded by name."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def load(which: str | Path = "latest", *, runs: str | Path | None = None) -> Run
 
 
 class RunList(Sequence["Run"]):
-    """Runs in the order of time, the oldest first; a run is read when it is taken out.
+    """Runs, the oldest first; a run is read when it is accessed.
 
     Args:
         folders: of the runs.
@@ -60,7 +60,7 @@ class RunList(Sequence["Run"]):
     def __getitem__(self, which: slice) -> RunList: ...
 
     def __getitem__(self, which: int | slice) -> Run | RunList:
-        """Read one run, or give some of the list."""
+        """Read one run, or give a part of the list."""
         if isinstance(which, slice):
             return RunList(self.folders[which])
         return store.read(self.folders[which])

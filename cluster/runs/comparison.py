@@ -32,7 +32,7 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
     """
 
     def __repr__(self) -> str:
-        """Say in one line what came out."""
+        """Give the result in one line."""
         return f"<RunComparison {headline(self)}>"
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ def compare(
     Args:
         base: the first: a run, or what `load` takes, or a list of them.
         other: the second, which the verdicts are about.
-        threshold: a difference that is of no practical interest, as a part of the value.
+        threshold: the smallest difference that matters, as a fraction of the value.
 
     Returns:
         What differs, and a verdict per data point.
@@ -123,7 +123,7 @@ def compare_groups(base: Side, other: Side, threshold: float) -> RunComparison:
     Args:
         base: the first.
         other: the second, which the verdicts are about.
-        threshold: a difference that is of no practical interest, as a part of the value.
+        threshold: the smallest difference that matters, as a fraction of the value.
 
     Returns:
         What differs, and a verdict per data point.

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 Of = Literal["values", "summaries"]
 Columns = dict[str, list[Any]]
-UNKNOWN = (None, None)  # the ends of an interval that there is not
+UNKNOWN = (None, None)  # the ends of an interval that is not known
 FIELDS = ("p5", "p95", "p99", "converged", "bound", "share")
 
 
 def value_columns(name: str, record: Record, measurements: Sequence[Measurement]) -> Columns:
-    """Give every raw value a row.
+    """Give a table of raw values, one per row.
 
     Args:
         name: of the run.

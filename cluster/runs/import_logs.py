@@ -1,4 +1,4 @@
-"""A log to a run folder: what was read, and the log itself without its secrets."""
+"""Import of logs: a run folder with their results, and the logs without secrets."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 STDIN = "-"
-BETWEEN = ("network", "collective")  # media that there are between hosts
+BETWEEN = ("network", "collective")  # media between hosts
 LATENCY = "latency"  # of a message, which depends on whether there are two hosts
 NAME = "imported"
 PLAIN = Condition()
@@ -49,7 +49,7 @@ class Imported(Value, frozen=True, kw_only=True):
 
     Args:
         folder: of the run.
-        readings: what each log says, in the order they were named.
+        readings: of each log, in the given order.
 
     """
 
@@ -63,11 +63,11 @@ class Imported(Value, frozen=True, kw_only=True):
 
 
 class LogLocation(Value, frozen=True, kw_only=True):
-    """Where logs were written, as far as they do not say so themselves.
+    """Hosts on which logs were written, for what the logs do not say.
 
     Args:
         hardware: of the hosts.
-        hosts: that took part; 0 if nobody says.
+        hosts: how many took part; 0 if that is not known.
 
     """
 
@@ -93,18 +93,18 @@ def import_logs(
     Args:
         files: their paths; `-` is standard input.
         where: all runs are.
-        name: under which the run is kept, as that of a cluster.
-        format_: the parser to use; those that recognise the logs, if empty.
+        name: of the folder of the run, in place of a cluster's name.
+        format_: name of the parser; if empty, all parsers that recognise the logs.
         condition: what is special about it.
-        stdin: what `-` means.
-        place: where they were written.
+        stdin: stream to read for `-`.
+        place: hosts on which they were written.
 
     Returns:
         The run, with all that was read.
 
     Raises:
         SpecError: a file cannot be read, or there is no such parser.
-        ParseError: nothing in a log was understood; then there is no run.
+        ParseError: no line of a log was understood; no run is kept.
 
     """
     for file in files:
@@ -123,7 +123,7 @@ def import_logs(
 
 
 def _placed(results: Sequence[Parsed], hosts: int) -> list[Parsed]:
-    """Add to the points of results who took part, and on which GPU where these differ."""
+    """Add ranks and hosts to the parameters of results, and the GPU where models differ."""
     models = {result.devices for result in results if result.devices and result.measurements}
     several = len(models) > 1
     return [
@@ -132,7 +132,7 @@ def _placed(results: Sequence[Parsed], hosts: int) -> list[Parsed]:
 
 
 def _with_participants(result: Parsed, hosts: int, models: Sequence[str]) -> Parsed:
-    """Add to the points of a result who took part: the log knows better than the user."""
+    """Add to the parameters of a result who took part; the log overrides the user."""
     media = {d.id: d.medium for d in result.definitions}
     who: dict[str, Scalar] = {"operation": result.operation, "ranks": result.ranks}
     who = {key: value for key, value in who.items() if value}
@@ -154,26 +154,26 @@ def _with_participants(result: Parsed, hosts: int, models: Sequence[str]) -> Par
 
 
 def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> Reading:
-    """Read a log, and keep nothing of it.
+    """Read a log without keeping it.
 
     Args:
         file: its path; `-` is standard input.
-        format_: the parser to use; those that recognise the log, if empty.
-        stdin: what `-` means.
+        format_: name of the parser; if empty, all parsers that recognise the log.
+        stdin: stream to read for `-`.
 
     Returns:
-        What it says.
+        Its results.
 
     Raises:
         SpecError: it cannot be read, or there is no such parser.
-        ParseError: nothing in it was understood.
+        ParseError: no line of it was understood.
 
     """
     return _named(file, _chunks(file, stdin), format_)
 
 
 def _read(file: str, raw: Path, format_: str, stdin: BinaryIO | None) -> Reading:
-    """Read a log, and keep it."""
+    """Read a log, and keep it without secrets."""
     raw.mkdir(exist_ok=True)
     stem = "stdin" if file == STDIN else Path(file).name
     place = next(p for p in _places(raw, stem) if not p.exists())
@@ -182,7 +182,7 @@ def _read(file: str, raw: Path, format_: str, stdin: BinaryIO | None) -> Reading
 
 
 def _check_prose(file: str, format_: str) -> None:
-    """Refuse a page of prose: a measurement that it quotes was not made by whoever wrote it."""
+    """Refuse a page of prose, which quotes measurements of others."""
     if not format_ and Path(file).suffix.lower() in PROSE:
         raise SpecError(
             f"{file} is a page of prose, not a log.",
@@ -193,7 +193,7 @@ def _check_prose(file: str, format_: str) -> None:
 
 
 def _named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
-    """Read a log; an error names its file."""
+    """Read a log, and add its file to errors."""
     try:
         return read(chunks, format_)
     except ParseError as error:
@@ -209,7 +209,7 @@ def _places(raw: Path, stem: str) -> Iterator[Path]:
 
 
 def _chunks(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
-    """Give the bytes of a log; those of one in gzip as they were before."""
+    """Give the bytes of a log, decompressed if it is gzip."""
     unzip = None
     for at, chunk in enumerate(_portions(file, stdin)):
         if not at and chunk.startswith(GZIP):
@@ -255,8 +255,8 @@ def _kept(chunks: Iterable[bytes], out: BinaryIO) -> Iterator[bytes]:
 
 
 def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
-    """Number the runs of a tool that measured the same thing again: they are no one series."""
-    if len(results) == 1:  # within one, every series is another
+    """Number runs that measured the same thing again, so that each is a series of its own."""
+    if len(results) == 1:  # within one result, all series differ
         yield from results[0].measurements
         return
     keys = Counter(m.key for result in results for m in result.measurements)
@@ -303,7 +303,7 @@ def _record(
 
 
 def _nvlinks(results: Iterable[Parsed]) -> int:
-    """Count the NVLinks between two GPUs, where a matrix of a log has them."""
+    """Count the NVLinks between two GPUs, by the topology matrix of a log; 0 without one."""
     paths = (
         path
         for result in results

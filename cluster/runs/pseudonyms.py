@@ -1,4 +1,4 @@
-"""Names, addresses, ids and paths become pseudonyms: the same one wherever a name comes again."""
+"""Pseudonyms for names, addresses, ids and paths: the same name always has the same one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FIELDS: dict[str, Kind] = {  # of run.json and measurements.jsonl, wherever they
 MACHINE_FIELDS: dict[str, Kind] = {"name": "host", "id": "id"}
 KEPT = {"", "localhost", "127.0.0.1", "0.0.0.0", "::1", "root", "all"}  # noqa: S104 - a word
 NETMASK = "255."
-SHORTEST = 2  # characters of a name that is replaced wherever it comes
+SHORTEST = 2  # characters of a name that is replaced
 ROOTS = "home|Users|root|fsx|mnt|data|scratch|work|shared|nfs|tmp|lustre|gpfs|efs"
 PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("path", re.compile(rf"(?<![\w.])(/(?:{ROOTS})(?:/[\w.@+-]+)*)")),
@@ -60,9 +60,9 @@ class Replacement(Value, frozen=True, kw_only=True):
     """A name that was replaced.
 
     Args:
-        kind: of it.
+        kind: of the name.
         original: as it was.
-        pseudonym: that takes its place.
+        pseudonym: that replaces it.
 
     """
 
@@ -72,7 +72,7 @@ class Replacement(Value, frozen=True, kw_only=True):
 
 
 def replacements(texts: Iterable[str], values: Iterable[object]) -> tuple[Replacement, ...]:
-    """Find what says whose run it is, and on what hosts.
+    """Find the names that identify a user or a host, and choose their pseudonyms.
 
     Args:
         texts: of all files.
@@ -161,7 +161,7 @@ def _named(value: object, *, machine: bool = False) -> Iterator[tuple[Kind, str]
 
 
 def _address(number: int, original: str) -> str:
-    """Give an address of a network that is kept for examples: RFC 2544, RFC 3849."""
+    """Give an address of a range reserved for tests and documentation: RFC 2544, RFC 3849."""
     if re.fullmatch(r"(?:[0-9a-f]{2}:){5}[0-9a-f]{2}", original, re.IGNORECASE):
         return f"02:00:00:00:{number // 256:02x}:{number % 256:02x}"
     if ":" in original:

@@ -1,4 +1,4 @@
-"""What the bytes of a run passed: links between hosts, memory, or what joins two GPUs."""
+"""The route of a run's bytes: links between hosts, memory, or links between GPUs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Measurement
     from cluster.core.model.records import Record
 
-VISIBLE = "CUDA_VISIBLE_DEVICES"  # chooses GPUs, and numbers them anew
+VISIBLE = "CUDA_VISIBLE_DEVICES"  # selects GPUs, and renumbers them
 
 
 class PairParams(msgspec.Struct, frozen=True, kw_only=True):
-    """What the parameters of any benchmark may say of who takes part.
+    """The parameter of any benchmark that says which ranks take part.
 
     Args:
-        pair: the rank that sends and the one that receives, if only two of them exchange anything.
+        pair: the rank that sends and the one that receives, if only two ranks exchange messages.
 
     """
 
@@ -33,13 +33,13 @@ class PairParams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rank_processes(raw: Path) -> tuple[RankProcess, ...]:
-    """Read what each rank's process had of its host; a rank that was stopped has left nothing.
+    """Read the file that each rank leaves about its process, such as its cores.
 
     Args:
         raw: the folder of the run's raw files.
 
     Returns:
-        One per rank that left its file.
+        One per rank that left its file, by rank; a rank that was killed left none.
 
     """
     found = []
@@ -52,7 +52,7 @@ def rank_processes(raw: Path) -> tuple[RankProcess, ...]:
 
 
 def route(record: Record, measurements: Iterable[Measurement], raw: Path) -> Route:
-    """Find what the bytes of a run passed: memory, if the ranks that took part had one host.
+    """Find the route of a run's bytes: memory, if all ranks that took part share a host.
 
     Args:
         record: of the run.
@@ -83,9 +83,9 @@ def route(record: Record, measurements: Iterable[Measurement], raw: Path) -> Rou
 
 
 def _between_gpus(record: Record, raw: Path) -> Figure | None:
-    """Find what joins the first two GPUs of a host, which its first two ranks take.
+    """Find the link between the first two GPUs of a host, which its first two ranks use.
 
-    Nothing is known where somebody chose among the GPUs, which then have other numbers.
+    It is not known if CUDA_VISIBLE_DEVICES is set, as that renumbers the GPUs.
     """
     hosts = [facts for facts in record.environment if len(facts.gpus) > 1]
     if not hosts or VISIBLE in {**hosts[0].variables, **record.variables}:
@@ -113,7 +113,7 @@ def _slot_rate(slot: str) -> float:
 
 
 def _known_link(record: Record, machine: Machine) -> Link | None:
-    """Find what the kernel of a host knows of the interface by which the others reach it."""
+    """Give the speed that a host's kernel reports for its interface to the other hosts."""
     from cluster.analysis.link_speeds import link  # noqa: PLC0415 - only for summaries
 
     for facts in record.environment:

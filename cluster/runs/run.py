@@ -1,4 +1,4 @@
-"""One run: its record, its values, its summaries, and what they look like."""
+"""One run: its record, values, summaries, verdict, plots and report."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ class Run(Value, frozen=True, kw_only=True):
     Args:
         folder: of the run.
         record: what happened.
-        measurements: in the order they came.
-        warnings: what could not be read.
-        results: what imported logs say beside their measurements.
+        measurements: in the order in which they were taken.
+        warnings: what could not be read, a sentence each.
+        results: of imported logs, without their measurements.
 
     """
 
@@ -52,7 +52,7 @@ class Run(Value, frozen=True, kw_only=True):
     results: tuple[Parsed, ...] = ()
 
     def __repr__(self) -> str:
-        """Say in one line which run it is, and how much is in it."""
+        """Give the run and its number of values in one line."""
         values = sum(len(m.values) for m in self.measurements)
         spec = self.record.spec
         return (
@@ -74,7 +74,7 @@ class Run(Value, frozen=True, kw_only=True):
 
     @property
     def status(self) -> Status:
-        """How far it came."""
+        """The status of the run."""
         return self.record.status
 
     def summary(self) -> tuple[Summary, ...]:
@@ -109,11 +109,11 @@ class Run(Value, frozen=True, kw_only=True):
         """Judge whether the numbers are as they should be, as `cluster judge` does.
 
         Args:
-            hardware: of the hosts: a name or words, such as `p4d.24xlarge` or `nic=100gbit`; what
-                the run itself says, if not given.
+            hardware: of the hosts: a name or words, such as `p4d.24xlarge` or `nic=100gbit`; by
+                default, what the run itself recorded.
 
         Returns:
-            A word, the line that answers, and a verdict per series.
+            The verdict in a word and in a line, and a verdict per series.
 
         Raises:
             SpecError: there is no such hardware.
@@ -187,7 +187,7 @@ class Run(Value, frozen=True, kw_only=True):
         """Draw the run; a notebook shows the picture.
 
         Args:
-            metric: to draw; the first one, if not given.
+            metric: to draw; by default, the first one.
             kind: a `sweep` over message sizes, or the `distribution` of the raw values.
             path: a file to write as well: .svg, .png or .pdf.
 
@@ -195,7 +195,7 @@ class Run(Value, frozen=True, kw_only=True):
             The picture.
 
         Raises:
-            SpecError: there is no such metric to draw, or matplotlib is not installed.
+            SpecError: the run has no such metric, or matplotlib is not installed.
 
         """
         from cluster.reports import pictures  # noqa: PLC0415 - it imports matplotlib
@@ -266,13 +266,13 @@ class Run(Value, frozen=True, kw_only=True):
                 yield PageLink(text=name, target=f"{target}/" if name == RAW else target)
 
     def evidence(self, summaries: tuple[Summary, ...]) -> Evidence:
-        """Give what the rules of a diagnosis look at.
+        """Give the evidence for the rules of a diagnosis.
 
         Args:
             summaries: of this run.
 
         Returns:
-            All that is known of it.
+            All that is known of the run.
 
         """
         from cluster.analysis.evidence import Evidence  # noqa: PLC0415 - only for summaries
@@ -294,7 +294,7 @@ class Run(Value, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> tuple[Planned, ...]:
-        """Every planned series of which there is no value."""
+        """Every planned series without a value."""
         taken = [(m.metric, m.params.items()) for m in self.measurements if m.values]
         return tuple(
             cell

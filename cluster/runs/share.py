@@ -1,4 +1,4 @@
-"""A run in one file that anybody may see: pseudonyms, checksums, and metadata of RO-Crate."""
+"""A run in one file to share: with pseudonyms, checksums and RO-Crate metadata."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class SharedPart(Value, frozen=True, kw_only=True):
 
     Args:
         name: its path in the run's folder.
-        sha256: of its text in UTF-8.
-        text: of it.
+        sha256: hex digest of its text in UTF-8.
+        text: its content.
 
     """
 
@@ -50,12 +50,12 @@ class SharedRun(Value, frozen=True, kw_only=True):
     """A run in one file.
 
     Args:
-        format: what it is.
+        format: always `cluster-share`.
         version: of the format.
-        simulated: its hosts were simulated, so no number of it was measured.
-        sha256: of the names and checksums of all parts, which is what a signature signs.
+        simulated: whether its hosts were simulated, so that nothing was measured.
+        sha256: hex digest of `listing`, which is also what a signature signs.
         parts: files of the run's folder, with pseudonyms.
-        signature: of `ssh-keygen -Y sign`, in its armour; empty if it is not signed.
+        signature: of `ssh-keygen -Y sign`, ASCII-armoured; empty if it is not signed.
 
     """
 
@@ -68,7 +68,7 @@ class SharedRun(Value, frozen=True, kw_only=True):
 
     @property
     def listing(self) -> str:
-        """What it is, and the names and checksums of all parts, as `sha256sum` writes them."""
+        """Format, version, and the names and checksums of all parts, as `sha256sum` writes them."""
         return listing(self.parts, self.version, simulated=self.simulated)
 
 
@@ -78,16 +78,16 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 def prepare(folder: Path) -> tuple[SharedRun, tuple[Replacement, ...]]:
-    """Make a run ready to be shared.
+    """Replace the names in a run by pseudonyms, and put it into one value.
 
     Args:
         folder: of the run.
 
     Returns:
-        The run in one value, and what was replaced in it.
+        The shared run, and the replacements.
 
     Raises:
-        ClusterError: it holds a file that is no text, or a name that could not be replaced.
+        ClusterError: it has a file that is not text, or a name that could not be replaced.
 
     """
     texts = _texts(folder)
@@ -115,12 +115,12 @@ def prepare(folder: Path) -> tuple[SharedRun, tuple[Replacement, ...]]:
 
 
 def listing(parts: tuple[SharedPart, ...], version: int, *, simulated: bool) -> str:
-    """Write what a checksum and a signature are of.
+    """Give the text that checksum and signature are made of.
 
     Args:
         parts: of a shared run.
         version: of its format.
-        simulated: its hosts were simulated.
+        simulated: whether its hosts were simulated.
 
     Returns:
         A first line for the whole, and a line for each part.
@@ -131,13 +131,13 @@ def listing(parts: tuple[SharedPart, ...], version: int, *, simulated: bool) -> 
 
 
 def encode(run: SharedRun) -> bytes:
-    """Write a shared run as the bytes of its file.
+    """Encode a shared run as the bytes of its file.
 
     Args:
-        run: to be written.
+        run: to encode.
 
     Returns:
-        The bytes; the same run gives the same ones.
+        The bytes; the same run gives the same bytes.
 
     """
     return msgspec.json.encode(run) + b"\n"
@@ -150,7 +150,7 @@ def is_shared(path: Path) -> bool:
         path: of a file.
 
     Returns:
-        Whether it begins as every shared run does.
+        Whether it begins like a shared run.
 
     """
     try:
@@ -171,7 +171,7 @@ def decode(content: bytes, name: str) -> SharedRun:
         The run.
 
     Raises:
-        SpecError: it is none, was changed or cut off, or is of a newer version.
+        SpecError: it is no shared run, was changed or cut off, or is of a newer version.
 
     """
     try:
@@ -203,7 +203,7 @@ def unpack(path: Path) -> Path:
         path: of the file.
 
     Returns:
-        The folder, which is a run's.
+        The folder of the run.
 
     Raises:
         SpecError: the file cannot be read, or was changed.

@@ -52,7 +52,7 @@ class QueryResult(Value, frozen=True, kw_only=True):
         columns: their names.
         types: of the columns, as SQL calls them.
         rows: of values.
-        left_out: what could not be read of the run folders, a sentence each.
+        left_out: parts of run folders that could not be read, a sentence each.
 
     """
 
@@ -63,16 +63,16 @@ class QueryResult(Value, frozen=True, kw_only=True):
 
 
 def query(sql: str, where: Path, *, external_access: bool = False) -> QueryResult:
-    """Ask all runs.
+    """Query all runs.
 
     Args:
         sql: of DuckDB, over the views `runs`, `measurements` and `summaries`.
-        where: all runs are.
+        where: the folder of all runs.
         external_access: the query may also read and write files, attach databases, load extensions
             and change DuckDB's settings, with the rights of whoever runs it.
 
     Returns:
-        What was found; run folders that are damaged or foreign are read as far as possible.
+        The result; damaged or foreign run folders are read as far as possible.
 
     Raises:
         SpecError: the query is wrong, asks for more than the runs, or DuckDB is not installed.
@@ -157,9 +157,9 @@ def _run_row(folder: Path, record: Record) -> dict[str, object]:
 
 
 def _offer_measurements(con: duckdb.DuckDBPyConnection, folders: Iterable[Path]) -> Iterator[str]:
-    """Let the database read the files, all at once, because later it may read none.
+    """Load the files into the database, all at once, as it may read none later.
 
-    A line that is no measurement is a row of nothing.
+    A line that is no measurement becomes a row of NULLs, which is left out.
     """
     files = [folder / store.MEASUREMENTS for folder in folders]
     files = [file for file in files if file.is_file()]
@@ -187,12 +187,12 @@ def _offer_measurements(con: duckdb.DuckDBPyConnection, folders: Iterable[Path])
 
 
 class MeasurementRow(msgspec.Struct):
-    """What every line of measurements has, of whatever version."""
+    """The field that every line of measurements has, in any version."""
 
     metric: str
 
 
-_lines = msgspec.json.Decoder(MeasurementRow)  # ten times as fast as asking the database once more
+_lines = msgspec.json.Decoder(MeasurementRow)  # ten times as fast as another query
 
 
 def _is_measurement(line: bytes) -> bool:
@@ -234,7 +234,7 @@ def _name(folder: Path) -> str:
 
 
 def _offer(con: duckdb.DuckDBPyConnection, view: str, rows: Sequence[Mapping[str, object]]) -> None:
-    """Make a view of rows that are at hand."""
+    """Make a view of rows in memory."""
     import numpy as np  # noqa: PLC0415 - slow to import
 
     columns = VIEWS[view]
@@ -259,5 +259,5 @@ def _quoted(name: str) -> str:
 
 
 def _plain(value: object) -> object:
-    """Give what the database takes as it is: no NaN where there is nothing."""
+    """Give NULL for NaN, and any other value as it is."""
     return None if isinstance(value, float) and math.isnan(value) else value

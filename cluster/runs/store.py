@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 RECORD, MEASUREMENTS = of_runs.RECORD, of_runs.MEASUREMENTS
 VERSION = 1  # of the format of run.json
 VERDICT = "verdict.json"  # of a check of a fleet
-RESULTS = "results.jsonl"  # what imported logs say beside their measurements
+RESULTS = "results.jsonl"  # of imported logs, without their measurements
 DEFAULT_ROOT = "runs"
 
 
 def root(own: str | Path | None = None) -> Path:
-    """Give the folder that holds all runs: the one asked for, `CLUSTER_RUNS`, or `runs`.
+    """Give the folder of all runs: the given one, `CLUSTER_RUNS`, or `runs`.
 
     Args:
-        own: the one asked for.
+        own: the given one.
 
     Returns:
         Its absolute path.
@@ -47,7 +47,7 @@ def root(own: str | Path | None = None) -> Path:
 
 
 def create(where: Path, name: str, benchmark: str, at: float) -> Path:
-    """Make a folder that no other run has: `WHERE/NAME/YYYYMMDDTHHMMSSZ-BENCHMARK[.N]`.
+    """Make a new folder: `WHERE/NAME/YYYYMMDDTHHMMSSZ-BENCHMARK[.N]`.
 
     Args:
         where: all runs are.
@@ -81,13 +81,13 @@ def create(where: Path, name: str, benchmark: str, at: float) -> Path:
 
 
 def make_root(where: Path) -> None:
-    """Make the folder of all runs, or say now that no run could be kept there.
+    """Make the folder of all runs, or raise before a run is measured that could not be kept.
 
     Args:
         where: all runs are.
 
     Raises:
-        ClusterError: it cannot be made, or not be written.
+        ClusterError: it cannot be made, or is not writable.
 
     """
     try:
@@ -102,7 +102,7 @@ def make_root(where: Path) -> None:
 def _check_writer(folder: Path) -> None:
     """Refuse to write where another user may swap a file for a link to one of ours.
 
-    A folder of root's is well, as in a shared file system; and with sudo one of who called it.
+    Allowed owners are this user, root (shared file systems), and with sudo the calling user.
     """
     owner, known = folder.stat().st_uid, {0, os.geteuid()}
     if os.geteuid() == 0:
@@ -138,7 +138,7 @@ def write(folder: Path, record: Record) -> None:
 
 
 def write_verdict(folder: Path, verdict: FleetVerdict) -> None:
-    """Keep what a check of a fleet says.
+    """Write the verdict of a check of a fleet.
 
     Args:
         folder: of the run.
@@ -177,7 +177,7 @@ def append(folder: Path, measurements: Iterable[Measurement]) -> None:
 
 
 def write_raw(folder: Path, name: str, text: str) -> None:
-    """Keep a text as it came, beside what the job writes.
+    """Write a text into `raw/`, beside the files of the job.
 
     Args:
         folder: of the run.
@@ -197,7 +197,7 @@ def write_raw(folder: Path, name: str, text: str) -> None:
 
 
 def write_results(folder: Path, results: Iterable[Parsed]) -> None:
-    """Keep what imported logs say, but for the measurements, which have a file of their own.
+    """Write the results of imported logs, without measurements, which have their own file.
 
     Args:
         folder: of the run.
@@ -224,8 +224,8 @@ def record(folder: Path) -> Record:
         The record.
 
     Raises:
-        SpecError: there is none there.
-        ParseError: it is not one that we can read.
+        SpecError: the folder has none.
+        ParseError: it is damaged, or of another version.
 
     """
     try:
@@ -257,7 +257,7 @@ def read(folder: Path) -> Run:
         folder: of the run.
 
     Returns:
-        The run; a last line that was cut off is left out, and said in `warnings`.
+        The run; a last line that was cut off is left out and named in `warnings`.
 
     Raises:
         SpecError: there is no run there.
@@ -324,7 +324,7 @@ def folders(where: Path) -> list[Path]:
 
 
 def _age(folder: Path) -> tuple[str, int, str]:
-    """Give what sorts runs by age: of those made in the same second, .10 comes after .9."""
+    """Give the key that sorts runs by age; within the same second, .10 comes after .9."""
     stem, _, number = folder.name.partition(".")
     return stem, int(number) if number.isdigit() else 0, folder.parent.name
 
@@ -334,7 +334,7 @@ def find(where: Path, which: str) -> Path:
 
     Args:
         where: all runs are.
-        which: of them; the newest that fits.
+        which: its name; of several that match, the newest counts.
 
     Returns:
         Its folder.
@@ -365,11 +365,11 @@ def find(where: Path, which: str) -> Path:
 
 
 def all_of(where: Path, which: str) -> list[Path]:
-    """Find the runs that a name means: all of a cluster, or the one that `find` gives.
+    """Find all runs of a cluster, or the one run that `find` gives.
 
     Args:
         where: all runs are.
-        which: of them.
+        which: a name, as `find` takes it.
 
     Returns:
         Their folders, the oldest first.

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from tests.fakes.gaps import GapError
-from tests.fakes.gcp import catalog
+from tests.fakes.gcp import catalog, instance_hosts
 from tests.fakes.gcp.catalog import PROJECT, family, region_of
 from tests.fakes.gcp.errors import invalid, missing
 from tests.fakes.gcp.quotas import gpus_of
