@@ -59,7 +59,7 @@ def _in_unit(measurement: Measurement, record: Record) -> tuple[str, Iterable[fl
 
 
 def summary_columns(name: str, record: Record, summaries: Sequence[Summary]) -> Columns:
-    """Give every summary a row.
+    """Give a table of summaries, one per row.
 
     Args:
         name: of the run.
@@ -85,7 +85,7 @@ def summary_columns(name: str, record: Record, summaries: Sequence[Summary]) -> 
 
 
 def cell_columns(cells: Sequence[ComparisonCell]) -> Columns:
-    """Give every data point of a comparison a row.
+    """Give a table of the data points of a comparison, one per row.
 
     Args:
         cells: of the comparison.

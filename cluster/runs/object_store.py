@@ -1,10 +1,11 @@
-"""Runs in an object store: S3, Google's and Azure's by obstore, and whatever else fsspec reaches.
+"""Runs in an object store: S3, Google Cloud Storage and Azure by obstore, others by fsspec.
 
-A run is there as it is here: `URL/CLUSTER/ID/run.json` and the files beside it. Its record comes
-last, so that a run that can be seen is whole.
+A run has the same layout as on disk: `URL/CLUSTER/ID/run.json` and the files beside it. Its record
+is written last, so that a run with a record is complete.
 
-obstore is called in its waiting form only. What it does in the background, as for fsspec, ends
-some milliseconds after its answer, and a Python that stops in between is aborted (PyO3 #4874).
+Only the blocking functions of obstore are called. Its asynchronous ones, which fsspec would use,
+end some milliseconds after their answer, and a Python that exits in between is aborted
+(PyO3 #4874).
 """
 
 from __future__ import annotations
@@ -38,41 +39,41 @@ LOGIN = {
 }
 OBJECT_STORES = ("s3", "gs", "az")
 SETTLED = ("done", "failed", "interrupted")
-AT_ONCE = 16  # files that are asked for at a time
+AT_ONCE = 16  # concurrent downloads
 
 
 class Store(Protocol):
-    """A place for runs. Paths are those below it: `CLUSTER/ID/FILE`."""
+    """A store of runs. Paths are relative to its URL: `CLUSTER/ID/FILE`."""
 
     def read(self, path: str) -> bytes | None:
-        """Give what a file holds, or None where there is none."""
+        """Give the content of a file, or None if there is none."""
 
     def write(self, path: str, content: bytes) -> None:
-        """Make or replace a file."""
+        """Create or replace a file."""
 
     def records(self) -> list[str]:
-        """Find where the records of runs may be, in any order."""
+        """List the paths where records of runs may be, in any order."""
 
 
 @dataclass(frozen=True)
 class Objects:
-    """A store of objects, by obstore."""
+    """An object store, by obstore."""
 
     store: Any  # one class for each cloud
 
     def read(self, path: str) -> bytes | None:
-        """Give what an object holds, or None where there is none."""
+        """Give the content of an object, or None if there is none."""
         try:
             return bytes(self.store.get(path).bytes())
         except FileNotFoundError:
             return None
 
     def write(self, path: str, content: bytes) -> None:
-        """Make or replace an object, which is there whole or not at all."""
+        """Create or replace an object, atomically."""
         self.store.put(path, content)
 
     def records(self) -> list[str]:
-        """Look two levels deep, and not at what each run holds."""
+        """List two levels of prefixes, and not the files of each run."""
         return [f"{run}/{runs.RECORD}" for name in self._below() for run in self._below(name)]
 
     def _below(self, path: str | None = None) -> list[str]:
@@ -81,20 +82,20 @@ class Objects:
 
 @dataclass(frozen=True)
 class Files:
-    """Whatever fsspec reaches."""
+    """A file system of fsspec."""
 
     store: Any  # fsspec has no types
     root: str
 
     def read(self, path: str) -> bytes | None:
-        """Give what a file holds, or None where there is none."""
+        """Give the content of a file, or None if there is none."""
         try:
             return bytes(self.store.cat_file(f"{self.root}/{path}"))
         except FileNotFoundError:
             return None
 
     def write(self, path: str, content: bytes) -> None:
-        """Make or replace a file, and the folders above it."""
+        """Create or replace a file, with its folders."""
         whole = f"{self.root}/{path}"
         self.store.makedirs(whole.rpartition("/")[0], exist_ok=True)
         self.store.pipe_file(whole, content)
@@ -110,13 +111,13 @@ def push(folder: Path, url: str) -> str:
 
     Args:
         folder: of the run.
-        url: of the place for runs, such as `s3://bucket/prefix`.
+        url: of the store and its prefix, such as `s3://bucket/prefix`.
 
     Returns:
-        Where the run is now. It may have been there before.
+        The URL of the run, which may have been there before.
 
     Raises:
-        SpecError: it still runs, a secret is in it, or another run has its place.
+        SpecError: it still runs, it holds a secret, or another run has its URL.
         ClusterError: the store cannot be reached, or refuses it.
 
     """
@@ -165,12 +166,12 @@ def _is_there(store: Store, path: str, content: bytes, whole: str) -> bool:
 
 
 def download_runs(url: str, into: Path, *, values: bool = False) -> tuple[str, ...]:
-    """Copy what tells of the runs in a store to a folder here.
+    """Download the records of all runs in a store.
 
     Args:
-        url: of the place for runs.
-        into: a folder, which becomes one of runs.
-        values: bring the raw values, too.
+        url: of the store and its prefix.
+        into: a folder, which gets the layout of a folder of runs.
+        values: whether to download the raw values as well.
 
     Returns:
         The URL of each run, in the order of `runs.folders(into)`.
@@ -196,14 +197,14 @@ def download_runs(url: str, into: Path, *, values: bool = False) -> tuple[str, .
 
 
 def _is_run(path: str) -> bool:
-    """Tell whether a name from outside is one that a run here could have."""
+    """Check a path from a store: no part of it may lead outside the folder of runs."""
     name, id_, _ = path.split("/")
     return not {name, id_} & {"", ".", ".."}
 
 
 @contextmanager
 def _store(url: str) -> Iterator[Store]:
-    """Give a store; whatever goes wrong there is said in our words."""
+    """Open a store, and turn its errors into ours."""
     parts = urlsplit(url)
     if not parts.scheme or not (parts.netloc or parts.path.strip("/")):
         raise SpecError(f"{url!r} is no place in a store.", remedy="Such as: s3://bucket/prefix")
