@@ -75,8 +75,8 @@ def _pair(key: str, values: tuple[str, str], benchmark: str) -> tuple[Trial, Tri
 def _trial(key: str, value: str, benchmark: str) -> Trial:
     kind, colon, name = key.partition(":")
     if colon and kind in ("mca", "env"):
-        told = dict([variable(kind, name, value)])
-        return Trial(name=f"{key}={value}", params={}, variables=told)
+        environment = dict([variable(kind, name, value)])
+        return Trial(name=f"{key}={value}", params={}, variables=environment)
     valid = plugins.find(Benchmark, benchmark).Params.__struct_fields__
     field = key.replace("-", "_")
     if field not in valid:
@@ -149,9 +149,9 @@ def run_alternating(
     check_launches(launches)
     for which in order(launches):
         trial = pair[which]
-        told = {**(variables or {}), **trial.variables}
+        environment = {**(variables or {}), **trial.variables}
         own = {**params, **trial.params}
-        yield trial, bench(benchmark, variables=told, condition=trial.name, **own)
+        yield trial, bench(benchmark, variables=environment, condition=trial.name, **own)
 
 
 def compare_conditions(

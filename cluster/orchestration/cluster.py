@@ -292,33 +292,33 @@ class Cluster:
         """Run a benchmark; see `Bench.__call__`."""
         self._standing_machines()
         chosen, checked = check_bench(self.spec, benchmark, params, timeout)
-        told = all_variables(variables, mca, env)
-        about = make_condition(condition, told, describe, expect)
-        heard = listener or default_listener()
+        environment = all_variables(variables, mca, env)
+        about = make_condition(condition, environment, describe, expect)
+        listener = listener or default_listener()
         copied = None if workdir is None else find_files(workdir, runs_root(runs))
         if self._provider.simulates:
-            return simulate(self.state, chosen, checked, runs_root(runs), about, heard)
+            return simulate(self.state, chosen, checked, runs_root(runs), about, listener)
         self._keep_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
-        hosts = self._ready(chosen, checked, heard.preparing)
+        hosts = self._ready(chosen, checked, listener.preparing)
         check_hosts(hosts, chosen, checked, about, self.shells())
         about = with_profile(about, profile, hosts, self.shells())
         self.jobs.make_room()
         root = runs_root(runs)
         prepared = prepare(hosts, chosen, checked, root, timeout, about, self.phases, copied)
         try:
-            return self._run_job(prepared, heard, detach=detach)
+            return self._run_job(prepared, listener, detach=detach)
         finally:
-            heard.ended()
+            listener.ended()
 
-    def _run_job(self, prepared: PreparedJob, heard: Listener, *, detach: bool) -> Run:
+    def _run_job(self, prepared: PreparedJob, listener: Listener, *, detach: bool) -> Run:
         """Start a job, and download its results unless it is detached."""
         job, result = self.jobs.open(prepared.job), None
         try:
             self.jobs.start(job, prepared)
-            heard.started(self, prepared.folder)
+            listener.started(self, prepared.folder)
             if detach:
                 return read(prepared.folder)
-            result = self.jobs.watch(job, heard)
+            result = self.jobs.watch(job, listener)
             return raise_unless_done(self.jobs.close(job, result))
         except KeyboardInterrupt as interrupt:
             reason = str(interrupt) or "Ctrl-C was pressed."

@@ -137,19 +137,19 @@ def _bring_home(job: Job, folder: Path, ending: JobResult) -> JobResult:
         _add_missing(job, folder)
     except ParseError as error:
         ending = _worse(ending, error.what)
-    said = raw_text(folder, REASON)
-    if said:
-        ending = msgspec.structs.replace(ending, reason=_why(said, ending))
+    reason = raw_text(folder, REASON)
+    if reason:
+        ending = msgspec.structs.replace(ending, reason=_why(reason, ending))
     if ending.exit_status == TIMED_OUT:
         slower = describe_slowdown(store.read(folder).measurements)
         ending = msgspec.structs.replace(ending, reason=f"{ending.reason} {slower}".strip())
     return ending
 
 
-def _why(said: str, ending: JobResult) -> str:
+def _why(reason: str, ending: JobResult) -> str:
     """Give the reason that a rank left; if one was killed, the others report only the effects."""
     killed = ending.exit_status is not None and _signal(ending.exit_status)
-    return f"{ending.reason} {said}" if killed else said
+    return f"{ending.reason} {reason}" if killed else reason
 
 
 def _first_line(error: Exception) -> str:

@@ -64,11 +64,11 @@ def judge_fleet(run: Run) -> FleetVerdict:
     )
     tests = tuple(pair_tests(run.measurements))
     found = diagnose(fleet, tests, routes)
-    said = _confirmed(found, tests) if params.confirm else {}
+    confirmed = _confirmed(found, tests) if params.confirm else {}
     verdict = msgspec.structs.replace(
         found,
         run=str(run.folder),
-        blamed=tuple(_with_words(one, record.spec.name, said) for one in found.blamed),
+        blamed=tuple(_with_words(one, record.spec.name, confirmed) for one in found.blamed),
         simulated=record.simulated,
     )
     store.write_verdict(run.folder, verdict)
@@ -81,17 +81,19 @@ def _limit(machines: Sequence[Machine]) -> float | None:
     return known[len(known) // 2] if known else None
 
 
-def _with_words(blamed: Blamed, name: str, said: Mapping[str, str]) -> Blamed:
+def _with_words(blamed: Blamed, name: str, confirmed: Mapping[str, str]) -> Blamed:
     """Name the cluster in the command that confirms a finding, and add its result if it ran."""
     confirm = blamed.confirm.replace(" NAME", f" {name}")
-    return msgspec.structs.replace(blamed, confirm=confirm, confirmed=said.get(blamed.part, ""))
+    return msgspec.structs.replace(
+        blamed, confirm=confirm, confirmed=confirmed.get(blamed.part, "")
+    )
 
 
 def _confirmed(found: FleetVerdict, tests: Sequence[PairTest]) -> dict[str, str]:
     """Give the result of the last step, which tests each blamed host again."""
     last = max((test.round for test in tests), default=-1)
     usual = found.reference or 0.0
-    said: dict[str, str] = {}
+    confirmed: dict[str, str] = {}
     for blamed in found.blamed:
         kind, _, number = blamed.part.partition(":")
         if kind not in ("host", "nic") or not usual:
@@ -106,8 +108,8 @@ def _confirmed(found: FleetVerdict, tests: Sequence[PairTest]) -> dict[str, str]
         others = sorted({t.source if t.target == host else t.target for t in own})
         if own:
             partners = ", ".join(map(str, others))
-            said[blamed.part] = f"low in {len(low)} of {len(own)} tests alone, with {partners}"
-    return said
+            confirmed[blamed.part] = f"low in {len(low)} of {len(own)} tests alone, with {partners}"
+    return confirmed
 
 
 def _blamed_ends(test: PairTest, direction: str) -> tuple[int, ...]:

@@ -204,8 +204,8 @@ def _connect(cluster: Cluster, provider: Provider, tell: StateCallback, known_ho
         if cluster.costs:
             cluster.disk.record(journal.Timed(phase="ssh", seconds=time.monotonic() - began))
     except Timeout as error:
-        said = [provider.console(m) for m in cluster.machines if error.what.startswith(m.name)]
-        means = "\n".join([error.means, *(tail(text) for text in said if text)])
+        consoles = [provider.console(m) for m in cluster.machines if error.what.startswith(m.name)]
+        means = "\n".join([error.means, *(tail(text) for text in consoles if text)])
         raise Timeout(error.what, means=means, remedy=error.remedy) from error
 
 

@@ -190,9 +190,9 @@ def _own(shells: Mapping[str, Shell], tools: Mapping[str, Toolchain]) -> str:
         argv = [*host.python, "-P", "-m", "cluster.measure.kernels", "profile", host.folder]
         done = shell.run(argv, timeout=WITHIN)
         if done.status != 0:
-            said = done.stderr.strip().splitlines()
+            why = (done.stderr.strip().splitlines() or ["no reason"])[-1]
             raise SpecError(
-                f"{name}: the profiler could not be compiled: {said[-1] if said else 'no reason'}",
+                f"{name}: the profiler could not be compiled: {why}",
                 means="It must fit the MPI that runs there.",
                 remedy=f"{NEEDS.format(where=host.words)}. Or name IBM's library: "
                 "--profile=/path/libmpitrace.so",

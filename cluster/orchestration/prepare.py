@@ -256,7 +256,7 @@ def prepare(
     home = hosts.facts[0].home  # a machine's paths may be relative to it
     bin_ = posixpath.join(home, machine.bin)
     files = _job_files(hosts, chosen, starter, copied)
-    program = [*_told(condition.variables), *chosen.program(params)]
+    program = [*_with_environment(condition.variables), *chosen.program(params)]
     argv = starter.argv(_found(program, bin_, hosts.image), hosts.layout)
     folder = store.create(where, session, chosen.name, at)
     planned = _planned(hosts, chosen, params, argv, folder.name, at)
@@ -295,7 +295,7 @@ def _found(program: list[str], folder: str, image: str) -> list[str]:
     return [posixpath.join(folder, word) if word == "python3" else word for word in program]
 
 
-def _told(variables: Mapping[str, str]) -> list[str]:
+def _with_environment(variables: Mapping[str, str]) -> list[str]:
     """Give the words that set variables for a program, with any starter on any host."""
     return ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
 
