@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.analysis.fleet.simulation import FleetSimulator
-    from cluster.core.model.records import Condition
+    from cluster.core.model.records import Condition, Record
     from cluster.core.model.spec import ClusterSpec
     from cluster.measure.benchmark import Benchmark
     from cluster.orchestration.collect import JobListener
@@ -75,15 +75,10 @@ def simulate(
     values = chosen.model(params, simulator_of(spec))
     began = time.time()
     folder = store.create(where, spec.name, chosen.name, began)
-    record = msgspec.structs.replace(
-        make_record(
-            spec, state.machines, chosen, params, run=folder.name, status="running", at=began
-        ),
-        notes=(f"simulated: {_words(spec)}; nothing was measured.", *condition.notes),
-        condition=condition.name,
-        description=condition.description,
-        expected=condition.expected,
+    new = make_record(
+        spec, state.machines, chosen, params, run=folder.name, status="running", at=began
     )
+    record = _with_condition(new, condition)
     store.write(folder, record)
     waiting = []
     for measurement in values:
@@ -97,6 +92,17 @@ def simulate(
     phases = {"run": time.time() - began}
     store.write(folder, msgspec.structs.replace(record, status="done", phases=phases))
     return store.read(folder)
+
+
+def _with_condition(record: Record, condition: Condition) -> Record:
+    """Add what is special about the run, and that nothing was measured."""
+    return msgspec.structs.replace(
+        record,
+        notes=(f"simulated: {_words(record.spec)}; nothing was measured.", *condition.notes),
+        condition=condition.name,
+        description=condition.description,
+        expected=condition.expected,
+    )
 
 
 def _words(spec: ClusterSpec) -> str:
