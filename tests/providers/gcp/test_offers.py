@@ -17,7 +17,7 @@ from tests.fakes.gcp import Settings
 from tests.fakes.gcp.catalog import PROJECT
 
 if TYPE_CHECKING:
-    from cluster.core.model.billing import Plan
+    from cluster.core.model.resources import Plan
     from tests.fakes.gcp import Cloud
 
 TAGS = Tags(name="c", owner="me", launch="l", expires=0.0)
