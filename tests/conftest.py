@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shlex
@@ -79,6 +80,12 @@ def pytest_configure(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         Path(config.option.basetemp).parent.mkdir(parents=True, exist_ok=True)
         server()  # it has imported everything by the time that a test needs it
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage leave out what stays to the end: all tests and modules."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(optionalhook=True)
