@@ -182,15 +182,17 @@ def command(
     *words: str, status: int | None = 0, text: str = ""
 ) -> subprocess.CompletedProcess[str]:
     """Run the `cluster` command, with a text as its standard input."""
-    return _script(COMMAND, *words, status=status, text=text)
+    return run_script(COMMAND, *words, status=status, text=text)
 
 
 def launcher(*words: str, status: int | None = 0) -> subprocess.CompletedProcess[str]:
     """Run the founding launcher."""
-    return _script(str(ROOT / "launchers" / "launch_mpi_test.py"), *words, status=status)
+    return run_script(str(ROOT / "launchers" / "launch_mpi_test.py"), *words, status=status)
 
 
-def _script(*words: str, status: int | None, text: str = "") -> subprocess.CompletedProcess[str]:
+def run_script(
+    *words: str, status: int | None = 0, text: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Run a script of this Python: by fork, unless something would not be the same."""
     if not can_fork(*words):
         return run(sys.executable, *words, status=status, input=text)

@@ -7,6 +7,7 @@ Started anew it would spend most of its processor time on imports, a thousand ti
 from __future__ import annotations
 
 import atexit
+import ctypes
 import gc
 import importlib
 import json
@@ -24,9 +25,13 @@ import time
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import IO, NoReturn
+from types import MappingProxyType
+from typing import IO, TYPE_CHECKING, NoReturn
 
 from cluster.providers.aws.api import service_models
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = (
@@ -60,6 +65,7 @@ AT_IMPORT: tuple[str, ...] = (
 """How the variables begin that Python and libraries read before a script does anything."""
 AT_IMPORT += ("NO_COLOR", "GITHUB_", "TYPER_", "LD_")
 LARGEST = 2**17  # bytes of a request: it travels in one piece
+NONE: Mapping[str, str] = MappingProxyType({})
 DIGITS = 12  # of a number in a reply
 
 
@@ -69,8 +75,19 @@ def can_fork(*words: str) -> bool:
     return same and len(_request(words)) < LARGEST
 
 
-def run_forked(*words: str, timeout: float, text: str = "") -> subprocess.CompletedProcess[str]:
-    """Run a script to its end, like `subprocess.run` with its output captured as text."""
+def run_forked(
+    *words: str, timeout: float, text: str = "", machine: int = 0, **variables: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a script to its end, like `subprocess.run` with its output captured as text.
+
+    Args:
+        words: of its command line.
+        timeout: seconds.
+        text: its standard input.
+        machine: a process in whose namespaces it runs; 0 for ours.
+        variables: added to its environment.
+
+    """
     reading, writing = os.pipe()
     new = tempfile.TemporaryFile
     try:
@@ -79,7 +96,7 @@ def run_forked(*words: str, timeout: float, text: str = "") -> subprocess.Comple
             given.seek(0)
             try:
                 files = [given.fileno(), out.fileno(), err.fileno(), writing]
-                socket.send_fds(server().requests, [_request(words)], files)
+                socket.send_fds(server().requests, [_request(words, machine, variables)], files)
             finally:
                 os.close(writing)
             status = _status(reading, timeout)
@@ -91,8 +108,10 @@ def run_forked(*words: str, timeout: float, text: str = "") -> subprocess.Comple
     return subprocess.CompletedProcess(words, status, *texts)
 
 
-def _request(words: tuple[str, ...]) -> bytes:
-    return json.dumps([words, dict(os.environ), str(Path.cwd())]).encode()
+def _request(
+    words: tuple[str, ...], machine: int = 0, variables: Mapping[str, str] = NONE
+) -> bytes:
+    return json.dumps([words, {**os.environ, **variables}, str(Path.cwd()), machine]).encode()
 
 
 def _read_at_import() -> dict[str, str]:
@@ -133,8 +152,8 @@ def server() -> _Server:
     return _Server()
 
 
-Request = tuple[list[str], dict[str, str], str]
-"""The words, the variables and the working folder of a script."""
+Request = tuple[list[str], dict[str, str], str, int]
+"""The words, the variables and the working folder of a script, and where it runs."""
 
 
 def _serve(requests: socket.socket) -> Request | None:
@@ -192,7 +211,25 @@ def _import_all() -> None:
     service_models().load_service_model("ec2", "service-2")
 
 
-def _become(words: list[str], variables: dict[str, str], folder: str) -> None:
+def _enter(machine: int) -> None:
+    """Go on in the namespaces of a process; its own is entered by children alone."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for kind in ("net", "ipc", "pid", "mnt"):
+        with Path(f"/proc/{machine}/ns/{kind}").open() as namespace:
+            if libc.setns(namespace.fileno(), 0) != 0:
+                raise OSError(ctypes.get_errno(), f"The namespace {kind} cannot be entered")
+    pid = os.fork()
+    if pid:
+        _, status = os.waitpid(pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        if code < 0:
+            os.kill(os.getpid(), -code)
+        os._exit(code)
+
+
+def _become(words: list[str], variables: dict[str, str], folder: str, machine: int) -> None:
+    if machine:
+        _enter(machine)
     os.environ.clear()
     os.environ.update(variables)
     os.chdir(folder)

@@ -28,8 +28,7 @@ class Copy:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / "cluster", root / "cluster", ignore=ignored)
+        shutil.copytree(ROOT / "cluster", root / "cluster")  # with what is compiled of it
 
     def add(self, text: str) -> None:
         """Make the file that the first line of an example names."""

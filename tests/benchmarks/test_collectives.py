@@ -18,7 +18,7 @@ from cluster.benchmarks.collectives.operations import NAMED, OPERATIONS, Transpo
 from cluster.core.options import convert
 from cluster.measure import kernels
 from cluster.measure.kernels import timed_in_c
-from tests.conftest import ROOT, answer, command, run
+from tests.conftest import ROOT, answer, command, run, run_script
 from tests.one_file import one_file
 
 OF_C = pytest.mark.skipif(
@@ -199,7 +199,7 @@ def test_all_operations_by_torch() -> None:
 @pytest.mark.usefixtures("tools")
 def test_the_launcher_of_allreduce() -> None:
     script = str(ROOT / "launchers" / "launch_allreduce.py")
-    done = run(sys.executable, script, "--run-local", "--data-mb=1", "--iters=6")
+    done = run_script(script, "--run-local", "--data-mb=1", "--iters=6")
 
     assert "tmux a -t allreduce\n" in done.stdout
     assert re.search(r"allreduce_busbw +1 MB, ranks 2 +6 ", done.stdout)
@@ -207,6 +207,6 @@ def test_the_launcher_of_allreduce() -> None:
     assert [s["metric"] for s in shown["summaries"]] == [
         *("allreduce", "allreduce_algbw", "allreduce_busbw"),
     ]
-    run(sys.executable, script, "--run-local", "--transport=pigeon", status=2)
+    run_script(script, "--run-local", "--transport=pigeon", status=2)
     assert msgspec.json.encode(shown)
     assert os.environ["CLUSTER_RUNS"] in shown["run"]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cluster.agent.facts import host_facts
-from tests.conftest import ROOT, answer, run, runs_folder, until
+from tests.conftest import ROOT, answer, run_script, runs_folder, until
 from tests.fakes.gcp import Fault
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ start(*LAUNCHER.verbs())
 def compare(
     *words: str, status: int = 0, what: str = "cpu_gpu"
 ) -> subprocess.CompletedProcess[str]:
-    script = str(ROOT / "launchers" / f"compare_{what}.py")
-    return run(sys.executable, script, *words, status=status)
+    return run_script(str(ROOT / "launchers" / f"compare_{what}.py"), *words, status=status)
 
 
 def records() -> list[Any]:
@@ -147,8 +146,7 @@ def test_all_of_it_and_the_picture(home: Path) -> None:
     """Each condition is a run with its name, its parameters and its variables."""
     script = home / "paths.py"
     script.write_text(PATHS)
-    words = (sys.executable, str(script))
-    done = run(*words, "all", "--provider=local", *BRIEF)
+    done = run_script(str(script), "all", "--provider=local", *BRIEF)
 
     assert "paths is down; 0 left" in done.stdout
     assert answer("ls") == []
@@ -159,7 +157,7 @@ def test_all_of_it_and_the_picture(home: Path) -> None:
     assert first["spec"]["ranks_per_host"] == 2
     assert first["definitions"].keys() != second["definitions"].keys()  # C, and Python
 
-    run(*words, "plot", "-o", "paths.png")
+    run_script(str(script), "plot", "-o", "paths.png")
     assert Path("paths.png").read_bytes().startswith(b"\x89PNG")
 
 

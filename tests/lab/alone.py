@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import COMMAND, ROOT, run, until
+from tests.conftest import COMMAND, PATIENCE, ROOT, run, until
+from tests.forked import can_fork, run_forked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -69,6 +71,7 @@ class Alone:
     def __init__(self, pid: int, state: Path) -> None:
         enter = ("nsenter", "-t", str(pid), "--net", "--mount", "--pid", "--ipc")
         self._enter = (*enter, "env", f"CLUSTER_STATE={state}")
+        self._pid = pid
         self._state = state
 
     def run(self, *words: str, status: int | None = 0) -> subprocess.CompletedProcess[str]:
@@ -77,7 +80,15 @@ class Alone:
 
     def command(self, *words: str, status: int | None = 0) -> subprocess.CompletedProcess[str]:
         """Run the `cluster` command there."""
-        return self.run(COMMAND, *words, status=status)
+        return self._script(COMMAND, *words, status=status)
+
+    def _script(self, *words: str, status: int | None) -> subprocess.CompletedProcess[str]:
+        if not can_fork(*words):
+            return self.run(sys.executable, *words, status=status)
+        state = str(self._state)
+        done = run_forked(*words, timeout=PATIENCE * 2, machine=self._pid, CLUSTER_STATE=state)
+        assert status in (None, done.returncode), f"{words}\n{done.stdout}\n{done.stderr}"
+        return done
 
     def left(self) -> list[str]:
         """List all devices, mounts, network namespaces, processes and files there."""
@@ -85,7 +96,9 @@ class Alone:
 
     def die_at(self, point: str, program: str) -> None:
         """Run a program there that ends by SIGKILL as soon as it calls a function."""
-        self.run(sys.executable, "-c", f"{PROGRAM}\n{program}", point, status=-9)
+        path = self._state.parent / "dies.py"
+        path.write_text(f"{PROGRAM}\n{program}")
+        self._script(str(path), point, status=-signal.SIGKILL)
 
 
 @pytest.fixture

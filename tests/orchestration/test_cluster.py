@@ -20,6 +20,8 @@ from cluster.remote.jobs import Job
 from tests.conftest import processes, run, runs_folder, sessions, until
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from cluster.core.model.measurements import Progress
 
 pytestmark = pytest.mark.usefixtures("tools")
@@ -213,12 +215,12 @@ def test_down_waits_for_a_start_that_is_under_way(monkeypatch: pytest.MonkeyPatc
     start = Job.start
     downs: list[threading.Thread] = []
 
-    def slow_start(job: Job, text: str, files: dict[str, str]) -> None:
+    def slow_start(job: Job, *rest: Any) -> None:
         downs.append(threading.Thread(target=cluster.attach("race").down))
         downs[0].start()
         downs[0].join(0.5)
         assert downs[0].is_alive(), "it did not wait"
-        start(job, text, files)
+        start(job, *rest)
 
     monkeypatch.setattr(Job, "start", slow_start)
     c = cluster.launch("race", hosts=2)
