@@ -126,6 +126,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("CLUSTER_CACHE", CACHE)  # wheels are downloaded once
     monkeypatch.setenv("TMUX_TMPDIR", sockets)
     monkeypatch.setenv("HOME", str(tmp_path))
+    if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
+        _share_cores(tmp_path)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("CLUSTER_LAUNCHES", "1")  # of p2p on this machine, which are 3 for users
@@ -137,6 +139,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         for socket in Path(sockets).glob("tmux-*/*"):
             subprocess.run([tmux, "-S", socket, "kill-server"], capture_output=True, check=False)
     shutil.rmtree(sockets, ignore_errors=True)
+
+
+def _share_cores(home: Path) -> None:
+    """Let ranks that wait give their cores away: other workers have ranks on the same ones."""
+    settings = home / ".openmpi" / "mca-params.conf"
+    settings.parent.mkdir()
+    settings.write_text("mpi_yield_when_idle = 1\n")
 
 
 @pytest.fixture(scope="session")
