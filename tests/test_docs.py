@@ -66,10 +66,11 @@ def test_the_smallest_plugins_run_together(
 def test_the_smallest_plugins_are_well_written(plugins_of_the_page: Path) -> None:
     """They pass the same type checker as ours."""
     files = [str(path) for path in plugins_of_the_page.rglob("*.py")]
+    known = str(plugins_of_the_page.parent / "types")  # of what all five of them import
     for file in files:
         done = run(
             *(sys.executable, "-m", "mypy", "--strict", "--disable-error-code=type-abstract"),
-            *("--cache-dir", os.devnull, file),
+            *("--cache-dir", known, file),
             status=None,
         )
         assert done.returncode == 0, done.stdout
