@@ -115,7 +115,9 @@ def _download_wheels() -> None:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def home(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Path]:
     """Keep a test's clusters, runs and sessions apart from everybody else's."""
     work = tmp_path / "work"
     work.mkdir()
@@ -126,7 +128,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("CLUSTER_CACHE", CACHE)  # wheels are downloaded once
     monkeypatch.setenv("TMUX_TMPDIR", sockets)
     monkeypatch.setenv("HOME", str(tmp_path))
-    if int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")) > 1:
+    if "tools" in request.fixturenames and os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1") != "1":
         _share_cores(tmp_path)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "100")
