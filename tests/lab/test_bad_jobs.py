@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from cluster.orchestration.cluster import Cluster
     from cluster.runs.run import Run
 
-pytestmark = pytest.mark.timed  # how soon something is noticed
 DOWN_WITHIN = 20.0  # seconds; 10 are promised, and this machine may be busy
 NOTICED_WITHIN = 30.0  # seconds; 15 are promised, and this machine may be busy
 HANG = ("bench", "faulty", "--how=hang", "--provider=lab", "--name=shared", "--option=rate=1gbit")
@@ -88,6 +87,7 @@ def hanging(lab: Cluster, faulty: None) -> Iterator[Background]:
     attach(lab.name).jobs.end_all("The test is over.")
 
 
+@pytest.mark.timed
 @pytest.mark.usefixtures("own", "faulty", "impatient")
 def test_one_of_eight_that_dies_is_named_and_the_values_of_the_others_come_home() -> None:
     c = cluster.launch("eight", provider="lab", hosts=8)
@@ -109,6 +109,7 @@ def test_one_of_eight_that_dies_is_named_and_the_values_of_the_others_come_home(
     assert time.monotonic() - began < NOTICED_WITHIN
 
 
+@pytest.mark.timed
 def test_a_link_that_is_cut_ends_the_job_in_time(hanging: Background, lab: Cluster) -> None:
     """The command says at once who is lost, and ends with what the other host has measured."""
     command("lab", lab.name, "cut", "1")
@@ -141,6 +142,7 @@ def test_a_link_that_is_cut_and_healed_costs_a_job_nothing(lab: Cluster) -> None
     assert max(max(m.values) for m in run.measurements) > 2.0
 
 
+@pytest.mark.timed
 @pytest.mark.usefixtures("own", "faulty", "impatient")
 def test_the_first_host_is_out_of_reach_and_comes_back_or_dies() -> None:
     """It is named, with what to type; the ranks of the others do not run on without it."""
@@ -164,6 +166,7 @@ def test_the_first_host_is_out_of_reach_and_comes_back_or_dies() -> None:
     assert journal.names() == ()
 
 
+@pytest.mark.timed
 @pytest.mark.usefixtures("own", "faulty")
 def test_a_cluster_whose_leading_host_is_cut_off_says_so_and_goes_down_in_time() -> None:
     c = cluster.launch("lost", provider="lab")
@@ -227,6 +230,7 @@ def test_ctrl_c_stops_the_ranks_on_every_host(hanging: Background, lab: Cluster)
     assert values() == {0: (1.0, 2.0, 3.0), 1: (1.0, 2.0, 3.0)}
 
 
+@pytest.mark.timed
 def test_a_session_that_is_killed_there_is_noticed(hanging: Background, lab: Cluster) -> None:
     began = time.monotonic()
     must(lab, 0, "tmux kill-session -t =shared")
