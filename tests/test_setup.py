@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.specifiers import SpecifierSet
 
 from tests.conftest import ROOT, run
 
@@ -90,3 +93,17 @@ def test_what_did_not_come_is_said(status: int, said: str, bare: dict[str, str])
     done = run(str(SETUP), status=2, env=bare)
     assert said in done.stderr
     assert ("Type: sudo apt-get install tmux" in done.stderr) == bool(status)
+
+
+def test_what_is_locked_installs_with_the_oldest_python_of_debian_12() -> None:
+    """Debian 12 has 3.11.2; a package for 3.11.5 and newer ended `scripts/setup dev` there."""
+    names = re.findall(r"^([\w.-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    needed = {
+        name: found
+        for name in names
+        if (found := metadata.metadata(name).get("Requires-Python"))
+        and "3.11.2" not in SpecifierSet(found)
+    }
+
+    assert len(names) > 100
+    assert needed == {}
