@@ -10,6 +10,7 @@ import atexit
 import ctypes
 import gc
 import importlib
+import io
 import json
 import os
 import pkgutil
@@ -22,7 +23,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -209,6 +210,8 @@ def _import_all() -> None:
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
     service_models().load_service_model("ec2", "service-2")
+    with redirect_stdout(io.StringIO()):  # what typer imports when it reads a command line
+        sys.modules["cluster.cli.app"].app(["--version"], standalone_mode=False)
 
 
 def _enter(machine: int) -> None:
