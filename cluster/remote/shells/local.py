@@ -43,10 +43,15 @@ class LocalShell(Shell):
         """Begin with nothing that runs."""
         super().__init__(machine)
         self._running: set[subprocess.Popen[str]] = set()
+        self._closings = 0
+        self._lock = threading.Lock()  # of both
 
     def close(self) -> None:
-        """End the commands that run."""
-        for process in tuple(self._running):
+        """End the commands that run, and those that another thread is starting."""
+        with self._lock:
+            self._closings += 1
+            running = tuple(self._running)
+        for process in running:
             _end(process, late=True)
 
     def run(
@@ -58,6 +63,7 @@ class LocalShell(Shell):
     ) -> Completed:
         """Run a command, without a shell in between."""
         _log.debug("here: %s", shlex.join(argv))
+        closings = self._closings
         try:
             process = subprocess.Popen(
                 list(argv),
@@ -73,9 +79,13 @@ class LocalShell(Shell):
             return Completed(argv=tuple(argv), status=NOT_FOUND, stdout="", stderr=said)
         except OSError as error:
             raise ShellError(f"{argv[0]} could not be run: {error.strerror}.") from error
-        self._running.add(process)
+        with self._lock:
+            self._running.add(process)
+            is_late = self._closings != closings
         with process:
             try:
+                if is_late:
+                    _end(process, late=True)
                 stdout, stderr = _collect(process, timeout, on_line)
             except subprocess.TimeoutExpired as error:
                 _end(process, late=True)

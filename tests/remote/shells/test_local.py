@@ -7,6 +7,7 @@ import gc
 import os
 import select
 import signal
+import subprocess
 import sys
 import time
 import warnings
@@ -22,6 +23,7 @@ from cluster.remote.shells.local import LocalShell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     OnLine = Callable[[str], None] | None
 
@@ -413,3 +415,23 @@ def test_set_id_bits_do_not_come_along(tmp_path: Path) -> None:
     LocalShell().fetch(str(source), tmp_path / "home")
 
     assert (tmp_path / "home" / "file").stat().st_mode & 0o7777 == 0o755
+
+
+@BOTH_WAYS
+def test_a_command_that_begins_while_the_shell_is_closed_is_ended(
+    monkeypatch: pytest.MonkeyPatch, on_line: OnLine
+) -> None:
+    """Ctrl-C on one host, while a thread starts the command on another: it went on for ever."""
+    shell = LocalShell()
+    start = subprocess.Popen
+
+    def start_and_close(*words: Any, **how: Any) -> subprocess.Popen[str]:
+        process = start(*words, **how)
+        monkeypatch.undo()
+        shell.close()
+        return process
+
+    monkeypatch.setattr(subprocess, "Popen", start_and_close)
+
+    assert shell.run(["sleep", "1000.5"], timeout=60, on_line=on_line).status == 128 + 9
+    assert shell.run(["echo", "again"]).stdout == "again\n"
