@@ -24,6 +24,7 @@ SKIPPED [2] tests/conftest.py:71: tmux is missing: apt-get install tmux
 SKIPPED [1] tests/test_kernels.py:32: there is no C compiler: apt-get install gcc
 SKIPPED [3] tests/conftest.py:71: tmux is missing: apt-get install tmux
 == 1 failed, 12 passed, 6 skipped in 61.02s (0:01:01) ==
+== 3 passed in 9.00s ==
 """
 
 
@@ -45,7 +46,7 @@ def test_the_table_says_how_each_command_ended(fresh: Any) -> None:
     shown = fresh.table([test, demo]).splitlines()
 
     assert shown[0].split() == [*fresh.COLUMNS]
-    assert shown[1].split() == ["user", "scripts/test", "61.5", "1", "12", "1", "6", "1"]
+    assert shown[1].split() == ["user", "scripts/test", "61.5", "1", "15", "1", "6", "1"]
     assert shown[2].split() == ["user", "scripts/demo", "0.5", "0", "-", "-", "-", "0"]
     assert shown[3:] == [
         "",
