@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,12 +14,11 @@ def on_failure(clean_up: Callable[[], object]) -> Iterator[None]:
     """Clean up if the block fails, then let its exception go on; do nothing if it succeeds.
 
     Args:
-        clean_up: called before the exception goes on. What it raises replaces that exception, which
-            stays as the context.
+        clean_up: called before the exception goes on, also for Ctrl-C and SIGTERM. What it raises
+            replaces that exception, which stays as the context.
 
     """
-    try:
+    with ExitStack() as stack:
+        stack.callback(clean_up)
         yield
-    except BaseException:  # Ctrl-C and SIGTERM (SystemExit) must not leave half of a step either
-        clean_up()
-        raise
+        stack.pop_all()
