@@ -6,13 +6,12 @@ Its exit statuses are in `STATUSES`. What signals do: docs/adr/0019-signals.md.
 from __future__ import annotations
 
 import re
-import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from cluster.cli import streams, verbosity
+from cluster.cli import signals, streams, verbosity
 from cluster.cli.errors import Misuse, print_error, print_misuse
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.messages import for_command_line
@@ -84,7 +83,7 @@ def _run(app: typer.Typer) -> NoReturn:
 
 def _call(app: typer.Typer, how_much: int) -> NoReturn:
     """Call a command; what goes wrong is a message and an exit status."""
-    terminated = _handle_signals()
+    terminated = signals.handle()
     try:
         verbosity.configure(how_much)
         status = app(standalone_mode=False)
@@ -104,27 +103,6 @@ def _call(app: typer.Typer, how_much: int) -> NoReturn:
     except OSError as error:
         print_error(f"{error.strerror or error}: {error.filename or 'output'}")
         sys.exit(FAILED)
-
-
-def _handle_signals() -> list[int]:
-    """Let SIGTERM interrupt as Ctrl-C does, and let nobody inherit that SIGINT is ignored.
-
-    Returns:
-        Where the number of a SIGTERM goes when it comes.
-
-    """
-    received: list[int] = []
-
-    def interrupt(number: int, _: object) -> NoReturn:
-        received.append(number)
-        raise KeyboardInterrupt(f"{signal.Signals(number).name} was received.")
-
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, interrupt)
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # Unlike SIG_IGN, a function that does nothing ends with exec: programs get the default.
-        signal.signal(signal.SIGINT, lambda *_: None)
-    return received
 
 
 def canonical_arguments(argv: Sequence[str]) -> list[str]:

@@ -22,7 +22,6 @@ BETWEEN_ATTEMPTS = 1.0  # seconds
 # Once some hosts have answered, how long the others may take: so many times as long as these took.
 # Two packets that are lost cost a connection 3 s.
 SLOWER, AT_LEAST = 10.0, 4.0  # times; seconds
-WAKE = 1.0  # seconds; a Ctrl-C just before a wait without end would be noticed only at its end
 GRACE = 3.0  # seconds that running calls get to end once the whole has failed
 
 T = TypeVar("T")
@@ -65,8 +64,7 @@ def try_each(
     """
     begun = _begin(hosts, do)
     with on_failure(lambda: _abandon(hosts, begun)):
-        while wait(begun.values(), WAKE).not_done:
-            pass
+        wait(begun.values())
     failed = _failures(begun)
     if len(hosts) > 1:
         for name, error in failed.items():

@@ -9,6 +9,7 @@ import pytest
 
 import cluster
 from cluster import cli
+from cluster.cli import signals
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def typed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[str], Said]:
     """Run a command line in this process; give the exit status and what it complained."""
-    monkeypatch.setattr(cli, "_handle_signals", list)
+    monkeypatch.setattr(signals, "handle", list)
 
     def type_(line: str) -> Said:
         monkeypatch.setattr(sys, "argv", ["cluster", *line.split()])

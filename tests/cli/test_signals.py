@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,44 @@ def test_a_local_command_does_not_ignore_ctrl_c(signals: str) -> None:
     words = ["env", signals, COMMAND, "run", "mine", "--", "grep", "SigIgn", "/proc/self/status"]
 
     assert not _ignores_sigint(run(*words).stdout)
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_a_signal_that_another_thread_gets_interrupts_the_main_thread(number: str) -> None:
+    """The kernel gives it to any thread, if another signal of the main thread is pending."""
+    program = f"""
+import signal, threading
+from cluster.cli import signals
+
+signals.handle()
+gets_it = lambda: signal.pthread_kill(threading.get_ident(), signal.{number})
+try:
+    threading.Timer(0.01, gets_it).start()
+    threading.Event().wait()
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    words = ["env", "--default-signal", sys.executable, "-c", program]
+
+    assert run(*words).stdout == "interrupted\n"
+
+
+def test_only_the_first_sigterm_interrupts() -> None:
+    """Whoever sends it twice would else interrupt the clean-up, and machines would stay."""
+    program = """
+import signal
+from cluster.cli import signals
+
+received = signals.handle()
+try:
+    signal.raise_signal(signal.SIGTERM)
+except KeyboardInterrupt as interrupt:
+    signal.raise_signal(signal.SIGTERM)
+    print(interrupt, len(received))
+"""
+    words = ["env", "--default-signal", sys.executable, "-c", program]
+
+    assert run(*words).stdout == "SIGTERM was received. 2\n"
 
 
 def test_what_brings_values_home_is_not_interrupted() -> None:

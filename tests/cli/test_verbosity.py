@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster import cli
-from cluster.cli import verbosity
+from cluster.cli import signals, verbosity
 from cluster.cli.console import console
 from cluster.cli.verbosity import take_flags
 
@@ -26,7 +26,7 @@ def typed(
     home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[[str], Said]:
     """Run a command line in this process; give exit status, output and errors."""
-    monkeypatch.setattr(cli, "_handle_signals", list)
+    monkeypatch.setattr(signals, "handle", list)
     monkeypatch.setattr(verbosity, "_verbosity", 0)
 
     def type_(line: str) -> Said:
