@@ -149,14 +149,20 @@ EACH = {
 }
 
 
-def test_a_program_of_c_is_counted_to_the_byte(home: Path) -> None:
-    """Nobody to send to, types with gaps, data in place, no status wanted, several threads."""
-    (home / "known.c").write_text(IN_C)
-    run(str(BIN / "mpicc"), "known.c", "-o", "known", cwd=home)
+def with_own_mpi(folder: Path, source: str, *words: str) -> dict[int, Profile]:
+    """Run a program of C by the Open MPI that we install, profiled."""
+    (folder / "program.c").write_text(source)
+    run(str(BIN / "mpicc"), "program.c", "-o", "program", cwd=folder)
     command("up", "mine")
-    command("run", "mine", "--profile", "--", str(home / "known"))
+    command("run", "mine", "--profile", "--", str(folder / "program"), *words)
     found = profiles(store.find(runs_folder(), "latest") / "raw")
     command("down", "mine")
+    return found
+
+
+def test_a_program_of_c_is_counted_to_the_byte(home: Path) -> None:
+    """Nobody to send to, types with gaps, data in place, no status wanted, several threads."""
+    found = with_own_mpi(home, IN_C)
 
     first = {"MPI_Gatherv": (1, 12), "MPI_Scatterv": (1, 12)}
     second = {"MPI_Gatherv": (1, 4), "MPI_Scatterv": (1, 4)}
@@ -242,12 +248,7 @@ FILED = {
 
 def test_one_sided_and_file_operations_are_counted_to_the_byte(home: Path) -> None:
     """Files are no communication; each sum agrees."""
-    (home / "shared.c").write_text(SHARED)
-    run(str(BIN / "mpicc"), "shared.c", "-o", "shared", cwd=home)
-    command("up", "mine")
-    command("run", "mine", "--profile", "--", str(home / "shared"), str(home / "file"))
-    found = profiles(store.find(runs_folder(), "latest") / "raw")
-    command("down", "mine")
+    found = with_own_mpi(home, SHARED, str(home / "file"))
 
     assert [sums(found[rank]) for rank in (0, 1)] == [{**WINDOWED, **FILED}] * 2
     made = job(found)

@@ -16,7 +16,8 @@ from cluster.core.model.spec import ClusterSpec
 from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.aws import api
-from tests.conftest import COMMAND, ROOT, answer, command, launcher, run, runs_folder, until
+from tests.background import only_run, record
+from tests.conftest import COMMAND, ROOT, answer, command, launcher, run, until
 from tests.fakes.aws import Fault, Settings
 
 if TYPE_CHECKING:
@@ -31,11 +32,6 @@ UP = ("up", "c5", "--provider", "aws", "--instance", "c5.18xlarge", "--placement
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let Amazon be consistent after a second: the test cloud is."""
     monkeypatch.setenv("CLUSTER_LATE", "1")
-
-
-def record() -> Any:
-    [path] = runs_folder().glob("*/*/run.json")
-    return json.loads(path.read_text())
 
 
 def test_the_founding_command(aws_hosts: Cloud) -> None:
@@ -54,7 +50,7 @@ def test_the_founding_command(aws_hosts: Cloud) -> None:
     assert aws_hosts.things() == before
     assert answer("ls") == []
 
-    run = record()
+    run = record(only_run())
     assert {"create", "running", "ssh", "install", "run", "fetch", "teardown"} <= set(run["phases"])
     assert run["receipt"]["final"]
     assert run["receipt"]["dollars"] > 0

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import socket
 import subprocess
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from cluster.core import journal, plugins, ssh_keys
 from cluster.core.model.spec import ClusterSpec
 from cluster.providers import Provider
-from tests.conftest import COMMAND, answer, command, launcher, runs_folder, until
+from tests.background import only_run, record
+from tests.conftest import COMMAND, answer, command, launcher, until
 from tests.fakes.gcp import Fault
 
 if TYPE_CHECKING:
@@ -32,11 +32,6 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLUSTER_LATE", "1")
 
 
-def record() -> Any:
-    [path] = runs_folder().glob("*/*/run.json")
-    return json.loads(path.read_text())
-
-
 def test_the_founding_command_on_google(gcp_hosts: Cloud) -> None:
     before = gcp_hosts.things()
     said = launcher("--name=c5", "--placement=1", *HOW, "--iters=5", "--data-mb=10").stdout
@@ -51,7 +46,7 @@ def test_the_founding_command_on_google(gcp_hosts: Cloud) -> None:
     assert gcp_hosts.things() == before
     assert answer("ls") == []
 
-    run = record()
+    run = record(only_run())
     assert {"create", "running", "ssh", "install", "run", "fetch", "teardown"} <= set(run["phases"])
     assert run["receipt"]["final"]
     assert run["machines"][0]["link"]["rate"] == 32e9 / 8  # without Tier_1, which costs extra

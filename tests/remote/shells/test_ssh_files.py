@@ -17,6 +17,7 @@ from cluster.remote.ssh import connection
 from tests.conftest import run, until
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from tests.contracts.sshd import Sshd
@@ -76,12 +77,7 @@ def test_a_put_that_breaks_leaves_nothing(sshd: Sshd, tmp_path: Path, what: str)
     here = _large(tmp_path, what)
     far = tmp_path / "far"
     shell = SshShell(sshd.machine())
-    with ThreadPoolExecutor() as pool:
-        putting = pool.submit(shell.put, here, str(far / "it"))
-        until(lambda: _bytes_below(far) > 1_000_000, "a part of it is there")
-        sshd.cut()
-        with pytest.raises(ShellError, match=r"The connection to 127\.0\.0\.1 broke during put"):
-            putting.result()
+    _break("put", sshd, far, lambda: shell.put(here, str(far / "it")))
     until(lambda: list(far.iterdir()) == [], "the host tidies up")
 
     _shrink(here)
@@ -95,18 +91,25 @@ def test_a_fetch_that_breaks_leaves_nothing_half(sshd: Sshd, tmp_path: Path, wha
     there = _large(tmp_path, what)
     home = tmp_path / "home"
     shell = SshShell(sshd.machine())
-    with ThreadPoolExecutor() as pool:
-        fetching = pool.submit(shell.fetch, str(there), home)
-        until(lambda: _bytes_below(home) > 1_000_000, "a part of it is here")
-        sshd.cut()
-        with pytest.raises(ShellError, match=r"The connection to 127\.0\.0\.1 broke during fetch"):
-            fetching.result()
+    _break("fetch", sshd, home, lambda: shell.fetch(str(there), home))
     assert {path.name for path in home.rglob("*")} <= {"a small one"}
 
     _shrink(there)
     shell.fetch(str(there), home)
     assert "large" in [path.name for path in home.rglob("*")]
     shell.close()
+
+
+def _break(verb: str, sshd: Sshd, arriving: Path, transfer: Callable[[], None]) -> None:
+    """Cut the connection once a part of what is transferred has arrived."""
+    with ThreadPoolExecutor() as pool:
+        transferring = pool.submit(transfer)
+        until(lambda: _bytes_below(arriving) > 1_000_000, "a part of it is there")
+        sshd.cut()
+        with pytest.raises(
+            ShellError, match=rf"The connection to 127\.0\.0\.1 broke during {verb}"
+        ):
+            transferring.result()
 
 
 def _large(tmp_path: Path, what: str) -> Path:
