@@ -6,6 +6,7 @@ Its exit statuses are in `STATUSES`. What signals do: docs/adr/0019-signals.md.
 from __future__ import annotations
 
 import re
+import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -83,10 +84,11 @@ def _run(app: typer.Typer) -> NoReturn:
 
 def _call(app: typer.Typer, how_much: int) -> NoReturn:
     """Call a command; what goes wrong is a message and an exit status."""
-    terminated = signals.handle()
+    received = signals.handle()
     try:
         verbosity.configure(how_much)
         status = app(standalone_mode=False)
+        terminated = received and received[0].number == signal.SIGTERM
         sys.exit(TERMINATED if terminated and status == INTERRUPTED else status or 0)
     except Misuse as error:
         sys.exit(print_misuse(error))

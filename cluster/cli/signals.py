@@ -5,33 +5,68 @@ from __future__ import annotations
 import os
 import queue
 import signal
+import sys
 import threading
+import time
+from typing import NamedTuple
 
-AGAIN = 0.1  # seconds between two attempts to wake the main thread
+SAME = 1.0  # seconds within which a second Ctrl-C is the first one, pressed twice
+AGAIN = 0.1  # seconds until the main thread is interrupted again
 WAKE = signal.SIGURG  # ignored by default, and no library that we use handles it
 
 
-def handle() -> list[int]:
+class Received(NamedTuple):
+    """A signal that came, and when, in seconds of the monotonic clock."""
+
+    number: int
+    at: float
+
+
+def handle() -> list[Received]:
     """Let SIGTERM interrupt as Ctrl-C does, and let nobody inherit that SIGINT is ignored.
 
+    Another signal would interrupt the clean-up that the first one began. So a SIGTERM interrupts
+    only if it is the first; but whoever presses Ctrl-C again after `SAME` does not want to wait.
+
     Returns:
-        Where the number of each SIGTERM goes when it comes.
+        Where the signals go when they come; the first interrupted.
 
     """
-    received: list[int] = []
+    received: list[Received] = []
 
     def interrupt(number: int, _: object) -> None:
-        received.append(number)
-        if len(received) == 1:  # another must not interrupt the clean-up that this one begins
-            raise KeyboardInterrupt(f"{signal.Signals(number).name} was received.")
+        now = time.monotonic()
+        again = number == signal.SIGINT and all(now - one.at >= SAME for one in received)
+        interrupts = not received or again
+        received.append(Received(number, now))
+        if interrupts:
+            raise KeyboardInterrupt("SIGTERM was received." if number == signal.SIGTERM else "")
 
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, interrupt)
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+    elif signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # Unlike SIG_IGN, a function that does nothing ends with exec: programs get the default.
         signal.signal(signal.SIGINT, lambda *_: None)
     wake_main_thread()
+    _send_again_what_is_dropped(received)
     return received
+
+
+def _send_again_what_is_dropped(received: list[Received]) -> None:
+    """Interrupt again if the exception came where Python drops it, such as in a `__del__`."""
+    shown = sys.unraisablehook
+    main = threading.main_thread().ident or 0
+
+    def unraisable(dropped: sys.UnraisableHookArgs) -> None:
+        if received and dropped.exc_type is KeyboardInterrupt:
+            number = received.pop().number
+            threading.Timer(AGAIN, signal.pthread_kill, (main, number)).start()
+        else:
+            shown(dropped)
+
+    sys.unraisablehook = unraisable
 
 
 def wake_main_thread() -> None:
@@ -63,10 +98,12 @@ def _wake(main: int, handled: queue.SimpleQueue[int]) -> None:
     """Interrupt the main thread until it has handled that; signals that came before are, too."""
     while not handled.empty():  # of an earlier one, which was sent more than once
         handled.get()
+    pause = AGAIN
     while True:
         signal.pthread_kill(main, WAKE)
         try:
-            handled.get(timeout=AGAIN)
+            handled.get(timeout=pause)
         except queue.Empty:
-            continue
-        return
+            pause *= 2  # it is in a call of C that goes on, such as one that writes to a dead disk
+        else:
+            return

@@ -81,13 +81,17 @@ def test_a_local_command_does_not_ignore_ctrl_c(signals: str) -> None:
 def test_a_signal_that_another_thread_gets_interrupts_the_main_thread(number: str) -> None:
     """The kernel gives it to any thread, if another signal of the main thread is pending."""
     program = f"""
-import signal, threading
+import os, signal, threading
 from cluster.cli import signals
 
 signals.handle()
-gets_it = lambda: signal.pthread_kill(threading.get_ident(), signal.{number})
+def get_it():
+    while "S (sleeping)" not in open(f"/proc/self/task/{{os.getpid()}}/status").read():
+        pass  # the main thread does not wait yet
+    signal.pthread_kill(threading.get_ident(), signal.{number})
+
 try:
-    threading.Timer(0.01, gets_it).start()
+    threading.Thread(target=get_it).start()
     threading.Event().wait()
 except KeyboardInterrupt:
     print("interrupted")
@@ -97,22 +101,66 @@ except KeyboardInterrupt:
     assert run(*words).stdout == "interrupted\n"
 
 
-def test_only_the_first_sigterm_interrupts() -> None:
-    """Whoever sends it twice would else interrupt the clean-up, and machines would stay."""
-    program = """
+@pytest.mark.parametrize(
+    ("first", "later", "interrupted"),
+    [
+        ("SIGTERM", "SIGTERM", False),
+        ("SIGINT", "SIGTERM", False),
+        ("SIGTERM", "SIGINT", False),
+        ("SIGINT", "SIGINT", False),
+        ("SIGINT", "SIGINT", True),
+        ("SIGTERM", "SIGINT", True),
+    ],
+)
+def test_only_the_first_signal_interrupts(first: str, later: str, *, interrupted: bool) -> None:
+    """Another would interrupt the clean-up, unless somebody presses Ctrl-C again to leave."""
+    program = f"""
 import signal
 from cluster.cli import signals
 
+signals.SAME = {0 if interrupted else 3600}
 received = signals.handle()
 try:
-    signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(signal.{first})
 except KeyboardInterrupt as interrupt:
-    signal.raise_signal(signal.SIGTERM)
+    print(repr(str(interrupt)))
+try:
+    signal.raise_signal(signal.{later})
+except KeyboardInterrupt:
+    print("again")
+print(received[0].number == signal.{first}, len(received))
+"""
+    words = ["env", "--default-signal", sys.executable, "-c", program]
+    said = "SIGTERM was received." if first == "SIGTERM" else ""
+
+    assert run(*words).stdout.splitlines() == [
+        repr(said),
+        *(["again"] if interrupted else []),
+        "True 2",
+    ]
+
+
+def test_a_signal_that_python_drops_is_sent_again() -> None:
+    """What a `__del__` raises is shown at most; the command would go on."""
+    program = """
+import signal, threading
+from cluster.cli import signals
+
+class Dropping:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+
+received = signals.handle()
+try:
+    Dropping()
+    print("it goes on", flush=True)
+    threading.Event().wait()
+except KeyboardInterrupt as interrupt:
     print(interrupt, len(received))
 """
     words = ["env", "--default-signal", sys.executable, "-c", program]
 
-    assert run(*words).stdout == "SIGTERM was received. 2\n"
+    assert run(*words).stdout == "it goes on\nSIGTERM was received. 1\n"
 
 
 def test_what_brings_values_home_is_not_interrupted() -> None:
