@@ -18,7 +18,7 @@ import numpy as np
 from cluster.analysis.compare import group_alike
 from cluster.analysis.summarize import pool_launches
 from cluster.core.errors import SpecError
-from cluster.core.model.value import Scalar, Value
+from cluster.core.model.fits import Fit, FitPoint, Piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -27,116 +27,21 @@ if TYPE_CHECKING:
 
     from cluster.analysis.compare import Launch
     from cluster.core.model.measurements import Summary
+    from cluster.core.model.value import Scalar
 
     Values = NDArray[np.float64]
 
 MOST_PIECES = 3
 FEWEST_POINTS = 4  # of a piece
 ENOUGH_POINTS = 6  # of a piece, for an interval
-WORST_ERROR = 0.25  # of a time, beyond which a line does not describe the points
 GRAIN = 0.003  # of a median: no line is asked to come closer
 HUBER = 1.345  # standard deviations, from which an error counts less than its square
 PER_SPREAD = 1.4826  # a normal distribution's standard deviation over its median deviation
 NOISE = 0.03  # of a value: an error that pieces are not cut for
 PER_CUT = 3  # parameters: it is the best of many places (simulated: see the tests)
 ROUNDS = 10  # of reweighting; a few suffice
-BEYOND = 4.0  # times the range
 DRAWS = 2000  # of the bootstrap
 SEED = 20180626  # any number will do, if it is always the same
-
-
-class FitPoint(Value, frozen=True, kw_only=True):
-    """What a message of one size takes.
-
-    Args:
-        size: in bytes.
-        seconds: that it takes.
-
-    """
-
-    size: int
-    seconds: float
-
-
-class Piece(Value, frozen=True, kw_only=True):
-    """A line over a range of sizes.
-
-    Args:
-        first: the smallest size, in bytes.
-        last: the largest.
-        points: how many sizes there are.
-        alpha: what a message costs before its first byte, in seconds.
-        alpha_ci: the ends of its 95 % interval; none for fewer than 6 sizes.
-        beta: the rate that large messages would reach, in bytes per second; infinite if time does
-            not grow with size.
-        beta_ci: the ends of its 95 % interval.
-        half: the size at which half of `beta` is reached; none if there is none.
-        worst: the largest error of a size, as a part of its time.
-
-    """
-
-    first: int
-    last: int
-    points: int
-    alpha: float
-    alpha_ci: tuple[float, float] | None
-    beta: float
-    beta_ci: tuple[float, float] | None
-    half: float | None
-    worst: float
-
-    @property
-    def misfit(self) -> str:
-        """Why the line does not describe the points; empty if it does."""
-        if self.alpha < 0:
-            return "does not fit: a negative start-up time"
-        if self.worst > WORST_ERROR:
-            return f"does not fit: {self.worst:.0%} off"
-        return ""
-
-    def seconds(self, size: float) -> float:
-        """Give what the line says of a size."""
-        return self.alpha + size / self.beta
-
-
-class Fit(Value, frozen=True, kw_only=True):
-    """What a sweep comes down to.
-
-    Args:
-        metric: that was swept.
-        params: the point, but for the size.
-        points: that were fitted, by size.
-        pieces: from the smallest sizes to the largest.
-        of: the condition or run that was swept.
-        launches: whose medians were fitted.
-
-    """
-
-    metric: str
-    params: dict[str, Scalar]
-    points: tuple[FitPoint, ...]
-    pieces: tuple[Piece, ...]
-    of: str = ""
-    launches: int = 1
-
-    def seconds(self, size: float) -> float | None:
-        """Predict the time of a message.
-
-        Args:
-            size: in bytes.
-
-        Returns:
-            Seconds; none if the size is more than four times beyond those that were measured.
-
-        """
-        first, last = self.pieces[0].first, self.pieces[-1].last
-        if not first / BEYOND <= size <= last * BEYOND:
-            return None
-        return min(self.pieces, key=lambda piece: _away(piece, size)).seconds(size)
-
-
-def _away(piece: Piece, size: float) -> float:
-    return max(piece.first / size, size / piece.last, 1.0)
 
 
 def sweeps(summaries: Iterable[Summary]) -> tuple[tuple[Summary, ...], ...]:

@@ -20,7 +20,7 @@ from cluster.core.model.value import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from cluster.analysis.fit import Fit
+    from cluster.core.model.fits import Fit
     from cluster.core.model.measurements import Summary
     from cluster.core.model.records import Record
 

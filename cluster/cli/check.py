@@ -11,7 +11,6 @@ import typer
 
 from cluster.cli import flags
 from cluster.cli.bench import launched
-from cluster.cli.heat_map import CheckProgress
 from cluster.cli.launches import BenchOptions
 from cluster.cli.show import print_json, relative_path, say, screen_width
 from cluster.core import journal
@@ -19,7 +18,6 @@ from cluster.core.errors import JobError, SpecError
 from cluster.core.units import format_value
 from cluster.orchestration.bench import TIMEOUT
 from cluster.orchestration.cluster import Cluster, attach
-from cluster.orchestration.fleet_check import groups_of, judge_fleet
 from cluster.reports.fleet import blamed_table
 from cluster.reports.formats.terminal import table_text
 from cluster.runs import store
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cluster.core.model.fleet import FleetVerdict
+    from cluster.runs.run import Run
 
 NAME = "check"  # of a cluster that is launched for a check
 LONGEST = 30 * 24 * 3600.0  # seconds
@@ -58,7 +57,7 @@ def check(  # noqa: PLR0913 - each is a flag
     Example: cluster check big --confirm
     """
     if from_:
-        _show(judge_fleet(store.read(store.find(store.root(runs), from_[0]))), as_json=json)
+        _show(store.read(store.find(store.root(runs), from_[0])), as_json=json)
         return
     options = BenchOptions(runs=runs, timeout=timeout, keep=keep, yes=yes, json=json)
     params = {
@@ -91,6 +90,9 @@ def _check(
     cluster: Cluster, params: dict[str, Any], groups: str | None, options: BenchOptions
 ) -> None:
     """Test the pairs, and show what they say, also of a run that was cut off."""
+    from cluster.cli.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
+    from cluster.orchestration.fleet_check import groups_of  # noqa: PLC0415
+
     params = {**params, "groups": groups_of(cluster, _text_of(groups))}
     try:
         with CheckProgress(len(cluster.machines), params["metric"], stderr=options.json) as live:
@@ -99,9 +101,9 @@ def _check(
             )
     except (JobError, KeyboardInterrupt):
         if cluster.state.jobs:
-            _show(judge_fleet(store.read(Path(cluster.job()[0].run))), as_json=options.json)
+            _show(store.read(Path(cluster.job()[0].run)), as_json=options.json)
         raise
-    _show(judge_fleet(run), as_json=options.json)
+    _show(run, as_json=options.json)
 
 
 def _text_of(groups: str | None) -> str | None:
@@ -116,8 +118,11 @@ def _text_of(groups: str | None) -> str | None:
         ) from error
 
 
-def _show(verdict: FleetVerdict, *, as_json: bool) -> None:
-    """Show what is blamed, then the line that answers."""
+def _show(run: Run, *, as_json: bool) -> None:
+    """Judge the fleet; show what is blamed, then the line that answers."""
+    from cluster.orchestration.fleet_check import judge_fleet  # noqa: PLC0415 - slow: numpy
+
+    verdict = judge_fleet(run)
     if as_json:
         print_json(verdict)
         return

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 import typer
 
-from cluster.analysis.fit import Fit
 from cluster.analysis.predict import MeasuredCollective, Prediction
 from cluster.cli import flags
 from cluster.cli.compare import launch, show_tables
 from cluster.cli.show import print_json
 from cluster.core.errors import SpecError
+from cluster.core.model.fits import Fit
 from cluster.core.model.value import Value
 from cluster.reports.tables import fits_table, predictions_table
 from cluster.runs import store

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from cluster.analysis.compare import Comparison, ComparisonCell
     from cluster.analysis.efficiency import Efficiency, Scaling
-    from cluster.analysis.fit import Fit, Piece
     from cluster.analysis.predict import MeasuredCollective, Prediction
+    from cluster.core.model.fits import Fit, Piece
 
 STRIP = 21  # characters, one of them for "as fast as before"
 LINE = (

@@ -27,7 +27,7 @@ from cluster.cli.launches import AbAnswer, LaunchesAnswer
 from cluster.cli.profile import ProfileAnswer
 from cluster.cli.runs import RunRow
 from cluster.cli.show import RunAnswer
-from cluster.cli.watch import WatchedSeries
+from cluster.runs.watched import WatchedSeries
 from cluster.core import plugins
 from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.measurements import Measurement

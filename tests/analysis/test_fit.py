@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cluster.analysis.compare import Launch
-from cluster.analysis.fit import Fit, FitPoint, fit_launches, fits, pieces
+from cluster.analysis.fit import fit_launches, fits, pieces
 from cluster.analysis.predict import (
     ALGORITHMS,
     MeasuredCollective,
@@ -18,6 +18,7 @@ from cluster.analysis.predict import (
     without_prediction,
 )
 from cluster.core.errors import SpecError
+from cluster.core.model.fits import Fit, FitPoint
 from cluster.core.model.measurements import Definition, Summary
 from cluster.core.model.records import Record
 from cluster.core.model.spec import ClusterSpec

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from cluster.analysis.compare import Comparison, ComparisonCell
-from cluster.analysis.fit import Fit, FitPoint, Piece, fit
+from cluster.analysis.fit import fit
 from cluster.core.errors import SpecError
+from cluster.core.model.fits import Fit, FitPoint, Piece
 from cluster.reports import plots
 from cluster.reports.plots.picture import MARKERS, differing_names, marker
 from cluster.reports.tables import fits_table

@@ -6,9 +6,9 @@ import math
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from cluster.analysis.fit import Fit
 from cluster.analysis.link_bounds import BELIEVABLE
 from cluster.core.errors import SpecError
+from cluster.core.model.fits import Fit
 from cluster.core.model.measurements import Summary
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_rate, format_value
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from cluster.analysis.fit import Piece
+    from cluster.core.model.fits import Piece
 
 STEPS = 40  # of a fitted line
 MOST_NAMED = 2  # pieces of a fit with a line in the legend
