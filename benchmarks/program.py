@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.errors import SpecError
 from cluster.core.model.measurements import Definition
@@ -13,6 +13,8 @@ from cluster.measure.benchmark import Benchmark
 from cluster.measure.main import main_without_mpi as main
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cluster.measure.rank import Rank
 
 RUN_TIME = Definition(
@@ -44,6 +46,7 @@ class Program(Benchmark[ProgramParams]):
 
     Params = ProgramParams
     metrics = (RUN_TIME,)
+    variables: ClassVar[Mapping[str, str]] = {}  # what it starts has the user's environment
 
     def check(self, params: ProgramParams, ranks: int) -> None:
         """Refuse to run nothing."""

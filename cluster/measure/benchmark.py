@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Generic
 
 import msgspec
@@ -15,7 +16,7 @@ from cluster.core.options import ParamsT, encode
 from cluster.core.plugins import Plugin
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cluster.analysis.fleet.simulation import FleetSimulator
     from cluster.core.model.hosts import Facts
@@ -38,6 +39,13 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
     programs: ClassVar[tuple[str, ...]] = ()
     """What its hosts need beyond Python and an MPI: programs, each in a package of its name."""
+
+    variables: ClassVar[Mapping[str, str]] = MappingProxyType({"OPENBLAS_NUM_THREADS": "1"})
+    """Of the environment of its ranks, unless the user sets them.
+
+    NumPy's BLAS starts a thread for every core in every rank, which is slow where there are many,
+    and fails where the number of threads is limited. No benchmark multiplies matrices with it.
+    """
 
     launches_on_one_host: ClassVar[int] = 1
     """How often `cluster bench` launches it where all ranks are on one host, unless told."""

@@ -256,7 +256,11 @@ def prepare(
     home = hosts.facts[0].home  # a machine's paths may be relative to it
     bin_ = posixpath.join(home, machine.bin)
     files = _job_files(hosts, chosen, starter, copied)
-    program = [*_with_environment(condition.variables), *chosen.program(params)]
+    program = [
+        *_with_environment(chosen.variables),
+        *_with_environment(condition.variables),  # which override them
+        *chosen.program(params),
+    ]
     argv = starter.argv(_found(program, bin_, hosts.image), hosts.layout)
     folder = store.create(where, session, chosen.name, at)
     planned = _planned(hosts, chosen, params, argv, folder.name, at)

@@ -27,7 +27,6 @@ from cluster.cli.launches import AbAnswer, LaunchesAnswer
 from cluster.cli.profile import ProfileAnswer
 from cluster.cli.runs import RunRow
 from cluster.cli.show import RunAnswer
-from cluster.runs.watched import WatchedSeries
 from cluster.core import plugins
 from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.measurements import Measurement
@@ -35,6 +34,7 @@ from cluster.core.model.records import Record
 from cluster.core.model.resources import Plan, Resource
 from cluster.providers import Provider
 from cluster.runs.sql_views import VIEWS
+from cluster.runs.watched import WatchedSeries
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
