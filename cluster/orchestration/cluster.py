@@ -34,7 +34,7 @@ from cluster.orchestration.teardown import clean_hosts, destroy
 from cluster.orchestration.variables import all_variables
 from cluster.orchestration.working_folder import find_files
 from cluster.providers import Provider
-from cluster.remote.hosts import Hosts
+from cluster.remote.hosts import DEAD_AFTER, Hosts
 from cluster.remote.parallel import connect_all
 from cluster.runs.store import read
 from cluster.runs.store import root as runs_root
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from cluster.remote.shells import Shell
     from cluster.runs.run import Run
 
-DEAD_AFTER = 7.0  # seconds; `down` leaves out a host that does not run `true` within them
 LAUNCH_PHASES = ("launch", "create", "running", "ssh")
 
 

@@ -25,6 +25,7 @@ from cluster.orchestration.working_folder import WorkingFolder, check_names
 from cluster.providers import Provider
 from cluster.remote import libfabric
 from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
+from cluster.remote.hosts import DEAD_AFTER
 from cluster.remote.jobs import script
 from cluster.runs import store
 
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from cluster.remote.shells import Shell
 
 LONGEST = 30 * 24 * 3600.0  # seconds
-DEAD_AFTER = 7.0  # seconds; a host that does not run `true` within them is left out
 
 
 class PreparedJob(Value, frozen=True, kw_only=True):
@@ -90,7 +90,7 @@ def check_bench(
 
 
 def patience(chosen: Benchmark[Any], state: ClusterState) -> float | None:
-    """Give the seconds within which a host must answer, for benchmarks that leave dead hosts out.
+    """Give how long hosts have to answer, at most, for benchmarks that leave dead hosts out.
 
     Args:
         chosen: the benchmark.

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from cluster.core.errors import ClusterError, Unreachable
     from cluster.core.model.hosts import Access, Machine
 
+# Seconds within which every host must run `true`, at most: once others have, a host that is silent
+# has 10 times as long as they took, and at least 4 s (`parallel.unanswering`).
+DEAD_AFTER = 7.0
+
 
 def distinct(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
     """Give each real machine once: for the provider `local`, all hosts are the same one.
@@ -119,7 +123,8 @@ class Hosts:
         """Do without the hosts that do not answer, or with all hosts again.
 
         Args:
-            seconds: within which hosts must answer; none to have all of them again.
+            seconds: that hosts have to answer, at most, as in `parallel.unanswering`; none to have
+                all of them again.
 
         Raises:
             Unreachable: the first host is among them, where jobs are.
@@ -138,7 +143,7 @@ class Hosts:
         """Let every further call to a host that does not answer fail at once.
 
         Args:
-            seconds: within which all hosts must answer.
+            seconds: that hosts have to answer, at most, as in `parallel.unanswering`.
 
         """
         alive = {p: s for p, s in self._shells.items() if not isinstance(s, DeadShell)}

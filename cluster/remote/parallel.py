@@ -105,8 +105,8 @@ def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
 def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreachable]:
     """Find the hosts that do not run so much as `true` in time.
 
-    One deadline holds for all. Where others answer at once, those that stay silent are not waited
-    for until its end.
+    One deadline holds for all. Once some have answered, the others have `SLOWER` times as long as
+    the slowest of these took, and at least `AT_LEAST` seconds, but never more than the deadline.
 
     Args:
         hosts: shells by the names of their machines; those of hosts that do not answer are closed.
@@ -280,8 +280,8 @@ def _begin(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[st
                 name = waiting.get_nowait()
                 try:
                     begun[name].set_result(do(name, hosts[name]))
-                except BaseException as error:  # noqa: BLE001 - as concurrent.futures does it
-                    begun[name].set_exception(error)  # else its waiter would wait for ever
+                except BaseException as error:  # noqa: BLE001 - without it, the waiting thread
+                    begun[name].set_exception(error)  # would wait for ever; it raises it instead
 
     for _ in range(min(MOST_AT_ONCE, len(hosts))):
         threading.Thread(target=work, daemon=True).start()

@@ -13,6 +13,7 @@ import tarfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
+from cluster.core.cleanup import on_failure
 from cluster.remote.streams import CHUNK, MOST_HEADER, ChunkWriter, StreamReader
 
 if TYPE_CHECKING:
@@ -211,15 +212,17 @@ def receive(
 
     """
     part = target.with_name(part_name())
-    try:
+    with on_failure(lambda: _discard(part)):
         with os.fdopen(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
             _fill(file, reader, size, target.parent)
         good()
         part.chmod(mode)
         part.replace(target)
-    finally:
-        with contextlib.suppress(OSError):  # it is there only if something went wrong
-            part.unlink()
+
+
+def _discard(part: Path) -> None:
+    with contextlib.suppress(OSError):  # what went wrong before says more
+        part.unlink()
 
 
 def _fill(file: IO[bytes], reader: StreamReader, size: int | None, folder: Path) -> None:

@@ -21,7 +21,7 @@ from tests.conftest import COMMAND, command, processes
 from tests.contracts.sshd import Sshd, befriend, listener, servers, sshd
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from cluster.remote.shells import Shell
@@ -206,7 +206,7 @@ def test_an_interrupt_ends_at_once(sshd: Sshd, home: Path, provider: str) -> Non
         os.kill(pid, signal.SIGKILL)
 
 
-class Hangs(LocalShell):
+class Silent(LocalShell):
     """A host that swallows what is sent, until the connection is closed."""
 
     def __init__(self) -> None:
@@ -214,7 +214,7 @@ class Hangs(LocalShell):
         self.closed = threading.Event()
 
     def run(self, *_: object, **__: object) -> NoReturn:
-        self.closed.wait(30)
+        self.closed.wait()
         raise ShellError("It was closed.")
 
     def close(self) -> None:
@@ -227,7 +227,7 @@ class Refuses(LocalShell):
 
 
 def test_hosts_that_do_not_answer_are_found_in_the_time_of_one() -> None:
-    shells = hosts(a=Hangs(), b=LocalShell(), c=Refuses(), d=Hangs())
+    shells = hosts(a=Silent(), b=LocalShell(), c=Refuses(), d=Silent())
     began = time.monotonic()
     dead = parallel.unanswering(shells, 1.0)
 
@@ -237,7 +237,7 @@ def test_hosts_that_do_not_answer_are_found_in_the_time_of_one() -> None:
         "c": ("It refuses.", "Look at it."),
         "d": ("d does not answer within 1 s.", ""),
     }
-    assert all(shell.closed.is_set() for shell in shells.values() if isinstance(shell, Hangs))
+    assert all(shell.closed.is_set() for shell in shells.values() if isinstance(shell, Silent))
 
 
 def test_a_host_that_was_given_up_fails_at_once_until_it_is_back(tmp_path: Path) -> None:
@@ -247,7 +247,9 @@ def test_a_host_that_was_given_up_fails_at_once_until_it_is_back(tmp_path: Path)
     )
     both = Hosts("mine", lambda: machines)
     dead, alive = both.shells()["a"], both.shells()["b"]
-    both._shells = {key: Hangs() if shell is dead else shell for key, shell in both._shells.items()}
+    both._shells = {
+        key: Silent() if shell is dead else shell for key, shell in both._shells.items()
+    }
     both.give_up_dead(1.0)
     (tmp_path / "there").mkdir()
 
@@ -266,25 +268,17 @@ def test_a_host_that_was_given_up_fails_at_once_until_it_is_back(tmp_path: Path)
     assert {name: end.status for name, end in both.run(["true"]).items()} == {"a": 0, "b": 0}
 
 
-class Silent(LocalShell):
-    """A host that answers nobody until it is given up."""
+class Answers(LocalShell):
+    """A host that has run each command as soon as it is asked, without a process."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.given_up = threading.Event()
-
-    def run(self, *_: object, **__: object) -> NoReturn:
-        self.given_up.wait()
-        raise Unreachable("It was given up.", state="closed")
-
-    def close(self) -> None:
-        self.given_up.set()
+    def run(self, argv: Sequence[str], **_: object) -> Completed:
+        return Completed(argv=tuple(argv), status=0, stdout="", stderr="")
 
 
 def test_a_silent_host_holds_up_no_host_that_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     """An hour is what it might take; nobody waits for it once the others are there."""
-    monkeypatch.setattr(parallel, "AT_LEAST", 0.05)
-    shells = hosts(a=LocalShell(), b=Silent(), c=LocalShell())
+    monkeypatch.setattr(parallel, "AT_LEAST", 1.0)
+    shells = hosts(a=Answers(), b=Silent(), c=Answers())
 
     assert parallel.unanswering(shells, 3600.0).keys() == {"b"}
 
@@ -292,8 +286,10 @@ def test_a_silent_host_holds_up_no_host_that_answered(monkeypatch: pytest.Monkey
 def test_where_nobody_answers_all_have_the_whole_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "AT_LEAST", 0.0)
     shells = hosts(a=Silent(), b=Silent())
+    began = time.monotonic()
     dead = parallel.unanswering(shells, 0.3)
 
+    assert time.monotonic() - began >= 0.3
     assert [error.what for error in dead.values()] == [
         "a does not answer within 0.3 s.",
         "b does not answer within 0.3 s.",
@@ -301,19 +297,19 @@ def test_where_nobody_answers_all_have_the_whole_time(monkeypatch: pytest.Monkey
 
 
 def test_a_host_may_be_many_times_as_slow_as_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten times by default; here as often as it takes."""
+    """A host that is slower than the first within the factor SLOWER is alive."""
     monkeypatch.setattr(parallel, "AT_LEAST", 0.0)
     monkeypatch.setattr(parallel, "SLOWER", 1e9)
     first = threading.Event()
 
-    class Later(LocalShell):
-        def run(self, *_: object, **__: object) -> Completed:
+    class Later(Answers):
+        def run(self, argv: Sequence[str], **_: object) -> Completed:
             first.wait()
-            return Completed(argv=("true",), status=0, stdout="", stderr="")
+            return super().run(argv)
 
-    class First(LocalShell):
-        def run(self, *_: object, **__: object) -> Completed:
+    class First(Answers):
+        def run(self, argv: Sequence[str], **_: object) -> Completed:
             first.set()
-            return Completed(argv=("true",), status=0, stdout="", stderr="")
+            return super().run(argv)
 
     assert parallel.unanswering(hosts(a=First(), b=Later()), 3600.0) == {}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import io
+import pathlib
 import sys
 import tarfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import count, islice
 from typing import TYPE_CHECKING
 
@@ -42,6 +44,28 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "") -> tarfile.
     made = tarfile.TarInfo(name)
     made.type, made.linkname = kind, link
     return made
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_file_that_came_is_renamed_and_half_of_one_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, whole: bool
+) -> None:
+    """Under its hidden name; of one that came there is nothing to remove."""
+    removed: list[str] = []
+    unlink = pathlib.Path.unlink
+
+    def noted(path: Path) -> None:
+        removed.append(path.name)
+        unlink(path)
+
+    monkeypatch.setattr(pathlib.Path, "unlink", noted)
+    monkeypatch.setattr(transfer, "part_name", lambda: ".half")
+    (to := tmp_path / "home").mkdir()
+    with nullcontext() if whole else pytest.raises(tarfile.TarError, match="not arrive whole"):
+        transfer.receive(reader(b"data"), to / "it", 0o644, 4 if whole else 5)
+
+    assert [path.name for path in to.iterdir()] == (["it"] if whole else [])
+    assert removed == ([] if whole else [".half"])
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ class SshShell(Shell):
 
     def connect(self) -> None:
         """Connect now."""
-        self._transport()
+        self._way()
 
     def close(self) -> None:
         """Close the connection, or give up making it."""
@@ -177,30 +177,31 @@ class SshShell(Shell):
     def _begin(self, what: str, line: str) -> _Command:
         """Start a command line on the host, on a new connection if the old one turns out dead."""
         for again in (True, False):
-            transport = self._transport()
+            way = self._way()
             try:
-                channel = transport.open_session(WINDOW, PACKET, connection.CONNECT_TIMEOUT)
+                channel = way[-1].open_session(WINDOW, PACKET, connection.CONNECT_TIMEOUT)
                 break
             except paramiko.ChannelException as error:
                 raise self._refused(what, error) from error
             except BROKEN as error:
                 self.close()
                 if not again:
-                    raise self._broken(what, transport) from error
+                    raise self._broken(what, way) from error
         try:
             channel.exec_command(line)
         except BROKEN as error:
-            raise self._broken(what, transport) from error
-        return _Command(channel, lambda: self._broken(what, transport))
+            raise self._broken(what, way) from error
+        return _Command(channel, lambda: self._broken(what, way))
 
-    def _transport(self) -> connection.Transport:
+    def _way(self) -> list[connection.Transport]:
+        """Give the transports to the hosts on the way there and, last, to the host itself."""
         with self._connecting:
-            if not self._chain or not self._chain[-1].is_connected:
-                self._connect()
-            transport: connection.Transport = self._chain[-1].transport
-            return transport
+            chain = self._chain  # another thread may close the shell meanwhile
+            if not chain or not chain[-1].is_connected:
+                chain = self._connect()
+            return [hop.transport for hop in chain]
 
-    def _connect(self) -> None:
+    def _connect(self) -> list[fabric.Connection]:
         self.close()
         self.state = "resolving"
         chain = self._chain = connection.route(self._access)
@@ -213,18 +214,17 @@ class SshShell(Shell):
                 f"The connection to {self._access.host} was given up.", state="closed"
             )
         self.state = "ready"
+        return chain
 
     def _note(self, state: str) -> None:
         self.state = state
 
-    def _broken(self, what: str, transport: connection.Transport) -> ShellError:
-        chain = self._chain  # a hop that is silent takes what is behind it along
+    def _broken(self, what: str, way: Sequence[connection.Transport]) -> ShellError:
+        transport = way[-1]
         transport.join(0.5)  # its channels end before it does
         if transport.is_active():
             why = "it ended without an exit status, as when a signal ends the shell around it"
-        elif any(
-            getattr(hop.transport, "silent", False) for hop in chain
-        ):  # a hop takes what is behind it along
+        elif any(one.silent for one in way):  # a host on the way takes what is behind it along
             why = f"no answer for {connection.SILENCE} s"
         else:
             why = str(transport.get_exception() or "") or "the other end closed it"

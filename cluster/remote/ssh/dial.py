@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import queue
 import socket
 import threading
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 STAGGER = 0.25  # seconds before the next address is tried, too (RFC 8305, "Happy Eyeballs")
 
@@ -22,7 +22,7 @@ def dial(places: list[Place], seconds: float) -> socket.socket:
         The connection, which sends small packets at once.
 
     Raises:
-        OSError: none answers; what the last one failed of.
+        OSError: none answers; that of the last address.
 
     """
     made = (
@@ -33,54 +33,36 @@ def dial(places: list[Place], seconds: float) -> socket.socket:
 
 
 def _race(places: list[Place], seconds: float) -> socket.socket:
-    race = _Race(seconds)
-    left, failed, error = list(places), 0, OSError()
-    while failed < len(places):
+    left, attempts = list(places), list[Future[socket.socket]]()
+    pending: set[Future[socket.socket]] = set()
+    while left or pending:
         if left:
-            threading.Thread(target=race.attempt, args=(left.pop(0),), daemon=True).start()
+            attempts.append(_begin(left.pop(0), seconds))
+            pending.add(attempts[-1])
+        done, pending = wait(pending, STAGGER if left else None, FIRST_COMPLETED)
+        for attempt in done:
+            if attempt.exception() is None:
+                for other in attempts:
+                    if other is not attempt:
+                        other.add_done_callback(_close)  # at once, or when it has connected
+                return attempt.result()
+    return attempts[-1].result()  # all have failed: this raises
+
+
+def _begin(place: Place, seconds: float) -> Future[socket.socket]:
+    """Connect in a daemon thread: neither Ctrl-C nor the end of the process waits for it."""
+    attempt: Future[socket.socket] = Future()
+
+    def connect() -> None:
         try:
-            answer = race.answers.get(timeout=STAGGER if left else None)
-        except queue.Empty:
-            continue
-        if isinstance(answer, socket.socket):
-            race.end()
-            return answer
-        failed, error = failed + 1, answer
-    raise error
+            attempt.set_result(socket.create_connection(place, seconds))
+        except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
+            attempt.set_exception(error)
+
+    threading.Thread(target=connect, daemon=True).start()
+    return attempt
 
 
-class _Race:
-    """Attempts at once, of which one is kept.
-
-    Args:
-        seconds: for each of them.
-
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.answers: queue.SimpleQueue[socket.socket | OSError] = queue.SimpleQueue()
-        self._seconds = seconds
-        self._lock = threading.Lock()
-        self._over = False
-
-    def attempt(self, place: Place) -> None:
-        """Connect, and give the connection or the failure; what comes too late is closed."""
-        try:
-            made = socket.create_connection(place, timeout=self._seconds)
-        except OSError as error:
-            self.answers.put(error)
-            return
-        with self._lock:
-            if self._over:
-                made.close()
-            else:
-                self.answers.put(made)
-
-    def end(self) -> None:
-        """Close what else has answered, or will."""
-        with self._lock:
-            self._over = True
-            while not self.answers.empty():
-                late = self.answers.get()
-                if isinstance(late, socket.socket):
-                    late.close()
+def _close(attempt: Future[socket.socket]) -> None:
+    if attempt.exception() is None:
+        attempt.result().close()

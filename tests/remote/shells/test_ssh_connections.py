@@ -193,6 +193,18 @@ def _is_noticed(shell: SshShell, link: Link, name: str) -> None:
     shell.close()
 
 
+def test_what_broke_a_connection_is_known_after_another_command_has_closed_it(sshd: Sshd) -> None:
+    """Its transport was silent; the shell has forgotten it by then."""
+    shell = SshShell(sshd.machine())
+
+    def fall_silent(_: str) -> None:
+        shell._chain[-1].transport.silent = True
+        shell.close()
+
+    with pytest.raises(Unreachable, match="broke during sh: no answer for"):
+        shell.run(["sh", "-c", "echo go; sleep 100"], on_line=fall_silent)
+
+
 def test_a_short_cut_is_survived(link: Link, servers: Callable[..., Sshd]) -> None:
     server = servers(address=link.address, within=link.within)
     shell = SshShell(server.machine())

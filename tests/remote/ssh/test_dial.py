@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
 from cluster.remote.ssh.dial import dial
+from tests.conftest import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +26,7 @@ def answering() -> Iterator[socket.socket]:
 
 @contextlib.contextmanager
 def silent(port: int) -> Iterator[tuple[str, int]]:
-    """Have an address that answers nobody: whom it has not accepted yet fills its queue."""
+    """Have an address that answers nobody: its backlog is full, so Linux drops each further SYN."""
     with (
         socket.create_server(("127.0.0.3", port), backlog=0) as server,
         contextlib.ExitStack() as stack,
@@ -49,7 +51,51 @@ def test_an_address_that_refuses_is_passed_over(answering: socket.socket) -> Non
         assert made.getpeername() == live
 
 
-def test_where_none_answers_the_last_one_says_why(answering: socket.socket) -> None:
-    _, port = answering.getsockname()
-    with pytest.raises(ConnectionRefusedError):
-        dial([("127.0.0.3", port), ("127.0.0.4", port)], LONG)
+def test_where_none_answers_the_error_is_that_of_the_last_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fail(monkeypatch, OSError)
+    with pytest.raises(OSError, match=r"127\.0\.0\.4 fails"):
+        dial([("127.0.0.3", 22), ("127.0.0.4", 22)], LONG)
+
+
+def test_an_attempt_that_fails_of_anything_else_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A mistake of ours, say: it has its own error."""
+    fail(monkeypatch, ValueError)
+    with pytest.raises(ValueError, match=r"127\.0\.0\.4 fails"):
+        dial([("127.0.0.3", 22), ("127.0.0.4", 22)], LONG)
+
+
+def test_an_address_that_answers_too_late_is_closed(
+    answering: socket.socket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would read from it."""
+    monkeypatch.setattr("cluster.remote.ssh.dial.STAGGER", 0.0)
+    connect, first = socket.create_connection, threading.Event()
+    late: list[socket.socket] = []
+
+    def slow(place: tuple[str, int], seconds: float) -> socket.socket:
+        made = connect(place, seconds)
+        if place[0] == "127.0.0.3":
+            late.append(made)
+            first.wait()
+        return made
+
+    monkeypatch.setattr(socket, "create_connection", slow)
+    live = answering.getsockname()
+    with socket.create_server(("127.0.0.3", live[1])) as other:
+        with dial([other.getsockname(), live], LONG) as made:
+            first.set()
+            assert made.getpeername() == live
+        until(lambda: late and late[0].fileno() == -1, "it is closed")
+
+
+def fail(monkeypatch: pytest.MonkeyPatch, kind: type[Exception]) -> None:
+    """Let each attempt to connect fail, and say at which address."""
+
+    def attempt(place: tuple[str, int], _: float) -> socket.socket:
+        raise kind(f"{place[0]} fails")
+
+    monkeypatch.setattr(socket, "create_connection", attempt)
