@@ -29,6 +29,11 @@ def values(folder: Path) -> dict[int, list[float]]:
     return {m["rank"]: m["values"] for m in map(json.loads, lines)}
 
 
+def counts(shown: dict[str, Any]) -> list[tuple[str, int]]:
+    """Give the metrics of a run that `show --format json` has shown, each with how many values."""
+    return [(summary["metric"], summary["n"]) for summary in shown["summaries"]]
+
+
 def no_rank_is_left() -> bool:
     return not processes("faulty.py")
 

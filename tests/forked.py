@@ -215,7 +215,10 @@ def _import_all() -> None:
 
 
 def _enter(machine: int) -> None:
-    """Go on in the namespaces of a process; its own is entered by children alone."""
+    """Enter the namespaces of a process.
+
+    A PID namespace holds only for children, so a child goes on.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     for kind in ("net", "ipc", "pid", "mnt"):
         with Path(f"/proc/{machine}/ns/{kind}").open() as namespace:
@@ -243,9 +246,9 @@ def _become(words: list[str], variables: dict[str, str], folder: str, machine: i
 
 
 def _leave(code: str | int | None) -> NoReturn:
-    """End as Python does, but for freeing every object there is: a second for all that we import.
+    """End as Python does, but do not free every object: that takes a second for all our imports.
 
-    Threads are waited for and what `atexit` has is run; the files of a process are the kernel's.
+    Threads are waited for, and what `atexit` has is run; a file that is still open is not flushed.
     """
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()

@@ -12,12 +12,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.background import Background, hanging_run, no_rank_is_left, only_run, record, values
+from tests.background import (
+    Background,
+    counts,
+    hanging_run,
+    no_rank_is_left,
+    only_run,
+    record,
+    values,
+)
 from tests.conftest import ROOT, answer, command, launcher, run, runs_folder, sessions, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
 
 pytestmark = pytest.mark.usefixtures("tools")
@@ -95,10 +102,6 @@ def test_ctrl_c_stops_the_ranks_and_keeps_the_values(hanging: Background) -> Non
     assert not any(s["complete"] for s in shown["summaries"])
 
 
-def _counts(shown: dict[str, Any]) -> list[tuple[str, int]]:
-    return [(summary["metric"], summary["n"]) for summary in shown["summaries"]]
-
-
 def test_an_impatient_second_ctrl_c_costs_nothing(hanging: Background) -> None:
     os.killpg(hanging.process.pid, signal.SIGINT)
     os.killpg(hanging.process.pid, signal.SIGINT)
@@ -127,7 +130,7 @@ def test_the_job_outlives_its_launcher(faulty: None) -> None:
     assert answer("status", "mpi_test")["status"] == "ended, to be fetched"
     fetched = answer("fetch", "mpi_test")
     assert fetched["status"] == "done"
-    assert _counts(fetched) == [("memory_copy", 100), ("oneway_time", 100), ("oneway_time", 100)]
+    assert counts(fetched) == [("memory_copy", 100), ("oneway_time", 100), ("oneway_time", 100)]
     assert answer("fetch", "mpi_test") == fetched
     assert record(only_run())["status"] == "done"
     assert answer("status", "mpi_test") == {
@@ -301,4 +304,4 @@ def test_a_truncated_last_line_is_left_out_and_said() -> None:
 
     shown = command("show", "mpi_test").stdout
     assert "was cut off, and is left out" in shown
-    assert _counts(answer("show", "mpi_test")) == [("memory_copy", 6), ("oneway_time", 6)]
+    assert counts(answer("show", "mpi_test")) == [("memory_copy", 6), ("oneway_time", 6)]

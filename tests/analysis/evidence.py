@@ -1,4 +1,4 @@
-"""Evidence for rules: of logs, and of runs of ours, as made up as a test needs it."""
+"""Evidence that tests make up for rules: of logs, and of our own runs."""
 
 from __future__ import annotations
 

@@ -108,10 +108,10 @@ def test_the_progress_of_an_ab_is_that_of_all_its_launches(
     )
 
 
-def test_the_bar_and_its_remaining_time_are_of_all_launches(
+def test_the_bar_is_of_all_launches(
     one_host: cluster.Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rich computes the remaining time from what is done of the whole, so the whole is checked."""
+    """Two of four are done and half of the third: 62.5%."""
     screen = io.StringIO()
     monkeypatch.setattr(
         job_progress, "console", lambda **_: SafeConsole(file=screen, force_terminal=True, width=80)
@@ -122,4 +122,4 @@ def test_the_bar_and_its_remaining_time_are_of_all_launches(
             live.progress(Progress(done=1, total=2, what="latency 8 B"))
 
     last = screen.getvalue().split("launch 3 of 4, latency 8 B")[-1]
-    assert re.search(r"62%.*-:--:--|62%.*\d:\d\d:\d\d", re.sub(r"\x1b\[[\d;]*m", "", last))
+    assert "62%" in re.sub(r"\x1b\[[\d;]*m", "", last)

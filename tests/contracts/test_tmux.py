@@ -66,7 +66,7 @@ def has_ended(pid: int) -> bool:
     """Whether or not tmux, which may take its time, has already asked for its exit status."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # it is gone, or goes while it is read
         return True
     return state in "ZX"
 
@@ -168,6 +168,7 @@ def test_a_server_that_ends_with_its_last_session_is_asked_again(
     server = RemoteTmux("h", LocalShell())
 
     server.start("mine", str(tmp_path), WAIT)
+    assert asked.exists()
     assert server.folder_of("mine") == str(tmp_path)
     server.kill("mine")
 

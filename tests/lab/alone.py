@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ from tests.forked import can_fork, run_forked
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+# Seconds that the kernel may take: it ends what is killed, and takes the devices of a network
+# namespace away after its last process, on its own time, after the command has returned.
+KERNEL_WITHIN = 10.0
 # /tmp, /run and /dev/shm are empty there, but for the folders that the test itself needs.
 BEGIN = """
 set -eu
@@ -93,6 +97,13 @@ class Alone:
     def left(self) -> list[str]:
         """List all devices, mounts, network namespaces, processes and files there."""
         return sorted(self.run("sh", "-c", LEFT, "left", str(self._state)).stdout.splitlines())
+
+    def left_in_the_end(self, before: list[str]) -> list[str]:
+        """List what is left as soon as it is what was there before, or after `KERNEL_WITHIN`."""
+        deadline = time.monotonic() + KERNEL_WITHIN
+        while (left := self.left()) != before and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return left
 
     def die_at(self, point: str, program: str) -> None:
         """Run a program there that ends by SIGKILL as soon as it calls a function."""

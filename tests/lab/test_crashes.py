@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import until
-
 if TYPE_CHECKING:
     from cluster.orchestration.cluster import Cluster
     from tests.lab.alone import Alone
@@ -42,7 +40,7 @@ def test_a_launch_that_was_killed_leaves_nothing(alone: Alone, point: str, remed
     assert "crash" in alone.command("ls").stdout
 
     assert "; 0 left." in alone.command(*remedy.split()).stdout
-    until(lambda: alone.left() == before, "the kernel has ended what was killed")
+    assert alone.left_in_the_end(before) == before
 
 
 @pytest.mark.parametrize("point", RUNNING.values(), ids=RUNNING)
@@ -55,7 +53,7 @@ def test_a_measurement_that_was_killed_leaves_nothing(
     assert "Nothing was forgotten." in alone.command("gc", "-y").stdout
 
     assert alone.command("down", "crash").stdout == "crash is down; 0 left.\n"
-    until(lambda: alone.left() == before, "the kernel has ended what was killed")
+    assert alone.left_in_the_end(before) == before
 
 
 @pytest.fixture
@@ -73,4 +71,4 @@ def test_a_down_that_was_killed_is_done_again(alone: Alone, point: str) -> None:
     alone.die_at(point, "from cluster.orchestration.cluster import attach; attach('crash').down()")
 
     assert alone.command("down", "crash").stdout == "crash is down; 0 left.\n"
-    until(lambda: alone.left() == before, "the kernel has ended what was killed")
+    assert alone.left_in_the_end(before) == before
