@@ -67,3 +67,48 @@ def test_what_namespaces_did_not_take_is_ended_by_its_mark() -> None:
     own = {k: v for k, v in os.environ.items() if k != clean.MARK}
     done = run(*ALONE, "sh", "-c", script, cwd=ROOT, env=own)
     assert done.stdout.split("\n")[1:-1] == ["gone", "there", "there", "there"]
+
+
+PYTEST = """#!/bin/sh
+case "$*" in
+  *tests.clean*) exit 0 ;;
+  *"-m not serial"*) exit $SIDE_BY_SIDE ;;
+  *"-m network"*) exit $NETWORK ;;
+  *"-m timed"*) exit $TIMED ;;
+  *) exit $SERIAL ;;
+esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("by_pytest", "status"),
+    [
+        ((5, 5, 5, 5), 5),  # `-k` with a typo
+        ((0, 5, 5, 5), 0),
+        ((5, 0, 5, 5), 0),
+        ((5, 5, 5, 0), 0),
+        ((1, 0, 5, 0), 1),
+        ((5, 2, 0, 5), 2),
+        ((0, 0, 0, 1), 1),
+    ],
+)
+def test_a_selection_fails_if_a_test_of_it_does_or_if_it_has_none(
+    tmp_path: Path, by_pytest: tuple[int, ...], status: int
+) -> None:
+    """5 is what pytest says where it finds no test; here each of the four says what it should."""
+    for path, text in (
+        ("scripts/test", (ROOT / "scripts" / "test").read_text()),
+        ("scripts/setup", "#!/bin/sh"),
+        ("scripts/check", "#!/bin/sh"),
+        (".venv/bin/python", PYTEST),
+    ):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+        (tmp_path / path).chmod(0o755)
+    names = ("SIDE_BY_SIDE", "NETWORK", "TIMED", "SERIAL")
+    said = dict(zip(names, map(str, by_pytest), strict=True))
+
+    done = run(
+        str(tmp_path / "scripts" / "test"), "-k", "x", env={**os.environ, **said}, status=None
+    )
+    assert done.returncode == status
