@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import signal
 import sys
+import tempfile
 from importlib.machinery import SourceFileLoader
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +15,7 @@ import pytest
 from tests.conftest import ROOT, run
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 PRINTED = """
@@ -80,3 +84,37 @@ def test_settings_of_pip_go_along_with_the_files_they_name(
 
 def test_its_help_needs_no_environment() -> None:
     assert "--only {demo,test}" in run(str(ROOT / "scripts" / "fresh"), "--help").stdout
+
+
+@pytest.fixture
+def _handlers() -> Iterator[None]:
+    """Have the handlers of signals afterwards that there were before."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("_handlers")
+@pytest.mark.parametrize("keep", [False, True])
+def test_what_is_left_after_ctrl_c_is_said_and_a_second_one_does_not_stop_the_removal(
+    fresh: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, keep: bool
+) -> None:
+    kept, do = tmp_path / "kept", fresh.do
+    (temporary := tmp_path / "temporary").mkdir()
+
+    def impatient(*words: str) -> None:
+        signal.raise_signal(signal.SIGINT)
+        do(*words)
+
+    monkeypatch.setattr(sys, "argv", ["fresh", *(["--keep", str(kept)] if keep else [])])
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(fresh, "make_base", lambda *_: signal.raise_signal(signal.SIGINT))
+    monkeypatch.setattr(fresh, "do", impatient)
+    said = f"what was made is in {kept}" if keep else "nothing is left"
+    with pytest.raises(SystemExit, match=rf"Interrupted; {said}\."):
+        fresh.main()
+
+    assert kept.exists() == keep
+    assert [*temporary.iterdir()] == []
