@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.spec import ClusterSpec
 
-WITHIN = 120.0  # seconds for a process to end, on a machine that is twice as busy as usual
+WITHIN = 120.0  # seconds for a process to end: a guard against hanging, not a measured time
 
 for _model in ("ec2", "sts"):
     service_models().load_service_model(_model, "service-2")

@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 import cluster
-from cluster import cli
-from cluster.cli import signals
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
-Said = tuple[int, str]
-
-
-@pytest.fixture
-def typed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[[str], Said]:
-    """Run a command line in this process; give the exit status and what it complained."""
-    monkeypatch.setattr(signals, "handle", list)
-
-    def type_(line: str) -> Said:
-        monkeypatch.setattr(sys, "argv", ["cluster", *line.split()])
-        with pytest.raises(SystemExit) as left:
-            cli.main()
-        return int(left.value.code or 0), capsys.readouterr().err
-
-    return type_
+    from tests.cli.conftest import Typed
 
 
 @pytest.mark.parametrize(
@@ -60,10 +40,8 @@ def typed(
         ("bencg", "No such command 'bencg'", "Did you mean 'bench'?"),
     ],
 )
-def test_a_mistake_is_answered(
-    typed: Callable[[str], Said], line: str, what: str, remedy: str
-) -> None:
-    status, said = typed(line)
+def test_a_mistake_is_answered(typed: Typed, line: str, what: str, remedy: str) -> None:
+    status, _, said = typed(line)
 
     assert status == 2
     assert what in said
@@ -73,10 +51,8 @@ def test_a_mistake_is_answered(
 
 
 @pytest.mark.usefixtures("tools")
-def test_messages_that_no_memory_holds_start_nothing(
-    typed: Callable[[str], Said], home: Path
-) -> None:
-    status, said = typed("bench p2p --sizes 100GB")
+def test_messages_that_no_memory_holds_start_nothing(typed: Typed, home: Path) -> None:
+    status, _, said = typed("bench p2p --sizes 100GB")
 
     assert status == 2
     assert "p2p would allocate 600.0 GB for messages on" in said
@@ -85,9 +61,9 @@ def test_messages_that_no_memory_holds_start_nothing(
 
 
 @pytest.mark.usefixtures("tools")
-def test_a_cluster_is_not_replaced_by_one_of_another_size(typed: Callable[[str], Said]) -> None:
+def test_a_cluster_is_not_replaced_by_one_of_another_size(typed: Typed) -> None:
     cluster.launch("mine", hosts=2)
-    status, said = typed("up mine --hosts 3")
+    status, _, said = typed("up mine --hosts 3")
 
     assert status == 2
     assert "mine runs with 2 host(s), and --hosts is 3." in said
@@ -95,13 +71,13 @@ def test_a_cluster_is_not_replaced_by_one_of_another_size(typed: Callable[[str],
 
 
 def test_without_credentials_nobody_is_said_to_have_refused(
-    typed: Callable[[str], Said], monkeypatch: pytest.MonkeyPatch
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    status, said = typed("plan --provider aws --instance c5.large")
+    status, _, said = typed("plan --provider aws --instance c5.large")
 
     assert status == 1
     assert "There are no credentials of Amazon on this machine." in said

@@ -2,53 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-import sys
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster import cli
-from cluster.cli import signals, verbosity
 from cluster.cli.console import console
 from cluster.cli.verbosity import take_flags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-Said = tuple[int, str, str]
-
-
-@pytest.fixture
-def typed(
-    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[[str], Said]:
-    """Run a command line in this process; give exit status, output and errors."""
-    monkeypatch.setattr(signals, "handle", list)
-    monkeypatch.setattr(verbosity, "_verbosity", 0)
-
-    def type_(line: str) -> Said:
-        monkeypatch.setattr(sys, "argv", ["cluster", *line.split()])
-        with own_handlers(), pytest.raises(SystemExit) as left:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(left.value.code or 0), out, err
-
-    return type_
-
-
-@contextmanager
-def own_handlers() -> Iterator[None]:
-    """Leave the logger as it was, as the end of a process does."""
-    logger = logging.getLogger("cluster")
-    handlers, level = list(logger.handlers), logger.level
-    yield
-    for handler in set(logger.handlers) - set(handlers):
-        logger.removeHandler(handler)
-        handler.close()
-    logger.setLevel(level)
+    from tests.cli.conftest import Typed
 
 
 @pytest.mark.parametrize(
@@ -71,7 +35,7 @@ def test_the_flags_may_come_anywhere_before_two_dashes(words: str, kept: str, mu
 
 
 def test_quiet_shows_results_and_errors_only(
-    typed: Callable[[str], Said], capsys: pytest.CaptureFixture[str]
+    typed: Typed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shown = typed("-q ls")
     console().print("how far it is")
@@ -83,7 +47,7 @@ def test_quiet_shows_results_and_errors_only(
 
 
 def test_verbose_says_what_is_done_and_twice_says_each_command(
-    typed: Callable[[str], Said],
+    typed: Typed,
 ) -> None:
     status, _, once = typed("-v up mine")
     assert status == 0
@@ -94,7 +58,7 @@ def test_verbose_says_what_is_done_and_twice_says_each_command(
 
 
 def test_a_log_file_has_the_command_and_every_step(
-    typed: Callable[[str], Said], home: Path, monkeypatch: pytest.MonkeyPatch
+    typed: Typed, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLUSTER_LOG", str(home / "log"))
     _, out, err = typed("up mine")
@@ -106,7 +70,7 @@ def test_a_log_file_has_the_command_and_every_step(
 
 
 def test_a_log_file_that_cannot_be_written_is_refused(
-    typed: Callable[[str], Said], home: Path, monkeypatch: pytest.MonkeyPatch
+    typed: Typed, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CLUSTER_LOG", str(home / "nowhere" / "log"))
     status, _, said = typed("up mine")

@@ -63,7 +63,7 @@ def runs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def numbers(text: str) -> set[str]:
     """Find the numbers, but those of paths and names of runs: each import makes another one."""
-    return set(NUMBER.findall(re.sub(r"\S*(?:/|\d{8}T\d{6}Z)\S*", "", text)))
+    return set(NUMBER.findall(re.sub(r"(?<!\S)(?:/|\./)\S+|\S*\d{8}T\d{6}Z\S*", "", text)))
 
 
 def run(*words: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -212,14 +213,25 @@ def test_ctrl_c_before_the_first_look_stops_the_ranks() -> None:
 
 def test_down_waits_for_a_start_that_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
     """And stops what was started: nothing is left, and both sides say what happened."""
-    start = Job.start
+    start, flock = Job.start, fcntl.flock
     downs: list[threading.Thread] = []
+    waits = threading.Event()
+
+    def noted_flock(handle: int, operation: int) -> None:
+        try:
+            flock(handle, operation | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if operation & fcntl.LOCK_NB:
+                raise
+            waits.set()
+            flock(handle, operation)
 
     def slow_start(job: Job, *rest: Any) -> None:
+        monkeypatch.setattr(fcntl, "flock", noted_flock)
         downs.append(threading.Thread(target=cluster.attach("race").down))
         downs[0].start()
-        downs[0].join(0.5)
-        assert downs[0].is_alive(), "it did not wait"
+        until(lambda: waits.is_set() or not downs[0].is_alive(), "it waits, or has ended")
+        assert waits.is_set(), "it did not wait"
         start(job, *rest)
 
     monkeypatch.setattr(Job, "start", slow_start)

@@ -202,8 +202,7 @@ ELASTIC = {"efa": "1", "elastic_ip": "1"}
 
 @pytest.fixture
 def before(aws: Cloud) -> frozenset[Thing]:
-    """What there is without us, once a plan has looked."""
-    provider().plan(spec_of())
+    """What there is without us."""
     return aws.things()
 
 
