@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cluster.core import journal, plugins
 from cluster.core.model.spec import ClusterSpec
-from cluster.core.model.value import Value
+from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.providers import Provider
 
 if TYPE_CHECKING:
@@ -65,11 +65,11 @@ class World(Value, frozen=True, kw_only=True):
         provider.plan(self.spec)
         return provider
 
-    def create(self, provider: Provider) -> tuple[Machine, ...]:
+    def create(self, provider: Provider, tell: StateCallback = ignore) -> tuple[Machine, ...]:
         """Do what a launch does, up to the first connection."""
         book = journal.for_cluster(NAME)
         with book.open_for_launch(journal.Intended(spec=self.spec, at=time.time())), book.lock():
-            return provider.create(self.spec, book)
+            return provider.create(self.spec, book, tell)
 
 
 def asked(cloud: Emulated[Any]) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Concatenate, ParamSpec
 from msgspec.structs import replace
 
 from cluster.core import journal, plugins
+from cluster.core.cleanup import on_failure
 from cluster.core.errors import ClusterError, SpecError, Timeout, tail
 from cluster.core.model.spec import ClusterSpec, SpecOptions
 from cluster.core.model.value import StateCallback, ignore
@@ -167,7 +169,7 @@ def _make(
     spec: ClusterSpec, provider: Provider, plan: Plan, book: journal.Journal, tell: StateCallback
 ) -> Cluster:
     """Create the machines and wait until they answer; if that fails, take them down."""
-    try:
+    with on_failure(lambda: _take_down(spec.name)):
         with book.lock():
             machines = provider.create(spec, book, tell)
             expires = time.time() + plan.ttl if plan.ttl else None
@@ -175,19 +177,23 @@ def _make(
         cluster = Cluster(book)
         _connect(cluster, provider, tell, book.folder / KNOWN)
         cluster.disk.record(journal.LaunchFinished())
-    except (ClusterError, ExceptionGroup, KeyboardInterrupt) as error:
-        with suppress(SpecError):  # another process may have taken it down already
-            failed = attach(spec.name)
-            failed.down(reachable=False)
-            _add_cost(error, failed)
-        raise
     return cluster
 
 
-def _add_cost(error: BaseException, cluster: Cluster) -> None:
+def _take_down(name: str) -> None:
+    """Take down what a failed launch left, and add to its error what it cost."""
+    error = sys.exception()
+    with suppress(SpecError):  # another process may have taken it down already
+        failed = attach(name)
+        failed.down(reachable=False)
+        if isinstance(error, ClusterError):
+            _add_cost(error, failed)
+
+
+def _add_cost(error: ClusterError, cluster: Cluster) -> None:
     """Add to the error of a failed launch what it cost."""
     receipt = cluster.receipt()
-    if isinstance(error, ClusterError) and receipt and receipt.dollars is not None:
+    if receipt and receipt.dollars is not None:
         existed = f"{receipt.hosts} machine(s) existed for {receipt.seconds:.0f} s"
         error.means = f"{error.means}\n{existed}: ${receipt.dollars:.2f}.".strip()
 

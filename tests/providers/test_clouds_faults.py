@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from cluster.core import journal
 from cluster.core.errors import ClusterError, Denied, Timeout
+from cluster.orchestration.launch import launch_spec
 from tests.clouds import NAME, WORLDS, World, asked
 from tests.fakes import gcp as google
 from tests.fakes.values import Fault
@@ -193,6 +195,36 @@ def test_a_clean_up_that_gives_up_says_what_remains(
     assert f"cluster down {NAME}" in caught.value.means
     cloud.mend()
     provider.destroy(NAME)
+
+
+def no_thread(*_: object, **__: object) -> None:
+    """Fail as Python does where a system has no more threads: no cloud is to blame."""
+    raise RuntimeError("can't start new thread")
+
+
+@worlds
+def test_an_error_of_this_machine_leaves_no_machines(cloud: Emulated[Any], world: World) -> None:
+    before = cloud.things()
+    provider = world.planned()
+    with pytest.raises(RuntimeError, match="new thread"):
+        world.create(provider, tell=no_thread)  # it is called once the machines exist
+
+    assert cloud.calls(world.making[-1])
+    assert cloud.things() == before
+
+
+@worlds
+def test_an_error_of_this_machine_while_it_connects_leaves_no_machines(
+    cloud: Emulated[Any], world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = cloud.things()
+    monkeypatch.setattr("cluster.orchestration.launch.connect_all", no_thread)
+    with pytest.raises(RuntimeError, match="new thread"):
+        launch_spec(world.spec)
+
+    assert cloud.calls(world.making[-1])
+    assert cloud.things() == before
+    assert not journal.for_cluster(NAME).entries()
 
 
 @calls(lambda world: world.planning)

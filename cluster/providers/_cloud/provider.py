@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from cluster.core import journal
-from cluster.core.errors import ClusterError, ProvisionError
+from cluster.core.cleanup import on_failure
+from cluster.core.errors import ProvisionError
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import ignore
 from cluster.providers import Provider
@@ -26,6 +27,7 @@ from cluster.providers._cloud.tags import Selection, new_tags, timestamp
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from cluster.core.errors import ClusterError
     from cluster.core.model.hosts import Machine
     from cluster.core.model.resources import RemoteCluster
     from cluster.core.model.spec import ClusterSpec
@@ -129,12 +131,13 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
             ownership.select(journal, self.name, client)  # or it is refused
             intent = self._record_intent(client, spec, journal)
             this_launch = Selection(launches=(intent.tags.launch,))
-            try:
-                return self.create_machines(client, spec, journal, intent, tell)
-            except (Failure, ClusterError, KeyboardInterrupt):
+
+            def clean_up() -> None:
                 self.abandon_intent(journal)
                 self._clean_up(self.deletion(client, this_launch, journal), journal, intent)
-                raise
+
+            with on_failure(clean_up):
+                return self.create_machines(client, spec, journal, intent, tell)
 
     def find(self, name: str) -> tuple[Resource, ...]:
         """Ask the cloud, in every place where it may be."""
