@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 REGIONS_FILE = "places.jsonl"
 CHOOSE = "export CLUSTER_STATE=DIR"
+INSTANCES = "instances"  # the kind of a request for machines
 
 
 class Intended(Value, frozen=True, kw_only=True, tag="intended"):

@@ -120,9 +120,9 @@ class ClusterState(Value, frozen=True, kw_only=True):
     def _after_order(self, entry: Entry) -> ClusterState:
         """Count the cost from the call that asked for machines."""
         match entry:
-            case journal.Requested():
+            case journal.Requested(kind=journal.INSTANCES):
                 return replace(self, orders={entry.token: entry.at, **self.orders})
-            case journal.Answered() if entry.ids:
+            case journal.Answered() if entry.ids and entry.token in self.orders:
                 power = self.power or (self.orders[entry.token],)
                 return replace(self, obtained=len(entry.ids), power=power)
             case journal.Switched():

@@ -87,6 +87,16 @@ def test_cost_counts_from_the_first_time_the_call_was_sent() -> None:
     assert receipt.dollars == pytest.approx(7.2)
 
 
+def test_addresses_do_not_count_as_machines() -> None:
+    address = journal.Requested(provider="aws", region="r", kind="elastic-ip", token="a", at=10.0)  # noqa: S106
+    given = journal.Answered(token="a", ids=("eipalloc-1",))  # noqa: S106
+    receipt = state(address, given, ORDERED, ANSWERED, CREATED).receipt(3710.0)
+
+    assert receipt is not None
+    assert (receipt.hosts, receipt.seconds) == (2, 3600.0)
+    assert state(address, given).receipt(3710.0) is None
+
+
 def test_no_cost_while_machines_are_switched_off() -> None:
     off, on = journal.Switched(on=False, at=210.0), journal.Switched(on=True, at=1000.0)
 

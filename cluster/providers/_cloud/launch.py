@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
 
-INSTANCES = "instances"  # the kind of an order of machines
 NEXT_ZONE = ("capacity", "unsupported")  # kinds of failures that another zone may not have
 
 
@@ -138,7 +137,7 @@ class LaunchJournal:
         )
 
     def machines(self, token: str, ask: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        """Order machines: before the call it is known that it may come, and then what it gave.
+        """Request machines, and write down how long the call took.
 
         Args:
             token: by which the cloud knows the call again.
@@ -151,8 +150,27 @@ class LaunchJournal:
             Failure: it was refused; if it is one that passes, nobody knows whether it was done.
 
         """
-        self.note(INSTANCES, token)
         began = time.monotonic()
+        ids = self.request(journal.INSTANCES, token, ask)
+        self.timed("create", time.monotonic() - began)
+        return ids
+
+    def request(self, kind: str, token: str, ask: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+        """Request what costs money: write down before the call that it is sent, then its ids.
+
+        Args:
+            kind: of thing.
+            token: of this call and no other.
+            ask: the call; gives the ids of what was made.
+
+        Returns:
+            The ids.
+
+        Raises:
+            Failure: it was refused; if it is one that passes, nobody knows whether it was done.
+
+        """
+        self.note(kind, token)
         try:
             ids = ask()
         except Failure as failure:
@@ -160,7 +178,6 @@ class LaunchJournal:
                 self._cluster_journal.append(journal.Answered(token=token))
             raise
         self._cluster_journal.append(journal.Answered(token=token, ids=ids))
-        self.timed("create", time.monotonic() - began)
         return ids
 
     def timed(self, phase: str, seconds: float) -> None:

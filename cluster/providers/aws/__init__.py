@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from cluster.core import journal
+from cluster.core.model.resources import Resource
 from cluster.core.model.value import ignore
 from cluster.core.ssh_keys import KNOWN
 from cluster.providers import refuse
 from cluster.providers._cloud.deletion import listing_delay
-from cluster.providers._cloud.launch import INSTANCES, Intent
+from cluster.providers._cloud.launch import Intent
 from cluster.providers._cloud.machine import machine
 from cluster.providers._cloud.options import TTL
 from cluster.providers._cloud.provider import CloudProvider, specs_of
@@ -20,6 +21,7 @@ from cluster.providers.aws import api, power
 from cluster.providers.aws.create import AwsLaunch
 from cluster.providers.aws.delete import (
     LOOKED_FOR,
+    PAID,
     AwsDeletion,
     AwsUnlisted,
     console,
@@ -164,12 +166,19 @@ def _unlisted(cluster: journal.Journal) -> AwsUnlisted:
     """Tell from a journal what Amazon may not list yet; without one, anything may be."""
     entries = cluster.entries()
     if not entries:
-        return AwsUnlisted(until=time.time() + listing_delay())
-    orders = [e for e in entries if isinstance(e, journal.Requested) and e.kind == INSTANCES]
+        return AwsUnlisted(until=dict.fromkeys(PAID.values(), time.time() + listing_delay()))
+    requests = [e for e in entries if isinstance(e, journal.Requested) and e.kind in PAID]
     answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
-    unanswered = [order.at for order in orders if order.token not in answers]
     return AwsUnlisted(
-        ids=frozenset(id_ for ids in answers.values() for id_ in ids),
-        listed=max((order.at for order in orders), default=0.0) + listing_delay(),
-        until=max(unanswered) + listing_delay() if unanswered else 0.0,
+        made=frozenset(
+            Resource(kind=PAID[one.kind], id=id_)
+            for one in requests
+            for id_ in answers.get(one.token, ())
+        ),
+        listed=max((one.at for one in requests), default=0.0) + listing_delay(),
+        until={
+            PAID[one.kind]: one.at + listing_delay()  # the last one of a kind
+            for one in requests
+            if one.token not in answers
+        },
     )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cluster.core import journal
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure, ignoring
@@ -14,13 +16,18 @@ from cluster.providers._cloud.tags import CLUSTER, LAUNCH, OWNER, Selection, par
 from cluster.providers.aws.responses import AwsInstance, Reservation
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from cluster.providers.aws.api import Region
 
 Filters = list[dict[str, Any]]
 
-GATEWAY = "internet gateway"
+INSTANCE, ELASTIC_IP, GATEWAY = "instance", "Elastic IP", "internet gateway"
+ELASTIC_IP_REQUEST = "elastic-ip"  # the kind of its requests in a journal
+PAID = {  # what costs money by itself: the kind of its requests, and its name for a person
+    journal.INSTANCES: INSTANCE,
+    ELASTIC_IP_REQUEST: ELASTIC_IP,
+}
 ATTACHED = "in-use"
 DELETED = ("deleting", "deleted")
 GONE = ("terminated",)
@@ -91,34 +98,53 @@ def console(region: Region, instance: str) -> str:
 
 
 class AwsUnlisted(Value, frozen=True, kw_only=True):
-    """What Amazon may not list yet.
+    """What Amazon may not list yet, of all kinds that cost money by themselves.
 
     Args:
-        ids: of instances that it gave us.
-        listed: when they must be listed at last, in seconds since the epoch.
-        until: when everything must be that it may have made without telling us.
+        made: what it answered that it made.
+        listed: when that must be listed at last, in seconds since the epoch.
+        until: when that must be which it may have made without an answer, by kind.
 
     """
 
-    ids: frozenset[str] = frozenset()
+    made: frozenset[Resource] = frozenset()
     listed: float = 0.0
-    until: float = 0.0
+    until: dict[str, float] = {}  # noqa: RUF012 - msgspec copies an empty default
 
-    def missing(self, seen: set[str]) -> tuple[Resource, ...]:
+    def untagged(self, kind: str, tagged: Iterable[str]) -> list[str]:
+        """Give the ids of a kind that were made and that the tags do not find.
+
+        Args:
+            kind: such as `instance`.
+            tagged: ids that they find.
+
+        Returns:
+            The other ids, sorted.
+
+        """
+        return sorted({one.id for one in self.made if one.kind == kind} - {*tagged})
+
+    def missing(self, seen: set[Resource]) -> tuple[Resource, ...]:
         """Give what may still appear.
 
         Args:
-            seen: ids that were ever listed.
+            seen: what was ever listed.
 
         Returns:
             It; nothing, once it has been long enough.
 
         """
         now = time.time()
-        unseen = self.ids - seen if now < self.listed else frozenset[str]()
-        late = [Resource(kind="instance", id=f"{one} (not listed yet)") for one in sorted(unseen)]
-        if now < self.until:
-            late.append(Resource(kind="instance", id="of a call whose reply never came"))
+        unseen = self.made - seen if now < self.listed else frozenset[Resource]()
+        late = [
+            Resource(kind=one.kind, id=f"{one.id} (not listed yet)")
+            for one in sorted(unseen, key=lambda one: one.id)
+        ]
+        late += [
+            Resource(kind=kind, id="of a call whose reply never came")
+            for kind, until in self.until.items()
+            if now < until
+        ]
         return tuple(late)
 
 
@@ -136,6 +162,7 @@ class AwsResourceType(Value, frozen=True, kw_only=True):
         delete: the call that deletes it.
         param: of that call.
         tags: the word under which it has its tags.
+        by_id: the filter that finds it by its id; empty for what costs nothing by itself.
 
     """
 
@@ -146,6 +173,7 @@ class AwsResourceType(Value, frozen=True, kw_only=True):
     delete: str
     param: str
     tags: str = "Tags"
+    by_id: str = ""
 
 
 RESOURCE_TYPES = (  # in the order in which they can go
@@ -167,12 +195,13 @@ RESOURCE_TYPES = (  # in the order in which they can go
         tags="TagSet",
     ),
     AwsResourceType(
-        kind="Elastic IP",
+        kind=ELASTIC_IP,
         describe="describe_addresses",
         key="Addresses",
         id="AllocationId",
         delete="release_address",
         param="AllocationId",
+        by_id="allocation-id",
     ),
     AwsResourceType(
         kind="key pair",
@@ -247,7 +276,7 @@ class AwsDeletion(Deletion[AwsResource]):
     Args:
         region: where.
         whose: what is ours, by its tags; nothing else is ever touched.
-        unlisted: instances that are ours, too, by their ids, whatever their tags are now.
+        unlisted: what is ours, too, by its ids, whatever its tags are now.
 
     """
 
@@ -260,25 +289,31 @@ class AwsDeletion(Deletion[AwsResource]):
         self._filters = filters_of(whose)
         self._expected = unlisted
         self._terminated: set[str] = set()  # ids that were told to end
-        self._seen: set[str] = set()  # ids of instances that were ever listed
+        self._seen: set[Resource] = set()  # what costs money and was ever listed
 
     def _machines(self) -> list[AwsResource]:
         found = instances(self._region, self._filters)
-        if untagged := sorted(self._expected.ids - {one.instance_id for one in found}):
+        if untagged := self._expected.untagged(INSTANCE, (one.instance_id for one in found)):
             by_id = [{"Name": "instance-id", "Values": untagged}]
             found += instances(self._region, by_id)
-        self._seen |= {one.instance_id for one in found}
+        self._seen |= {Resource(kind=INSTANCE, id=one.instance_id) for one in found}
         return [_instance(one) for one in found if one.state.name not in GONE]
 
     def _others(self) -> list[AwsResource]:
         return [
             _resource(type_, row)
             for type_ in RESOURCE_TYPES
-            for row in self._region.all(
-                type_.describe, type_.key, dict[str, Any], Filters=self._filters
-            )
+            for row in self._rows(type_)
             if row.get("State") not in DELETED
         ]
+
+    def _rows(self, type_: AwsResourceType) -> tuple[dict[str, Any], ...]:
+        list_ = partial(self._region.all, type_.describe, type_.key, dict[str, Any])
+        found = list_(Filters=self._filters)
+        if untagged := self._expected.untagged(type_.kind, (row[type_.id] for row in found)):
+            found += list_(Filters=[{"Name": type_.by_id, "Values": untagged}])
+        self._seen |= {Resource(kind=type_.kind, id=row[type_.id]) for row in found}
+        return found
 
     def _unlisted(self) -> tuple[Resource, ...]:
         return self._expected.missing(self._seen)
@@ -321,7 +356,7 @@ class AwsDeletion(Deletion[AwsResource]):
 
 def _instance(one: AwsInstance) -> AwsResource:
     return AwsResource(
-        kind="instance", id=one.instance_id, state=one.state.name, tags=parse_tags(one.tags)
+        kind=INSTANCE, id=one.instance_id, state=one.state.name, tags=parse_tags(one.tags)
     )
 
 

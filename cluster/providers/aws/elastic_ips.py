@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from functools import partial
 from typing import TYPE_CHECKING
 
 from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
 from cluster.providers._cloud.tags import LAUNCH
+from cluster.providers.aws.delete import ELASTIC_IP_REQUEST
 from cluster.providers.aws.request import tag_specifications
 from cluster.providers.aws.responses import ElasticIp
 
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from cluster.providers.aws.responses import AwsInstance
 
 HOURLY = 0.005  # US dollars for a public address (aws.amazon.com/vpc/pricing, since 2024-02-01)
-KIND = "elastic-ip"
 
 
 class ElasticIps:
@@ -26,7 +27,7 @@ class ElasticIps:
     Args:
         region: where.
         tags: of the launch, which each address carries.
-        orders: of the launch: it is on disk that addresses may come before they do.
+        orders: the requests of the launch, each on disk before it is sent.
 
     """
 
@@ -49,16 +50,12 @@ class ElasticIps:
             Failure: the account may not have so many.
 
         """
-        self._orders.note(KIND, self._tags.label)
-        tagged = tag_specifications(self._tags, KIND)
         made: set[str] = set()
 
         def attempt() -> tuple[ElasticIp, ...]:
             while len({one.allocation_id for one in self._listed()} | made) < count:
-                answer = self._region.once(
-                    "allocate_address", Domain="vpc", TagSpecifications=tagged
-                )
-                made.add(str(answer["AllocationId"]))
+                token = f"{self._tags.launch}/{secrets.token_hex(4)}"  # Amazon has none for it
+                made.update(self._orders.request(ELASTIC_IP_REQUEST, token, self._allocate_one))
             found = self._listed()
             if not made <= {one.allocation_id for one in found}:
                 raise Failure(
@@ -93,6 +90,11 @@ class ElasticIps:
                 NetworkInterfaceId=interface,
             )
             retry(call, kinds=UNLISTED)
+
+    def _allocate_one(self) -> tuple[str]:
+        tagged = tag_specifications(self._tags, "elastic-ip")
+        answer = self._region.once("allocate_address", Domain="vpc", TagSpecifications=tagged)
+        return (str(answer["AllocationId"]),)
 
     def _listed(self) -> tuple[ElasticIp, ...]:
         mine = [{"Name": f"tag:{LAUNCH}", "Values": [self._tags.launch]}]

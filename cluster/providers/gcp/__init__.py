@@ -9,7 +9,7 @@ import msgspec
 
 from cluster.core import journal
 from cluster.providers._cloud.deletion import listing_delay
-from cluster.providers._cloud.launch import INSTANCES, Intent, intent_file
+from cluster.providers._cloud.launch import Intent, intent_file
 from cluster.providers._cloud.provider import CloudProvider
 from cluster.providers.gcp import api
 from cluster.providers.gcp.accelerators import requested_accelerators
@@ -118,7 +118,8 @@ def _unlisted(cluster: journal.Journal) -> GcpUnlisted:
     if not entries:
         return GcpUnlisted(until=time.time() + listing_delay())
     answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
-    orders = [e for e in entries if isinstance(e, journal.Requested) and e.kind == INSTANCES]
+    requests = (e for e in entries if isinstance(e, journal.Requested))
+    orders = [one for one in requests if one.kind == journal.INSTANCES]
     made: dict[str, tuple[str, ...]] = {}
     for token, names in answers.items():
         zone = token.partition("/")[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from moto.core.responses import ActionResult
@@ -23,9 +24,16 @@ class AddressCalls(Calls):
         made = self.ec2_backend.allocate_address(
             "vpc", address=self.here.public_address(), tags=self.tags("elastic-ip")
         )
+        made.visible = time.monotonic() + self.cloud.settings.visible
         return ActionResult(
             {"PublicIp": made.public_ip, "Domain": "vpc", "AllocationId": made.allocation_id}
         )
+
+    def describe_addresses(self) -> ActionResult:
+        self.error_on_dryrun()
+        filters = {one["Name"]: one["Values"] for one in self.params.get("Filters", ())}
+        found = self.ec2_backend.describe_addresses(self.params.get("AllocationIds"), (), filters)
+        return ActionResult({"Addresses": [one for one in found if _visible(one)]})
 
     def associate_address(self) -> ActionResult:
         self.need("AllocationId", "NetworkInterfaceId")
@@ -53,8 +61,13 @@ class AddressCalls(Calls):
     def _address(self) -> Any:
         wanted = self.params["AllocationId"]
         for address in self.ec2_backend.addresses:
-            if address.allocation_id == wanted:
+            if address.allocation_id == wanted and _visible(address):
                 return address
         raise refused(
             "InvalidAllocationID.NotFound", f"The allocation ID '{wanted}' does not exist"
         )
+
+
+def _visible(address: Any) -> bool:
+    """Tell whether the cloud lets anybody see an address yet; a stranger's always."""
+    return getattr(address, "visible", 0.0) <= time.monotonic()

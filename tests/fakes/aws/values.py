@@ -15,7 +15,8 @@ class Settings(Value, frozen=True, kw_only=True):
 
     Args:
         pending: how long an instance is `pending`.
-        visible: how long nobody but RunInstances knows of an instance.
+        visible: how long nobody but RunInstances knows of an instance, and nobody but
+            AllocateAddress of an Elastic IP.
         incomplete: how long after that an instance has no addresses yet.
         ending: how long an instance is `shutting-down` or `stopping`.
         dies: an instance ends by itself so long after its launch; never, if none.

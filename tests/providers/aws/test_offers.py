@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cluster.core import journal, plugins
-from cluster.core.errors import Capacity, Denied, Quota, SpecError
+from cluster.core.errors import Capacity, ClusterError, Denied, Quota, SpecError, Timeout
 from cluster.core.model.spec import ClusterSpec
 from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
@@ -244,6 +244,50 @@ def test_a_limit_of_elastic_ips_is_met_before_there_are_machines(
         create(spec_of(instance="p4d.24xlarge", hosts=6, options=ELASTIC))
 
     assert not [call for call in aws.calls("RunInstances") if "DryRun" not in call.params]
+    assert aws.things() == before
+
+
+LISTED_LATE = [  # how many hosts, and what goes wrong once addresses exist that nobody lists
+    pytest.param(6, Fault(action="nothing"), Quota, id="the sixth address is refused"),
+    pytest.param(
+        2,
+        Fault(action="AllocateAddress", drop="after", skip=1),  # the first only asks for permission
+        Timeout,
+        id="replies are lost",
+    ),
+]
+
+
+@pytest.mark.parametrize(("hosts", "fault", "error"), LISTED_LATE)
+def test_elastic_ips_that_are_not_listed_yet_are_waited_for_and_released(
+    aws: Cloud,
+    before: frozenset[Thing],
+    monkeypatch: pytest.MonkeyPatch,
+    hosts: int,
+    fault: Fault,
+    error: type[ClusterError],
+) -> None:
+    monkeypatch.setenv("CLUSTER_LATE", "3")
+    monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 0.3)
+    aws.set(visible=1.0)
+    aws.fail(fault)
+    with pytest.raises(error):
+        create(spec_of(instance="p4d.24xlarge", hosts=hosts, options=ELASTIC))
+
+    assert len(aws.calls("ReleaseAddress")) >= hosts - 1
+    assert aws.things() == before
+
+
+def test_an_elastic_ip_is_released_by_its_id_if_it_has_no_tags(
+    aws: Cloud, before: frozenset[Thing]
+) -> None:
+    """Somebody may have removed them; the id is in the journal."""
+    create(spec_of(instance="p4d.24xlarge", options=ELASTIC))
+    backend = aws.region("us-east-1").backend
+    for address in backend.addresses:
+        backend.tags.pop(address.id)
+    provider().destroy("c5")
+
     assert aws.things() == before
 
 
