@@ -25,7 +25,7 @@ from cluster.providers._cloud.provider import CloudProvider
 from cluster.providers._cloud.tags import Selection, Tags
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from cluster.core.model.hosts import Machine
@@ -71,7 +71,7 @@ class ToyDeletion(Deletion[CloudResource]):
             return tags.launch in self._whose.launches
         return (tags.owner, tags.name) == (self._whose.owner, self._whose.name)
 
-    def _others(self) -> Sequence[CloudResource]:
+    def _others(self) -> Sequence[Callable[[], Sequence[CloudResource]]]:
         return ()
 
     def _unlisted(self) -> tuple[Resource, ...]:

@@ -57,14 +57,15 @@ class Deletion(ABC, Generic[R]):
     def __init__(self, where: str) -> None:
         """Nothing is asked yet."""
         self._where = where
+        self._refused_at: float | None = None
 
     @abstractmethod
     def _machines(self) -> Sequence[R]:
         """List the machines that exist."""
 
     @abstractmethod
-    def _others(self) -> Sequence[R]:
-        """List everything else, in the order in which it can go."""
+    def _others(self) -> Sequence[Callable[[], Sequence[R]]]:
+        """Give what lists each other kind of thing, in the order in which they can go."""
 
     @abstractmethod
     def _delete(self, there: Sequence[R]) -> None:
@@ -77,7 +78,7 @@ class Deletion(ABC, Generic[R]):
             It.
 
         """
-        return (*self._machines(), *self._others())
+        return (*self._machines(), *(one for list_ in self._others() for one in list_()))
 
     @abstractmethod
     def _unlisted(self) -> tuple[Resource, ...]:
@@ -88,7 +89,7 @@ class Deletion(ABC, Generic[R]):
 
         Raises:
             ProvisionError: something is left.
-            Failure: the cloud refused a call.
+            Failure: the cloud refused a call; what does not need that call is gone.
 
         """
         delete_until_gone(lambda: self._round() or self._unlisted(), self._where)
@@ -104,8 +105,27 @@ class Deletion(ABC, Generic[R]):
         delete_until_gone(lambda: self._attempt(self._machines()), self._where)
 
     def _round(self) -> tuple[Resource, ...]:
-        """Take away what can go now: machines first; give what was there."""
-        return self._attempt(self._machines()) or self._attempt(self._others())
+        """Take away what can go now: machines first, then kind by kind; give what was there.
+
+        A kind that may not be listed or deleted keeps no other; its failure is raised once the
+        others are gone, or have had as long as a cloud needs: some may be in use by that kind.
+        """
+        if machines := self._attempt(self._machines()):
+            return machines
+        left: tuple[Resource, ...] = ()
+        refused: list[Failure] = []
+        for list_ in self._others():
+            try:
+                left += self._attempt(list_())
+            except Failure as failure:
+                if failure.kind in PASSING:
+                    raise
+                refused.append(failure)
+        if refused:
+            self._refused_at = self._refused_at or time.monotonic()
+            if not left or time.monotonic() - self._refused_at > listing_delay():
+                raise refused[0]
+        return left
 
     def _attempt(self, there: Sequence[R]) -> tuple[Resource, ...]:
         self._delete(there)

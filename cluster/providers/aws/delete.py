@@ -16,7 +16,7 @@ from cluster.providers._cloud.tags import CLUSTER, LAUNCH, OWNER, Selection, par
 from cluster.providers.aws.responses import AwsInstance, Reservation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cluster.providers.aws.api import Region
 
@@ -299,21 +299,16 @@ class AwsDeletion(Deletion[AwsResource]):
         self._seen |= {Resource(kind=INSTANCE, id=one.instance_id) for one in found}
         return [_instance(one) for one in found if one.state.name not in GONE]
 
-    def _others(self) -> list[AwsResource]:
-        return [
-            _resource(type_, row)
-            for type_ in RESOURCE_TYPES
-            for row in self._rows(type_)
-            if row.get("State") not in DELETED
-        ]
+    def _others(self) -> list[Callable[[], Sequence[AwsResource]]]:
+        return [partial(self._listed, type_) for type_ in RESOURCE_TYPES]
 
-    def _rows(self, type_: AwsResourceType) -> tuple[dict[str, Any], ...]:
+    def _listed(self, type_: AwsResourceType) -> list[AwsResource]:
         list_ = partial(self._region.all, type_.describe, type_.key, dict[str, Any])
         found = list_(Filters=self._filters)
         if untagged := self._expected.untagged(type_.kind, (row[type_.id] for row in found)):
             found += list_(Filters=[{"Name": type_.by_id, "Values": untagged}])
         self._seen |= {Resource(kind=type_.kind, id=row[type_.id]) for row in found}
-        return found
+        return [_resource(type_, row) for row in found if row.get("State") not in DELETED]
 
     def _unlisted(self) -> tuple[Resource, ...]:
         return self._expected.missing(self._seen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from cluster.core.model.resources import Resource
@@ -16,7 +17,7 @@ from cluster.providers.gcp.labels import filter_of, is_of, parse_description
 from cluster.providers.gcp.responses import GcpInstance, GcpOperation, NamedResource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from cluster.providers._cloud.tags import Selection
     from cluster.providers.gcp.api import Project
@@ -185,8 +186,8 @@ class GcpDeletion(Deletion[GcpResource]):
         said = parse_description(one.description)
         return said is None or is_of(self._whose, one.description)
 
-    def _others(self) -> list[GcpResource]:
-        return [one for type_ in OTHER_TYPES for one in self._listed(type_, NamedResource)]
+    def _others(self) -> list[Callable[[], Sequence[GcpResource]]]:
+        return [partial(self._listed, type_, NamedResource) for type_ in OTHER_TYPES]
 
     def _listed(self, type_: GcpResourceType, of: type[NamedResource]) -> list[GcpResource]:
         filters = {"filter": filter_of(self._whose)} if type_.labelled else {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.core import journal
-from cluster.core.errors import Timeout
+from cluster.core.errors import Denied, Timeout
 from tests.conftest import answer, command
 from tests.fakes.aws import Fault
 from tests.providers.aws.conftest import create, ours, provider, spec_of
@@ -27,6 +27,23 @@ def test_everything_goes_and_nothing_of_others(aws: Cloud) -> None:
 
     assert aws.things() == before
     assert provider().find("c5") == ()
+
+
+@pytest.mark.parametrize("call", ["DescribeAddresses", "DeletePlacementGroup"])
+def test_a_kind_that_may_not_be_listed_or_deleted_keeps_nothing_else(aws: Cloud, call: str) -> None:
+    """So it is with a policy that was written before there were Elastic IPs."""
+    aws.set(default_vpc=())
+    before = aws.things()
+    create(spec_of())
+    aws.fail(Fault(action=call, code="UnauthorizedOperation", status=403))
+    with pytest.raises(Denied, match=call):
+        provider().destroy("c5")
+    kept = {"placement-group"} if call == "DeletePlacementGroup" else set()
+    assert {thing.kind for thing in aws.things() - before} == kept
+
+    aws.mend()
+    provider().destroy("c5")
+    assert aws.things() == before
 
 
 def test_down_from_tags_alone(aws: Cloud) -> None:
