@@ -270,7 +270,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
 
 
 def what_remains(cluster: journal.Journal, intent: Intent[Any]) -> str:
-    """Say what may be left of a launch, what it costs, and when it ends by itself.
+    """Say what may be left of a launch, what it costs, and when it ends.
 
     Args:
         cluster: its journal, which has the ids of what the cloud said that it made.
@@ -284,11 +284,11 @@ def what_remains(cluster: journal.Journal, intent: Intent[Any]) -> str:
     ids = [id_ for one in entries if isinstance(one, journal.Answered) for id_ in one.ids]
     named = f": {', '.join(ids)}" if ids else ""
     price = intent.offer.price
-    each = f" at ${price.hourly:.2f} an hour each" if price else ""
+    each = f"cost ${price.hourly:.2f} an hour each, and " if price else ""
     return (
-        f"What the launch had made may still exist{named}, and cost money{each}; machines end by "
-        f"themselves at {timestamp(intent.tags.expires)}. "
-        f"Try again: cluster down {intent.tags.name}"
+        f"What the launch had made may still exist{named}, and cost money. Its machines {each}"
+        f"end by themselves at {timestamp(intent.tags.expires)}; all else, such as reserved "
+        f"addresses, stays until you type: cluster down {intent.tags.name}"
     )
 
 

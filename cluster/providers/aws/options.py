@@ -12,8 +12,9 @@ class AwsOptions(CloudOptions, frozen=True, kw_only=True):
 
     Args:
         efa: Elastic Fabric Adapters, one for each network card.
-        elastic_ip: an Elastic IP for each machine, released with it; those with several EFA
-            interfaces get no other public address.
+        elastic_ip: an Elastic IP for each machine; those with several EFA interfaces get no other
+            public address. It costs money until `down` or `gc`, also if the machine ended by
+            itself.
 
     """
 

@@ -385,8 +385,9 @@ def _end_line(ttl: float) -> str:
 
 def _elastic_line(hosts: int) -> str:
     return (
-        f"{hosts} Elastic IPs: ${hosts * HOURLY:.3f} an hour more, from before the machines run "
-        "until they are gone (an account has 5 in a region, if it did not ask for more)"
+        f"{hosts} Elastic IPs: ${hosts * HOURLY:.3f} an hour more until `cluster down` or "
+        "`cluster gc`, also after the machines have ended by themselves (an account has 5 in a "
+        "region, if it did not ask for more)"
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 from cluster.core import journal, plugins
 from cluster.core.errors import Capacity, ClusterError, Denied, Quota, SpecError, Timeout
 from cluster.core.model.spec import ClusterSpec
+from cluster.orchestration.orphans import find_orphans, remove
 from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.aws import AwsProvider, images, quotas
@@ -222,7 +223,7 @@ def test_machines_with_several_adapters_get_elastic_ips_that_go_with_them(
     machines = chosen.create(spec, book)
     noted = [e.kind == "elastic-ip" for e in book.entries() if isinstance(e, journal.Requested)]
 
-    assert "2 Elastic IPs: $0.010 an hour more" in lines
+    assert "2 Elastic IPs: $0.010 an hour more until `cluster down` or `cluster gc`" in lines
     assert any(noted)
     assert noted.index(True) < len(noted) - 1  # before the machines
     cards = aws.calls("RunInstances")[-1].params["NetworkInterfaces"]
@@ -278,6 +279,21 @@ def test_elastic_ips_that_are_not_listed_yet_are_waited_for_and_released(
     assert aws.things() == before
 
 
+def test_elastic_ips_stay_when_machines_end_by_themselves_and_gc_alone_releases_them(
+    aws: Cloud, before: frozenset[Thing]
+) -> None:
+    create(spec_of(instance="p4d.24xlarge", options=ELASTIC))
+    for thing in aws.things() - before:
+        if thing.kind == "instance":
+            aws.end(thing.id)
+    journal.for_cluster("c5").forget()
+    assert [one.kind for one in aws.things() - before].count("address") == 2
+
+    for orphan in find_orphans():
+        remove(orphan)
+    assert aws.things() == before
+
+
 def test_an_elastic_ip_is_released_by_its_id_if_it_has_no_tags(
     aws: Cloud, before: frozenset[Thing]
 ) -> None:
@@ -296,8 +312,11 @@ def test_elastic_ips_of_a_launch_that_died_are_found_by_their_tags(
 ) -> None:
     aws.fail(Fault(action="AssociateAddress", code="UnauthorizedOperation", status=403))
     aws.fail(Fault(action="ReleaseAddress", code="UnauthorizedOperation", status=403))
-    with pytest.raises(Denied):
+    with pytest.raises(Denied) as denied:
         create(spec_of(instance="p4d.24xlarge", options=ELASTIC))
+    addresses = aws.region("us-east-1").backend.addresses
+    assert all(one.allocation_id in denied.value.means for one in addresses)
+    assert "all else, such as reserved addresses, stays until" in denied.value.means
     assert {thing.kind for thing in aws.things() - before} == {"address"}
 
     aws.mend()
