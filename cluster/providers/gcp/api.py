@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import pwd
@@ -18,7 +17,7 @@ import msgspec
 from cluster.core.extras import require
 from cluster.providers._cloud.api_errors import Failure, Kind, retry
 from cluster.providers.gcp.errors import call_name, check_operations, kind_of
-from cluster.providers.gcp.responses import GcpOperation
+from cluster.providers.gcp.responses import GcpOperation, Refusal, SkuPage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,8 +35,8 @@ SERVICES = {  # beside Compute Engine, by the names that gcloud has for them
     "CLOUDBILLING": "https://cloudbilling.googleapis.com",
     "ORGPOLICY": "https://orgpolicy.googleapis.com",
 }
-NO_SERVICE = "no service"  # the code of a failure: another cloud has it not
-COMPUTE = "6F81-5844-456A"  # the price list's name for Compute Engine
+NO_SERVICE = "no service"  # the code of a failure: a cloud other than Google's lacks the service
+SKUS = "/v1/services/6F81-5844-456A/skus"  # the price list of Compute Engine
 WHOSE = "https://oauth2.googleapis.com/tokeninfo"  # tells whose a token is
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
@@ -280,15 +279,14 @@ class Project:
             Failure: it cannot be had; another cloud's own may be named in the environment.
 
         """
-        path = f"/v1/services/{COMPUTE}/skus"
         params = {"pageSize": "5000", "currencyCode": "USD"}
         found = []
         while True:
-            page = self._other("CLOUDBILLING", "skus.list", path, params)
-            found += page.get("skus", ())
-            if not page.get("nextPageToken"):
-                return tuple(msgspec.convert(one, of, strict=False) for one in found)
-            params["pageToken"] = page["nextPageToken"]
+            page = self._other("CLOUDBILLING", "skus.list", SKUS, params, SkuPage)
+            found += [_decoded("skus.list", one, of) for one in page.skus]
+            if not page.next_page_token:
+                return tuple(found)
+            params["pageToken"] = page.next_page_token
 
     def policy(self, constraint: str, of: type[T]) -> T:
         """Ask what an organisation policy says for this project.
@@ -305,10 +303,9 @@ class Project:
 
         """
         path = f"/v2/projects/{self.name}/policies/{constraint}:getEffectivePolicy"
-        answer = self._other("ORGPOLICY", "policies.getEffectivePolicy", path, {})
-        return msgspec.convert(answer, of, strict=False)
+        return self._other("ORGPOLICY", "policies.getEffectivePolicy", path, {}, of)
 
-    def _other(self, service: str, what: str, path: str, params: dict[str, str]) -> dict[str, Any]:
+    def _other(self, service: str, what: str, path: str, params: dict[str, str], of: type[T]) -> T:
         """Ask a service beside Compute Engine, once: a plan can do without its answer."""
         from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 - with it
 
@@ -319,12 +316,11 @@ class Project:
             with AuthorizedSession(self._credentials()) as session:
                 url = f"{own or SERVICES[service]}{path}"
                 answer = session.get(url, params=params, timeout=TIMEOUT)
-            found: dict[str, Any] = answer.json()
         except Exception as error:
             raise _translated(what, error) from error
         if answer.ok:
-            return found
-        message = str(found.get("error", {}).get("message", ""))
+            return _decoded(what, answer.content, of)
+        message = _decoded(what, answer.content, Refusal).error.message
         status = answer.status_code
         raise Failure(kind_of("", status), operation=what, code=str(status), message=message)
 
@@ -373,6 +369,15 @@ class Project:
         return self._clients[collection]
 
 
+def _decoded(what: str, answer: bytes | msgspec.Raw, of: type[T]) -> T:
+    """Read what a service answered; anything else, as of a proxy, is a failure."""
+    try:
+        return msgspec.json.decode(answer, type=of, strict=False)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        message = f"The answer is not one of Google's: {error}"
+        raise Failure("other", operation=what, code="unreadable", message=message) from error
+
+
 def _local_user() -> str:
     """Tell who runs this: by the system, as anybody may set the variable LOGNAME."""
     user = os.geteuid()
@@ -407,7 +412,7 @@ def _email(credentials: Any) -> str:  # noqa: ANN401
     answer = request(url=f"{WHOSE}?{query}", method="GET", timeout=TIMEOUT)
     if answer.status != HTTPStatus.OK:
         return ""
-    about: dict[str, Any] = json.loads(answer.data)
+    about = _decoded("tokeninfo", answer.data, dict[str, Any])
     return str(about.get("email") or about.get("sub") or "")
 
 

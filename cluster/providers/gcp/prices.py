@@ -10,8 +10,6 @@ import re
 from datetime import datetime  # noqa: TC003 - msgspec reads annotations
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from cluster.core.model.resources import Price
 from cluster.core.model.value import Value
 from cluster.providers._cloud.api_errors import Failure
@@ -130,7 +128,7 @@ def price(
     """
     try:
         catalog = project.catalog(Sku)
-    except (Failure, msgspec.ValidationError):
+    except Failure:
         return None
     wanted = "Preemptible" if spot else "OnDemand"
     here = [s for s in catalog if region in s.service_regions and s.category.usage_type == wanted]

@@ -9,6 +9,25 @@ class GcpResponse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The base of every answer: what we do not look at is passed over."""
 
 
+class RefusalError(GcpResponse, frozen=True, kw_only=True):
+    """Why a service refused."""
+
+    message: str = ""
+
+
+class Refusal(GcpResponse, frozen=True, kw_only=True):
+    """A refusal by a service beside Compute Engine."""
+
+    error: RefusalError
+
+
+class SkuPage(GcpResponse, frozen=True, kw_only=True):
+    """A page of the price list."""
+
+    skus: tuple[msgspec.Raw, ...] = ()
+    next_page_token: str = ""
+
+
 class OperationError(GcpResponse, frozen=True, kw_only=True):
     """An error of an operation."""
 

@@ -73,8 +73,8 @@ class Handler(BaseHTTPRequestHandler):
             self._write(200, json.dumps(said).encode(), "application/json")
             return
         if url.path.startswith(org_policies.BASE):
-            status, said = org_policies.answer(self.cloud, self.command, url.path)
-            self._write(status, json.dumps(said).encode(), "application/json")
+            status, text = org_policies.answer(self.cloud, self.command, url.path)
+            self._write(status, text.encode(), "application/json")
             return
         reply = answer(
             self.cloud,

@@ -40,6 +40,7 @@ class Settings(Value, frozen=True, kw_only=True):
         policies: organisation policies by constraint, and what their rule says: `enforce`,
             `denyAll`, or names of machines that alone may.
         policies_api: whether the project has the API that tells them enabled.
+        policies_answer: status and text that are answered instead, if any.
         retired: whether there are accelerators that Google has taken away.
         page: how many things a page has at most.
 
@@ -64,6 +65,7 @@ class Settings(Value, frozen=True, kw_only=True):
     default_network: bool = True
     policies: Mapping[str, str] = {}
     policies_api: bool = True
+    policies_answer: tuple[int, str] | None = None
     retired: bool = False
     page: int = 500
 
