@@ -86,16 +86,15 @@ def check(project: Project, *, public: bool) -> str:
         for constraint in policy.constraints
     ]
     with ThreadPoolExecutor(len(wanted)) as pool:
-        answers = list(pool.map(partial(_effective, project), (name for _, name in wanted)))
-    for (policy, constraint), answer in zip(wanted, answers, strict=True):
+        found = list(pool.map(partial(_effective, project), (name for _, name in wanted)))
+    answers = list(zip(wanted, found, strict=True))
+    for (policy, constraint), answer in answers:
         if isinstance(answer, EffectivePolicy) and answer.restricts:
             raise _forbidden(project, policy, constraint)
-    failures = [answer for answer in answers if isinstance(answer, Failure)]
-    if not failures:
-        return "organisation policies: none forbids this launch"
-    if failures[0].code == NO_SERVICE:
-        return ""
-    return f"organisation policies: not known ({failures[0].message.rstrip('.')})"
+    for (_, constraint), answer in answers:
+        if isinstance(answer, Failure):
+            return "" if answer.code == NO_SERVICE else _unknown(project, constraint, answer)
+    return "organisation policies: none forbids this launch"
 
 
 def _effective(project: Project, constraint: str) -> EffectivePolicy | Failure:
@@ -107,11 +106,22 @@ def _effective(project: Project, constraint: str) -> EffectivePolicy | Failure:
         return EffectivePolicy() if unknown else failure
 
 
+def _unknown(project: Project, constraint: str, failure: Failure) -> str:
+    return (
+        f"organisation policies: not known ({failure.message.rstrip('.')}); one may still refuse "
+        f"the launch, or keep you off its machines. See them: {_command(project, constraint)}"
+    )
+
+
 def _forbidden(project: Project, policy: OrgPolicy, constraint: str) -> SpecError:
     return SpecError(
         f"An organisation policy of {project.name} says that {policy.what} "
         f"(constraints/{constraint}).",
         means=f"{policy.means} Nothing was created.",
-        remedy=f"Ask its administrator for an exception, or {policy.instead}. See it: "
-        f"gcloud org-policies describe {constraint} --project {project.name} --effective",
+        remedy=f"Ask its administrator for an exception, or {policy.instead}. "
+        f"See it: {_command(project, constraint)}",
     )
+
+
+def _command(project: Project, constraint: str) -> str:
+    return f"gcloud org-policies describe {constraint} --project {project.name} --effective"

@@ -126,8 +126,31 @@ def test_policies_that_nobody_tells_are_said_to_be_unknown(
     [line] = [line for line in plan().lines if line.startswith("organisation policies")]
     assert line == (
         "organisation policies: not known "
-        f"(Organization Policy API has not been used in project {PROJECT} before)"
+        f"(Organization Policy API has not been used in project {PROJECT} before); "
+        "one may still refuse the launch, or keep you off its machines. See them: "
+        f"gcloud org-policies describe compute.requireOsLogin --project {PROJECT} --effective"
     )
 
     monkeypatch.delenv("CLOUDSDK_API_ENDPOINT_OVERRIDES_ORGPOLICY")
     assert not [line for line in plan().lines if line.startswith("organisation policies")]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        (200, ""),
+        (200, "[]"),
+        (200, '{"spec": {"rules": 7}}'),
+        (403, "<html>"),
+        (403, '{"error": "no"}'),
+        (403, '{"error": ["no"]}'),
+        (404, "<html>"),
+    ],
+    ids=str,
+)
+def test_an_answer_that_is_not_googles_leaves_policies_unknown(
+    gcp: Cloud, answer: tuple[int, str]
+) -> None:
+    gcp.reset(Settings(policies_answer=answer))
+
+    assert [one for one in plan().lines if one.startswith("organisation policies: not known (The ")]
