@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 PROVIDER = "aws"
 CIDR = "10.0.0.0/16"  # of a network of our own
 POLL = 1.0  # seconds
+RUNNING = "running"
 ENDED = ("shutting-down", "terminated", "stopping", "stopped")
 N = TypeVar("N", bound=TaggedResource)
 
@@ -202,14 +203,10 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
 
     def _machines(self, vpc: str, group: str, data: str) -> list[AwsInstance]:
         """Give the machines once they run and can be reached."""
-        if not self._options.elastic_ip:
-            ids = frozenset(self._run(vpc, group, data))
-            return self._wait(ids, public=self._options.is_public)
         elastic = ElasticIps(self._client, self._tags, self._journal)
-        addresses = elastic.allocate(self._spec.hosts)  # a limit of them is met before machines are
-        ids = frozenset(self._run(vpc, group, data))
-        elastic.associate(self._wait(ids, public=False), addresses)
-        return self._wait(ids, public=True)
+        if self._options.elastic_ip:
+            elastic.allocate(self._spec.hosts)  # a limit of them is met before machines are
+        return self._wait(frozenset(self._run(vpc, group, data)), elastic)
 
     def _run(self, vpc: str, group: str, data: str) -> tuple[str, ...]:
         """Ask zone after zone; give the ids of the machines."""
@@ -244,8 +241,11 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
             raise too_few_machines("RunInstances", site.zone, what)
         return ids
 
-    def _wait(self, ids: frozenset[str], *, public: bool) -> list[AwsInstance]:
-        """Wait until all run and have their addresses, asking for all of them in one call."""
+    def _wait(self, ids: frozenset[str], elastic: ElasticIps) -> list[AwsInstance]:
+        """Wait until all run and have their addresses, asking for all of them in one call.
+
+        Each gets its Elastic IP as soon as it runs: it may need the Internet as it comes up.
+        """
         began = time.monotonic()
         while True:
             listed = instances(self._client, filters_of(self._whose))
@@ -255,7 +255,8 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
             )
             self._report(found)
             self._check_alive(found)
-            late = [one for one in found if not _is_ready(one, public=public)]
+            elastic.associate(one for one in found if one.state.name == RUNNING)
+            late = [one for one in found if not self._is_ready(one)]
             seconds = time.monotonic() - began
             if len(found) == len(ids) and not late:
                 self._journal.timed("running", seconds)
@@ -263,6 +264,10 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
             if seconds > self._options.wait:
                 raise self._late(found, late, seconds)
             time.sleep(POLL)
+
+    def _is_ready(self, one: AwsInstance) -> bool:
+        public = one.public_ip_address or not self._options.is_public
+        return one.state.name == RUNNING and bool(one.private_ip_address and public)
 
     def _report(self, found: Iterable[AwsInstance]) -> None:
         states = {one.ami_launch_index: one.state.name for one in found}
@@ -290,7 +295,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
                 remedy="Try again, or see https://health.aws.amazon.com",
             )
         slowest = late[0]
-        state = slowest.state.name if slowest.state.name != "running" else "running, no address"
+        state = slowest.state.name if slowest.state.name != RUNNING else "running, no address"
         said = tail(console(self._client, slowest.instance_id))
         return Timeout(
             f"{self._called(slowest)} is not ready after {seconds:.0f} s: {state} "
@@ -363,11 +368,6 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         except Failure as failure:
             if failure.kind != "exists":
                 raise
-
-
-def _is_ready(one: AwsInstance, *, public: bool) -> bool:
-    addressed = one.private_ip_address and (one.public_ip_address or not public)
-    return one.state.name == "running" and bool(addressed)
 
 
 def _only(found: tuple[N, ...]) -> N:

@@ -13,6 +13,8 @@ from cluster.providers.aws.request import tag_specifications
 from cluster.providers.aws.responses import ElasticIp
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from cluster.providers._cloud.launch import LaunchJournal
     from cluster.providers._cloud.tags import Tags
     from cluster.providers.aws.api import Region
@@ -36,15 +38,14 @@ class ElasticIps:
         self._region = region
         self._tags = tags
         self._orders = orders
+        self._free: list[str] = []  # their allocation ids
+        self._taken: set[str] = set()  # ids of the interfaces that have one
 
-    def allocate(self, count: int) -> tuple[ElasticIp, ...]:
+    def allocate(self, count: int) -> None:
         """Get addresses; what a call made whose reply was lost is found by its tags.
 
         Args:
-            count: how many.
-
-        Returns:
-            At least so many.
+            count: at least how many.
 
         Raises:
             Failure: the account may not have so many.
@@ -66,30 +67,31 @@ class ElasticIps:
                 )
             return found
 
-        return retry(attempt, kinds=UNLISTED)
+        found = retry(attempt, kinds=UNLISTED)
+        self._free = [one.allocation_id for one in found if not one.network_interface_id]
+        self._taken = {one.network_interface_id for one in found if one.network_interface_id}
 
-    def associate(self, machines: list[AwsInstance], addresses: tuple[ElasticIp, ...]) -> None:
-        """Give each machine one, at its first interface; one that has one keeps it.
+    def associate(self, machines: Iterable[AwsInstance]) -> None:
+        """Give each machine an address at its first interface, unless it has one already.
 
         Args:
-            machines: that run.
-            addresses: as `allocate` gave them.
+            machines: that run; Amazon gives none to others.
 
         Raises:
             Failure: it was refused.
 
         """
-        taken = {one.network_interface_id for one in addresses if one.network_interface_id}
-        free = [one for one in addresses if not one.network_interface_id]
-        bare = [one.primary for one in machines if one.primary not in taken]
-        for interface, address in zip(bare, free, strict=False):
+        bare = [one.primary for one in machines if one.primary and one.primary not in self._taken]
+        for interface, address in zip(bare, tuple(self._free), strict=False):
             call = partial(
                 self._region.once,
                 "associate_address",
-                AllocationId=address.allocation_id,
+                AllocationId=address,
                 NetworkInterfaceId=interface,
             )
             retry(call, kinds=UNLISTED)
+            self._free.remove(address)
+            self._taken.add(interface)
 
     def _allocate_one(self) -> tuple[str]:
         tagged = tag_specifications(self._tags, "elastic-ip")

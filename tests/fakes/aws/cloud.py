@@ -110,10 +110,15 @@ class Cloud(Emulated[Settings]):
         for life in self._lives():
             life.visible = life.complete = 0.0
 
-    def proceed(self) -> None:
-        """Let every instance reach now the state that it is on its way to."""
+    def proceed(self, number: int | None = None) -> None:
+        """Let instances reach now the state that they are on their way to.
+
+        Args:
+            number: of the only one in its launch; all, if none.
+
+        """
         for life in self._lives():
-            if life.next:
+            if life.next and number in (None, life.instance.ami_launch_index):
                 life.due = 0.0
 
     def _lives(self) -> list[Life]:

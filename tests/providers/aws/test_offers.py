@@ -10,6 +10,7 @@ import pytest
 from cluster.core import journal, plugins
 from cluster.core.errors import Capacity, ClusterError, Denied, Quota, SpecError, Timeout
 from cluster.core.model.spec import ClusterSpec
+from cluster.core.model.value import StateCallback, ignore
 from cluster.orchestration.orphans import find_orphans, remove
 from cluster.providers import Provider
 from cluster.providers._cloud.api_errors import Failure
@@ -39,12 +40,12 @@ def provider() -> Provider:
     return plugins.load(Provider, "aws")
 
 
-def create(spec: ClusterSpec) -> None:
+def create(spec: ClusterSpec, tell: StateCallback = ignore) -> None:
     book = journal.for_cluster(spec.name)
     book.append(journal.Intended(spec=spec, at=time.time()))
     chosen = provider()
     chosen.plan(spec)
-    chosen.create(spec, book)
+    chosen.create(spec, book, tell)
 
 
 @pytest.mark.parametrize(
@@ -236,6 +237,26 @@ def test_machines_with_several_adapters_get_elastic_ips_that_go_with_them(
     chosen.destroy("c5")
     assert aws.things() == before
     assert len(aws.calls("ReleaseAddress")) == 2
+
+
+def test_a_machine_gets_its_elastic_ip_while_others_still_come_up(aws: Cloud) -> None:
+    """Its packages come from the Internet; the wait for all of it is one phase."""
+    aws.set(pending=3600.0)
+    states: dict[str, str] = {}
+
+    def follow(host: str, state: str) -> None:
+        states[host] = state
+        if not aws.calls("AssociateAddress"):
+            aws.proceed(0)
+        elif host == "1.mpi.c5" and state == "pending":
+            aws.proceed()
+
+    create(spec_of(instance="p4d.24xlarge", options={**ELASTIC, "wait": "20"}), follow)
+    phases = [e.phase for e in journal.for_cluster("c5").entries() if isinstance(e, journal.Timed)]
+
+    assert states == {"0.mpi.c5": "running", "1.mpi.c5": "running"}
+    assert len(aws.calls("AssociateAddress")) == 2
+    assert phases == ["create", "running"]
 
 
 def test_a_limit_of_elastic_ips_is_met_before_there_are_machines(
