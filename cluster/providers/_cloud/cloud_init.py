@@ -13,6 +13,7 @@ import msgspec
 if TYPE_CHECKING:
     from cluster.core.ssh_keys import SshKeyPair
 
+INSTALL_WITHIN = 180  # seconds in which the installation of packages is tried again
 EVERY_BOOT = "/var/lib/cloud/scripts/per-boot/cluster-ttl"
 
 
@@ -74,9 +75,13 @@ def _install(packages: tuple[str, ...]) -> tuple[str, ...]:
     """Give the command that installs packages at the first boot only.
 
     The `packages` of a cloud-config come after sshd has started, where we would not find them yet.
+    A host may run before it has its public address, so the command tries again for a while; the
+    clock that it reads is that of the kernel, because NTP may set the other one meanwhile.
     """
     script = (
-        "export DEBIAN_FRONTEND=noninteractive; apt-get -q update; "
-        f"apt-get -q -y -o DPkg::Lock::Timeout=300 install {' '.join(packages)}"
+        "export DEBIAN_FRONTEND=noninteractive; now() { cut -d. -f1 /proc/uptime; }; "
+        f"end=$(($(now) + {INSTALL_WITHIN})); until apt-get -q update && "
+        f"apt-get -q -y -o DPkg::Lock::Timeout=300 install {' '.join(packages)}; "
+        'do [ "$(now)" -lt "$end" ] || exit 1; sleep 5; done'
     )
     return ("cloud-init-per", "once", "cluster-packages", "sh", "-c", script)

@@ -111,7 +111,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     lines = (
         _what(spec, options, sites, vpc, allow),
         f"image: {image.image_id} ({image.name or 'no name'}, {image.architecture})",
-        *([f"installed at the first boot: {', '.join(packages)}"] if packages else []),
+        *([_packages_line(packages)] if packages else []),
         _network_line(kind, link, spec),
         quotas.check(region, kind, spec.hosts, spot=spec.spot),
         _end_line(ttl),
@@ -380,6 +380,13 @@ def _end_line(ttl: float) -> str:
     return (
         f"ends by itself {format_seconds(ttl)} after its start (--ttl), by a timer in the machine: "
         "one whose system hangs stays until `cluster down` or `cluster gc`"
+    )
+
+
+def _packages_line(packages: tuple[str, ...]) -> str:
+    return (
+        f"installed at the first boot: {', '.join(packages)} (the machines need the Internet, or a "
+        "mirror of Ubuntu's packages that their image names)"
     )
 
 
