@@ -20,15 +20,21 @@ PROPRIETARY = (
     "/aws/service/deeplearning/ami/x86_64/base-proprietary-nvidia-driver-gpu-ubuntu-22.04/"
     "latest/ami-id"
 )
-# V100 and M60 need NVIDIA's proprietary kernel modules: the open ones begin with Turing. Those of
-# today know Maxwell to Volta; the last that knew a K80 (p2) is branch 470, and no image has it.
+# V100 (p3) and M60 (g3) need NVIDIA's proprietary kernel modules: the open ones begin with Turing
+# (developer.nvidia.com/blog, "NVIDIA Transitions Fully Towards Open-Source GPU Kernel Modules",
+# 2024-07-17). Branch 580 is the last for Maxwell to Volta (NVIDIA, "UNIX graphics feature
+# deprecation schedule"), 470 for the K80 of p2 (NVIDIA, "Current graphics driver releases"), and no
+# image of Amazon's has that.
 BEFORE_TURING, TOO_OLD = ("p3", "g3"), ("p2",)
-PYTHON = ("python3.11", "python3.11-venv")  # of Ubuntu 22.04, whose own is 3.10
+OLD_UBUNTU = "ubuntu-22.04", "ubuntu/server/22.04"  # in an alias; its own Python is 3.10
+PYTHON = ("python3.11", "python3.11-venv")  # for it
 CANONICAL = {"x86_64": "amd64", "arm64": "arm64"}  # its words for our architectures
 
 
-def choose(region: Region, given: str, kind: InstanceType, *, efa: bool) -> AwsImage:
-    """Find the image of a launch.
+def choose(
+    region: Region, given: str, kind: InstanceType, *, efa: bool
+) -> tuple[AwsImage, tuple[str, ...]]:
+    """Find the image of a launch, and the packages of Ubuntu that it lacks.
 
     Args:
         region: to ask.
@@ -37,7 +43,8 @@ def choose(region: Region, given: str, kind: InstanceType, *, efa: bool) -> AwsI
         efa: they use the Elastic Fabric Adapter.
 
     Returns:
-        The image.
+        The image, and what has to be installed before the first login; nothing for an image that is
+        given by its id.
 
     Raises:
         SpecError: there is none such, or it is for other machines.
@@ -45,7 +52,8 @@ def choose(region: Region, given: str, kind: InstanceType, *, efa: bool) -> AwsI
 
     """
     architectures = kind.processor_info.supported_architectures
-    wanted = given if given.startswith("ami-") else _alias(region, given or _own(kind, efa=efa))
+    chosen = given or _own(kind, efa=efa)
+    wanted = chosen if chosen.startswith("ami-") else _alias(region, chosen)
     try:
         found = region.all("describe_images", "Images", AwsImage, ImageIds=[wanted])
     except Failure as failure:
@@ -64,21 +72,7 @@ def choose(region: Region, given: str, kind: InstanceType, *, efa: bool) -> AwsI
             f"{kind.instance_type} is {' or '.join(architectures)}.",
             remedy="Leave --image out, or choose one that fits.",
         )
-    return found[0]
-
-
-def packages(given: str, kind: InstanceType) -> tuple[str, ...]:
-    """Tell what has to be installed before the first login, because the image lacks it.
-
-    Args:
-        given: the image that is asked for; our own choice, if empty.
-        kind: the type of the machines.
-
-    Returns:
-        Names of packages of Ubuntu; none for an image of the user's own.
-
-    """
-    return PYTHON if not given and kind.instance_type.startswith(BEFORE_TURING) else ()
+    return found[0], PYTHON if any(one in chosen for one in OLD_UBUNTU) else ()
 
 
 def _alias(region: Region, name: str) -> str:

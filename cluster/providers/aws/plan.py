@@ -102,8 +102,7 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
     _check_kind(region, spec, options, kind)
     zones = _zones(region, spec, options)
     vpc, sites = _sites(region, spec, options, zones, _interfaces(kind) if options.efa else 1)
-    image = images.choose(region, spec.image or "", kind, efa=options.efa)
-    packages = images.packages(spec.image or "", kind)
+    image, packages = images.choose(region, spec.image or "", kind, efa=options.efa)
     ttl = spec.ttl or TTL
     cost = price(region, kind.instance_type, sites[0].zone, spot=spec.spot)
     link = link_of(kind, grouped=spec.placement, efa=options.efa)

@@ -146,6 +146,24 @@ def test_volta_gets_a_driver_that_knows_it_and_a_python_that_is_new_enough(aws: 
     assert "install python3.11 python3.11-venv" in told.early
 
 
+@pytest.mark.parametrize(
+    ("instance", "image", "installs"),
+    [
+        ("p3dn.24xlarge", images.PROPRIETARY, True),  # as messages of older revisions said
+        ("c5.18xlarge", images.UBUNTU.replace("24.04", "22.04").format("amd64"), True),
+        ("c5.18xlarge", images.UBUNTU.format("amd64"), False),
+    ],
+)
+def test_an_alias_of_an_older_ubuntu_gets_a_python_that_is_new_enough(
+    aws: Cloud, instance: str, image: str, *, installs: bool
+) -> None:
+    lines = provider().plan(spec_of(instance=instance, image=image, hosts=1)).lines
+
+    assert (
+        any(one.startswith("installed at the first boot: python3.11") for one in lines) is installs
+    )
+
+
 def test_other_machines_install_nothing_as_they_come_up(aws: Cloud) -> None:
     create(spec_of())
     [asked] = [c.params for c in aws.calls("RunInstances") if "DryRun" not in c.params]
