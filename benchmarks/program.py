@@ -34,7 +34,8 @@ class ProgramParams(Value, frozen=True, kw_only=True):
     """The parameters of `program`.
 
     Args:
-        command: what each rank runs, by sh; in the job's folder, so name files by absolute paths.
+        command: what each rank runs, by sh: in the copy of your working folder, or if there is
+            none, in the job's folder, where files have to be named by absolute paths.
 
     """
 

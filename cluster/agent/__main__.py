@@ -8,6 +8,7 @@ watch FOLDER              what a job writes, as it writes it, until it ends
 stop FOLDER               end a job's processes, the ranks first, and wait until they are gone
 halt FOLDER               end a job's ranks on this host
 sweep                     remove what jobs that ended left in this host's shared memory
+results FOLDER            leave only results in the copy of a user's folder that a job ran in
 
 One verb is for the job's own script, in the job's folder:
 
@@ -57,6 +58,10 @@ def _answer(verb: str, words: tuple[str, ...]) -> None:
             kill_ranks(Path(words[0]))
         case "sweep":
             sweep()
+        case "results":
+            from cluster.agent.working_copy import remove_unchanged  # noqa: PLC0415 - few jobs copy
+
+            remove_unchanged(Path(words[0]))
 
 
 if __name__ == "__main__":

@@ -88,7 +88,8 @@ def is_alive(folder: Path) -> bool | None:
 
 
 def _print_news(folder: Path, offsets: dict[Path, int], *, final: bool) -> None:
-    for path in [*(folder / name for name in FOLLOWED), *sorted(folder.glob("measurements.*"))]:
+    values = sorted(folder.glob("measurements.*.jsonl"))
+    for path in [*(folder / name for name in FOLLOWED), *values]:
         while text := _news(path, offsets, final=final):
             print_event(Wrote(file=path.name, text=text.decode(errors="replace")))
 

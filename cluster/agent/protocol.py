@@ -24,6 +24,8 @@ REASON = "reason"  # the file that says more than an exit status
 BY_SIGNAL = 128  # how a shell says that a signal ended a process
 PROGRESS = "progress.jsonl"  # how far a job is, a line each time
 FOLLOWED = ("stdout", "stderr", PROGRESS)
+WORKDIR = "workdir"  # the folder inside a job's folder that holds a copy of the user's folder
+COPIED = "copied.json"  # the SHA-256 of each file of that copy as it came, by its path
 
 
 class Wrote(Value, frozen=True, kw_only=True, tag="wrote"):

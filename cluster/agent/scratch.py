@@ -110,7 +110,7 @@ def _is_used(path: Path, folder: Path) -> bool:
 
 def _knows(process: Path, path: Path, folder: Path) -> bool:
     try:
-        if (process / "cwd").readlink() == folder:
+        if (process / "cwd").readlink().is_relative_to(folder):
             return True
         return os.fsencode(path) in (process / "environ").read_bytes()
     except OSError:  # it ended meanwhile, or is somebody else's

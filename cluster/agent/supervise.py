@@ -185,7 +185,7 @@ def kill_ranks(folder: Path) -> None:
 
 
 def find_ranks(folder: Path) -> list[int]:
-    """Find the processes that are ranks of a job: by their folder, and their environment.
+    """Find the processes that are ranks of a job: they work in its folder or one inside it.
 
     Args:
         folder: of the job.
@@ -197,7 +197,7 @@ def find_ranks(folder: Path) -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if (path / "cwd").readlink() == folder:
+            if (path / "cwd").readlink().is_relative_to(folder):
                 variables = (path / "environ").read_bytes().split(b"\0")
                 if any(variable.startswith(RANK_MARKS) for variable in variables):
                     found.append(int(path.name))

@@ -74,9 +74,11 @@ def _files(name: str, root: str | None) -> Sequence[str]:
     if name == STDIN or Path(name).is_file():
         return [name]
     folder = Path(name)
+    paths = folder.glob(FILES)
     if not folder.is_dir() or (folder / store.RECORD).is_file():
         folder = store.find(store.root(root), name) / run.RAW
-    found = sorted(str(path) for path in folder.glob(FILES))
+        paths = folder.rglob(FILES)  # ranks may have run in a folder of their own
+    found = sorted(map(str, paths))
     if not found:
         raise SpecError(
             f"There are no profiles in {folder}.",

@@ -165,7 +165,7 @@ def say(*lines: str) -> None:
 
 def _show_profiles(run: Run) -> None:
     """Say where MPI profiles are, or that those that were asked for are not there."""
-    profiles = len(list((run.folder / RAW).glob(PROFILES)))
+    profiles = len(list((run.folder / RAW).rglob(PROFILES)))
     if profiles:
         which = "/".join(run.folder.parts[-2:])
         say(f"MPI profiles: {profiles}; show them: cluster profile {which}")

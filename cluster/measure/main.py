@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
-from cluster.agent.protocol import REASON
+from cluster.agent.protocol import REASON, WORKDIR
 from cluster.core.errors import ClusterError
 from cluster.core.options import convert
 from cluster.measure.rank import Rank
@@ -44,8 +44,15 @@ def main_without_mpi(benchmark: Benchmark[Any]) -> None:
     """
     params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
     rank = Rank(cast("Intracomm", _Told()), Path.cwd())
+    _enter_copy()
     benchmark.measure(rank, params)
     rank.write_process_info()
+
+
+def _enter_copy() -> None:
+    """Work in the copy of the user's folder, if the job has one."""
+    if Path(WORKDIR).is_dir():
+        os.chdir(WORKDIR)
 
 
 def main(benchmark: Benchmark[Any]) -> None:
@@ -63,15 +70,16 @@ def main(benchmark: Benchmark[Any]) -> None:
     mpi4py.rc.thread_level = "funneled"  # locks for more would be in every latency
     from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
 
-    comm = MPI.COMM_WORLD
+    comm, folder = MPI.COMM_WORLD, Path.cwd()
     try:
         params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
-        rank = Rank(comm, Path.cwd())
+        rank = Rank(comm, folder)
+        _enter_copy()
         benchmark.measure(rank, params)
         rank.write_process_info()
         comm.Barrier()  # until then all connections are there
     except ClusterError as error:
-        Path(REASON).write_text(error.what)
+        (folder / REASON).write_text(error.what)
         sys.stderr.write(f"Rank {comm.Get_rank()} of {comm.Get_size()}: {error}\n")
         sys.stderr.flush()
         comm.Abort(1)

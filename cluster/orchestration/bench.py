@@ -146,8 +146,8 @@ class Bench:
             profile: `own` records MPI profiles of all ranks; a path uses the libmpitrace there.
             describe: a sentence about the run, for the record of experiments.
             expect: the expected result, such as `1.1GB/s`.
-            workdir: a folder here; the ranks run in a copy of it, whose files become part of the
-                run. At most 32 MB; hidden files are left out.
+            workdir: a folder here; the ranks run in a copy of it. What they write or change there
+                comes back into `raw/workdir` of the run folder.
             params: of the benchmark: `cluster bench NAME --help` lists them.
 
         Raises:

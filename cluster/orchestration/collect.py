@@ -6,7 +6,7 @@ import fcntl
 import os
 import signal
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -292,7 +292,8 @@ class JobOutput:
             self._listener.notice(line)
 
     def _progress(self, line: str) -> None:
-        self._listener.progress(msgspec.json.decode(line, type=Progress))
+        with suppress(msgspec.DecodeError):  # any program may write a file of this name
+            self._listener.progress(msgspec.json.decode(line, type=Progress))
 
 
 @contextmanager

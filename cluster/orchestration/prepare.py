@@ -21,7 +21,7 @@ from cluster.measure.benchmark import Benchmark
 from cluster.measure.starters import Starter
 from cluster.orchestration.mca_parameters import check_mca_parameters
 from cluster.orchestration.new_record import make_record
-from cluster.orchestration.working_folder import WorkingFolder, check_names
+from cluster.orchestration.working_folder import WorkingFolder
 from cluster.providers import Provider
 from cluster.remote import libfabric
 from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
@@ -248,14 +248,14 @@ def prepare(
         The job, ready.
 
     Raises:
-        ClusterError: the folder cannot be written, or files of both have the same names.
+        ClusterError: the folder cannot be written.
 
     """
     machine, session, at = hosts.machines[0], hosts.spec.name, time.time()
     starter = plugins.load(Starter, chosen.starter)
     home = hosts.facts[0].home  # a machine's paths may be relative to it
     bin_ = posixpath.join(home, machine.bin)
-    files = _job_files(hosts, chosen, starter, copied)
+    others = _peers(hosts) if starter.needs_every_host else {}
     program = [
         *_with_environment(chosen.variables),
         *_with_environment(condition.variables),  # which override them
@@ -271,22 +271,18 @@ def prepare(
     return PreparedJob(
         folder=folder,
         record=record,
-        job=JobRecord(session=session, folder=there, run=str(folder), benchmark=chosen.name, at=at),
+        job=JobRecord(
+            session=session,
+            folder=there,
+            run=str(folder),
+            benchmark=chosen.name,
+            at=at,
+            workdir=copied is not None,
+        ),
         script=script(session, there, argv, _environment(hosts, starter, bin_), timeout),
-        files=files,
+        files={f"{chosen.name}.py": chosen.source.read_text(), **others},
         copied=copied,
     )
-
-
-def _job_files(
-    hosts: ReadyHosts, chosen: Benchmark[Any], starter: Starter, copied: WorkingFolder | None
-) -> dict[str, str]:
-    """Give the files that the job needs beside it, by name; none may be in the working folder."""
-    others = _peers(hosts) if starter.needs_every_host else {}
-    files = {f"{chosen.name}.py": chosen.source.read_text(), **others}
-    if copied is not None:
-        check_names(copied, files)
-    return files
 
 
 def _found(program: list[str], folder: str, image: str) -> list[str]:

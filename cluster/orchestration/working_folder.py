@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster.agent.protocol import COPIED, WORKDIR
+from cluster.agent.working_copy import sha256
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.core.units import format_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
-MOST_BYTES = 32_000_000  # it goes to every host, and comes back with the results of each
+MOST_BYTES = 32_000_000  # it goes to every host
 MOST_FILES = 1_000
 CACHES = ("__pycache__", "node_modules")
 ENVIRONMENT = "pyvenv.cfg"  # in the folder of a Python environment
-OF_A_JOB = ("job.sh", "stdout", "stderr", "status", "reason", "pid", "scratch")  # its own files
 
 
 class WorkingFolder(Value, frozen=True, kw_only=True):
@@ -85,44 +87,29 @@ def _files(folder: Path, runs: Path) -> Iterator[Path]:
             yield from _files(path, runs)
 
 
-def check_names(folder: WorkingFolder, others: Collection[str]) -> None:
-    """Refuse a folder with files that would replace those of the job, or be replaced by them.
-
-    Args:
-        folder: the ranks run in a copy of it.
-        others: names of files that this job has beside its own.
-
-    Raises:
-        SpecError: it has such a file.
-
-    """
-    names = {*others, *OF_A_JOB}
-    for file in folder.files:
-        if str(file) in names or file.match("measurements.*.jsonl"):
-            raise SpecError(
-                f"{folder.path / file} has the name of a file of the job itself.",
-                means="The ranks run beside both. Nothing was started.",
-                remedy="Rename it, or name another folder: --workdir FOLDER",
-            )
-
-
 @contextmanager
 def copied(folder: WorkingFolder | None) -> Iterator[Path | None]:
-    """Copy it, with links replaced by what they lead to.
+    """Copy it, with linked files in place of links to them.
 
     Args:
         folder: to copy; none if there is nothing to copy.
 
     Yields:
-        A folder that is removed afterwards; none if there is nothing to copy.
+        What belongs into the job's folder: the copy, and a list of its files and their SHA-256, by
+        which those that the job left unchanged are known. It is removed afterwards. None if there
+        is nothing to copy.
 
     """
     if folder is None:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="cluster-") as made:
+        copy, digests = Path(made) / WORKDIR, {}
+        copy.mkdir()
         for file in folder.files:
-            target = Path(made) / file
+            target = copy / file
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(folder.path / file, target)
+            digests[str(file)] = sha256(target)
+        (Path(made) / COPIED).write_text(json.dumps(digests))  # in ASCII, whatever the names are
         yield Path(made)

@@ -181,7 +181,7 @@ class Job:
         Args:
             text: of the script.
             files: that it needs beside it, by name.
-            copied: a folder here whose files it needs beside it, too.
+            copied: a folder here whose content it needs beside it, too.
 
         Raises:
             ShellError: the session could not be started.
@@ -323,6 +323,7 @@ class Job:
 
         def fetch(_: str, shell: Shell) -> None:
             try:
+                self._keep_results(shell)
                 shell.fetch(self.record.folder, to)
             except Unreachable:
                 raise
@@ -332,6 +333,17 @@ class Job:
             self._clean(shell)
 
         on_each(self._shells, fetch)
+
+    def _keep_results(self, shell: Shell) -> None:
+        """Remove unchanged files from the copy of the user's folder, so that none is downloaded."""
+        if not self.record.workdir:
+            return
+        done = shell.run(self._words("results", self.record.folder), timeout=COMMAND_TIMEOUT)
+        if done.status != 0:
+            raise ShellError(
+                f"What the job {self.record.session} wrote could not be told from what was copied.",
+                means=f"{done.stderr.strip()}\nIts files are still in {self.record.folder}",
+            )
 
     def end_session(self) -> bool:
         """End what runs in the session of this name, and the session, if it is ours.

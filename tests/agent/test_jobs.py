@@ -203,13 +203,15 @@ def test_a_job_that_does_not_listen_is_forced_with_all_its_children(tmp_path: Pa
 
 @pytest.mark.parametrize("mark", ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"])
 def test_ranks_are_found_by_their_folder_and_environment(tmp_path: Path, mark: str) -> None:
+    """They may work in a folder inside the job's, such as the copy of the user's folder."""
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
-    ours.mkdir()
+    inside = ours / "workdir"
+    inside.mkdir(parents=True)
     theirs.mkdir()
     script = "echo begun; exec sleep 30\n"
     with (
         begun(ours, script, **{mark: "0"}) as first,
-        begun(ours, script, **{mark: "1"}) as second,
+        begun(inside, script, **{mark: "1"}) as second,
         begun(ours, script, **{f"NOT_{mark}": "0"}),
         begun(theirs, script, **{mark: "0"}),
     ):

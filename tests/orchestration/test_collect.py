@@ -95,6 +95,7 @@ def test_what_is_ours_among_the_ranks_complaints_is_told() -> None:
     hearing(Wrote(file="stderr", text="a warning\n[cluster] 1.mpi.x is gone\n"))
     hearing(Wrote(file="stdout", text="[cluster] a rank may print this\n"))
     hearing(Wrote(file="measurements.0.jsonl", text="{}\n"))
+    hearing(Wrote(file="progress.jsonl", text="epoch 1\n"))  # of a program, which may do so
 
     assert heard == [
         ("notice", "[cluster] 1.mpi.x is gone"),

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from cluster.agent.working_copy import remove_unchanged
 from cluster.core.errors import SpecError
 from cluster.orchestration import working_folder
-from cluster.orchestration.working_folder import check_names, copied, find_files
+from cluster.orchestration.working_folder import copied, find_files
 from cluster.runs import store
 from tests.conftest import command, runs_folder
 
@@ -17,7 +18,7 @@ from pathlib import Path
 from mpi4py import MPI
 import words
 rank = MPI.COMM_WORLD.Get_rank()
-print(f"{words.GREETING} from rank {rank}")
+print(f"{words.GREETING} from rank {rank}: {Path('progress.jsonl').read_text()}")
 Path(f"out.{rank}").write_text("made there")
 """
 
@@ -50,9 +51,9 @@ def test_what_is_hidden_made_or_a_result_is_left_out(folder: Path) -> None:
     assert str(found) == f"{folder.resolve()} (3 files, 26 B)"
     with copied(found) as there:
         assert there is not None
-        assert (there / "link").read_text() == "hello.py"
-        assert not (there / "link").is_symlink()
-        assert (there / "data" / "input").read_text() == "data/input"
+        assert (there / "workdir" / "link").read_text() == "hello.py"
+        assert not (there / "workdir" / "link").is_symlink()
+        assert (there / "workdir" / "data" / "input").read_text() == "data/input"
     assert not there.exists()
 
 
@@ -66,12 +67,23 @@ def test_a_folder_that_is_too_large_is_refused(
         find_files(folder, folder / "runs")
 
 
-@pytest.mark.parametrize("name", ["job.sh", "stdout", "program.py", "measurements.0.jsonl"])
-def test_a_file_named_as_one_of_the_job_is_refused(folder: Path, name: str) -> None:
-    (folder / name).touch()
+def test_only_what_the_program_wrote_or_changed_is_left_to_download(folder: Path) -> None:
+    """A folder of a user may hold credentials, and these never enter a run folder."""
+    for name in ("credentials.json", "notes", "progress.jsonl", "scratch/a", "job.sh"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("as it was")
+    with copied(find_files(folder, folder / "runs")) as job:
+        assert job is not None
+        copy = job / "workdir"
+        (copy / "job.sh").write_text("changed")
+        (copy / "data" / "result").write_text("new")
+        (copy / "new").mkdir()
+        (copy / "new" / "notes").write_text("as it was")
+        remove_unchanged(job)
+        remove_unchanged(job)  # two names of one host
+        left = sorted(str(path.relative_to(job)) for path in job.rglob("*") if path.is_file())
 
-    with pytest.raises(SpecError, match=f"{name} has the name of a file of the job"):
-        check_names(find_files(folder, folder / "runs"), ["program.py"])
+    assert left == ["copied.json", "workdir/data/result", "workdir/job.sh", "workdir/new/notes"]
 
 
 @pytest.mark.usefixtures("tools")
@@ -82,15 +94,21 @@ def test_a_program_of_the_current_folder_runs_with_what_is_beside_it(
     monkeypatch.chdir(home)
     Path("hello.py").write_text(HELLO)
     Path("words.py").write_text('GREETING = "Hello"\n')
+    Path("progress.jsonl").write_text("epoch 1")  # a job has files of these names itself
+    Path("notes").write_text("mine")
+    Path("scratch").mkdir()
+    Path("scratch/data").touch()
     command("up", "mine")
     done = command("run", "mine", "--mpi", "--", "python3", "hello.py")
     raw = store.find(runs_folder(), "latest") / "raw"
 
-    assert f"The ranks run in a copy of {home.resolve()} (2 files, " in done.stderr
+    assert f"The ranks run in a copy of {home.resolve()} (5 files, " in done.stderr
     assert sorted((raw / "stdout").read_text().split("\n"))[-2:] == [
-        "Hello from rank 0",
-        "Hello from rank 1",
+        "Hello from rank 0: epoch 1",
+        "Hello from rank 1: epoch 1",
     ]
-    assert [(raw / f"out.{rank}").read_text() for rank in (0, 1)] == ["made there"] * 2
+    assert sorted(path.name for path in (raw / "workdir").iterdir()) == ["out.0", "out.1"]
+    assert (raw / "workdir" / "out.0").read_text() == "made there"
+    assert "mine" not in store.record(raw.parent).notes
     assert not Path("out.0").exists()
     command("down", "mine")

@@ -60,6 +60,7 @@ class JobRecord(Value, frozen=True, kw_only=True):
         run: the folder of its run, on this machine.
         benchmark: that it runs.
         at: when it was started.
+        workdir: whether its ranks run in a copy of a folder of this machine.
 
     """
 
@@ -68,6 +69,7 @@ class JobRecord(Value, frozen=True, kw_only=True):
     run: str
     benchmark: str
     at: float
+    workdir: bool = False
 
 
 class Record(Value, frozen=True, kw_only=True):

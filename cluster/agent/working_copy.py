@@ -1,0 +1,50 @@
+"""The copy of a user's folder that the ranks of a job run in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from cluster.agent.protocol import COPIED, WORKDIR
+
+
+def sha256(path: Path) -> str:
+    """Compute the SHA-256 of a file.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        Its hex digest.
+
+    Raises:
+        OSError: it cannot be read.
+
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remove_unchanged(folder: Path) -> None:
+    """Remove from the copy what is as it came, so that only results are left to download.
+
+    Files are compared by their content: the clock of a new machine may be set back while it runs.
+
+    Args:
+        folder: of the job; one without a copy is left as it is.
+
+    """
+    copy, listed = folder / WORKDIR, folder / COPIED
+    if not listed.exists():
+        return
+    for name, digest in json.loads(listed.read_bytes()).items():
+        path = copy / name
+        with suppress(FileNotFoundError):  # removed by the program, or by us under another name
+            if path.is_file() and not path.is_symlink() and sha256(path) == digest:
+                path.unlink()
+    for inside, _, _ in os.walk(copy, topdown=False):
+        with suppress(OSError):  # it has results
+            Path(inside).rmdir()
