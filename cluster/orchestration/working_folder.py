@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from contextlib import contextmanager
@@ -56,16 +57,23 @@ def find_files(path: str | Path, runs: Path) -> WorkingFolder:
         What is copied.
 
     Raises:
-        SpecError: it is no folder, or has too much.
+        SpecError: it is no folder, has too much, or has something that cannot be read.
 
     """
     top = Path(path).resolve()
     if not top.is_dir():
         raise SpecError(f"{path} is no folder here.", remedy="Name one: --workdir FOLDER")
+    with _readable(top):
+        return _measured(top, runs.resolve())
+
+
+def _measured(top: Path, runs: Path) -> WorkingFolder:
+    """Add up the files, and open each: one that cannot be read is known before anything starts."""
     files, size = [], 0
-    for file in _files(top, runs.resolve()):
+    for file in _files(top, runs):
         files.append(file.relative_to(top))
-        size += file.stat().st_size
+        with file.open("rb") as opened:
+            size += os.fstat(opened.fileno()).st_size
         if size > MOST_BYTES or len(files) > MOST_FILES:
             raise SpecError(
                 f"The working folder {top} is too large to be copied to the hosts.",
@@ -88,6 +96,19 @@ def _files(folder: Path, runs: Path) -> Iterator[Path]:
 
 
 @contextmanager
+def _readable(top: Path) -> Iterator[None]:
+    """Turn the error of a file that cannot be read into ours."""
+    try:
+        yield
+    except OSError as error:
+        raise SpecError(
+            f"{error.filename or top} could not be copied: {error.strerror}.",
+            means="The ranks run in a copy of all that is in the working folder.",
+            remedy="Change its mode or move it; or name another folder: --workdir FOLDER",
+        ) from error
+
+
+@contextmanager
 def copied(folder: WorkingFolder | None) -> Iterator[Path | None]:
     """Copy it, with linked files in place of links to them.
 
@@ -99,17 +120,26 @@ def copied(folder: WorkingFolder | None) -> Iterator[Path | None]:
         which those that the job left unchanged are known. It is removed afterwards. None if there
         is nothing to copy.
 
+    Raises:
+        SpecError: a file cannot be read any more, or not be written here.
+
     """
     if folder is None:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="cluster-") as made:
-        copy, digests = Path(made) / WORKDIR, {}
-        copy.mkdir()
-        for file in folder.files:
-            target = copy / file
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(folder.path / file, target)
-            digests[str(file)] = sha256(target)
-        (Path(made) / COPIED).write_text(json.dumps(digests))  # in ASCII, whatever the names are
+        with _readable(folder.path):
+            _copy(folder, Path(made))
         yield Path(made)
+
+
+def _copy(folder: WorkingFolder, to: Path) -> None:
+    """Write the copy and its list."""
+    copy, digests = to / WORKDIR, {}
+    copy.mkdir()
+    for file in folder.files:
+        target = copy / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(folder.path / file, target)
+        digests[str(file)] = sha256(target)
+    (to / COPIED).write_text(json.dumps(digests))  # in ASCII, whatever the names are

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ import pytest
 from cluster.agent.working_copy import remove_unchanged
 from cluster.core.errors import SpecError
 from cluster.orchestration import working_folder
-from cluster.orchestration.working_folder import copied, find_files
+from cluster.orchestration.cluster import attach
+from cluster.orchestration.working_folder import WorkingFolder, copied, find_files
 from cluster.runs import store
 from tests.conftest import command, runs_folder
 
@@ -86,6 +89,21 @@ def test_only_what_the_program_wrote_or_changed_is_left_to_download(folder: Path
     assert left == ["copied.json", "workdir/data/result", "workdir/job.sh", "workdir/new/notes"]
 
 
+def test_a_file_that_cannot_be_read_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may read every file, so here `open` stands for a file of somebody else."""
+    found = find_files(folder, folder / "runs")
+    (folder / "data" / "input").unlink()
+    with pytest.raises(SpecError, match="input could not be copied: No such file"), copied(found):
+        pass
+
+    def denied(path: Path, *_: object) -> None:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "open", denied)
+    with pytest.raises(SpecError, match=r"hello.py could not be copied: Permission denied"):
+        find_files(folder, folder / "runs")
+
+
 @pytest.mark.usefixtures("tools")
 def test_a_program_of_the_current_folder_runs_with_what_is_beside_it(
     home: Path, monkeypatch: pytest.MonkeyPatch
@@ -111,4 +129,10 @@ def test_a_program_of_the_current_folder_runs_with_what_is_beside_it(
     assert (raw / "workdir" / "out.0").read_text() == "made there"
     assert "mine" not in store.record(raw.parent).notes
     assert not Path("out.0").exists()
+
+    gone = WorkingFolder(path=home, files=(Path("gone"),), bytes=0)
+    monkeypatch.setattr("cluster.orchestration.cluster.find_files", lambda *_: gone)
+    with pytest.raises(SpecError, match="gone could not be copied"):
+        attach("mine").bench.program(command="true", workdir=".")
+    assert store.record(store.find(runs_folder(), "latest")).status == "failed"
     command("down", "mine")
