@@ -25,7 +25,7 @@ from cluster.core.model.value import Value
 from cluster.orchestration.bench import TIMEOUT
 from cluster.orchestration.cluster import Cluster, attach
 from cluster.orchestration.launch import launch_spec, plan_spec
-from cluster.orchestration.working_folder import find_files
+from cluster.orchestration.working_folder import LEFT_OUT, find_files
 from cluster.remote.parallel import results
 from cluster.runs import store
 
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 commands = typer.Typer()
+
+NONE = "none"  # the --workdir that is no folder: nothing is copied
 
 Command = Annotated[list[str], typer.Argument(metavar="COMMAND", help="And its words, after --.")]
 
@@ -222,7 +224,8 @@ def run(
         typer.Option(
             "--workdir",
             metavar="DIR",
-            help="With --mpi: run in a copy of it.  [default: . if COMMAND names a file in it]",
+            help="With --mpi: run in a copy of it; none: copy nothing.  "
+            "[default: . if COMMAND names a file in it]",
         ),
     ] = None,
     profile: flags.Profile = None,
@@ -279,14 +282,26 @@ def _run_on_each_host(
 
 def _say_working_folder(words: Sequence[str], given: str | None, runs: str | None) -> str | None:
     """Say which folder is copied: the current one if a word is the path of a file in it."""
-    here = Path.cwd()
-    named = (Path(word) for word in words if word and not word.startswith(("/", "-")))
-    inside = any(path.is_file() and path.resolve().is_relative_to(here) for path in named)
-    folder = "." if given is None and inside else given
-    if folder is not None:
-        copied = find_files(folder, store.root(runs))
-        sys.stderr.write(f"The ranks run in a copy of {copied}.\n")
+    named = [Path(word) for word in words if _names_file(word)]
+    if given == NONE or (given is None and not named):
+        return None
+    folder = "." if given is None else given
+    copied = find_files(folder, store.root(runs))
+    left_out = [] if given else [path for path in named if path not in copied.files]
+    if left_out:
+        raise SpecError(
+            f"{left_out[0]} is not copied to the hosts, so the ranks would not find it.",
+            means=f"{LEFT_OUT} are left out.",
+            remedy=f"Use its absolute path on the hosts; or copy nothing: --workdir {NONE}",
+        )
+    sys.stderr.write(f"The ranks run in a copy of {copied}.\n")
     return folder
+
+
+def _names_file(word: str) -> bool:
+    """Tell whether a word is the path of a file in the current folder."""
+    path = Path(word)
+    return not path.is_absolute() and ".." not in path.parts and path.is_file()
 
 
 def _outcome(host: str, end: Completed | ClusterError) -> Outcome:

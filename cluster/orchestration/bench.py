@@ -146,7 +146,9 @@ class Bench:
             profile: `own` records MPI profiles of all ranks; a path uses the libmpitrace there.
             describe: a sentence about the run, for the record of experiments.
             expect: the expected result, such as `1.1GB/s`.
-            workdir: a folder here; the ranks run in a copy of it. What they write or change there
+            workdir: a folder here of at most 1,000 files and 32 MB; the ranks run in a copy of it
+                (without hidden files and folders, linked folders, `__pycache__`, `node_modules`,
+                Python environments and the folder of all runs). What they write or change there
                 comes back into `raw/workdir` of the run folder.
             params: of the benchmark: `cluster bench NAME --help` lists them.
 

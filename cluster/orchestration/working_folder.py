@@ -23,12 +23,17 @@ MOST_BYTES = 32_000_000  # it goes to every host
 MOST_FILES = 1_000
 CACHES = ("__pycache__", "node_modules")
 ENVIRONMENT = "pyvenv.cfg"  # in the folder of a Python environment
+LEFT_OUT = (
+    f"Hidden files and folders, linked folders, {' and '.join(CACHES)}, Python environments "
+    "and the folder of all runs"
+)
 
 
 class WorkingFolder(Value, frozen=True, kw_only=True):
     """The part of a folder that is copied.
 
-    Hidden files, caches, Python environments and the folder of all runs are left out.
+    Hidden files and folders, linked folders, caches, Python environments and the folder of all runs
+    are left out; a linked file is copied.
 
     Args:
         path: of the folder, absolute.
@@ -61,8 +66,11 @@ def find_files(path: str | Path, runs: Path) -> WorkingFolder:
 
     """
     top = Path(path).resolve()
-    if not top.is_dir():
-        raise SpecError(f"{path} is no folder here.", remedy="Name one: --workdir FOLDER")
+    if not str(path) or not top.is_dir():
+        raise SpecError(
+            f"{path or repr(path)} is no folder here.",
+            remedy="Name one: --workdir FOLDER; or copy nothing: --workdir none",
+        )
     with _readable(top):
         return _measured(top, runs.resolve())
 
@@ -79,8 +87,9 @@ def _measured(top: Path, runs: Path) -> WorkingFolder:
                 f"The working folder {top} is too large to be copied to the hosts.",
                 means=f"At most {MOST_FILES:,} files of {format_bytes(MOST_BYTES)} together are "
                 "copied. Nothing was started.",
-                remedy="Name a smaller folder: --workdir FOLDER; or copy what the program needs "
-                "yourself (cluster put NAME FILE PATH), and name it by absolute paths.",
+                remedy="Name a smaller folder: --workdir FOLDER; or copy nothing: --workdir none. "
+                "What the program needs goes to the hosts by cluster put NAME FILE PATH, and into "
+                "the command as an absolute path.",
             )
     return WorkingFolder(path=top, files=tuple(files), bytes=size)
 

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         ("show --runs nowhere", "nowhere does not exist", "cluster bench p2p --run-local"),
         ("run mine --workdir . -- ls", "--workdir has no effect without --mpi", "cluster put mine"),
         ("run mine --mpi --workdir nowhere -- ls", "nowhere is no folder here", "--workdir FOLDER"),
+        ("run mine --mpi --workdir= -- ls", "'' is no folder here", "--workdir none"),
         ("connect nosuch", "no cluster or host with 'nosuch' in its name", "cluster ls"),
         ("connect", "There are no clusters.", "cluster ls"),
         ("bencg", "No such command 'bencg'", "Did you mean 'bench'?"),
@@ -48,6 +49,37 @@ def test_a_mistake_is_answered(typed: Typed, line: str, what: str, remedy: str) 
     assert remedy in said
     assert "Input should be" not in said, "words of a library"
     assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (".venv/bin/python", ".venv/bin/python is not copied to the hosts"),
+        ("hello.py .venv/bin/python", ".venv/bin/python is not copied to the hosts"),
+        ("hello.py linked/data", "linked/data is not copied to the hosts"),
+        ("hello.py", "copy of"),
+        ("hello.py link", "copy of"),
+        ("../hello.py", "There is no cluster 'mine'"),
+    ],
+)
+def test_a_file_that_is_not_copied_is_no_program_of_the_hosts(
+    typed: Callable[[str], Said],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: str,
+    what: str,
+) -> None:
+    here = tmp_path / "here"
+    (here / ".venv" / "bin").mkdir(parents=True)
+    for path in ("hello.py", "here/hello.py", "here/.venv/bin/python", "data/data"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).touch()
+    (here / "linked").symlink_to(tmp_path / "data")
+    (here / "link").symlink_to(tmp_path / "hello.py")
+    monkeypatch.chdir(here)
+
+    assert what in typed(f"run mine --mpi -- {words}")[1]
+    assert "copy of" not in typed(f"run mine --mpi --workdir none -- {words}")[1]
 
 
 @pytest.mark.usefixtures("tools")
