@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import threading
+from contextlib import suppress
 from inspect import Parameter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -301,7 +302,9 @@ def _say_working_folder(words: Sequence[str], given: str | None, runs: str | Non
 def _names_file(word: str) -> bool:
     """Tell whether a word is the path of a file in the current folder."""
     path = Path(word)
-    return not path.is_absolute() and ".." not in path.parts and path.is_file()
+    with suppress(OSError):  # too long to be a path, such as the text behind python3 -c
+        return not path.is_absolute() and ".." not in path.parts and path.is_file()
+    return False
 
 
 def _outcome(host: str, end: Completed | ClusterError) -> Outcome:

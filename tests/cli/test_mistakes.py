@@ -60,6 +60,7 @@ def test_a_mistake_is_answered(typed: Typed, line: str, what: str, remedy: str) 
         ("hello.py", "copy of"),
         ("hello.py link", "copy of"),
         ("../hello.py", "There is no cluster 'mine'"),
+        (f"python3 -c {'x' * 300}", "There is no cluster 'mine'"),
     ],
 )
 def test_a_file_that_is_not_copied_is_no_program_of_the_hosts(
