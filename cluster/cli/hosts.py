@@ -33,6 +33,8 @@ from cluster.runs import store
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from cluster.orchestration.working_folder import WorkingFolder
+
 commands = typer.Typer()
 
 NONE = "none"  # the --workdir that is no folder: nothing is copied
@@ -238,7 +240,10 @@ def run(
     Example: cluster run mine --mpi -- python3 hello.py
     """
     if mpi or profile is not None:
-        folder = _say_working_folder(words, workdir, root)
+        folder = _working_folder(words, workdir, root)
+        cluster = attach(name)
+        if folder is not None:
+            sys.stderr.write(f"The ranks run in a copy of {folder}.\n")
         options = BenchOptions(
             runs=root,
             timeout=timeout or TIMEOUT,
@@ -247,7 +252,7 @@ def run(
             workdir=folder,
             launches=1,
         )
-        run_launches(attach(name), "program", {"command": shlex.join(words)}, options)
+        run_launches(cluster, "program", {"command": shlex.join(words)}, options)
         return
     if workdir is not None:
         raise SpecError(
@@ -281,21 +286,21 @@ def _run_on_each_host(
     raise typer.Exit(next((o.status for o in outcomes if o.status), 0))
 
 
-def _say_working_folder(words: Sequence[str], given: str | None, runs: str | None) -> str | None:
-    """Say which folder is copied: the current one if a word is the path of a file in it."""
+def _working_folder(
+    words: Sequence[str], given: str | None, runs: str | None
+) -> WorkingFolder | None:
+    """Find the folder that is copied: the current one if a word is the path of a file in it."""
     named = [Path(word) for word in words if _names_file(word)]
     if given == NONE or (given is None and not named):
         return None
-    folder = "." if given is None else given
-    copied = find_files(folder, store.root(runs))
-    left_out = [] if given else [path for path in named if path not in copied.files]
+    folder = find_files("." if given is None else given, store.root(runs))
+    left_out = [] if given else [path for path in named if path not in folder.files]
     if left_out:
         raise SpecError(
             f"{left_out[0]} is not copied to the hosts, so the ranks would not find it.",
             means=f"{LEFT_OUT} are left out.",
             remedy=f"Use its absolute path on the hosts; or copy nothing: --workdir {NONE}",
         )
-    sys.stderr.write(f"The ranks run in a copy of {copied}.\n")
     return folder
 
 

@@ -41,6 +41,7 @@ from cluster.orchestration.ab_test import (
 from cluster.orchestration.bench import TIMEOUT
 from cluster.orchestration.cluster import Cluster
 from cluster.orchestration.variables import variable
+from cluster.orchestration.working_folder import WorkingFolder
 from cluster.reports.ci import Case, comparison_cases, judgement_cases
 from cluster.reports.formats.terminal import wrapped
 from cluster.reports.launch_table import launches_table
@@ -60,7 +61,7 @@ class BenchOptions(Value, frozen=True, kw_only=True):
 
     Args:
         founding: print the lines of the founding programs; only launchers do.
-        workdir: a folder, in a copy of which the ranks run; only `cluster run --mpi` has it.
+        workdir: the folder, in a copy of which the ranks run; only `cluster run --mpi` has it.
 
     """
 
@@ -80,7 +81,7 @@ class BenchOptions(Value, frozen=True, kw_only=True):
     expect: str = ""
     gates: Gates = Gates()
     founding: bool = False
-    workdir: str | None = None
+    workdir: WorkingFolder | None = None
 
     @property
     def variables(self) -> dict[str, str]:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from cluster.orchestration.listener import Listener
+    from cluster.orchestration.working_folder import WorkingFolder
     from cluster.runs.run import Run
 
 Names = str | Sequence[str]
@@ -36,7 +37,7 @@ class RunArgs(TypedDict, total=False):
     profile: str | None
     describe: str
     expect: str
-    workdir: str | Path | None
+    workdir: str | Path | WorkingFolder | None
 
 
 class RepeatedArgs(RunArgs, total=False):
@@ -128,7 +129,7 @@ class Bench:
         profile: str | None = None,
         describe: str = "",
         expect: str = "",
-        workdir: str | Path | None = None,
+        workdir: str | Path | WorkingFolder | None = None,
         **params: object,
     ) -> Run:
         """Run a benchmark and download its results.
@@ -146,10 +147,10 @@ class Bench:
             profile: `own` records MPI profiles of all ranks; a path uses the libmpitrace there.
             describe: a sentence about the run, for the record of experiments.
             expect: the expected result, such as `1.1GB/s`.
-            workdir: a folder here of at most 1,000 files and 32 MB; the ranks run in a copy of it
-                (without hidden files and folders, linked folders, `__pycache__`, `node_modules`,
-                Python environments and the folder of all runs). What they write or change there
-                comes back into `raw/workdir` of the run folder.
+            workdir: a folder here of at most 1,000 files and 32 MB, or what `find_files` found in
+                it; the ranks run in a copy of it, without hidden files and folders, linked folders,
+                `__pycache__`, `node_modules`, Python environments and the folder of all runs. What
+                they write or change there comes back into `raw/workdir` of the run folder.
             params: of the benchmark: `cluster bench NAME --help` lists them.
 
         Raises:

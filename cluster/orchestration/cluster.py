@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -32,7 +33,7 @@ from cluster.orchestration.simulated import simulate
 from cluster.orchestration.state import StateOnDisk
 from cluster.orchestration.teardown import clean_hosts, destroy
 from cluster.orchestration.variables import all_variables
-from cluster.orchestration.working_folder import find_files
+from cluster.orchestration.working_folder import WorkingFolder, find_files
 from cluster.providers import Provider
 from cluster.remote.hosts import DEAD_AFTER, Hosts
 from cluster.remote.parallel import connect_all
@@ -41,7 +42,6 @@ from cluster.runs.store import root as runs_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from cluster.core.model.hosts import Completed, Facts, Machine
     from cluster.core.model.records import JobRecord, Status
@@ -285,7 +285,7 @@ class Cluster:
         describe: str,
         expect: str,
         timeout: float,
-        workdir: str | Path | None,
+        workdir: str | Path | WorkingFolder | None,
         **params: object,
     ) -> Run:
         """Run a benchmark; see `Bench.__call__`."""
@@ -294,7 +294,8 @@ class Cluster:
         environment = all_variables(variables, mca, env)
         about = make_condition(condition, environment, describe, expect)
         listener = listener or default_listener()
-        copied = None if workdir is None else find_files(workdir, runs_root(runs))
+        if isinstance(workdir, str | Path):
+            workdir = find_files(workdir, runs_root(runs))
         if self._provider.simulates:
             return simulate(self.state, chosen, checked, runs_root(runs), about, listener)
         self._keep_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
@@ -303,7 +304,7 @@ class Cluster:
         about = with_profile(about, profile, hosts, self.shells())
         self.jobs.make_room()
         root = runs_root(runs)
-        prepared = prepare(hosts, chosen, checked, root, timeout, about, self.phases, copied)
+        prepared = prepare(hosts, chosen, checked, root, timeout, about, self.phases, workdir)
         try:
             return self._run_job(prepared, listener, detach=detach)
         finally:

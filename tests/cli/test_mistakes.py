@@ -57,8 +57,8 @@ def test_a_mistake_is_answered(typed: Typed, line: str, what: str, remedy: str) 
         (".venv/bin/python", ".venv/bin/python is not copied to the hosts"),
         ("hello.py .venv/bin/python", ".venv/bin/python is not copied to the hosts"),
         ("hello.py linked/data", "linked/data is not copied to the hosts"),
-        ("hello.py", "copy of"),
-        ("hello.py link", "copy of"),
+        ("hello.py", "There is no cluster 'mine'"),
+        ("hello.py link", "There is no cluster 'mine'"),
         ("../hello.py", "There is no cluster 'mine'"),
         (f"python3 -c {'x' * 300}", "There is no cluster 'mine'"),
     ],
@@ -79,8 +79,11 @@ def test_a_file_that_is_not_copied_is_no_program_of_the_hosts(
     (here / "link").symlink_to(tmp_path / "hello.py")
     monkeypatch.chdir(here)
 
-    assert what in typed(f"run mine --mpi -- {words}")[1]
-    assert "copy of" not in typed(f"run mine --mpi --workdir none -- {words}")[1]
+    said = typed(f"run mine --mpi -- {words}")[1]
+
+    assert what in said
+    assert "copy of" not in said, "nothing is copied before there is a cluster"
+    assert "There is no cluster" in typed(f"run mine --mpi --workdir none -- {words}")[1]
 
 
 @pytest.mark.usefixtures("tools")

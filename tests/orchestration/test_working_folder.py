@@ -131,8 +131,7 @@ def test_a_program_of_the_current_folder_runs_with_what_is_beside_it(
     assert not Path("out.0").exists()
 
     gone = WorkingFolder(path=home, files=(Path("gone"),), bytes=0)
-    monkeypatch.setattr("cluster.orchestration.cluster.find_files", lambda *_: gone)
     with pytest.raises(SpecError, match="gone could not be copied"):
-        attach("mine").bench.program(command="true", workdir=".")
+        attach("mine").bench.program(command="true", workdir=gone)
     assert store.record(store.find(runs_folder(), "latest")).status == "failed"
     command("down", "mine")
