@@ -38,9 +38,11 @@ def remove_unchanged(folder: Path) -> None:
 
     """
     copy, listed = folder / WORKDIR, folder / COPIED
-    if not listed.exists():
+    try:
+        digests = json.loads(listed.read_bytes())
+    except FileNotFoundError:
         return
-    for name, digest in json.loads(listed.read_bytes()).items():
+    for name, digest in digests.items():
         path = copy / name
         with suppress(FileNotFoundError):  # removed by the program, or by us under another name
             if path.is_file() and not path.is_symlink() and sha256(path) == digest:
@@ -48,3 +50,4 @@ def remove_unchanged(folder: Path) -> None:
     for inside, _, _ in os.walk(copy, topdown=False):
         with suppress(OSError):  # it has results
             Path(inside).rmdir()
+    listed.unlink(missing_ok=True)  # names of your files are no results either

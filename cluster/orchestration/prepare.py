@@ -255,12 +255,8 @@ def prepare(
     starter = plugins.load(Starter, chosen.starter)
     home = hosts.facts[0].home  # a machine's paths may be relative to it
     bin_ = posixpath.join(home, machine.bin)
-    others = _peers(hosts) if starter.needs_every_host else {}
-    program = [
-        *_with_environment(chosen.variables),
-        *_with_environment(condition.variables),  # which override them
-        *chosen.program(params),
-    ]
+    variables = {**chosen.variables, **condition.variables}
+    program = [*_with_environment(variables), *chosen.program(params)]
     argv = starter.argv(_found(program, bin_, hosts.image), hosts.layout)
     folder = store.create(where, session, chosen.name, at)
     planned = _planned(hosts, chosen, params, argv, folder.name, at)
@@ -271,17 +267,22 @@ def prepare(
     return PreparedJob(
         folder=folder,
         record=record,
-        job=JobRecord(
-            session=session,
-            folder=there,
-            run=str(folder),
-            benchmark=chosen.name,
-            at=at,
-            workdir=copied is not None,
-        ),
+        job=_job(record, there, folder, has_copy=copied is not None),
         script=script(session, there, argv, _environment(hosts, starter, bin_), timeout),
-        files={f"{chosen.name}.py": chosen.source.read_text(), **others},
+        files={f"{chosen.name}.py": chosen.source.read_text(), **_peers(hosts, starter)},
         copied=copied,
+    )
+
+
+def _job(record: Record, there: str, folder: Path, *, has_copy: bool) -> JobRecord:
+    """Give the entry of the journal."""
+    return JobRecord(
+        session=record.spec.name,
+        folder=there,
+        run=str(folder),
+        benchmark=record.benchmark,
+        at=record.at,
+        workdir=has_copy,
     )
 
 
@@ -300,10 +301,10 @@ def _with_environment(variables: Mapping[str, str]) -> list[str]:
     return ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
 
 
-def _peers(hosts: ReadyHosts) -> dict[str, str]:
-    """Give the file by which the first host knows the others, if there are any."""
+def _peers(hosts: ReadyHosts, starter: Starter) -> dict[str, str]:
+    """Give the file by which the first host knows the others, if there are any that it needs."""
     layout = hosts.layout
-    if not layout.ssh_config:
+    if not layout.ssh_config or not starter.needs_every_host:
         return {}
     others = tuple(Peer(name=m.name, address=m.address) for m in hosts.machines[1:])
     party = PeerList(peers=others, ssh_config=layout.ssh_config)

@@ -341,7 +341,7 @@ class Job:
         done = shell.run(self._words("results", self.record.folder), timeout=COMMAND_TIMEOUT)
         if done.status != 0:
             raise ShellError(
-                f"What the job {self.record.session} wrote could not be told from what was copied.",
+                f"The results of {self.record.session} could not be separated from its input.",
                 means=f"{done.stderr.strip()}\nIts files are still in {self.record.folder}",
             )
 

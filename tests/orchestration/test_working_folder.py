@@ -86,7 +86,7 @@ def test_only_what_the_program_wrote_or_changed_is_left_to_download(folder: Path
         remove_unchanged(job)  # two names of one host
         left = sorted(str(path.relative_to(job)) for path in job.rglob("*") if path.is_file())
 
-    assert left == ["copied.json", "workdir/data/result", "workdir/job.sh", "workdir/new/notes"]
+    assert left == ["workdir/data/result", "workdir/job.sh", "workdir/new/notes"]
 
 
 def test_a_file_that_cannot_be_read_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
