@@ -64,7 +64,7 @@ def test_a_mistake_is_answered(typed: Typed, line: str, what: str, remedy: str) 
     ],
 )
 def test_a_file_that_is_not_copied_is_no_program_of_the_hosts(
-    typed: Callable[[str], Said],
+    typed: Typed,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     words: str,
@@ -79,11 +79,11 @@ def test_a_file_that_is_not_copied_is_no_program_of_the_hosts(
     (here / "link").symlink_to(tmp_path / "hello.py")
     monkeypatch.chdir(here)
 
-    said = typed(f"run mine --mpi -- {words}")[1]
+    said = typed(f"run mine --mpi -- {words}")[2]
 
     assert what in said
     assert "copy of" not in said, "nothing is copied before there is a cluster"
-    assert "There is no cluster" in typed(f"run mine --mpi --workdir none -- {words}")[1]
+    assert "There is no cluster" in typed(f"run mine --mpi --workdir none -- {words}")[2]
 
 
 @pytest.mark.usefixtures("tools")
