@@ -42,7 +42,7 @@ class Judgement(Value, frozen=True, kw_only=True):
     Args:
         word: for all of it.
         answer: what was measured, the figure and its share of the limit; without the word.
-        next_step: the command to type next, or what to do.
+        next_step: the command to type next, at the end of the text; or what to do.
         verdicts: of each series.
 
     """
@@ -234,7 +234,7 @@ def _next_on_several_hosts(
     if word == "unknown" and (lacks := _lacking_flags(record, found)):
         return f"cluster bench p2p {there} {lacks}"
     if word in ("unknown", "impossible") and (hardware is None or hardware.nic is None):
-        return f"cluster judge {name} --hardware nic=RATE, with the rate of your network"
+        return f"with the rate of your network: cluster judge {name} --hardware nic=RATE"
     return f"cluster bench {'p2p' if record.benchmark == 'iperf' else 'iperf'} {there}"
 
 
@@ -245,8 +245,8 @@ def _next_on_one_host(word: Judged, found: Sequence[Verdict]) -> str:
     if _all_too_small(found):
         return f"cluster bench p2p --sizes {LARGE_SIZES}"
     return (
-        "cluster bench p2p --metrics memory_copy,bandwidth, as the limit on one host is a copy "
-        "in memory"
+        "measure a copy in memory, the limit on one host: "
+        "cluster bench p2p --metrics memory_copy,bandwidth"
     )
 
 
