@@ -1,6 +1,6 @@
 """The views that SQL over runs offers: their columns, with types and meanings.
 
-`docs/reference/sql.md` is filled from here. Columns are a promise: they are not renamed.
+`docs/reference/sql.md` has them word by word. Columns are a promise: they are not renamed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _spec_columns() -> tuple[SqlColumn, ...]:
     """Give a column per option of a cluster; those of its provider are in the column `record`."""
     kinds = {field.name: field.type for field in msgspec.structs.fields(SpecOptions)}
     return tuple(
-        SqlColumn(name, TYPES[next(iter(get_args(kind)), kind)], SPEC_TEXTS.get(name, ""))
+        SqlColumn(name, TYPES[next(iter(get_args(kind)), kind)], SPEC_TEXTS[name])
         for name, kind in kinds.items()
         if name != "options"
     )

@@ -32,7 +32,6 @@ PLACES = {  # files and folders that have a page: where it is
     **{path: uri for uri, path in COPIED.items()},
     DOCS / "adr": "explanation/decisions.md",
 }
-VIEWS = re.compile(r"<!-- The views, .*? -->")  # in reference/sql.md
 LINK = re.compile(r"(?P<text>\[[^\]]*\])\((?P<target>(?!https?:|#)[^)#\s]+)(?P<anchor>#[^)\s]*)?\)")
 
 
@@ -70,5 +69,4 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         relative = posixpath.relpath(known[target], posixpath.dirname(uri) or ".")
         return f"{match['text']}({relative}{match['anchor'] or ''})"
 
-    markdown = VIEWS.sub(lambda _: value_pages.sql_views(), markdown)
     return LINK.sub(site_link, markdown)

@@ -33,7 +33,6 @@ from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
 from cluster.core.model.resources import Plan, Resource
 from cluster.providers import Provider
-from cluster.runs.sql_views import VIEWS
 from cluster.runs.watched import WatchedSeries
 
 if TYPE_CHECKING:
@@ -95,23 +94,6 @@ def pages() -> Iterator[tuple[str, str]]:
             schema = msgspec.json.schema(kind, schema_hook=_any_json)
             text = msgspec.json.format(msgspec.json.encode(schema)).decode()
             yield f"reference/{_schema_file(name)}", f"{text}\n"
-
-
-def sql_views() -> str:
-    """Describe the views of `cluster sql`.
-
-    Returns:
-        Markdown: a section with a table for each.
-
-    """
-    return "\n\n".join(
-        f"## {view.name}\n\n{view.text}\n\n"
-        + table(
-            ("column", "type", "what it is"),
-            ((f"`{column.name}`", column.type, column.text) for column in view.columns),
-        )
-        for view in VIEWS
-    )
 
 
 def _schema_file(name: str) -> str:

@@ -189,6 +189,17 @@ def test_every_column_is_described_and_needs_no_quotes(view: sql_views.SqlView) 
     assert described == [(row["column_name"], row["column_type"]) for row in columns]
 
 
+def test_the_page_has_every_view_as_the_code_describes_it() -> None:
+    """In the file itself, as a checkout and GitHub show it."""
+    tables = "".join(
+        f"\n## {view.name}\n\n{view.text}\n\n| column | type | what it is |\n| --- | --- | --- |\n"
+        + "".join(f"| `{of.name}` | {of.type} | {of.text} |\n" for of in view.columns)
+        for view in sql_views.VIEWS
+    )
+
+    assert (ROOT / "docs" / "reference" / "sql.md").read_text().endswith(tables)
+
+
 def test_without_duckdb_the_message_says_what_to_install(home: Path) -> None:
     script = (
         "import sys; sys.modules['duckdb'] = None; sys.argv = ['cluster', 'sql', 'select 1'];"
