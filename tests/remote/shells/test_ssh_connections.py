@@ -155,6 +155,7 @@ def test_a_command_may_be_silent_for_long(sshd: Sshd, monkeypatch: pytest.Monkey
     shell.close()
 
 
+@pytest.mark.timed
 def test_a_dead_network_is_noticed_within_15_seconds(
     link: Link, servers: Callable[..., Sshd]
 ) -> None:
@@ -163,6 +164,7 @@ def test_a_dead_network_is_noticed_within_15_seconds(
     _is_noticed(SshShell(server.machine()), link, server.address)
 
 
+@pytest.mark.timed
 def test_a_dead_network_behind_another_host_is_noticed_as_well(
     link: Link, servers: Callable[..., Sshd], dot_ssh: Path
 ) -> None:
