@@ -229,28 +229,30 @@ def before(aws: Cloud) -> frozenset[Thing]:
 def test_machines_with_several_adapters_get_elastic_ips_that_go_with_them(
     aws: Cloud, before: frozenset[Thing]
 ) -> None:
-    """It is on disk that they may come before they do; each is at its machine's first card."""
+    """Each request is in the journal before that of machines; each is at a first interface."""
     spec = spec_of(instance="p4d.24xlarge", options=ELASTIC)
     book = journal.for_cluster("c5")
     book.append(journal.Intended(spec=spec, at=time.time()))
     chosen = provider()
     lines = "\n".join(chosen.plan(spec).lines)
-    noted: list[bool] = []
     aws.fail(
         Fault(action="AllocateAddress", drop="after", skip=1, times=1)
     )  # the first was a DryRun
     machines = chosen.create(spec, book)
-    noted = [e.kind == "elastic-ip" for e in book.entries() if isinstance(e, journal.Requested)]
+    requests = [e.kind for e in book.entries() if isinstance(e, journal.Requested)]
 
     assert "2 Elastic IPs: $0.010 an hour more until `cluster down` or `cluster gc`" in lines
-    assert any(noted)
-    assert noted.index(True) < len(noted) - 1  # before the machines
+    assert "elastic-ip" in requests
+    assert "elastic-ip" not in requests[requests.index("instances") :]
     cards = aws.calls("RunInstances")[-1].params["NetworkInterfaces"]
     assert len(cards) == 4
-    given = {m.access.host for m in machines if m.access}
-    elastic = aws.region("us-east-1").backend.addresses
-    assert given == {address.public_ip for address in elastic if address.eni}
-    assert len(given) == 2
+    region = aws.region("us-east-1")
+    at = {one.eni.id: one.public_ip for one in region.backend.addresses if one.eni}
+    first = {m.id: region.lives[m.id].instance.nics[0].id for m in machines}
+    assert {m.id: m.access and m.access.host for m in machines} == {
+        one: at[interface] for one, interface in first.items()
+    }
+    assert len(at) == 2
 
     chosen.destroy("c5")
     assert aws.things() == before
