@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.fakes.cloud import Emulated
     from tests.fakes.values import Call
 
-pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.usefixtures("soon")
 WAYS = ("down", "gc", "gc without a journal")
 
 

@@ -23,7 +23,10 @@ from tests.fakes.aws import Fault, Settings
 if TYPE_CHECKING:
     from tests.fakes.aws import Cloud
 
-pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.usefixtures("soon"),
+    pytest.mark.timeout(300),  # each takes seconds; one that hangs gives its worker back sooner
+]
 SPEC = ClusterSpec(name="c5", provider="aws", instance="c5.18xlarge", placement=True)
 UP = ("up", "c5", "--provider", "aws", "--instance", "c5.18xlarge", "--placement", "--yes")
 

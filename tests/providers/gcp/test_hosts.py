@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
     from tests.fakes.gcp import Cloud
 
-pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.usefixtures("soon"),
+    pytest.mark.timeout(300),  # each takes seconds; one that hangs gives its worker back sooner
+]
 HOW = ("--provider", "gcp", "--zone", "us-central1-a", "--instance", "c2-standard-60", "--yes")
 UP = ("up", "c5", *HOW, "--placement")
 
