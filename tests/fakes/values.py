@@ -28,7 +28,8 @@ class Fault(Value, frozen=True, kw_only=True):
         skip: how many matching calls pass unharmed first.
         times: how many are harmed then.
         chance: of each matching call to be harmed.
-        seed: of that chance.
+        seed: of that chance, which is drawn for matching calls in the order of their arrival: of
+            those that are sent at once, another may be harmed in the next run.
         where: only calls with these parameters, such as {"Placement.GroupName": "c5"}; `region`
             is the region of the call.
 

@@ -11,6 +11,7 @@ import pytest
 
 from cluster.core import journal
 from cluster.core.errors import ClusterError, Denied, Timeout
+from cluster.core.journal import Answered
 from cluster.orchestration.launch import launch_spec
 from tests.clouds import NAME, WORLDS, World, asked
 from tests.fakes import gcp as google
@@ -253,22 +254,37 @@ def test_these_are_all_calls_of_a_launch(cloud: Emulated[Any], world: World) -> 
     assert made == {*world.making, *world.looking}
 
 
+PATIENT, IMPATIENT = 600.0, 0.0  # seconds that a clean-up may take
+
+
 @worlds
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    ("seed", "within"), [(0, PATIENT), (1, PATIENT), (2, PATIENT), (4, IMPATIENT)]
+)
 def test_what_fails_at_random_leaves_nothing_but_what_is_told(
-    cloud: Emulated[Any], world: World, seed: int
+    cloud: Emulated[Any], world: World, monkeypatch: pytest.MonkeyPatch, seed: int, within: float
 ) -> None:
     """During the launch, its clean-up, and a first attempt to take it down."""
     before = cloud.things()
     provider = world.planned()
     cloud.fail(msgspec.structs.replace(AT_RANDOM[world.name], seed=seed))
-    try:
-        machines = world.create(provider)
-    except ClusterError as error:
-        if "Nothing is left." in error.means:
-            assert cloud.things() == before
-    else:
-        assert len(machines) == world.spec.hosts
+    told = ""
+    with monkeypatch.context() as clean_up:
+        clean_up.setattr("cluster.providers._cloud.deletion.WITHIN", within)
+        try:
+            machines = world.create(provider)
+        except ClusterError as error:
+            told = error.means
+        else:
+            assert len(machines) == world.spec.hosts
+    if "Nothing is left." in told:
+        assert cloud.things() == before
+    elif told:
+        entries = journal.for_cluster(NAME).entries()
+        made = [id_ for one in entries if isinstance(one, Answered) for id_ in one.ids]
+        named = f": {', '.join(made)}" if made else ""
+        assert f"What the launch had made may still exist{named}, and cost money." in told
+        assert f"stays until you type: cluster down {NAME}" in told
     with suppress(ClusterError):
         provider.destroy(NAME)
         assert cloud.things() == before
