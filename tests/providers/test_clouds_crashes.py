@@ -6,13 +6,14 @@ import signal
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from cluster.core import journal
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.orphans import find_orphans, remove
 from tests import killed_processes
-from tests.clouds import NAME, WORLDS, World
+from tests.clouds import AWS, NAME, WORLDS, World
 from tests.conftest import until
 from tests.fakes.values import Fault
 
@@ -99,6 +100,27 @@ def test_a_launch_that_is_killed_at_any_call_leaves_nothing(
         cloud.mend()
         clear(way)
         assert cloud.things() == before, fault
+
+
+@pytest.mark.parametrize(
+    ("call", "skip"),
+    [("AllocateAddress", 2), ("AssociateAddress", 1)],  # a plan asks whether the first is permitted
+)
+def test_a_launch_that_is_killed_at_its_second_elastic_ip_leaves_none(
+    aws: Emulated[Any], call: str, skip: int
+) -> None:
+    """By each way in turn; the other calls of such a launch are those of the test above."""
+    before = aws.things()
+    spec = msgspec.structs.replace(
+        AWS.spec, instance="p4d.24xlarge", options={"efa": "1", "elastic_ip": "1"}
+    )
+    for way, moment in (("down", "before"), ("gc", "after"), ("gc without a journal", "after")):
+        aws.fail(Fault(action=call, kill=moment, skip=skip, times=1))
+        assert killed_processes.status(killed_processes.launch, spec) == -signal.SIGKILL
+        assert "address" in {thing.kind for thing in aws.things() - before}
+        aws.mend()
+        clear(way)
+        assert aws.things() == before, f"{way}, {moment}"
 
 
 def test_a_teardown_that_is_killed_at_any_call_is_finished_by_the_next(
