@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.fakes.cloud import Emulated
-    from tests.fakes.values import Call
+    from tests.fakes.values import Call, Moment
 
 pytestmark = pytest.mark.usefixtures("soon")
 WAYS = ("down", "gc", "gc without a journal")
@@ -114,7 +114,8 @@ def test_a_launch_that_is_killed_at_its_second_elastic_ip_leaves_none(
     spec = msgspec.structs.replace(
         AWS.spec, instance="p4d.24xlarge", options={"efa": "1", "elastic_ip": "1"}
     )
-    for way, moment in (("down", "before"), ("gc", "after"), ("gc without a journal", "after")):
+    kills: tuple[Moment, ...] = ("before", "after", "after")
+    for way, moment in zip(WAYS, kills, strict=True):
         aws.fail(Fault(action=call, kill=moment, skip=skip, times=1))
         assert killed_processes.status(killed_processes.launch, spec) == -signal.SIGKILL
         assert "address" in {thing.kind for thing in aws.things() - before}
