@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def on_failure(clean_up: Callable[[], object]) -> Iterator[None]:
-    """Clean up if the block fails, then let its exception go on; do nothing if it succeeds.
+    """Clean up if the block fails, then re-raise its exception; do nothing if it succeeds.
 
     Args:
-        clean_up: called before the exception goes on, also for Ctrl-C and SIGTERM. What it raises
-            replaces that exception, which stays as the context.
+        clean_up: called before the exception is re-raised, also for Ctrl-C and SIGTERM. If it fails
+            itself, its exception replaces the original one, which is kept as the context.
 
     """
     with ExitStack() as stack:

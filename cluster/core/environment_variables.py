@@ -10,7 +10,7 @@ class EnvironmentVariable(Value, frozen=True, kw_only=True):
 
     Args:
         name: of the variable.
-        default: what counts if it is not set.
+        default: what applies if it is not set.
         meaning: what it does.
 
     """

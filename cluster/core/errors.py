@@ -1,24 +1,24 @@
 """The error tree: every error says what happened, what it means and what to type next.
 
 ClusterError
-├── SpecError          what was asked cannot be done; nothing was created
+├── SpecError          what was asked for cannot be done; nothing was created
 ├── ProvisionError     a provider could not give the machines
 │   ├── Capacity       the zone has no room now; another zone or time may have
 │   ├── Quota          the account's limit is reached; ask for more
 │   ├── Denied         the account may not do this
 │   └── Timeout        it did not happen in time
 ├── ShellError         a command could not be run, or its connection broke
-│   └── Unreachable    there is no connection; carries the state that it got to
+│   └── Unreachable    there is no connection; carries how far connecting got
 ├── JobError           the job on the hosts failed; carries the tails of both streams
 └── ParseError         a text is not in the format expected; carries the line
 """
 
 from __future__ import annotations
 
-from cluster.core.messages import worded
+from cluster.core.messages import for_reader
 
-TAIL_LINES = 40  # mpirun alone says more than 20 when a rank leaves without a word
-STATES = {  # how far connecting can have got, and what it means if it gets no further
+TAIL_LINES = 40  # mpirun alone prints more than 20 when a rank exits without an error message
+STATES = {  # how far connecting got, and what it means if it gets no further
     "resolving": "The name could not be resolved to an address.",
     "connecting": "A firewall or a missing route drops the packets, or the host is down.",
     "banner": "Something answers, but not with SSH: its sshd may still be starting.",
@@ -45,8 +45,8 @@ class ClusterError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        """Give the parts that are there, a line each, in the words of their reader."""
-        return worded("\n".join(part for part in (self.what, self.means, self.remedy) if part))
+        """Give the parts that are not empty, a line each, in the form that the reader types."""
+        return for_reader("\n".join(part for part in (self.what, self.means, self.remedy) if part))
 
 
 class SpecError(ClusterError):
@@ -82,8 +82,8 @@ class Unreachable(ShellError):
 
     Args:
         what: what happened, one sentence.
-        state: how far it got (one of `STATES`), or what ended it, such as `refused`.
-        passing: waiting may help: the host may still be booting.
+        state: how far connecting got (one of `STATES`), or what ended it, such as `refused`.
+        passing: whether waiting may help, because the host may still be booting.
         means: what it means.
         remedy: what to do next.
 
@@ -98,7 +98,7 @@ class Unreachable(ShellError):
         means: str = "",
         remedy: str = "",
     ) -> None:
-        """Keep how far it got."""
+        """Keep how far connecting got."""
         super().__init__(what, means=means, remedy=remedy)
         self.state = state
         self.passing = passing
@@ -131,7 +131,7 @@ class JobError(ClusterError):
             for name, text in (("stdout", self.stdout), ("stderr", self.stderr))
             if text
         ]
-        what, means, remedy = map(worded, (self.what, self.means, self.remedy))
+        what, means, remedy = map(for_reader, (self.what, self.means, self.remedy))
         return "\n".join(part for part in (what, means, *tails, remedy) if part)
 
 

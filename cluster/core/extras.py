@@ -11,9 +11,8 @@ from pathlib import Path
 from cluster.core.errors import SpecError
 
 DISTRIBUTION = "cluster-ruler"  # the name under which pip knows this project
-FOREIGN = (
-    "cluster"  # of somebody else, in the Python package index; also installs a folder `cluster`
-)
+# Another project's distribution in the Python package index; it also installs a folder `cluster`.
+FOREIGN = "cluster"
 
 
 def require(library: str, extra: str, purpose: str) -> None:
@@ -44,7 +43,7 @@ def install_command(extra: str) -> str:
         extra: its name in `pyproject.toml`, such as `aws`.
 
     Returns:
-        A line for a shell: for pipx or uv where one of them made the environment, else for its pip.
+        A shell command: of pipx or uv if one of them made the environment, else of its own pip.
 
     """
     return _pip("install", shlex.quote(f"{DISTRIBUTION}[{extra}]"))
@@ -73,7 +72,7 @@ def uninstall_command() -> str:
 
 
 def _pip(verb: str, wanted: str) -> str:
-    """Give a line for a shell: for pipx or uv where one of them made the environment."""
+    """Give a shell command: of pipx or uv if one of them made the environment, else of its pip."""
     prefix, python = Path(sys.prefix), shlex.quote(sys.executable)
     if (prefix / "pipx_metadata.json").exists():
         return f"pipx runpip {shlex.quote(prefix.name)} {verb} {wanted}"

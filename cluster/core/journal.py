@@ -1,8 +1,8 @@
-"""What we were about to do, on disk before it is done; and what came of it, after.
+"""The journal of a cluster: each change is on disk before it is made, and its result after.
 
 One folder per cluster under the state folder (`CLUSTER_STATE`, else `XDG_STATE_HOME/cluster`, else
-`~/.local/state/cluster`), with an append-only `journal.jsonl` in it. Any other process can carry
-on from there.
+`~/.local/state/cluster`), with an append-only `journal.jsonl` in it. Any other process can
+continue from it.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ INSTANCES = "instances"  # the kind of a request for machines
 
 
 class Intended(Value, frozen=True, kw_only=True, tag="intended"):
-    """The machines of this spec are about to be made.
+    """The machines of this spec are about to be created.
 
     Args:
-        spec: what is asked.
+        spec: what the user asked for.
         at: when, in seconds since the epoch.
-        costs: whether they cost money while they exist.
-        price: of one of them, where that is known.
-        ttl: seconds after which they end by themselves, if they do.
+        costs: whether the machines cost money while they exist.
+        price: of one machine, if it is known.
+        ttl: seconds after which the machines end by themselves, if they do.
 
     """
 
@@ -56,13 +56,13 @@ class Intended(Value, frozen=True, kw_only=True, tag="intended"):
 
 
 class Owned(Value, frozen=True, kw_only=True, tag="owned"):
-    """A launch is about to make things: who pays for them, and how they are found again.
+    """A launch is about to create resources: who owns them, and how they are found again.
 
     Args:
-        provider: that makes them.
+        provider: that creates them.
         region: of the provider.
         account: of the owner, as the provider numbers or names it; empty if it was not recorded.
-        owner: whose credentials make them, without the session.
+        owner: the identity that creates them, without the name of its session.
         launch: the tag that everything of this launch carries.
 
     """
@@ -75,13 +75,13 @@ class Owned(Value, frozen=True, kw_only=True, tag="owned"):
 
 
 class Requested(Value, frozen=True, kw_only=True, tag="ordered"):
-    """A call that makes something is about to be sent.
+    """A call that creates a resource is about to be sent.
 
     Args:
-        provider: that it goes to.
+        provider: that receives the call.
         region: of the provider.
-        kind: of thing, such as `instances`.
-        token: by which the provider knows a call again, or the name of the thing.
+        kind: of resource, such as `instances`.
+        token: by which the provider recognises a repeated call, or the name of the resource.
         at: when, in seconds since the epoch.
 
     """
@@ -94,11 +94,11 @@ class Requested(Value, frozen=True, kw_only=True, tag="ordered"):
 
 
 class Answered(Value, frozen=True, kw_only=True, tag="answered"):
-    """The reply to such a call came.
+    """The provider answered a call.
 
     Args:
         token: of the call.
-        ids: of what was made; none if it was refused.
+        ids: of the resources that were created; none if the call was refused.
 
     """
 
@@ -107,10 +107,10 @@ class Answered(Value, frozen=True, kw_only=True, tag="answered"):
 
 
 class Created(Value, frozen=True, kw_only=True, tag="created"):
-    """The machines were made, or more is known of them now.
+    """The machines were created, or more is known about them now.
 
     Args:
-        machines: them.
+        machines: all of them, with what is known about each.
         expires: when they end by themselves, in seconds since the epoch.
 
     """
@@ -123,7 +123,7 @@ class Switched(Value, frozen=True, kw_only=True, tag="switched"):
     """The machines were switched off, or on again.
 
     Args:
-        on: which of the two.
+        on: true if they were switched on.
         at: when, in seconds since the epoch.
 
     """
@@ -177,10 +177,10 @@ Entry = (
 
 
 class UsedRegion(Value, frozen=True, kw_only=True):
-    """Where something was made once, and may still be.
+    """A region in which something was created once, and may still exist.
 
     Args:
-        provider: that made it.
+        provider: that created it.
         region: of the provider.
 
     """
@@ -207,7 +207,7 @@ class Journal(Value, frozen=True, kw_only=True):
         return self.folder / "journal.jsonl"
 
     def append(self, entry: Entry) -> None:
-        """Write an entry and wait until it is on disk; an `Intended` one opens the journal.
+        """Write an entry and wait until it is on disk; an `Intended` entry opens the journal.
 
         Args:
             entry: to write.
@@ -285,7 +285,7 @@ class Journal(Value, frozen=True, kw_only=True):
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
             if not os.path.samestat(os.fstat(handle), self._stat()):
-                raise self._gone()  # and a newer one of this name was made
+                raise self._gone()  # a new cluster of this name has a new folder
             yield
         finally:
             os.close(handle)
@@ -296,10 +296,10 @@ class Journal(Value, frozen=True, kw_only=True):
 
         Args:
             intended: what is about to be made.
-            resuming: the journal is there, and a launch goes on that was interrupted.
+            resuming: the journal exists, and an interrupted launch continues.
 
         Raises:
-            SpecError: another process has opened it before us.
+            SpecError: another process is launching a cluster of this name.
             ClusterError: it cannot be written.
 
         """
@@ -316,7 +316,7 @@ class Journal(Value, frozen=True, kw_only=True):
             yield
 
     def busy_error(self) -> SpecError:
-        """Make the error for a second launch at the same time."""
+        """Give the error for a second launch at the same time."""
         return SpecError(
             f"Another process is launching the cluster {self.name!r} right now.",
             means="It is left alone, and nothing was started.",
@@ -324,7 +324,7 @@ class Journal(Value, frozen=True, kw_only=True):
         )
 
     def is_launching(self) -> bool:
-        """Tell whether a process is about to launch it."""
+        """Tell whether a process is launching the cluster."""
         try:
             with (self.folder / "launching").open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -385,10 +385,10 @@ def names() -> tuple[str, ...]:
 
 
 def remember_region(provider: str, region: str) -> None:
-    """Remember for good that something is about to be made somewhere.
+    """Record permanently that a provider is about to create something in a region.
 
     Args:
-        provider: that makes it.
+        provider: that creates it.
         region: of the provider.
 
     """

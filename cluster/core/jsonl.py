@@ -15,7 +15,7 @@ def append(path: Path, text: bytes, *, sync: bool = False) -> None:
     """Add whole lines, after removing a last line that was cut off.
 
     Args:
-        path: of the file; it is made if it is not there, its folder is not.
+        path: of the file. It is created if it does not exist; its folder must exist.
         text: of the lines, with a newline at the end.
         sync: wait until they are on disk.
 
@@ -45,7 +45,7 @@ def _cut_back(file: IO[bytes]) -> None:
 
 
 def complete_lines(text: bytes) -> list[bytes]:
-    """Give the whole lines of a file.
+    """Give the complete lines of a file.
 
     Args:
         text: of the file.

@@ -1,7 +1,7 @@
 """The same message for two readers: flags for a command line, keywords for Python.
 
-Messages are written with flags (`--hosts 3`), as most people read them in a terminal. Python shows
-them as what one writes there: `hosts=3`. Whole command lines stay as they are.
+The source writes messages with flags (`--hosts 3`), as most people read them in a terminal. Used
+from Python, the library shows the flags as keywords: `hosts=3`. Complete commands stay as they are.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _MessageReader:
-    """Where the messages of this process are read, in whichever thread they arise."""
+    """Who reads the messages of this process, whichever thread they come from."""
 
     types_commands = False
 
@@ -25,7 +25,7 @@ _PROGRAMS = (
     *("ompi_info", "pip", "pip3", "pipx", "podman", "python", "python3", "rsync", "ssh", "tmux"),
     *("ucx_info", "uv"),
 )
-_VALUE = r"[^\s;()]*(?:\.\.\.|[^\s;(),.:])"  # without the punctuation of its sentence
+_VALUE = r"[^\s;()]*(?:\.\.\.|[^\s;(),.:])"  # without the punctuation of the sentence
 _TEXT = re.compile(
     rf"(?P<command>(?<![\w/-])(?:{'|'.join(_PROGRAMS)}) [^;,()\n]*)"
     rf"|--(?P<pair>option|mca|env) (?P<key>\w+)=(?P<of_key>{_VALUE})"
@@ -36,7 +36,7 @@ _TEXT = re.compile(
 
 @contextmanager
 def for_command_line() -> Iterator[None]:
-    """Show messages with flags while this lasts: the reader types commands."""
+    """Show messages with flags inside this context: the reader types commands."""
     before, _MessageReader.types_commands = _MessageReader.types_commands, True
     try:
         yield
@@ -44,8 +44,8 @@ def for_command_line() -> Iterator[None]:
         _MessageReader.types_commands = before
 
 
-def worded(message: str) -> str:
-    """Give a message in the words of its reader.
+def for_reader(message: str) -> str:
+    """Give a message in the form that its reader types.
 
     Args:
         message: with flags.

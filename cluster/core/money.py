@@ -1,4 +1,4 @@
-"""What machines cost, as a person reads it; pure."""
+"""What machines cost, and how it is shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HOUR = 3600.0  # seconds
 
 
 def dollars(price: Price, hosts: int, seconds: float) -> float:
-    """Give what hosts cost in a time.
+    """Compute what hosts cost for some time.
 
     Args:
         price: of one host.
@@ -28,7 +28,7 @@ def dollars(price: Price, hosts: int, seconds: float) -> float:
 
 
 def price_line(price: Price | None, hosts: int, ttl: float) -> str:
-    """Say what hosts will cost, at most.
+    """Say what hosts will cost at most.
 
     Args:
         price: of one host, if it is known.

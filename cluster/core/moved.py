@@ -1,7 +1,7 @@
-"""Import paths of the revision before this layout: each gives an error that names the new one.
+"""Import paths of older revisions: each gives an error that names the new path.
 
-Plug-ins of users and their scripts were written with these paths. `cluster.onhost` still runs, as
-a job that the previous revision started calls `python3 -m cluster.onhost`.
+Plug-ins and scripts of users may still import them. `cluster.onhost` still runs, because a job
+that an older revision started calls `python3 -m cluster.onhost`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from importlib.abc import Loader
 
-MODULES = {  # what a module was, and where its names are now
+MODULES = {  # an old module, and the modules in which its names are now
     "agent.tuning": ("agent.host_settings",),
     "analysis.scaling": ("analysis.efficiency",),
     "aws": ("providers.aws",),
@@ -65,14 +65,14 @@ MODULES = {  # what a module was, and where its names are now
     "units": ("core.units",),
     "version": ("core.version",),
 }
-RENAMED = {  # what a name was, and what it is now
+RENAMED = {  # an old name, and the new one
     "Tell": "StateCallback",
     "nothing": "ignore",
     "complete": "run_program",
     "serving": "run_server",
     "stand_in": "main_without_mpi",
 }
-NAMES = {  # of modules which are packages now
+NAMES = {  # of modules that are packages now, and where each is
     "reports": dict.fromkeys(("Report", "columns", "row", "rows", "remarks"), "reports.formats"),
     "runs": {
         "Run": "runs.run",
@@ -82,7 +82,7 @@ NAMES = {  # of modules which are packages now
 
 
 class MovedError(ImportError):
-    """An import path of the revision before.
+    """An import path that an older revision had.
 
     Args:
         old: the path.
@@ -91,7 +91,7 @@ class MovedError(ImportError):
     """
 
     def __init__(self, old: str, new: str) -> None:
-        """Say both, and what to write."""
+        """Name both paths, and the import to write instead."""
         super().__init__(f"{old} is now {new}.")
         package, _, name = new.rpartition(".")
         self.remedy = f"Write: from {package} import {name}"
@@ -116,14 +116,14 @@ class _Loader:
         return _OldModule(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
-        """Have nothing to run."""
+        """Do nothing: a placeholder has no code."""
 
 
 def find_spec(name: str) -> ModuleSpec | None:
-    """Find a module of the revision before.
+    """Find a module that an older revision had.
 
     Args:
-        name: its import path, such as `cluster.model`; there is none of this name any more.
+        name: its import path, such as `cluster.model`, which does not exist any more.
 
     Returns:
         The placeholder's spec; none if there never was such a module.
@@ -144,7 +144,7 @@ def find_spec(name: str) -> ModuleSpec | None:
 
 
 def look_up(package: str, name: str) -> None:
-    """Answer for a name that a package does not have; it may have been that of a module.
+    """Raise the error for a name that a package does not have, and perhaps had as a module.
 
     Args:
         package: such as `cluster.runs`.
@@ -152,7 +152,7 @@ def look_up(package: str, name: str) -> None:
 
     Raises:
         MovedError: it is in a module of the package now.
-        AttributeError: there never was one of this name.
+        AttributeError: it never had such a name.
 
     """
     new = NAMES[package.removeprefix("cluster.")].get(name)

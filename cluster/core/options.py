@@ -41,7 +41,7 @@ def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> Pa
             remedy=f"There are: {', '.join(valid) or 'none'}",
         )
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
-    values = {key: _in_form(value, types[key]) for key, value in options.items()}
+    values = {key: _as_field_value(value, types[key]) for key, value in options.items()}
     try:
         return msgspec.convert(values, kind, strict=False, dec_hook=decode)
     except msgspec.ValidationError as error:
@@ -69,7 +69,7 @@ def _wrong(values: Mapping[str, object], kind: type[Value], noun: str) -> SpecEr
 
 
 def _count(kind: object, value: object) -> str:
-    """Say that a list has too few or too many values; nothing if that is not what is wrong."""
+    """Say that a list has too few or too many values; empty if that is not the problem."""
     parts = get_args(kind)
     if get_origin(kind) is not tuple or Ellipsis in parts or not isinstance(value, list | tuple):
         return ""
@@ -80,8 +80,8 @@ def _count(kind: object, value: object) -> str:
     return f"{len(parts)} values are needed, such as {example}; {given!r} has {len(value)}."
 
 
-def _in_form(value: object, kind: object) -> object:
-    """Take a text with commas, or one number, as a list; and the words of a command as a text."""
+def _as_field_value(value: object, kind: object) -> object:
+    """Split a text at its commas, or join the words of a command, as the type of the field asks."""
     if kind is str and isinstance(value, list | tuple):
         return shlex.join(map(str, value))
     if get_origin(kind) is not tuple:

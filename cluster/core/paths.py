@@ -13,7 +13,7 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path:
-    """Give the folder of what is kept between launches."""
+    """Give the cache folder, whose files are kept between launches."""
     named = os.environ.get("CLUSTER_CACHE")
     if named:
         return Path(named)
@@ -21,19 +21,19 @@ def cache_folder() -> Path:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, readable by their owner only.
+    """Create a folder and its missing parents, readable by their owner only.
 
     Args:
-        folder: to make; one that is there stays as it is.
+        folder: to create; an existing one is not changed.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
 
     """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir(mode=0o700, exist_ok=True)
-    folder.mkdir(mode=0o700, exist_ok=True)  # it may be a file
+    folder.mkdir(mode=0o700, exist_ok=True)  # an error if it is a file
 
 
 def check_owner(path: Path, choose: str) -> None:
@@ -42,7 +42,7 @@ def check_owner(path: Path, choose: str) -> None:
     Write permission of the group is removed from a folder of the caller.
 
     Args:
-        path: of a file or folder; it need not be there.
+        path: of a file or folder, which need not exist.
         choose: the setting that chooses another place, such as `CLUSTER_STATE=DIR`.
 
     Raises:

@@ -21,14 +21,14 @@ _SLOT = re.compile(r"([\d.]+) GT/s(?: PCIe)? x(\d+)")
 
 
 def slot_name(generation: str, width: str) -> str:
-    """Say a PCIe slot in Linux's words.
+    """Name a PCIe slot as Linux writes it.
 
     Args:
         generation: such as `3`.
         width: in lanes, such as `16`.
 
     Returns:
-        `8.0 GT/s PCIe x16` for those; empty for words that are no numbers we know.
+        `8.0 GT/s PCIe x16` for these two; empty if the generation or the width is not known.
 
     """
     speed = SPEEDS.get(int(generation)) if generation.isdigit() else None
@@ -36,13 +36,13 @@ def slot_name(generation: str, width: str) -> str:
 
 
 def slot_bandwidth(slot: str) -> Figure | None:
-    """Give what a PCIe slot carries in one direction, before its packets' headers.
+    """Give what a PCIe slot carries in one direction, packet headers included.
 
     Args:
         slot: speed and width in use, as Linux prints them: `8.0 GT/s PCIe x16`.
 
     Returns:
-        15.75 GB/s for that one; none for unknown words.
+        15.75 GB/s for that one; none if the slot is not known.
 
     """
     match = _SLOT.fullmatch(slot)

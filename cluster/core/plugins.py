@@ -1,4 +1,4 @@
-"""A file in a folder is a plug-in.
+"""Plug-ins: each is a file in the folder of its kind.
 
 `names` lists a folder without importing anything, `load` imports one file. There is no table to
 edit and nothing to register. `CLUSTER_PLUGINS=DIR` adds your own: `DIR/benchmarks/NAME.py`,
@@ -43,7 +43,7 @@ def names(kind: type[Plugin]) -> tuple[str, ...]:
         kind: the interface, such as `Provider`.
 
     Returns:
-        Their names, sorted; what begins with `_` serves them, and is none.
+        Their names, sorted. A file whose name begins with `_` is shared code, not a plug-in.
 
     """
     return _listed(tuple((path, _changed(path)) for path in _paths(kind)))
@@ -51,7 +51,7 @@ def names(kind: type[Plugin]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _listed(folders: tuple[tuple[str, int], ...]) -> tuple[str, ...]:
-    """List folders once for each time that they were changed: a log asks for all parsers."""
+    """List folders again only after a change: each log that is read asks for all parsers."""
     found = (module.name for module in pkgutil.iter_modules([path for path, _ in folders]))
     return tuple(sorted(name for name in found if not name.startswith("_")))
 
@@ -64,7 +64,7 @@ def _changed(folder: str) -> int:
 
 
 def load(kind: type[P], name: str) -> P:
-    """Import one plug-in and make it.
+    """Import one plug-in and create an instance of it.
 
     Args:
         kind: the interface, such as `Provider`.
@@ -75,7 +75,7 @@ def load(kind: type[P], name: str) -> P:
 
     Raises:
         SpecError: there is none of this name, its file does not hold exactly one, or it imports
-            from where something was in an older revision.
+            a path of an older revision.
 
     """
     return find(kind, name)()
@@ -93,7 +93,7 @@ def find(kind: type[P], name: str) -> type[P]:
 
     Raises:
         SpecError: there is none of this name, its file does not hold exactly one, or it imports
-            from where something was in an older revision.
+            a path of an older revision.
 
     """
     known = names(kind)

@@ -1,11 +1,12 @@
-"""Text of others, on a terminal: seen as it is, and never obeyed."""
+"""Text from hosts and logs, made safe to print: the terminal obeys no control character in it."""
 
 from __future__ import annotations
 
 import re
 
-# What moves the cursor, changes the title, answers as if typed, or turns the direction of writing.
-_OBEYED = re.compile(
+# What moves the cursor, changes the title, makes the terminal answer as if the user had typed, or
+# reverses the direction of writing.
+_CONTROL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]|\r(?!\n)"
 )
 
@@ -20,17 +21,17 @@ def printable(text: str) -> str:
         The same, with `\x1b` for an escape; newlines and tabs stay.
 
     """
-    return _OBEYED.sub(lambda match: ascii(match[0])[1:-1], text)
+    return _CONTROL.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 def json_printable(text: str) -> str:
-    r"""Show control characters in JSON as JSON does: the same value is read from it.
+    r"""Escape the control characters in JSON text, which still decodes to the same value.
 
     Args:
-        text: valid JSON, which has those below 0x20 as escapes already.
+        text: valid JSON, which already escapes those below 0x20.
 
     Returns:
-        The same, with `\u009b` for a control character of eight bits.
+        The same, with escapes such as `\u009b` for control characters of eight bits.
 
     """
-    return _OBEYED.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -1,4 +1,4 @@
-"""Keys that are ours alone: one to log in with, and one that a new host is known by at first."""
+"""SSH keys of our own: one to log in with, and one that identifies a new host at first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SshKeyPair(Value, frozen=True, kw_only=True):
 
     Args:
         private: the text of its file.
-        public: its type and itself, in one line.
+        public: its type and the key, in one line.
 
     """
 
@@ -28,10 +28,10 @@ class SshKeyPair(Value, frozen=True, kw_only=True):
 
 
 def load_or_create(path: Path) -> SshKeyPair:
-    """Give the key of a file; a new one is created readable by its owner only.
+    """Read the key in a file, or create it, readable by its owner only.
 
     Args:
-        path: of the private half; the public one is beside it.
+        path: of the private key.
 
     Returns:
         The key.
@@ -40,7 +40,7 @@ def load_or_create(path: Path) -> SshKeyPair:
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - slow to import
 
     if not path.exists():
-        write_secret(path, _made())
+        write_secret(path, _new_private_key())
     private = path.read_text()
     key = serialization.load_ssh_private_key(private.encode(), password=None)
     public = key.public_key().public_bytes(
@@ -49,7 +49,7 @@ def load_or_create(path: Path) -> SshKeyPair:
     return SshKeyPair(private=private, public=public.decode())
 
 
-def _made() -> bytes:
+def _new_private_key() -> bytes:
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415 - slow to import
     from cryptography.hazmat.primitives.asymmetric.ed25519 import (  # noqa: PLC0415
         Ed25519PrivateKey,
@@ -63,11 +63,11 @@ def _made() -> bytes:
 
 
 def write_secret(path: Path, data: bytes) -> None:
-    """Write a secret: it is never there half, never readable for others, and on disk after.
+    """Write a secret atomically, readable by its owner only, and wait until it is on disk.
 
     Args:
         path: of the file.
-        data: of it.
+        data: its contents.
 
     """
     part = path.with_name(f".{path.name}.{os.getpid()}")
@@ -80,11 +80,11 @@ def write_secret(path: Path, data: bytes) -> None:
 
 
 def write_known_hosts(path: Path, hosts: Iterable[tuple[str, str]]) -> None:
-    """Write which key each host has, in one step.
+    """Write a known_hosts file atomically.
 
     Args:
         path: of the known_hosts file.
-        hosts: each with the alias it is known by, and a public key; an alias may come again.
+        hosts: the alias of each and a public key; an alias may occur several times.
 
     """
     write_secret(path, "".join(f"{alias} {public}\n" for alias, public in hosts).encode())

@@ -142,7 +142,7 @@ def _checked(size: object, text: str) -> int:
 
 
 def format_size(size: int) -> str:
-    """Give a size the shortest exact way: `8 B`, `64 KiB`, `100 MB`.
+    """Format a size in the shortest exact way: `8 B`, `64 KiB`, `100 MB`.
 
     Args:
         size: bytes.
@@ -158,7 +158,7 @@ def format_size(size: int) -> str:
 
 
 def format_point(params: Mapping[str, Scalar]) -> str:
-    """Give a point of the parameters: `100 MB, rank 1`.
+    """Format a point of the parameters: `100 MB, rank 1`.
 
     Args:
         params: by their names; a whole `size` is bytes.
@@ -174,7 +174,7 @@ def format_point(params: Mapping[str, Scalar]) -> str:
 
 
 def format_value(value: float, unit: str) -> str:
-    """Give a value with four significant digits and the prefix that suits it.
+    """Format a value with four significant digits and the prefix that suits it.
 
     Args:
         value: in `unit`.
@@ -194,7 +194,7 @@ def format_value(value: float, unit: str) -> str:
 
 
 def format_tick(value: float, unit: str) -> str:
-    """Give a round value, as an axis has them, without insignificant digits.
+    """Format a round value, such as the tick of an axis, without trailing zeros.
 
     Args:
         value: in `unit`.
@@ -209,14 +209,14 @@ def format_tick(value: float, unit: str) -> str:
 
 
 def _scaled(value: float, scales: tuple[tuple[float, str], ...]) -> str:
-    # From 0.99995 of a unit on, four digits would say 1000 of the next smaller one.
+    # From 0.99995 of a unit on, four digits would round to 1000 of the next smaller one.
     factor, unit = next((s for s in scales if abs(value) >= 0.99995 * s[0]), scales[-1])
     digits = f"{value / factor:#.4g}".removesuffix(".")
     return f"{digits} {unit}"
 
 
 def parse_rate(text: str) -> float:
-    """Read the rate of a line as network people write it, or in bytes as the makers of GPUs do.
+    """Read the rate of a link: in bits, as network engineers write it, or in bytes, as for GPUs.
 
     Args:
         text: such as `1gbit`, `2.5gbit`, `100mbit` or `300 GB/s`; k, m and g are powers of 1000.
@@ -243,7 +243,7 @@ def parse_rate(text: str) -> float:
 
 
 def format_bytes(size: float) -> str:
-    """Give a number of bytes with four significant digits, such as an average or a sum.
+    """Format a number of bytes, such as an average or a sum, with four significant digits.
 
     Args:
         size: bytes.
@@ -258,7 +258,7 @@ def format_bytes(size: float) -> str:
 
 
 def format_rate(rate: float) -> str:
-    """Give the rate of a line as `parse_rate` reads it.
+    """Format the rate of a link as `parse_rate` reads it.
 
     Args:
         rate: bytes per second.
@@ -297,7 +297,7 @@ def parse_expected(text: str) -> ExpectedResult:
 
 
 def parse_seconds(text: str) -> float:
-    """Read a span as a person writes it.
+    """Read a duration as a person writes it.
 
     Args:
         text: such as `2h`, `90min`, `1.5h`, `45s` or `2d`.
@@ -306,7 +306,7 @@ def parse_seconds(text: str) -> float:
         Seconds.
 
     Raises:
-        SpecError: it is not a span.
+        SpecError: it is not a duration.
 
     """
     match = _SPAN.fullmatch(text.strip().lower())
@@ -316,13 +316,13 @@ def parse_seconds(text: str) -> float:
 
 
 def format_seconds(seconds: float) -> str:
-    """Give a span as a person would: `3.2 s`, `5 min 12 s`, `2 h 3 min`.
+    """Format a duration as a person would write it: `3.2 s`, `5 min 12 s`, `2 h 3 min`.
 
     Args:
-        seconds: the span.
+        seconds: the duration.
 
     Returns:
-        The span in one or two units.
+        The duration in one or two units.
 
     """
     if round(seconds, 1) < 60:  # noqa: PLR2004 - seconds in a minute

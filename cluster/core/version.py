@@ -1,4 +1,4 @@
-"""The version, in one place; and which sources these are."""
+"""The version of this package, and a digest of its sources."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SOURCES = (".py", ".c", ".h", ".toml")
 
 @cache
 def revision() -> str:
-    """Name the sources that run, whether they are of a release, a commit, or between two.
+    """Identify the sources that run, also between two commits.
 
     Returns:
         Eight characters that change when a file of this package does.

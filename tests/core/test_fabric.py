@@ -65,11 +65,11 @@ def test_faults_are_read() -> None:
         ("host:7=2", "at least 0 and below 1"),
         ("host:7=nan", "at least 0 and below 1"),
         ("host:7=-1", "at least 0 and below 1"),
-        ("host:32=0.4", "not there"),
-        ("leaf:4=0.4", "not there"),
-        ("link:3-8=0.4", "not there"),
+        ("host:32=0.4", "does not exist"),
+        ("leaf:4=0.4", "does not exist"),
+        ("link:3-8=0.4", "does not exist"),
         ("nic:3=0.4", "nic:HOST.NIC=SHARE"),
-        ("nic:3.1=0.4", "not there"),
+        ("nic:3.1=0.4", "does not exist"),
     ],
 )
 def test_a_fault_that_is_none_is_refused(text: str, said: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cluster.core.errors import JobError, SpecError
-from cluster.core.messages import for_command_line, worded
+from cluster.core.messages import for_command_line, for_reader
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,10 @@ from cluster.core.messages import for_command_line, worded
     ],
 )
 def test_a_flag_is_a_keyword_in_python_and_a_command_stays(typed: str, in_python: str) -> None:
-    assert worded(typed) == in_python
+    assert for_reader(typed) == in_python
     with for_command_line():
-        assert worded(typed) == typed
-    assert worded(typed) == in_python
+        assert for_reader(typed) == typed
+    assert for_reader(typed) == in_python
 
 
 def test_errors_are_worded_but_not_what_programs_printed() -> None:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from cluster.analysis.profiles.values import MILLI, SumCheck
-from cluster.core.model.logs import on_files
+from cluster.core.model.logs import is_file_routine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,8 +29,8 @@ def sum_checks(profile: Profile) -> Iterator[SumCheck]:
     if not profile.complete:
         yield SumCheck(what=f"{whose}: its totals", agrees=False, how="they are missing")
         return
-    files = [routine for routine in profile.routines if on_files(routine.name)]
-    others = [routine for routine in profile.routines if not on_files(routine.name)]
+    files = [routine for routine in profile.routines if is_file_routine(routine.name)]
+    others = [routine for routine in profile.routines if not is_file_routine(routine.name)]
     yield _sum_check(f"{whose}: times of its routines", others, profile.communication)
     if files:
         yield _sum_check(f"{whose}: times of its operations on files", files, profile.files)

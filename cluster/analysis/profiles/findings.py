@@ -6,7 +6,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from cluster.analysis.profiles.values import MILLI, ProfileFinding
-from cluster.core.model.logs import RoleTime, on_files
+from cluster.core.model.logs import RoleTime, is_file_routine
 from cluster.core.units import format_bytes, format_value
 
 if TYPE_CHECKING:
@@ -59,9 +59,9 @@ def file_findings(profiles: Sequence[Profile]) -> Iterator[ProfileFinding]:
 
 def _no_payload(job: JobProfile) -> ProfileFinding | None:
     """Notice ranks that spend time in MPI, and give it nothing to carry."""
-    routines = [routine for routine in job.routines if not on_files(routine.name)]
+    routines = [routine for routine in job.routines if not is_file_routine(routine.name)]
     time, held = sum(r.time for r in routines), sum(r.bytes for r in routines)
-    sizes = [row.size for row in job.bins if not on_files(row.routine)] or [
+    sizes = [row.size for row in job.bins if not is_file_routine(row.routine)] or [
         routine.bytes / routine.calls for routine in routines if routine.calls
     ]
     largest = max(sizes, default=0.0)
@@ -78,7 +78,7 @@ def _no_payload(job: JobProfile) -> ProfileFinding | None:
 
 def _payload(job: JobProfile) -> ProfileFinding | None:
     """Name the messages that carry most of the bytes."""
-    carried = [row for row in job.bins if not on_files(row.routine)]
+    carried = [row for row in job.bins if not is_file_routine(row.routine)]
     sent = [row for row in carried if row.routine not in RECEIVES]
     row = max(sent, key=lambda one: one.bytes, default=None)
     total = sum(one.bytes for one in sent)

@@ -1,4 +1,4 @@
-"""A simulated fabric and its planted faults, as people describe them."""
+"""A simulated fabric and its planted faults, and how the user writes them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PARTED = {"nic": "nic:HOST.NIC=SHARE", "link": "link:LEAF-SPINE=SHARE"}
 
 
 class Fabric(Value, frozen=True, kw_only=True):
-    """A fabric: how many switches and hosts it has, and how packets find their way.
+    """A fabric: how many switches and hosts it has, and how packets are routed.
 
     Args:
         kind: `leafspine`: each leaf switch is joined with each spine switch; `fattree`: three
@@ -37,9 +37,9 @@ class Fabric(Value, frozen=True, kw_only=True):
         hosts: on each leaf, or in each group.
         nics: of each host.
         ports: of each switch of a fat tree.
-        oversubscription: what hosts can send, over what their leaf can pass on.
+        oversubscription: the rate of all hosts of a leaf over the rate of its uplinks.
         routes: how a path is chosen: by a hash of each connection (`ecmp`), by the number of the
-            target (`dmodk`), or one that carries least (`leastloaded`).
+            target (`dmodk`), or the one with the least traffic (`leastloaded`).
         rate: of each NIC, in bytes per second.
 
     """
@@ -65,7 +65,7 @@ class Fabric(Value, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """What a person calls it."""
+        """A description for people."""
         shape = {
             "leafspine": f"leaf-spine, {self.leaves} leaves of {self.hosts} hosts",
             "fattree": f"fat tree of switches with {self.ports} ports",
@@ -79,11 +79,11 @@ class Fault(Value, frozen=True, kw_only=True):
     """A planted fault.
 
     Args:
-        kind: of it.
+        kind: what is wrong.
         number: of the host, leaf or spine.
         part: of the NIC of a host, or of the spine of a link.
-        direction: of a host's trouble.
-        share: of the rate that is left.
+        direction: the direction of a host's traffic that is affected.
+        share: of the rate that is left; 0.4 leaves 40%.
 
     """
 
@@ -120,15 +120,19 @@ def parse_fabric(text: str, *, oversubscription: float, routes: Routing, rate: f
             f"The fabric {text!r} is not {kind}:{form}.",
             remedy=f"Such as: --option fabric={example}",
         )
-    if not 1 <= oversubscription <= 64:  # noqa: PLR2004 - no fabric is built thinner
+    if not 1 <= oversubscription <= 64:  # noqa: PLR2004 - no real fabric has more
         raise SpecError(f"oversubscription is {oversubscription:g}; it must be between 1 and 64.")
     made = _fabric(kind, [int(n) for n in numbers], oversubscription, routes, rate)
     if made.size * made.nics > MOST_ENDPOINTS:
-        raise SpecError(f"{text} has {made.size * made.nics} NICs; at most {MOST_ENDPOINTS} do.")
+        raise SpecError(
+            f"{text} has {made.size * made.nics} NICs; at most {MOST_ENDPOINTS} are simulated."
+        )
     return made
 
 
-def _fabric(kind: str, sizes: list[int], thin: float, routes: Routing, rate: float) -> Fabric:
+def _fabric(
+    kind: str, sizes: list[int], oversubscription: float, routes: Routing, rate: float
+) -> Fabric:
     if kind == "fattree":
         (ports,) = sizes
         if ports % 2:
@@ -137,12 +141,12 @@ def _fabric(kind: str, sizes: list[int], thin: float, routes: Routing, rate: flo
             )
         return Fabric(
             kind="fattree", ports=ports, leaves=ports**2 // 2, hosts=ports // 2,
-            oversubscription=thin, routes=routes, rate=rate,
+            oversubscription=oversubscription, routes=routes, rate=rate,
         )  # fmt: skip
     leaves, hosts, *nics = sizes
     return Fabric(
         kind="rail" if nics else "leafspine", leaves=leaves, hosts=hosts,
-        nics=nics[0] if nics else 1, oversubscription=thin, routes=routes, rate=rate,
+        nics=nics[0] if nics else 1, oversubscription=oversubscription, routes=routes, rate=rate,
     )  # fmt: skip
 
 
@@ -205,7 +209,7 @@ def _share(text: str, share: str) -> float:
 
 
 def _check_part(text: str, fault: Fault, fabric: Fabric, hosts: int) -> None:
-    """Refuse a fault of a part that is not there."""
+    """Refuse a fault of a part that does not exist."""
     leaves = fabric.leaves * fabric.nics if fabric.kind == "rail" else fabric.leaves
     spines = {"fattree": fabric.ports**2 // 4}.get(fabric.kind, fabric.spines * fabric.nics)
     there = {"leaf": leaves, "misroute": leaves, "link": leaves, "spine": spines}
@@ -213,7 +217,7 @@ def _check_part(text: str, fault: Fault, fabric: Fabric, hosts: int) -> None:
     parts = {"nic": fabric.nics, "link": fabric.ports // 2 or fabric.spines}.get(fault.kind, 1)
     if fault.number >= most or fault.part >= parts:
         raise SpecError(
-            f"The fault {text!r} is of a part that is not there.",
+            f"The fault {text!r} names a part that does not exist.",
             means=f"Numbers begin at 0: there are {most}"
             + (f", with {parts} each." if parts > 1 else "."),
         )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from cluster.core.model.value import Scalar, Value
 
-WORST_ERROR = 0.25  # of a time, beyond which a line does not describe the points
-BEYOND = 4.0  # times the range
+WORST_ERROR = 0.25  # relative error above which a line does not describe the points
+BEYOND = 4.0  # how many times beyond the measured sizes a time is predicted
 
 
 class FitPoint(Value, frozen=True, kw_only=True):
-    """What a message of one size takes.
+    """The time that a message of one size takes.
 
     Args:
         size: in bytes.
@@ -28,13 +28,13 @@ class Piece(Value, frozen=True, kw_only=True):
         first: the smallest size, in bytes.
         last: the largest.
         points: how many sizes there are.
-        alpha: what a message costs before its first byte, in seconds.
+        alpha: the start-up time of a message, before its first byte, in seconds.
         alpha_ci: the ends of its 95 % interval; none for fewer than 6 sizes.
         beta: the rate that large messages would reach, in bytes per second; infinite if time does
             not grow with size.
         beta_ci: the ends of its 95 % interval.
-        half: the size at which half of `beta` is reached; none if there is none.
-        worst: the largest error of a size, as a part of its time.
+        half: the size at which half of `beta` is reached; none if no size reaches it.
+        worst: the largest relative error at any size.
 
     """
 
@@ -58,20 +58,20 @@ class Piece(Value, frozen=True, kw_only=True):
         return ""
 
     def seconds(self, size: float) -> float:
-        """Give what the line says of a size."""
+        """Give the time that the line predicts for a size."""
         return self.alpha + size / self.beta
 
 
 class Fit(Value, frozen=True, kw_only=True):
-    """What a sweep comes down to.
+    """The lines that describe a sweep.
 
     Args:
         metric: that was swept.
-        params: the point, but for the size.
+        params: the parameters of the sweep, without the size.
         points: that were fitted, by size.
         pieces: from the smallest sizes to the largest.
         of: the condition or run that was swept.
-        launches: whose medians were fitted.
+        launches: how many launches the fitted medians come from.
 
     """
 
@@ -95,8 +95,9 @@ class Fit(Value, frozen=True, kw_only=True):
         first, last = self.pieces[0].first, self.pieces[-1].last
         if not first / BEYOND <= size <= last * BEYOND:
             return None
-        return min(self.pieces, key=lambda piece: _away(piece, size)).seconds(size)
+        return min(self.pieces, key=lambda piece: _distance(piece, size)).seconds(size)
 
 
-def _away(piece: Piece, size: float) -> float:
+def _distance(piece: Piece, size: float) -> float:
+    """Give the factor between a size and the nearest size of a piece; 1 within the piece."""
     return max(piece.first / size, size / piece.last, 1.0)

@@ -1,4 +1,4 @@
-"""A fleet of hosts: its tests of pairs, and what they say of hosts, links and groups."""
+"""A fleet of hosts: tests of its pairs, and what they show about hosts, links and groups."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class PairTest(Value, frozen=True, kw_only=True):
         round: its number; tests of a round ran at the same time.
         source: the host that sent.
         target: the host that received.
-        value: bytes per second, or seconds; 0 if nothing came; none if it was not tried.
+        value: bytes per second, or seconds; 0 if nothing arrived; none if it was not tried.
         reason: why there is no value.
         alone: no other test ran at the same time.
-        nic: of both hosts, where there are several.
-        port: of the connection: another one may take another way through the fabric.
+        nic: the number of the NIC on both hosts, if they have several.
+        port: of the connection; with another port, it may take another path through the fabric.
 
     """
 
@@ -41,10 +41,10 @@ class Fleet(Value, frozen=True, kw_only=True):
 
     Args:
         names: of the hosts.
-        groups: the number of each host's rack, leaf switch or placement group; all the same where
-            nobody knows.
-        nics: of each host that are tested one by one.
-        limit: the best that a test could give, in bytes per second, where that is known.
+        groups: the number of each host's rack, leaf switch or placement group; the same number for
+            all hosts if the groups are not known.
+        nics: how many NICs of each host are tested one by one.
+        limit: the highest value that a test can reach, in bytes per second, if it is known.
         metric: what was measured.
 
     """
@@ -62,19 +62,19 @@ class Fleet(Value, frozen=True, kw_only=True):
 
 
 class Blamed(Value, frozen=True, kw_only=True):
-    """A part of a fleet that something is wrong with.
+    """A part of a fleet that has a problem.
 
     Args:
         part: such as `host:7`, `nic:7.3`, `link:3-5`, `pair:3-5`, `group:2`, `spine:4`, `fabric`.
         name: of the host; empty for other parts.
-        kind: of trouble.
+        kind: of problem.
         direction: `tx`, `rx` or `both`; empty where there is none.
-        capacity: the most that it ever gave, in bytes per second (of a latency: the least seconds);
-            none where it was not measured.
-        tests: that it explains.
+        capacity: the best value of any test through it, in bytes per second or, for latencies, in
+            seconds; none if it was not measured.
+        tests: how many low tests it explains.
         evidence: in words.
         confirm: the command that would confirm it.
-        confirmed: what that run said; empty while it was not run.
+        confirmed: what that command showed; empty until it has run.
 
     """
 
@@ -90,21 +90,22 @@ class Blamed(Value, frozen=True, kw_only=True):
 
 
 class FleetVerdict(Value, frozen=True, kw_only=True):
-    """What the tests of a fleet say.
+    """The verdict on a fleet.
 
     Args:
         run: its folder.
-        verdict: in a word. A fabric that is oversubscribed is a finding, and HEALTHY all the same.
-        answer: in a line.
+        verdict: in one word. An oversubscribed fabric is reported, and can still be HEALTHY.
+        answer: in one line.
         metric: that was measured.
-        rounds: that were run.
-        tests: that gave a value.
-        failed: tests that gave none.
-        reference: what most hosts reach, in bytes per second or seconds; none if nothing came.
-        limit: the best that there could be, where that is known.
-        tolerance: share below the reference from which a test is low.
-        blamed: the parts.
-        undecided: parts for which there were not enough rounds, each with a reason.
+        rounds: how many were run.
+        tests: how many gave a value.
+        failed: how many gave none.
+        reference: what most hosts reach, in bytes per second or seconds; none if no test gave a
+            value.
+        limit: the highest value that a test can reach, if it is known.
+        tolerance: a test is low if it is below the reference by more than this share of it.
+        blamed: the parts that explain low tests.
+        undecided: parts that may be at fault but need more rounds, each with a reason.
         simulated: nothing was measured: the provider is a simulator.
 
     """

@@ -1,10 +1,10 @@
-"""What named hardware can do: figures, each with its source."""
+"""What named hardware can do: rates, each with its source."""
 
 from __future__ import annotations
 
 from cluster.core.model.value import Value
 
-SAID = "as --hardware said"  # the source of what the user said
+SAID = "as --hardware said"  # the source of rates that the user gave
 
 
 class Figure(Value, frozen=True, kw_only=True):
@@ -36,17 +36,17 @@ class Hardware(Value, frozen=True, kw_only=True):
         memory: of a GPU, what it reads and writes counted together.
         bridge: between two of its GPUs, all NVLinks of the bridges that they may have; none if a
             board has no connector for them.
-        switched: all links of a GPU reach any other one, by a switch.
-        reduces: that switch can sum (NVLink SHARP).
-        fabric: NVLink joins hosts, too, or may do so: GPUs then do without the network.
+        switched: a switch joins the GPUs: each can use all its links to reach any other one.
+        reduces: that switch can add up data (NVLink SHARP).
+        fabric: NVLink also joins hosts, or may do so; GPUs then do not need the network.
         nic: all network interfaces of a host together.
-        nics: how many these are.
-        rdma: they can do without TCP.
+        nics: how many network interfaces a host has.
+        rdma: they support RDMA, so messages do not need TCP.
         gpudirect: its network can read and write the GPUs' memory.
         both_ways: what two ranks on two hosts were measured to exchange, both directions together;
             none if there is no reference data.
         mtu: bytes of a packet without its Ethernet frame, for TCP.
-        flow: one TCP connection, where that has a limit of its own.
+        flow: one TCP connection, if it has a limit of its own.
 
     """
 

@@ -8,9 +8,9 @@ from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 
 PROCESS_FILE = (
-    "process.{rank}.json"  # the file in a job's folder of what a rank's process had of its host
+    "process.{rank}.json"  # the file in a job's folder with the cores and connections of a rank
 )
-SIMULATED = "simulated"  # the shell of hosts that are not there
+SIMULATED = "simulated"  # the shell of hosts that exist in a simulation only
 HEADER_BYTES = 52  # bytes in a packet that are not data: IPv4 20, TCP 20, its timestamps 12
 
 
@@ -47,11 +47,11 @@ class Link(Value, frozen=True, kw_only=True):
         rate: bytes per second in each direction, on the line: everything counts.
         mtu: of the interface of the line: bytes of a packet without its Ethernet frame.
         encapsulation: bytes of each packet for the headers of an overlay; VXLAN over IPv4: 50.
-        flow: bytes per second in each direction of any one connection, where that has a limit of
-            its own.
+        flow: bytes per second in each direction of a single connection, if it has a limit of its
+            own.
         source: where the figures are from, such as `lab, tbf on both ends`.
-        fabric: what MPI's messages must pass, by libfabric's name of its provider, such as `efa`;
-            empty where they pass TCP.
+        fabric: the libfabric provider that carries MPI's messages, such as `efa`; empty if TCP
+            carries them.
 
     Raises:
         SpecError: no data could pass such a link.
@@ -66,7 +66,7 @@ class Link(Value, frozen=True, kw_only=True):
     fabric: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a link that nothing could pass."""
+        """Refuse a link that can carry no data."""
         if not 0 < self.rate < math.inf:
             raise SpecError(f"The rate of a link is {self.rate:g} B/s; it must be more than 0.")
         if self.encapsulation < 0 or self.mtu - self.encapsulation <= HEADER_BYTES:
@@ -77,17 +77,17 @@ class Link(Value, frozen=True, kw_only=True):
 
 
 class Machine(Value, frozen=True, kw_only=True):
-    """A host that was got: facts, no connection.
+    """A host, as its provider created or found it: data about it, no connection.
 
     Args:
         name: `ID.ROLE.CLUSTER`, such as `0.mpi.mpi_test`.
         id: the provider's own name for it.
         address: where the other hosts reach it.
         shell: which shell runs commands there, such as `local`.
-        folder: the one folder there that is ours.
-        bin: the folder there that holds our `python3`, and an `mpirun` if we installed one.
-        access: how SSH reaches it, if that is how.
-        link: what its network can do at most, where that is known.
+        folder: the only folder on it that belongs to cluster.
+        bin: the folder on it with our `python3`, and an `mpirun` if we installed one.
+        access: how SSH reaches it; none if it is not reached by SSH.
+        link: what its network can do at most, if that is known.
 
     """
 
@@ -105,10 +105,10 @@ class Layout(Value, frozen=True, kw_only=True):
     """Which hosts run how many ranks.
 
     Args:
-        addresses: of the hosts, in the order of the ranks; the same one may come again.
+        addresses: of the hosts, in the order of the ranks; an address may occur several times.
         ranks_per_host: how many ranks each entry runs.
-        cores: how many cores the ranks of one host may use (of the host that has fewest).
-        sharing: how many of the hosts have the same cores (of those that most share).
+        cores: how many cores the ranks of one host may use (the fewest of any host).
+        sharing: how many hosts run on the same cores (the most of any).
         root: the ranks are started by the superuser.
         networks: the only ones that ranks may use, such as `10.0.0.0/24`; any, if empty.
         ssh_config: file on every host by which OpenSSH reaches the others; empty for one host.
@@ -151,8 +151,8 @@ class Completed(Value, frozen=True, kw_only=True):
     Args:
         argv: the command.
         status: its exit status; 128 + N when signal N killed it.
-        stdout: what it printed.
-        stderr: what it complained.
+        stdout: its standard output.
+        stderr: its standard error.
 
     """
 
@@ -170,10 +170,10 @@ class Interface(Value, frozen=True, kw_only=True):
         address: IPv4.
         prefix: bits of the address that name its network.
         mtu: bytes of a packet without its frame.
-        speed: bytes per second in each direction, as the driver of the hardware says, that of all
-            members of a bond together; none where there is no hardware, or it does not say.
-        flow: the same of any one connection, where a bond puts each on one of its members.
-        slot: of PCIe, speed and width in use, such as `8.0 GT/s PCIe x16`.
+        speed: bytes per second in each direction, as the driver reports it, for a bond the sum of
+            its members; none without hardware, or if the driver does not report it.
+        flow: the same for a single connection, if a bond sends each over one of its members.
+        slot: speed and width of its PCIe slot in use, such as `8.0 GT/s PCIe x16`.
 
     """
 
@@ -194,14 +194,14 @@ class Interface(Value, frozen=True, kw_only=True):
 
 
 class Tuning(Value, frozen=True, kw_only=True):
-    """The settings of a host that affect measurements; empty where the host does not report them.
+    """The settings of a host that affect measurements; empty if the host does not report them.
 
     Args:
         governor: of the processors' frequency; several are separated by ` | `.
-        threads: hardware threads of a core: 1 where simultaneous threads are off; 0 if not known.
-        numa: processors of each node of memory, such as `{"node0": "0-15"}`.
+        threads: hardware threads of a core: 1 if SMT is off; 0 if not known.
+        numa: processors of each NUMA node, such as `{"node0": "0-15"}`.
         huge_pages: when the kernel gives transparent ones: `always`, `madvise` or `never`.
-        sysctls: settings of the kernel that bear on messages.
+        sysctls: settings of the kernel that affect messages.
         board: vendor and product.
         firmware: vendor and version.
         microcode: of the processor.
@@ -227,13 +227,13 @@ class Facts(Value, frozen=True, kw_only=True):
 
     Args:
         host: its name.
-        home: our home folder there.
-        user: who we are there.
+        home: the home folder of our user.
+        user: that we are logged in as.
         system: the distribution.
         kernel: name, release and architecture.
         cpu: the model.
         cores: processors online.
-        usable_cores: that a rank may use: affinity and cgroup limits counted.
+        usable_cores: processors that a rank may use, given its affinity and cgroup limits.
         cgroup_cpus: the processor limit of the control group, if any.
         cgroup_memory: the memory limit of the control group in bytes, if any.
         memory: in bytes.
@@ -244,23 +244,22 @@ class Facts(Value, frozen=True, kw_only=True):
         libraries: versions of the Python packages that matter.
         variables: environment variables from an allow-list.
         interfaces: its network interfaces, without loopback.
-        reached: the address at which our SSH connection reached it; empty if there is none.
-        boot: of its kernel: hosts that have the same one share its cores.
-        programs: what each program that was asked for says of its version; where it is, if it says
-            nothing.
+        reached: the address at which our SSH connection reached it; empty without SSH.
+        boot: the boot id of its kernel; hosts with the same id run on the same cores.
+        programs: the version that each requested program prints; its path if it prints none.
         executable: the Python of our environment.
         gpus: the model of each GPU.
-        gpu_driver: its version.
-        gpu_slots: the PCIe slot of each GPU, as far as it and the host can use it, in Linux's
-            words; empty where the driver does not know it.
-        gpu_modules: of the kernel, by which others reach the memory of GPUs, such as
+        gpu_driver: the version of the GPUs' driver.
+        gpu_slots: the PCIe slot of each GPU, with the speed and width that both the GPU and the
+            host support, as Linux writes them; empty if the driver does not report it.
+        gpu_modules: kernel modules that let other devices access the memory of GPUs, such as
             nvidia_peermem.
         topology: the paths between GPUs and network cards, as `nvidia-smi topo -m` prints them; in
             a run, it is a file in `raw/`.
-        mpi_flags: what Open MPI's `ompi_info` says of CUDA.
+        mpi_flags: what Open MPI's `ompi_info` says about CUDA.
         physical_cores: the processors of each core that a rank may use, hyper-threads
-            together; empty where the kernel does not say which are.
-        tuning: how it is set up.
+            together; empty if the kernel does not report which processors share a core.
+        tuning: its settings that affect measurements.
 
     """
 
@@ -313,11 +312,11 @@ class RankProcess(Value, frozen=True, kw_only=True):
     """Cores and connections of a rank's process, read after its last value.
 
     Args:
-        rank: that it was.
-        host: its name.
-        boot: of its kernel: hosts that have the same one share its cores.
+        rank: its number.
+        host: the name of its host.
+        boot: the boot id of the host's kernel; hosts with the same id run on the same cores.
         processors: that it was allowed to use (its affinity mask).
-        connections: by TCP to other hosts, of this process alone.
+        connections: TCP connections of this process to other hosts.
 
     """
 

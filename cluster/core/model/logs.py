@@ -20,7 +20,7 @@ class Device(Value, frozen=True, kw_only=True):
             `PXB`, `PHB`, `NODE`, `SYS`, or the older `SOC`; `?` where the log lost it.
         cpus: near it, such as `0-19,40-59`; empty if the log does not say.
         numa: nodes near it, such as `0`; empty if the log does not say.
-        model: what a NIC's legend names it, such as `mlx5_0`; empty if there is none.
+        model: the name of a NIC in the legend, such as `mlx5_0`; empty if there is none.
 
     """
 
@@ -109,7 +109,7 @@ class NcclRank(Value, frozen=True, kw_only=True):
         bus: PCI address of the device, as NCCL printed it.
         gpu: the number of the GPU on its host, whatever CUDA_VISIBLE_DEVICES says; -1 if the log
             does not say.
-        place: the text in brackets behind the rank where it is joined with others: its CUDA
+        place: the text in brackets after the rank, in lines about its connections: its CUDA
             device, its PCI address or the number of its GPU, depending on NCCL's version.
 
     """
@@ -153,12 +153,12 @@ class Setting(Value, frozen=True, kw_only=True):
 
 
 class Symptom(Value, frozen=True, kw_only=True):
-    """A line by which a known trouble shows.
+    """A line that is a sign of a known problem.
 
     Args:
-        kind: of the trouble, such as `cma`; see `parsers/symptoms.py`.
+        kind: of the problem, such as `cma`; see `parsers/symptoms.py`.
         text: of the line.
-        value: what it says, such as the value of a setting of the kernel; empty if that is all.
+        value: the figure in it, such as the value of a kernel setting; empty if there is none.
 
     """
 
@@ -168,7 +168,7 @@ class Symptom(Value, frozen=True, kw_only=True):
 
 
 class Symptoms(Value, frozen=True, kw_only=True, tag="symptoms"):
-    """Lines by which known troubles show: complaints of libraries, settings of hosts.
+    """Lines that are signs of known problems: errors of libraries, settings of hosts.
 
     Args:
         found: in the order of the log; the first few of each kind.
@@ -192,14 +192,14 @@ class NcclLog(Value, frozen=True, kw_only=True, tag="nccl-log"):
         trees: the place of each rank in each channel's tree.
         edges: what carries data between which ranks.
         ranks: where they ran.
-        gpus: whose processors ranks were bound near to, by their numbers on the host.
+        gpus: numbers, on their host, of the GPUs that ranks were bound close to.
         networks: that NCCL uses between hosts, such as `IB` or `Socket`.
-        interfaces: of it, such as `mlx5_0:1/IB` or `eth0:10.0.0.1<0>`.
+        interfaces: of these networks, such as `mlx5_0:1/IB` or `eth0:10.0.0.1<0>`.
         settings: from the environment.
-        warnings: each once, in the order they came.
+        warnings: each once, in the order of the log.
         connected: ranks reported connected rings, or a complete set-up.
         fabric: NVLink joins hosts (MNNVL, multi-node NVLink).
-        torn: lines that were torn by other ranks' lines.
+        torn: how many lines were interrupted by other ranks' lines.
 
     """
 
@@ -240,8 +240,8 @@ class Routine(Value, frozen=True, kw_only=True):
     time: float
 
 
-def on_files(name: str) -> bool:
-    """Tell whether a routine of MPI works on files: such times are no communication.
+def is_file_routine(name: str) -> bool:
+    """Tell whether a routine of MPI works on files; its time is not communication.
 
     Args:
         name: of the routine.
@@ -254,7 +254,7 @@ def on_files(name: str) -> bool:
 
 
 class RoleTime(Value, frozen=True, kw_only=True):
-    """What a summary reports about the rank with the least, the median or the most time in MPI.
+    """What a summary says about the rank with the least, the median or the most time in MPI.
 
     Args:
         role: `minimum`, `median` or `maximum`.
@@ -278,7 +278,7 @@ class TaskTimes(Value, frozen=True, kw_only=True):
         elapsed: seconds in all.
         user: seconds of processor time; 0 if the file does not say.
         system: seconds of it in the kernel; 0 if the file does not say.
-        memory: the most that was resident, bytes; 0 if the file does not say.
+        memory: largest resident set in bytes; 0 if the file does not say.
 
     """
 
@@ -323,12 +323,12 @@ class Profile(Value, frozen=True, kw_only=True, tag="profile"):
         elapsed: seconds in all.
         user: seconds of processor time.
         system: seconds of it in the kernel.
-        memory: the most that was resident, bytes.
+        memory: largest resident set in bytes.
         roles: `minimum`, `median`, `maximum`: those that this rank had in communication time.
         sections: parts by call site, stack or communicator.
         tasks: the table of all ranks, which only rank 0 writes.
         extremes: the ranks with the least, the median and the most time in MPI, as printed.
-        complete: the totals are there.
+        complete: whether the file has its totals.
 
     """
 
@@ -363,13 +363,13 @@ class Parsed(Value, frozen=True, kw_only=True):
         first: the number of its first line in the log, from 1.
         measurements: its values, in common units.
         definitions: of their metrics.
-        detail: what is no measurement.
+        detail: what the log says besides measurements, such as a topology.
         notes: what a reader of the numbers must know.
         failures: failures that the log itself records.
         operation: the collective, as MPI and NCCL name it without their prefix, such as
             `all_reduce`; empty if it is none, or if the log does not say.
-        ranks: that took part; 0 if the log does not say.
-        hosts: that they were on; 0 if the log does not say.
+        ranks: how many took part; 0 if the log does not say.
+        hosts: how many the ranks were on; 0 if the log does not say.
         devices: models of GPUs, each once, such as `NVIDIA A100-SXM4-40GB`.
         settings: other settings that the tool prints: `version`, `congestion`, `mss`.
 
@@ -407,10 +407,10 @@ class Reading(Value, frozen=True, kw_only=True):
     """The contents of a log, of one tool or several.
 
     Args:
-        results: a run of a tool each, in the order of the log.
-        lines: that are not empty.
+        results: one for each run of a tool, in the order of the log.
+        lines: how many are not empty.
         unread: how many of them no parser understood.
-        examples: the first of those.
+        examples: the first of those lines.
 
     """
 

@@ -23,26 +23,26 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
     Args:
         benchmark: that measures it.
         metric: its name.
-        unit: of its summary; values in `s` under a unit of `B/s` are times in which
-            `Measurement.bytes` moved.
+        unit: of its summary; if that is `B/s` and the values are in `s`, they are the times in
+            which `Measurement.bytes` moved.
         better: which direction is better.
-        what: is measured, in words.
+        what: what is measured, in words.
         clock: that is read.
         synchronisation: of the ranks before a value is measured.
         warm_up: what is done before the first value.
-        aggregation: how the ranks' values become one series; foreign tools print one value for
+        aggregation: how the ranks' values become one series; other tools print one value for
             the `mean of ranks`, or for `all ranks` together.
-        flow: which directions of a link the bytes of a value use at once; `one way` and
-            `both ways` have a bound by its bandwidth, and nothing (as for a latency) has none.
-            In a collective, the ranks of a host can share what passes its link `between hosts`, or
-            each needs its own, `between ranks`.
+        flow: which directions of a link the bytes of a value use at once. The bandwidth of the
+            link bounds `one way` and `both ways`; it bounds nothing if empty, as for a latency.
+            In a collective, either the ranks of a host share the data that passes its link
+            (`between hosts`), or each rank needs data of its own (`between ranks`).
         kernel: what runs the timed loop, if it is not Python.
-        buffer: whose memory messages are in, if it is not the processor's.
+        buffer: where messages are stored, if it is not the host's memory.
         factor: of a collective of n ranks: its bus bandwidth over its algorithm bandwidth.
-        rate: which of these two a summary is, if its values are times of another definition.
+        rate: which of these two bandwidths it is, if its values are times of another definition.
         rate_of: the id of that definition.
-        medium: what the bytes of a value pass, where the hosts that were measured are known by
-            name only: hardware described in words has a bound for it.
+        medium: what the bytes of a value pass through. It gives a bound for values of hosts of
+            which only the hardware is known, such as those of an imported log.
 
     """
 
@@ -65,7 +65,7 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def id(self) -> str:
-        """A name that changes when a word of the definition does."""
+        """A name that changes when any word of the definition changes."""
         import hashlib  # noqa: PLC0415 - rarely needed, and slow to import
 
         digest = hashlib.blake2s(msgspec.json.encode(self), digest_size=4).hexdigest()
@@ -109,7 +109,7 @@ class Planned(Value, frozen=True, kw_only=True):
 
     Args:
         metric: its name.
-        params: the point, as far as it is known before.
+        params: the point, as far as it is known before the run.
 
     """
 
@@ -127,11 +127,11 @@ class Distribution(Value, frozen=True, kw_only=True):
         maximum: of the values.
         outliers: how many values are more than three quartile ranges beyond a quartile; they are
             counted, and left in.
-        drift: how much the median of the second half is above that of the first, as a part of it;
+        drift: how much the median of the second half is above that of the first, relative to it;
             none if there are too few values.
-        drifts: that is 3 % or more, and the 95 % intervals of the two medians do not meet.
-        modes: the values that the series gathers around, if there are several.
-        tail: how many times slower than the median the slowest hundredth is, at least.
+        drifts: that is 3 % or more, and the 95 % intervals of the two medians do not overlap.
+        modes: the values that the series clusters around, if there are several.
+        tail: how many times slower than the median the slowest 1 % of values are, at least.
 
     """
 
@@ -163,14 +163,14 @@ class Summary(Value, frozen=True, kw_only=True):
         converged: half of the interval is at most 2.5 % of the median, with 20 values or more, and
             they do not drift.
         complete: false if the run ended before all values were measured.
-        bound: the best that the link between the hosts allows, where that is known: the highest
-            rate, or the shortest time.
+        bound: the best value that the hardware allows, if that is known: the highest rate, or the
+            shortest time.
         share: of the bound that the median reaches; above 1 it is faster than possible.
         limit: what sets the bound: which part of the hardware, in which direction, and the source.
         assumes: what the bound assumes without the log or the user having stated it; empty if
             nothing. A value above such a bound is not impossible.
         definition: the id of the metric's definition; empty if there is none.
-        shape: of the series, where the values are known.
+        shape: of the series, if the values are known.
 
     """
 
@@ -211,9 +211,9 @@ class Progress(Value, frozen=True, kw_only=True):
     """How far a job is.
 
     Args:
-        done: steps done, a part of one included.
-        total: steps in all.
-        what: is being done.
+        done: how many steps are done, including a fraction of the current one.
+        total: how many steps there are.
+        what: what is being done now.
 
     """
 

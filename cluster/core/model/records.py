@@ -16,7 +16,7 @@ from cluster.core.model.value import Value
 
 Status = Literal["planned", "running", "done", "failed", "interrupted"]
 
-NOTES_FILE = "notes"  # the file in a job's folder of what rank 0 notes, a line each
+NOTES_FILE = "notes"  # the file in a job's folder with the notes of rank 0, one per line
 
 
 class ExpectedResult(Value, frozen=True, kw_only=True):
@@ -33,10 +33,10 @@ class ExpectedResult(Value, frozen=True, kw_only=True):
 
 
 class Condition(Value, frozen=True, kw_only=True):
-    """What distinguishes a run, beside its benchmark's parameters.
+    """What distinguishes a run, besides its benchmark's parameters.
 
     Args:
-        name: to compare by; empty if it is no part of an experiment.
+        name: to compare by; empty if the run is not part of an experiment.
         variables: for the environment of every rank.
         notes: what a reader of its numbers must know.
         description: of the run, by who started it.
@@ -79,10 +79,10 @@ class Record(Value, frozen=True, kw_only=True):
         version: of this format.
         id: the name of the run's folder.
         benchmark: that was run.
-        status: how far it came.
+        status: how far the run got.
         at: when it was started.
         spec: the cluster asked for.
-        machines: the machines got.
+        machines: that it ran on.
         params: of the benchmark, as JSON.
         command: the command line that started the ranks.
         argv: the command line of the process that started the run.
@@ -95,13 +95,13 @@ class Record(Value, frozen=True, kw_only=True):
         reason: why it is not `done`.
         software: version of `cluster`.
         revision: of its sources, which changes when any of them does.
-        variables: environment variables that were asked for, for every rank.
+        variables: environment variables that the user set for every rank.
         condition: of an experiment with several, such as `mca:btl_tcp_links=4`; empty if it was
             none.
         description: by who started it.
         expected: the result that the user expects, if given.
-        planned: every series that it was to measure, if the benchmark lists them.
-        hardware: of the hosts that an imported log was written on, where that is known.
+        planned: every series that it should measure, if the benchmark lists them.
+        hardware: of the hosts that an imported log was written on, if that is known.
 
     """
 
@@ -133,5 +133,5 @@ class Record(Value, frozen=True, kw_only=True):
 
     @property
     def simulated(self) -> bool:
-        """Whether nothing was measured: its values are those of a model."""
+        """Whether its values come from a simulation, and nothing was measured."""
         return any(machine.shell == SIMULATED for machine in self.machines)

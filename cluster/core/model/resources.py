@@ -10,7 +10,7 @@ class Price(Value, frozen=True, kw_only=True):
 
     Args:
         hourly: US dollars for an hour of one host; storage, addresses and traffic come on top.
-        at: the day that the price is of, such as `2026-11-01`.
+        at: the day of the price, such as `2026-11-01`.
         source: where it was read.
 
     """
@@ -25,9 +25,9 @@ class Receipt(Value, frozen=True, kw_only=True):
 
     Args:
         hosts: how many.
-        seconds: that they existed; a bill counts from a little later.
-        price: of one, where that is known.
-        dollars: in all, where that is known.
+        seconds: how long they existed; a cloud starts to bill a little later.
+        price: of one host, if it is known.
+        dollars: for all hosts, if the price is known.
         final: the machines are deleted, so the cost does not grow.
 
     """

@@ -122,7 +122,7 @@ class Environment(Value, frozen=True, kw_only=True):
         mpi: prefix of a prepared MPI on the hosts, such as `/opt/amazon/openmpi`; if it is empty,
             Open MPI is installed with the libraries.
         image: of a container that the ranks run in; none, if it is empty.
-        programs: beyond Python; each one's name is also that of its package.
+        programs: that it needs besides Python; each is named like its package.
 
     """
 

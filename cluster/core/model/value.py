@@ -22,4 +22,4 @@ def ignore(host: str, state: str) -> None:
 
 
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The base of every value: strict; each is frozen and keyword-only, and says so."""
+    """The base of every value: unknown fields are errors; subclasses are frozen, keyword-only."""

@@ -12,7 +12,14 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.core.model.logs import Profile, ProfileSection, RoleTime, Routine, TaskTimes, on_files
+from cluster.core.model.logs import (
+    Profile,
+    ProfileSection,
+    RoleTime,
+    Routine,
+    TaskTimes,
+    is_file_routine,
+)
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import GIB, KIB, MIB, Parser, ResultBuilder, count, number, numbers
 
@@ -313,7 +320,7 @@ def _doubts(profile: Profile) -> Iterable[str]:
     for name, sum_ in binned.items():
         if sum_ != calls.get(name, sum_):
             yield f"{name}: {calls[name]} calls, but {sum_} in the distribution of sizes"
-    total = sum(routine.time for routine in profile.routines if not on_files(routine.name))
+    total = sum(routine.time for routine in profile.routines if not is_file_routine(routine.name))
     rounding = SLACK * (len(profile.routines) + 1)
     if profile.complete and abs(total - profile.communication) > rounding:
         yield (f"its routines sum to {total:.3f} s, but the total is {profile.communication:.3f} s")
