@@ -1,1 +1,1 @@
-"""Pure functions from measurements to what they say."""
+"""Pure functions that turn measurements into statistics, bounds, verdicts and findings."""

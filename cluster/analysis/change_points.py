@@ -1,8 +1,8 @@
-"""When did a series of launches change? Change points of medians, and whether the newest is one.
+"""When did a series of launches change? Change points of medians, and an alarm for the newest.
 
 Binary segmentation (A. J. Scott and M. Knott, Biometrics 30, 1974) over the largest standardised
-difference of means, with the variance of a mean of an AR(1) process, as launches of a day resemble
-each other. Values are logarithms, clipped at outliers: a single spike is no change.
+difference of means. The variance of a mean is that of an AR(1) process, because launches of the
+same day resemble each other. Values are logarithms, clipped at outliers: one spike is no change.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 State = Literal["steady", "watch", "alarm"]
-LEAST = 8  # values before there is a baseline
-SEGMENT = 3  # values of a segment between two changes
-NEWEST = 2  # values of the newest segment, which are two in a row
+LEAST = 8  # values that a baseline needs
+SEGMENT = 3  # values that a segment between two changes needs
+NEWEST = 2  # values that the newest segment needs
 THRESHOLD = 4.0  # standard errors: 8 of 1,000 stationary series of 60 values exceed that
-SMALLEST = 0.02  # of the baseline, which a change must be at least
-SHARED = 1 / 3  # of the largest change, which each of the newest values has to have
-CLIPPED = 4.0  # robust standard deviations of the others, beyond which the newest value is
-SPIKE = 3.0  # standard deviations from its neighbours, to which a value is drawn in
+SMALLEST = 0.02  # of the baseline: smaller changes are ignored
+SHARED = 1 / 3  # of the largest change: each of the newest values must have moved by as much
+CLIPPED = 4.0  # robust standard deviations of the others, beyond which the newest value is watched
+SPIKE = 3.0  # standard deviations from its neighbours, at which a value is clipped
 MAD = 1.4826  # the standard deviation of normal values over their median absolute deviation
-CORRELATED = 0.95  # the most that a launch is believed to resemble the one before
+CORRELATED = 0.95  # the highest correlation of a launch with the one before that is assumed
 
 
 class ChangePoint(Value, frozen=True, kw_only=True):
     """A place at which a series changed.
 
     Args:
-        at: the index of the first value after it.
+        at: the index of the first value after the change.
         before: the median of the segment before it.
         after: the median of the segment after it.
         errors: the difference, in standard errors.
-        ci: the 95 % interval of the change, as a part of the value before.
+        ci: the 95 % interval of the change, relative to the value before.
 
     """
 
@@ -54,7 +54,7 @@ class ChangePoint(Value, frozen=True, kw_only=True):
 
     @property
     def change(self) -> float:
-        """The change, as a part of the value before."""
+        """The change, relative to the value before."""
         return self.after / self.before - 1
 
 
@@ -65,7 +65,7 @@ def change_points(values: Sequence[float]) -> tuple[ChangePoint, ...]:
         values: medians of launches, the oldest first; all above 0.
 
     Returns:
-        The changes, the oldest first; none of a series that is too short.
+        The changes, the oldest first; none if the series is too short.
 
     """
     logs = np.log(np.asarray(values, dtype=np.float64))
@@ -84,14 +84,14 @@ def change_points(values: Sequence[float]) -> tuple[ChangePoint, ...]:
 
 
 def state(values: Sequence[float]) -> State:
-    """Tell whether the newest values changed: one alone is to be watched, two are an alarm.
+    """Tell whether the newest values changed: one changed value is watched, two are an alarm.
 
     Args:
         values: medians of launches, the oldest first; all above 0.
 
     Returns:
         `alarm` if a change begins within the newest three values, `watch` if only the newest value
-        is outside of what the others are, else `steady`.
+        is out of the range of the others, else `steady`.
 
     """
     recent = [p for p in change_points(values) if p.at >= len(values) - SEGMENT]
@@ -122,7 +122,7 @@ def _split(logs: Floats, start: int, end: int) -> Iterator[tuple[int, float, flo
 
 
 def _all_moved(logs: Floats, at: int) -> bool:
-    """Tell whether each of a few newest values moved: one of them alone is a spike so far."""
+    """Tell whether each of the few newest values moved: a single one may be a spike."""
     if len(logs) - at > SEGMENT:
         return True
     moved = logs[at:] - np.median(logs[:at])
@@ -151,18 +151,18 @@ def _largest(logs: Floats, newest: int) -> tuple[int, float, float]:
 
 
 def _resemblance(rest: Floats, variance: float) -> float:
-    """Give the correlation of a value with the one before, without its bias in short series."""
+    """Estimate the correlation of a value with the one before, corrected for short series."""
     count = len(rest)
     found = float(rest[1:] @ rest[:-1]) / (count - 1) / variance
     corrected = found + (1 + 4 * max(found, 0.0)) / count
     error = 1 / math.sqrt(count)
     if corrected > error:
-        corrected += error  # the cautious end, where launches do resemble each other
+        corrected += error  # if launches resemble each other, assume the higher correlation
     return min(max(corrected, 0.0), CORRELATED)
 
 
 def _of_mean(sizes: NDArray[np.int_], like: float) -> Floats:
-    """Give the variance of a mean of an AR(1) process, over that of a value."""
+    """Give the variance of a mean of an AR(1) process, relative to that of a value."""
     whole: Floats = (1 + like) / (1 - like) - 2 * like * (1 - like**sizes) / (
         sizes * (1 - like) ** 2
     )
@@ -175,7 +175,7 @@ def _robust(logs: Floats) -> tuple[float, float]:
 
 
 def _clipped(logs: Floats) -> Floats:
-    """Draw single spikes in; a value that its neighbours resemble is none."""
+    """Clip single spikes; a value whose neighbours are similar is not a spike."""
     count = len(logs)
     padded = np.concatenate((logs[1:2], logs, logs[-2:-1]))
     middle = np.median(np.stack((padded[:count], padded[1:-1], padded[2:])), axis=0)

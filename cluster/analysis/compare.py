@@ -1,4 +1,4 @@
-"""Is it faster? Two groups of launches, data point by data point, with a third answer.
+"""Is it faster? Compares two groups of launches at each data point, also to "inconclusive".
 
 A data point is a metric at a size or another parameter. It is called faster or slower only if the
 95 % interval of the ratio excludes 1, the ratio itself is beyond the practical threshold, and a
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 THRESHOLD = 0.03  # of a value: a smaller difference is of no practical interest
 ENOUGH_LAUNCHES = 5  # of each group, for a verdict
-RARE = 0.025  # of comparisons of equals may end in a verdict: 5 % of 200 is then hardly ever passed
+RARE = 0.025  # p-value: with it, hardly ever do more than 5 % of 200 comparisons of equals differ
 NO_SURPRISE = "of {} data points, one may differ as much by chance"
 LACKING = "a launch has no value for it"
 
 Verdict = Literal["faster", "slower", "equivalent", "inconclusive"]
 VERDICTS: tuple[Verdict, ...] = ("faster", "slower", "equivalent", "inconclusive")
 Place = tuple[str, tuple[tuple[str, Scalar], ...]]  # a metric at a point
-Key = tuple[Place, str]  # and of which definition, where a run has several
+Key = tuple[Place, str]  # and the id of its definition, if a run has several
 
 
 class Launch(Value, frozen=True, kw_only=True):
-    """One run, as a comparison sees it.
+    """One run, as a comparison uses it.
 
     Args:
         record: what was run, and on what.
@@ -74,12 +74,12 @@ class ComparisonCell(Value, frozen=True, kw_only=True):
         better: which direction is better.
         base: the median of the launches' medians in the first group; none if it has none.
         other: in the second.
-        launches: how many there are of each.
-        shares: of their bounds that the two medians reach; none where no bound is known.
-        ratio: by what factor the second group's medians are above the first's.
+        launches: how many each group has.
+        shares: of their bounds that the two medians reach; none if no bound is known.
+        ratio: of the second group's medians to the first's.
         interval: the ends of its 95 % confidence interval.
         verdict: on the second group.
-        reason: of a verdict that is none.
+        reason: why the verdict is inconclusive.
 
     """
 
@@ -118,14 +118,14 @@ class ComparisonCell(Value, frozen=True, kw_only=True):
 
 
 class Comparison(Value, frozen=True, kw_only=True):
-    """What differs between two groups of launches, and what came of it.
+    """What differs between two groups of launches, and the verdicts.
 
     Args:
-        base: the name of the first.
-        other: the name of the second, whom the verdicts are about.
-        threshold: a part of a value that matters.
+        base: the name of the first group.
+        other: the name of the second group, which the verdicts are about.
+        threshold: the smallest relative difference that matters.
         factors: that differ.
-        cells: all of both groups.
+        cells: every metric and point that either group has.
         notes: what a reader of the verdicts must know.
 
     """
@@ -139,7 +139,7 @@ class Comparison(Value, frozen=True, kw_only=True):
 
     @property
     def is_possible(self) -> bool:
-        """Whether the two groups have a data point in common, or nothing at all."""
+        """Whether the two groups have a data point in common, or neither has any."""
         return not self.cells or any(cell.is_common for cell in self.cells)
 
 
@@ -151,7 +151,7 @@ def group_by(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
         by: its name, such as `placement`.
 
     Returns:
-        A group per value, as they come first.
+        A group per value, in the order in which the values first occur.
 
     Raises:
         SpecError: no launch has the factor, or all have the same value.
@@ -178,13 +178,14 @@ def group_by(launches: Iterable[Launch], by: str) -> tuple[Side, ...]:
 
 
 def group_alike(launches: Iterable[Launch]) -> tuple[Side, ...]:
-    """Group launches that nothing recorded tells apart: each repeats the others.
+    """Group launches whose records do not differ: each is a repetition of the others.
 
     Args:
         launches: to group.
 
     Returns:
-        A group per kind, as they come first, named by its condition or its first run.
+        The groups, in the order in which they first occur, each named by its condition or its
+            first run.
 
     """
     found: dict[object, list[Launch]] = {}
@@ -197,7 +198,7 @@ def group_alike(launches: Iterable[Launch]) -> tuple[Side, ...]:
 
 
 def _measured(launches: Iterable[Launch]) -> bool:
-    """Tell whether there is anything to compare with: a base has values, if any group has."""
+    """Tell whether any launch has values: only then can it be a base."""
     return any(launch.summaries for launch in launches)
 
 
@@ -206,11 +207,11 @@ def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison
 
     Args:
         base: the first.
-        other: the second, whom the verdicts are about.
-        threshold: a part of a value: what differs by less is of no practical interest.
+        other: the second, which the verdicts are about.
+        threshold: the smallest relative difference that is of practical interest.
 
     Returns:
-        What differs, and a verdict per cell.
+        The factors that differ, and a verdict per cell.
 
     Raises:
         SpecError: the threshold is not positive.
@@ -242,7 +243,7 @@ def _place(summary: Summary) -> Place:
 
 
 def _several(launch: Launch) -> Iterator[Place]:
-    """Find what one run has of several definitions: two tools may use the same words."""
+    """Find metrics that one run has with several definitions: two tools may use the same name."""
     counts = Counter(_place(summary) for summary in launch.summaries)
     yield from (place for place, count in counts.items() if count > 1)
 
@@ -258,7 +259,7 @@ def _taken(key: Key, tables: Sequence[Sequence[dict[Key, Summary]]]) -> Pair:
 
 
 def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> ComparisonCell:
-    """Judge one cell, as if there were no other."""
+    """Judge one cell, as if it were the only one."""
     from cluster.analysis.two_sample import median_ratio, ratio_interval  # noqa: PLC0415 - it imports NumPy
 
     some = (pair[0] or pair[1])[0]
@@ -295,7 +296,7 @@ def _share(group: Sequence[Summary]) -> float | None:
 
 
 def _incomparable(pair: Pair, groups: tuple[Side, Side]) -> str:
-    """Say why a cell cannot be compared; nothing if it can."""
+    """Say why a cell cannot be compared; empty if it can."""
     for taken, side in zip(pair, groups, strict=True):
         if not taken:
             return f"not measured in {side.name}{_why(side)}"
@@ -319,7 +320,7 @@ def _few(launches: tuple[int, int]) -> str:
 
 
 def _within(base: Summary, other: Summary) -> tuple[float, float] | None:
-    """Give what two launches say of themselves: the interval is that of neither's next launch."""
+    """Compare one launch with another by their own intervals, which say nothing of the next one."""
     if base.ci is None or other.ci is None or not base.ci[0] > 0 or not base.ci[1] < math.inf:
         return None
     return other.ci[0] / base.ci[1], other.ci[1] / base.ci[0]
@@ -343,7 +344,7 @@ def _verdict(
 def _among_all(
     cells: Sequence[ComparisonCell], pairs: Sequence[Pair], base: Side, other: Side
 ) -> list[ComparisonCell]:
-    """Take back verdicts that are no surprise among so many cells."""
+    """Withdraw verdicts that could be chance among so many cells."""
     from cluster.analysis.two_sample import permutation_p_values  # noqa: PLC0415 - it imports NumPy
 
     whole = (len(base.launches), len(other.launches))
@@ -382,19 +383,19 @@ def _notes(base: Side, other: Side) -> Iterable[str]:
 
 
 def _apart(base: Side, other: Side) -> bool:
-    """Tell whether all launches of one group were before all of the other."""
+    """Tell whether all launches of one group ran before all of the other."""
     first, second = ([launch.record.at for launch in side.launches] for side in (base, other))
     return max(first) < min(second) or max(second) < min(first)
 
 
 def headline(comparison: Comparison) -> str:
-    """Say in a line what came out.
+    """Say the outcome in one line.
 
     Args:
         comparison: of two groups.
 
     Returns:
-        The verdict, if all data points have the same; else how many there are of each.
+        The verdict, if all data points have the same; else how many data points have each.
 
     """
     about = f"{comparison.other} against {comparison.base}"

@@ -1,4 +1,4 @@
-"""What may be wrong, by rules: each says what it saw, how sure it is, and how to make sure.
+"""What may be wrong, by rules: each names its evidence, how sure it is, and how to confirm it.
 
 A rule that lacks its evidence says nothing. The rules are in `pitfalls`: each file there has some,
 in `RULES`, one function each.
@@ -21,7 +21,7 @@ Rule: TypeAlias = "Callable[[Evidence], Finding | None]"
 
 
 def _rules() -> Iterator[Rule]:
-    """Give the rules of all files; what makes a value doubtful comes before what explains one."""
+    """Give the rules of all files; those that doubt a value come before those that explain one."""
     files = sorted(found.name for found in pkgutil.iter_modules(pitfalls.__path__))
     for name in sorted(files, key=lambda name: name != "trust"):
         yield from importlib.import_module(f"{pitfalls.__name__}.{name}").RULES
@@ -38,7 +38,7 @@ def diagnose(evidence: Evidence) -> tuple[Finding, ...]:
         evidence: all that is known of a run.
 
     Returns:
-        The findings, the surest first; none if nothing shows.
+        The findings, the surest first; none if there is no sign of a problem.
 
     """
     found = [finding for rule in RULES if (finding := rule(evidence)) is not None]

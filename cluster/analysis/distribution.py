@@ -1,9 +1,9 @@
 """The shape of a series: its drift, its modes, its tail and its outliers.
 
-A median and its interval say nothing of these, and each of them is a reason to look again: a series
-that drifts has no one median, and one of two modes has been two things at different times
+A median and its interval do not show these, and each is a reason to look closer: a series that
+drifts has no single median, and a series with two modes was two different things at different times
 (T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems", SC15, rules 5 to 8).
-Nothing is ever left out of a series: outliers are counted.
+No value is ever left out of a series: outliers are counted.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
     Values = NDArray[np.float64]
 
-MATTERS = 0.03  # of a value: less is of no practical interest
+MATTERS = 0.03  # of a value: a smaller difference is of no practical interest
 FAR = 3.0  # quartile ranges beyond a quartile: "far out" (J. W. Tukey, 1977)
 ENOUGH_FOR_MODES = 50  # values
 SMALLEST_MODE = 0.10  # of all values
-FEWEST = 15  # values in a mode: with a long tail, fewer gather anywhere by chance
-SAME = 1e-9  # of a value: what arithmetic alone may make of one step of a clock
-VALLEY = 0.5  # of the lower of two peaks, at most: less deep is chance
+FEWEST = 15  # values in a mode: in a long tail, fewer can cluster by chance
+SAME = 1e-9  # of a value: rounding errors of one step of a clock are smaller
+VALLEY = 0.5  # of the lower of two peaks: a valley above this may be chance
 BANDWIDTH = 0.9  # of the kernel: B. W. Silverman, "Density Estimation", 1986, equation 3.31
-NARROWEST = 0.01  # of a value: modes that are closer than a few of these do not matter
+NARROWEST = 0.01  # of a value: the smallest bandwidth; closer modes do not matter
 KERNEL = 4  # bandwidths, to each side
 STEPS = 3  # of the grid, per bandwidth
 COARSEST, FINEST = 64, 8192  # steps of the whole grid
@@ -44,7 +44,7 @@ def shape(series: Values, ordered: Values, *, tail: float) -> Distribution:
     Args:
         series: the values, in the order they were taken.
         ordered: the same, sorted.
-        tail: how far the slowest hundredth is from the median.
+        tail: how many times slower than the median the slowest 1 % of values are.
 
     Returns:
         Its shape.
@@ -70,7 +70,7 @@ def quantile(ordered: Values, part: float) -> float:
 
     Args:
         ordered: the values, sorted.
-        part: of them that is below.
+        part: the share of the values that is below the quantile.
 
     Returns:
         The quantile, as NumPy's `percentile` gives it.
@@ -107,9 +107,9 @@ def drift(series: Values) -> tuple[float | None, bool]:
         series: the values, in the order they were taken.
 
     Returns:
-        How much the median of the second half is above that of the first, as a part of it (none if
-        it cannot be told), and whether that is a drift: by 3 % or more, and the two medians' 95 %
-        intervals do not meet.
+        How much the median of the second half is above that of the first, relative to it (none if
+        there are too few values), and whether that is a drift: by 3 % or more, and the two medians'
+        95 % intervals do not overlap.
 
     """
     half = len(series) // 2
@@ -127,10 +127,10 @@ def drift(series: Values) -> tuple[float | None, bool]:
 
 
 def has_converged(series: Sequence[float] | Values) -> bool:
-    """Tell whether a series says enough: the rule by which an adaptive run stops.
+    """Tell whether a series has enough values: the rule by which an adaptive run stops.
 
-    A median of what drifts is known to any precision, and is that of no moment (measuring goes on,
-    and says at its end that it did not converge).
+    The median of a drifting series can be known precisely, and yet describe no moment of the run.
+    So measuring continues, and the summary says at the end that the series did not converge.
 
     Args:
         series: the values, in the order they were taken.
@@ -144,7 +144,7 @@ def has_converged(series: Sequence[float] | Values) -> bool:
 
 
 def modes(ordered: Values) -> tuple[float, ...]:
-    """Find the values that a series gathers around, if there are several.
+    """Find the values that a series clusters around, if there are several.
 
     The density of the values' logarithms is estimated with a Gaussian kernel, no narrower than the
     clock's step and than 1 %. Two peaks are two modes if the density between them falls to half of
@@ -154,7 +154,7 @@ def modes(ordered: Values) -> tuple[float, ...]:
         ordered: the values, sorted.
 
     Returns:
-        Where the peaks are, the lowest first; nothing if there is one only, or fewer than 50
+        The values at the peaks, the lowest first; none if there is only one peak, or fewer than 50
         values.
 
     """
@@ -170,16 +170,16 @@ def modes(ordered: Values) -> tuple[float, ...]:
     step = (high - low) / steps
     reach = max(1, math.ceil(KERNEL * width / step))
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) * step / width) ** 2)
-    density = np.convolve(counts, kernel)  # wider than the counts, by the kernel's reach
+    density = np.convolve(counts, kernel)  # wider than the counts by the width of the kernel
     places = np.concatenate([np.zeros(reach), counts, np.zeros(reach)])
     found = _peaks(density, places)
-    if len(found) < 2:  # noqa: PLR2004 - one mode is no news
+    if len(found) < 2:  # noqa: PLR2004 - one mode is the normal case
         return ()
     return tuple(float(math.exp(edges[0] + (peak - reach + 0.5) * step)) for peak in found)
 
 
 def _bandwidth(ordered: Values, logs: Values) -> float:
-    """Give Silverman's bandwidth for the logarithms, but never less than can be told apart."""
+    """Give Silverman's bandwidth for the logarithms, but at least 1 % and the clock's step."""
     quartiles = quantile(logs, 0.75) - quantile(logs, 0.25)
     spread = min(float(np.std(logs)), quartiles / 1.349)  # of a normal distribution: 1.349
     clock = _step(ordered) / quantile(ordered, 0.5)
@@ -188,7 +188,7 @@ def _bandwidth(ordered: Values, logs: Values) -> float:
 
 
 def _step(ordered: Values) -> float:
-    """Give the step of the clock: how far the values next to the middle one are from it."""
+    """Estimate the step of the clock: the distance from the middle value to the next ones."""
     middle = float(ordered[len(ordered) // 2])
     below = ordered[: np.searchsorted(ordered, middle * (1 - SAME), side="left")][-1:]
     above = ordered[np.searchsorted(ordered, middle * (1 + SAME), side="right") :][:1]
@@ -197,7 +197,7 @@ def _step(ordered: Values) -> float:
 
 
 def _peaks(density: Values, counts: Values) -> list[int]:
-    """Merge neighbouring peaks until every valley between two is deep, and every one has enough."""
+    """Merge neighbouring peaks until each valley is deep, and each peak has enough values."""
     inner = density[1:-1]
     tops = [int(i) + 1 for i in np.flatnonzero((inner > density[:-2]) & (inner >= density[2:]))]
     while len(tops) > 1:
@@ -210,7 +210,7 @@ def _peaks(density: Values, counts: Values) -> list[int]:
 
 
 def _weakest(density: Values, counts: Values, tops: list[int], valleys: list[int]) -> int | None:
-    """Find the lowest peak that is no mode of its own, if there is one."""
+    """Find the lowest peak that is not a mode of its own, if there is one."""
     shallow = [
         min(pair, key=lambda top: density[top])
         for pair, valley in zip(pairwise(tops), valleys, strict=True)

@@ -1,4 +1,4 @@
-"""From throughput at 1, 2, 4 ... ranks to efficiency, with its base named and its bounds.
+"""From throughput at 1, 2, 4 ... ranks to efficiency, with its base and its bounds.
 
 Efficiency is computed, never typed in: throughput per rank over that of the base (T. Hoefler,
 R. Belli, "Scientific benchmarking of parallel computing systems", SC15, rule 1). A figure that
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from cluster.analysis.compare import Launch
     from cluster.core.model.measurements import Definition, Summary
 
-ROUNDED = 0.005  # what printing a whole percentage may be off
+ROUNDED = 0.005  # the error of a percentage that was rounded to a whole number
 
 
 class Throughput(Value, frozen=True, kw_only=True):
-    """What a number of ranks did together.
+    """The throughput of a number of ranks together.
 
     Args:
         ranks: how many.
-        rate: in things per second, all ranks together.
+        rate: of all ranks together, in items per second.
         interval: the ends of its 95 % confidence interval; none if only the figure is known.
         printed: the efficiency that its source claims; none if it claims none.
 
@@ -60,13 +60,13 @@ class Series(Value, frozen=True, kw_only=True):
 
 
 class Work(Value, frozen=True, kw_only=True):
-    """A step of data-parallel work, as far as communication is concerned.
+    """One step of data-parallel training: what matters for its communication.
 
     Args:
-        batch: things that a rank does per step.
-        exchanged: bytes that all ranks agree on per step, by an allreduce.
+        batch: items that a rank processes per step.
+        exchanged: bytes that all ranks reduce per step, by an allreduce.
         rate: that a host's network carries in each direction, in bytes per second.
-        ranks_per_host: that share it.
+        ranks_per_host: how many ranks share it.
 
     """
 
@@ -77,20 +77,20 @@ class Work(Value, frozen=True, kw_only=True):
 
 
 class Efficiency(Value, frozen=True, kw_only=True):
-    """How well a number of ranks does.
+    """The efficiency of a number of ranks.
 
     Args:
         ranks: how many.
-        rate: in things per second, all together.
-        speedup: of the rate over the base's.
-        efficiency: of a rank, as a part of the base's.
-        interval: the ends of an interval that holds it with 95 % or more; none if it cannot be
-            told.
+        rate: of all ranks together, in items per second.
+        speedup: the rate over the base's.
+        efficiency: the rate per rank over the base's.
+        interval: the ends of an interval that contains the efficiency with at least 95 %
+            confidence; none if there is none.
         printed: the efficiency that the source claims.
-        follows: whether that follows from the figures beside it, as rounded.
-        least: the efficiency if nothing of the communication overlapped with the computation; none
-            if the work is not known.
-        most: if all of it did.
+        follows: whether the printed efficiency agrees with the computed one, within rounding.
+        least: the efficiency if communication did not overlap with computation at all; none if the
+            work is not known.
+        most: the efficiency if all communication overlapped with computation.
 
     """
 
@@ -112,8 +112,8 @@ class Scaling(Value, frozen=True, kw_only=True):
         name: of the work.
         unit: of the rates.
         base: ranks of the base, the fewest that were measured.
-        base_rate: its rate, all ranks together.
-        rows: by ranks.
+        base_rate: the rate of the base, all ranks together.
+        rows: one for each number of ranks.
 
     """
 
@@ -129,7 +129,7 @@ def scaling(series: Series, work: Work | None = None) -> Scaling:
 
     Args:
         series: throughputs of the same work.
-        work: what a step of it is, for bounds.
+        work: what a step consists of; needed for bounds.
 
     Returns:
         An efficiency per throughput.
@@ -174,7 +174,7 @@ def _efficiency(own: Throughput, base: Throughput, work: Work | None) -> Efficie
 
 
 def bounds(work: Work, ranks: int, base: Throughput) -> tuple[float, float]:
-    """Bound an efficiency by what computation and communication take.
+    """Bound an efficiency by the times of computation and communication.
 
     A step takes between max(T_comp, T_comm) and T_comp + T_comm. T_comp is the base's step, and
     T_comm the least time of an allreduce between N hosts, 2 (N - 1) / N of the bytes over a host's
@@ -183,10 +183,10 @@ def bounds(work: Work, ranks: int, base: Throughput) -> tuple[float, float]:
     Args:
         work: of a step.
         ranks: that do it.
-        base: whose ranks do as much per step.
+        base: the throughput whose ranks each do the same work per step.
 
     Returns:
-        The efficiency if nothing overlaps, and if everything does.
+        The efficiency without any overlap, and with complete overlap.
 
     """
     computing = work.batch * base.ranks / base.rate
@@ -198,7 +198,7 @@ def bounds(work: Work, ranks: int, base: Throughput) -> tuple[float, float]:
 
 
 def exchange_seconds(work: Work, ranks: int) -> float:
-    """Give the least time of a step's exchange between hosts.
+    """Give the shortest possible time of a step's exchange between hosts.
 
     Args:
         work: of a step.
@@ -219,9 +219,9 @@ def measured_series(launches: Iterable[Launch]) -> tuple[Series, ...]:
         launches: runs with their summaries.
 
     Returns:
-        A series per metric, definition and point. A time counts as one thing done: its rate is
-        1 / s. Of a collective, the bus bandwidth of all ranks together counts, which is that of
-        one times their number; its time and its algorithm bandwidth are what must grow with n.
+        A series per metric, definition and point. A time counts as one operation, with a rate of
+        1 / s. For a collective, the series is the bus bandwidth of one rank times the number of
+        ranks; its time and its algorithm bandwidth are left out, as they depend on n anyway.
 
     """
     found: dict[tuple[str, str, str], dict[int, list[Summary]]] = defaultdict(
@@ -258,13 +258,13 @@ def _counts(definition: Definition) -> bool:
 
 
 def _of_all(summary: Summary, ranks: int) -> Summary:
-    """Give the rate of all ranks together, from that of one."""
+    """Compute the rate of all ranks together from the rate of one."""
     ci = None if summary.ci is None else (summary.ci[0] * ranks, summary.ci[1] * ranks)
     return msgspec.structs.replace(summary, median=summary.median * ranks, ci=ci)
 
 
 def _throughput(ranks: int, group: Sequence[Summary]) -> Throughput:
-    """Take the median of several launches; the interval is the widest that they say."""
+    """Take the median of several launches, and the widest of their intervals."""
     rates = [_rate(s.median, s) for s in group]
     ends = [_rate(end, s) for s in group if s.ci is not None for end in s.ci]
     interval = (min(ends), max(ends)) if ends else None

@@ -1,4 +1,4 @@
-"""What the rules of a diagnosis look at, and what they say."""
+"""What the rules of a diagnosis read, and the findings that they give."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from cluster.core.model.value import Value
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-OURS = ("p2p", "iperf")  # benchmarks of ours that pass the network
+OURS = ("p2p", "iperf")  # our own benchmarks that use the network
 BY_MPI = {
     **dict.fromkeys((("p2p", m) for m in ("oneway_time", "bandwidth")), "one"),
     **dict.fromkeys((("collectives", m) for m in ("bcast", "reduce")), "one"),
     **dict.fromkeys((("collectives", m) for m in ("allgather", "alltoall", "allreduce")), "both"),
     ("p2p", "bidirectional"): "both",
 }
-"""In which directions the large messages between two hosts go, by benchmark and metric."""
+"""The directions of large messages between two hosts, by benchmark and metric."""
 Confidence = Literal["certain", "likely", "possible"]
 
 
 class Finding(Value, frozen=True, kw_only=True):
-    """A known trouble, and why it is thought to be there.
+    """A known problem of a run, with its evidence.
 
-    It is confirmed only when the run that would confirm it moves the figure beyond its interval.
+    It is confirmed only if the confirming run moves the figure beyond its confidence interval.
 
     Args:
-        name: of the trouble.
-        evidence: what was seen, with its figures.
-        confidence: that it is this one.
+        name: of the problem.
+        evidence: what was seen, with figures.
+        confidence: how sure it is.
         remedy: what to do about it.
         confirm: the run that would confirm it.
 
@@ -48,10 +48,10 @@ class Finding(Value, frozen=True, kw_only=True):
     confirm: str
 
     def lines(self) -> tuple[str, ...]:
-        """Give it for people.
+        """Format it for people.
 
         Returns:
-            Lines; the first has its name.
+            Lines; the first begins with its name.
 
         """
         return (
@@ -67,14 +67,14 @@ class Evidence(Value, frozen=True, kw_only=True):
     Args:
         summaries: of its measurements.
         definitions: of their metrics, by id.
-        hardware: it ran on, if somebody said so.
-        results: what imported logs say beside.
-        hosts: what the measured hosts are, if we measured them ourselves.
-        ranks_per_host: that were started, if we started them; else 0.
-        processes: of ranks that we started, as they were when all values were taken.
-        variables: for every rank, and those of the hosts.
-        instance: the cloud's type of host, if it is one.
-        failed: the run or the log is one of a failure.
+        hardware: that it ran on, if the user or the log names it.
+        results: what imported logs say besides measurements.
+        hosts: facts of the hosts, if we measured them ourselves.
+        ranks_per_host: how many ranks we started on each host; 0 if we did not start them.
+        processes: of ranks that we started, as they were after the last value.
+        variables: environment variables of every rank and of the hosts.
+        instance: the cloud's instance type, if the hosts are in a cloud.
+        failed: whether the run failed, or the log records a failure.
 
     """
 
@@ -90,10 +90,10 @@ class Evidence(Value, frozen=True, kw_only=True):
     failed: bool = False
 
     def symptoms(self, kind: str) -> Iterator[tuple[str, str]]:
-        """Look for lines that show a trouble.
+        """Find lines that are signs of a problem.
 
         Args:
-            kind: of the trouble, as `parsers/symptoms.py` names it.
+            kind: of the problem, as `parsers/symptoms.py` names it.
 
         Yields:
             A line, and the value in it.
@@ -104,10 +104,10 @@ class Evidence(Value, frozen=True, kw_only=True):
                 yield from ((s.text, s.value) for s in result.detail.found if s.kind == kind)
 
     def symptom(self, kind: str) -> str:
-        """Give the first line that shows a trouble.
+        """Give the first line that is a sign of a problem.
 
         Args:
-            kind: of it.
+            kind: of the problem.
 
         Returns:
             The line; empty if there is none.
@@ -117,16 +117,16 @@ class Evidence(Value, frozen=True, kw_only=True):
 
     @property
     def nccl(self) -> tuple[NcclLog, ...]:
-        """What NCCL said of its decisions."""
+        """What NCCL logged about its decisions."""
         return tuple(r.detail for r in self.results if isinstance(r.detail, NcclLog))
 
     @property
     def profiles(self) -> tuple[Profile, ...]:
-        """What ranks spent in MPI."""
+        """The time that ranks spent in MPI."""
         return tuple(r.detail for r in self.results if isinstance(r.detail, Profile))
 
     def setting(self, name: str) -> str:
-        """Look up what was set, wherever it was said.
+        """Look up a setting in the variables and in the logs.
 
         Args:
             name: of an environment variable.
@@ -160,10 +160,10 @@ class Evidence(Value, frozen=True, kw_only=True):
         return known.flow if known else ""
 
     def machines(self) -> Iterator[tuple[Facts, tuple[RankProcess, ...]]]:
-        """Put the ranks where they were: hosts that have the same kernel are one machine.
+        """Assign the ranks to machines: hosts with the same kernel are one machine.
 
         Yields:
-            What a machine is, and the processes of the ranks that shared its cores.
+            The facts of a machine, and the processes of the ranks that shared its cores.
 
         """
         for boot, facts in {facts.boot: facts for facts in self.hosts if facts.boot}.items():
@@ -173,8 +173,8 @@ class Evidence(Value, frozen=True, kw_only=True):
         """Count the TCP connections between each two ranks of different hosts.
 
         Returns:
-            How many, by the numbers of the two ranks, the lower one first; none of those that
-            have none.
+            How many, by the numbers of the two ranks, the lower one first. Pairs without a
+            connection are left out.
 
         """
         owners = {(c.here, c.there): p.rank for p in self.processes for c in p.connections}
@@ -187,7 +187,7 @@ class Evidence(Value, frozen=True, kw_only=True):
         return dict(Counter(pair for pair in pairs if pair[0] < pair[1]))
 
     def between_hosts(self) -> tuple[Summary, ...]:
-        """Find rates of what passes the network in one direction.
+        """Find the rates of data that passes the network in one direction.
 
         Returns:
             The summaries, the fastest first.
@@ -197,13 +197,13 @@ class Evidence(Value, frozen=True, kw_only=True):
         return tuple(sorted(found, key=lambda s: -s.median))
 
     def crossing(self, *, both: bool) -> tuple[Summary, ...]:
-        """Find what MPI of ours moved between hosts, with its share of the bound.
+        """Find what our own MPI benchmarks moved between hosts, with its share of the bound.
 
         Args:
-            both: in both directions at once, or in one.
+            both: whether in both directions at once, or in one.
 
         Returns:
-            The summaries; of a collective, its time.
+            The summaries; for a collective, that of its time.
 
         """
         return tuple(
@@ -223,11 +223,11 @@ class Evidence(Value, frozen=True, kw_only=True):
 
 
 def count(summary: Summary, name: str) -> int:
-    """Give a parameter that is a number.
+    """Read a parameter that is a number.
 
     Args:
         summary: whose point has it.
-        name: of it.
+        name: of the parameter.
 
     Returns:
         The number; 0 if there is none.

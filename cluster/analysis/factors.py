@@ -1,6 +1,6 @@
-"""What two groups of runs were: whatever may explain that their numbers differ.
+"""The factors of runs: settings that may explain why the numbers of two groups differ.
 
-A factor has one name at every level: that of the flag, of the field and of `--by`.
+A factor has the same name everywhere: as a flag, as a field and in `--by`.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 MCA = "OMPI_MCA_"  # what Open MPI calls its parameters in the environment
 NONE = "-"  # the value of a factor that a run does not have
-# Who a host is, not what it is.
-WHOSE = {"host", "home", "user", "reached", "boot", "interfaces", "executable", "topology"}
+# Facts that identify a host, and do not explain its speed.
+IDENTITY = {"host", "home", "user", "reached", "boot", "interfaces", "executable", "topology"}
 
 
 class Factor(Value, frozen=True, kw_only=True):
-    """Something that two groups of runs do not have in common.
+    """A setting that differs between two groups of runs.
 
     Args:
         name: such as `placement`, `env:NAME`, `host.kernel`.
-        base: its value in the first group, or values.
-        other: in the second.
+        base: its value or values in the first group.
+        other: its value or values in the second.
 
     """
 
@@ -43,10 +43,10 @@ def differing_factors(base: Sequence[Record], other: Sequence[Record]) -> tuple[
 
     Args:
         base: records of the first.
-        other: of the second.
+        other: records of the second.
 
     Returns:
-        The factors, as they come in a record.
+        The factors, in the order of a record.
 
     """
     first, second = ([dict(factors(record)) for record in records] for records in (base, other))
@@ -60,7 +60,7 @@ def _values(name: str, records: Iterable[Mapping[str, str]]) -> str:
 
 
 def factors(record: Record) -> Iterator[tuple[str, str]]:
-    """Give all that may have made a run's numbers what they are.
+    """Give every setting that may have affected the numbers of a run.
 
     Args:
         record: of the run.
@@ -87,7 +87,7 @@ def factors(record: Record) -> Iterator[tuple[str, str]]:
 
 
 def _flat(prefix: str, values: object, leave: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
-    """Give each value of nested objects the name of its place."""
+    """Name each value of nested objects by its path."""
     if isinstance(values, dict):
         for key, value in values.items():
             if key not in leave:
@@ -105,8 +105,8 @@ def _text(value: object) -> str:
 
 
 def _hosts(environment: Sequence[Facts]) -> Iterator[tuple[str, str]]:
-    """Give what the hosts are: one value where all are alike."""
-    hosts = [dict(_flat("", msgspec.to_builtins(facts), leave=WHOSE)) for facts in environment]
+    """Give the facts of the hosts: one value where all hosts are alike."""
+    hosts = [dict(_flat("", msgspec.to_builtins(facts), leave=IDENTITY)) for facts in environment]
     for name in dict.fromkeys(name for host in hosts for name in host):
         yield f"host.{name}", _values(name, hosts)
     for field in ("mtu", "speed"):

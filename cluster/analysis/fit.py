@@ -1,10 +1,10 @@
-"""What a sweep over sizes comes down to: t = alpha + size / beta, in one to three pieces.
+"""Fits t = alpha + size / beta to a sweep over sizes, in one to three pieces.
 
-R. W. Hockney, "The communication challenge for MPP", 1994. Each piece is a protocol (eager and
-rendezvous, say): pieces need not meet. Relative errors are what is small, so that 8 B count as much
-as 4 MiB; a size that is far off pulls the line only so much (P. J. Huber, 1964). Another piece must
-earn its parameters (G. Schwarz's criterion, 1978). Nothing is said of sizes beyond four times the
-range that was measured.
+R. W. Hockney, "The communication challenge for MPP", 1994. Each piece is a protocol (such as eager
+and rendezvous), so pieces need not meet. The fit minimises relative errors, so that 8 B count as
+much as 4 MiB; the influence of outliers is limited (P. J. Huber, 1964). Another piece is accepted
+only if it improves Schwarz's criterion (G. Schwarz, 1978). Times are predicted up to four times
+beyond the measured sizes.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ if TYPE_CHECKING:
 MOST_PIECES = 3
 FEWEST_POINTS = 4  # of a piece
 ENOUGH_POINTS = 6  # of a piece, for an interval
-GRAIN = 0.003  # of a median: no line is asked to come closer
-HUBER = 1.345  # standard deviations, from which an error counts less than its square
+GRAIN = 0.003  # of a median: smaller errors do not count
+HUBER = 1.345  # standard deviations beyond which an error counts linearly, not as its square
 PER_SPREAD = 1.4826  # a normal distribution's standard deviation over its median deviation
-NOISE = 0.03  # of a value: an error that pieces are not cut for
-PER_CUT = 3  # parameters: it is the best of many places (simulated: see the tests)
+NOISE = 0.03  # of a value: smaller errors are no reason for another piece
+PER_CUT = 3  # parameters that a cut counts as: it is the best of many places (see the tests)
 ROUNDS = 10  # of reweighting; a few suffice
 DRAWS = 2000  # of the bootstrap
 SEED = 20180626  # any number will do, if it is always the same
 
 
 def sweeps(summaries: Iterable[Summary]) -> tuple[tuple[Summary, ...], ...]:
-    """Find what was taken over several sizes.
+    """Find the metrics that were measured over several sizes.
 
     Args:
         summaries: of a run.
 
     Returns:
-        For each metric and point its summaries, by size.
+        For each metric and point, its summaries by size.
 
     """
     found: dict[tuple[object, ...], dict[int, Summary]] = {}
@@ -65,7 +65,7 @@ def sweeps(summaries: Iterable[Summary]) -> tuple[tuple[Summary, ...], ...]:
 
 
 def params_but_size(summary: Summary) -> dict[str, Scalar]:
-    """Give the point of a summary, but for its size.
+    """Give the parameters of a summary without its size.
 
     Args:
         summary: of a series.
@@ -92,15 +92,15 @@ def fits(summaries: Iterable[Summary]) -> tuple[Fit, ...]:
 
 
 def fit_launches(launches: Iterable[Launch]) -> tuple[Fit, ...]:
-    """Fit every sweep of several runs: one fit of all that repeat one another.
+    """Fit every sweep of several runs: one fit for all runs that repeat one another.
 
-    Runs that differ in anything that was recorded are put apart, and never averaged.
+    Runs that differ in any recorded setting are fitted separately, and never averaged.
 
     Args:
         launches: the runs.
 
     Returns:
-        A fit per kind of run, metric and point.
+        A fit for each group of repeated runs, metric and point.
 
     """
     return tuple(
@@ -111,7 +111,7 @@ def fit_launches(launches: Iterable[Launch]) -> tuple[Fit, ...]:
 
 
 def fit(sweep: Sequence[Summary]) -> Fit | None:
-    """Fit one sweep: median times, or the times per message that rates come to.
+    """Fit one sweep of times; rates are converted to times per message.
 
     Args:
         sweep: of one metric, by size.
@@ -138,7 +138,7 @@ def _point(summary: Summary) -> FitPoint:
 
 
 def pieces(points: Sequence[FitPoint]) -> tuple[Piece, ...]:
-    """Fit one to three lines to a sweep, as many as pay.
+    """Fit one to three lines to a sweep, as many as the criterion accepts.
 
     Args:
         points: by size, at least four.
@@ -164,21 +164,21 @@ def pieces(points: Sequence[FitPoint]) -> tuple[Piece, ...]:
 
 
 def _partitions(n: int) -> list[tuple[int, ...]]:
-    """Give every way to cut n points into at most three pieces, by where the cuts are."""
+    """List the ways to cut n points into at most three pieces, each by the places of its cuts."""
     cuts = range(FEWEST_POINTS, n - FEWEST_POINTS + 1)
     pairs = [(a, b) for a in cuts for b in cuts if b - a >= FEWEST_POINTS]
     return [(), *((cut,) for cut in cuts), *pairs]
 
 
 def _criterion(n: int, cuts: tuple[int, ...], cost: dict[tuple[int, int], float]) -> float:
-    """Give Schwarz's criterion: two parameters per piece, and those of each cut."""
+    """Compute Schwarz's criterion: two parameters per piece, and `PER_CUT` for each cut."""
     total = sum(cost[ends] for ends in zip((0, *cuts), (*cuts, n), strict=True))
     parameters = 2 * (len(cuts) + 1) + PER_CUT * len(cuts)
     return n * math.log(max(total / n, GRAIN**2)) + parameters * math.log(n)
 
 
 def _costs(sizes: Values, seconds: Values, ends: Sequence[tuple[int, int]]) -> list[float]:
-    """Give for each range of points the sum of Huber's losses of the relative errors."""
+    """Give the sum of Huber's losses of the relative errors, for each range of points."""
     at = np.arange(len(sizes))
     inside = np.array([(at >= i) & (at < j) for i, j in ends])
     error = np.abs(_errors(sizes, seconds, _lines(sizes, seconds, inside)[0]))
@@ -192,12 +192,12 @@ def _errors(sizes: Values, seconds: Values, lines: Values) -> Values:
 
 
 def _lines(sizes: Values, seconds: Values, inside: Values) -> tuple[Values, Values]:
-    """Find lines that make the relative errors small, each of the points inside its range.
+    """Fit a line to the points of each range, by relative errors.
 
     Args:
         sizes: of the points, in bytes.
         seconds: their times.
-        inside: for each line, which points it is of.
+        inside: for each line, which points belong to it.
 
     Returns:
         Alpha and 1 / beta of each line, and each point's weight.
@@ -224,7 +224,7 @@ def _medians(rows: Values) -> Values:
 
 
 def _least_squares(sizes: Values, seconds: Values, importance: Values) -> Values:
-    """Give alpha and 1 / beta of each line; about the means, as sizes are powers of ten apart."""
+    """Give alpha and 1 / beta of each line, computed about the means, as sizes differ so much."""
     total = importance.sum(axis=1, keepdims=True)
     size, second = (
         (importance * values).sum(axis=1, keepdims=True) / total for values in (sizes, seconds)
@@ -265,8 +265,8 @@ def _intervals(
 ) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
     """Give 95 % intervals of alpha and 1 / beta: a studentized bootstrap of the residuals.
 
-    B. Efron, R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 12: with few
-    points it is close to the level, where plain percentiles are too narrow.
+    B. Efron, R. J. Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 12. With few
+    points, its coverage is close to 95 %, and that of plain percentiles is lower.
     """
     n = len(sizes)
     if n < ENOUGH_POINTS:
@@ -296,5 +296,5 @@ def _intervals(
 
 
 def _spread(residuals: Values, n: int) -> Values:
-    """Give the standard deviation of errors, from residuals of a line."""
+    """Estimate the standard deviation of the errors from the residuals of a line."""
     return np.asarray(np.sqrt((residuals**2).sum(axis=1) / (n - 2)))

@@ -11,9 +11,9 @@ The `*.toml` files beside this one are the corpus. Each `[[run]]` is one publish
                 B: a table of a named author, with versions
                 C: a number alone
                 X: physics or the source itself contradicts it; never used, and `reason` says why
-    settings    that choose another way than the default, such as NCCL_ALGO=RING
+    settings    that differ from the default, such as NCCL_ALGO=RING
     source      the address; for a repository with commit, path and, where it is known, line
-    points      a size and its values each
+    points      each a size and its values
     log         of grade A: the lines of the log that hold the values
 
 Facts and numbers only: the logs stay where they were published.
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 Grade = Literal["A", "B", "C", "X"]
-USUAL: tuple[Grade, ...] = ("A", "B")  # the grades that say what is usual
+USUAL: tuple[Grade, ...] = ("A", "B")  # the grades that show what is usual
 FILES = ("collectives.toml", "messages.toml", "devices.toml")
 DEFINITIONS, THRESHOLDS = "definitions.toml", "thresholds.toml"
 UNITS = {
@@ -49,7 +49,7 @@ UNITS = {
     "ms": (1e-3, "s"),
     "us": (1e-6, "s"),
 }
-"""The units of published values: what one is in the unit of a definition, and that unit."""
+"""The units of published values: the factor to the unit of the definition, and that unit."""
 
 
 class PublishedSource(Value, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class PublishedSource(Value, frozen=True, kw_only=True):
 
     Args:
         url: of the repository, page or thread.
-        commit: of the repository; empty if it is none.
+        commit: of the repository; empty if the source is not a repository.
         path: of the file in it.
         line: of the value, from 1; 0 if it is not known.
         author: who published it.
@@ -77,7 +77,7 @@ class PublishedSource(Value, frozen=True, kw_only=True):
             line: of the file; 0 for the one of the source.
 
         Returns:
-            An address that a browser opens.
+            The address, for a browser.
 
         """
         if not self.path:
@@ -102,7 +102,7 @@ class Point(Value, frozen=True, kw_only=True):
 
 
 class PublishedRun(Value, frozen=True, kw_only=True):
-    """A published run of one test; the head of this module says what the fields are."""
+    """A published run of one test; the docstring of this module explains the fields."""
 
     id: str
     hardware: str
@@ -126,7 +126,7 @@ class PublishedResult(Value, frozen=True, kw_only=True):
 
     Args:
         id: of the run, and the size.
-        run: that it is of.
+        run: that it is from.
         size: bytes of a message; 0 if it has none.
         values: in seconds, or bytes per second.
         address: where it can be read.
@@ -152,8 +152,8 @@ class ThresholdEvidence(Value, frozen=True, kw_only=True):
 
     Args:
         result: its id.
-        of: the rate that it is a share of, such as `10gbit`; its bound, if empty.
-        why: that rate is the limit.
+        of: the rate that it is a share of, such as `10gbit`; if empty, its bound.
+        why: why that rate is the limit.
 
     """
 
@@ -166,9 +166,9 @@ class Threshold(Value, frozen=True, kw_only=True):
     """The share of a bound that healthy hardware reaches with large messages.
 
     Args:
-        share: at least.
-        evidence: the published results that say so.
-        source: who says so, where no published result can be opened.
+        share: the lowest share of healthy hardware.
+        evidence: the published results that show it.
+        source: who says so, if there is no published result that anyone can open.
 
     """
 
@@ -211,7 +211,7 @@ def thresholds() -> dict[str, Threshold]:
 
 
 def size() -> int:
-    """Give the bytes of all files of the corpus."""
+    """Give the size of all files of the corpus, in bytes."""
     return sum(len(_text(name).encode()) for name in (*FILES, DEFINITIONS, THRESHOLDS))
 
 
@@ -219,14 +219,14 @@ def read(text: str, name: str) -> tuple[PublishedRun, ...]:
     """Read a file of the corpus.
 
     Args:
-        text: of it.
-        name: of it, for messages.
+        text: of the file.
+        name: of the file, for messages.
 
     Returns:
         Its runs.
 
     Raises:
-        SpecError: it is no TOML, or has other fields.
+        SpecError: it is not valid TOML, or has unknown fields.
 
     """
     try:
@@ -244,7 +244,7 @@ def points(found: Iterable[PublishedRun]) -> tuple[PublishedResult, ...]:
         found: published runs.
 
     Returns:
-        Their points; those of a unit that we do not know are left out, and `checks` names them.
+        Their points; points with an unknown unit are left out, and `checks` names them.
 
     """
     return tuple(

@@ -1,4 +1,4 @@
-"""What is wrong with a corpus: units, sources, duplicates, and values that nothing can reach."""
+"""Checks of a corpus: units, sources, duplicates, and values that no hardware can reach."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Measurement
 
 BETWEEN_HOSTS = 0.8e-6  # seconds; a switch and two network cards alone take more than half of that
-ABOVE = 1.25  # how far the lowest evidence of a threshold may be above it
+ABOVE = 1.25  # by what factor the lowest evidence may be above its threshold
 ROUNDED = 1e-9
 
 
@@ -31,7 +31,7 @@ def problems(runs: Sequence[PublishedRun]) -> tuple[str, ...]:
         runs: of a corpus.
 
     Returns:
-        What is wrong, an entry each; nothing if all is well.
+        A line for each problem; none if all is well.
 
     """
     found = [f"{run.id}: {problem}" for run in runs for problem in _problems(run)]
@@ -46,7 +46,7 @@ def problems(runs: Sequence[PublishedRun]) -> tuple[str, ...]:
 
 
 def unread(run: PublishedRun, measurements: Iterable[Measurement]) -> tuple[str, ...]:
-    """Compare an entry with what our parsers read from its log.
+    """Compare an entry with the values that our parsers read from its log.
 
     Args:
         run: of grade A.
@@ -77,7 +77,7 @@ def threshold_problems(thresholds: dict[str, Threshold]) -> tuple[str, ...]:
         thresholds: by their names.
 
     Returns:
-        What is wrong, a threshold each.
+        A line for each threshold with a problem.
 
     """
     found = []
@@ -139,7 +139,7 @@ def limit(result: PublishedResult) -> float | None:
         result: of the corpus.
 
     Returns:
-        Bytes per second; none if it has no bound.
+        Bytes per second; none if the result has no bound.
 
     """
     definition = corpus.definitions()[result.run.definition]
@@ -170,7 +170,7 @@ def _problems(run: PublishedRun) -> Iterator[str]:
 
 
 def _origin_problems(run: PublishedRun) -> Iterator[str]:
-    """Tell what is missing of where it is from."""
+    """Say what is missing about the origin of a run."""
     if not run.source.url.startswith("https://"):
         yield "its source is no address that a reader can open"
     if run.source.path and not run.source.commit:
@@ -202,7 +202,7 @@ def _value_problems(run: PublishedRun) -> Iterator[str]:
 
 
 def _rate(result: PublishedResult) -> float:
-    """Give the median, as bytes per second."""
+    """Give the median in bytes per second."""
     value = median(result.values)
     in_seconds = corpus.UNITS[result.run.unit][1] == "s"
     return result.size / value if in_seconds else value

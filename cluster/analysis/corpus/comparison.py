@@ -1,4 +1,4 @@
-"""A series beside what others published: what is usual, and which entries are nearest."""
+"""Compares a series with published results: what is usual, and which entries are nearest."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition, Summary
     from cluster.core.model.value import Scalar
 
-ENOUGH = 3  # published runs that say what is usual; fewer are named, each by itself
+ENOUGH = 3  # published runs that show what is usual; fewer are named one by one
 SAME_SIZE = 2.0  # how many times larger or smaller a message may be
-REPEATED = 0.9  # of the lowest that others published, which is the same result
-ONE_HOST = ("host to GPU", "GPU to GPU", "GPU memory")  # media that no second host has a part in
+REPEATED = 0.9  # of the lowest published value: above this, it is the same result
+ONE_HOST = ("host to GPU", "GPU to GPU", "GPU memory")  # media within one host
 
 
 class Published(Value, frozen=True, kw_only=True):
@@ -32,10 +32,10 @@ class Published(Value, frozen=True, kw_only=True):
         results: their ids.
         runs: how many published runs are alike: the same definition, hardware, hosts and
             collective, and a size within a factor of two; 0 if the results are only the nearest.
-        low: of them; in the unit of the series.
-        high: of them.
-        word: `normal` if the series is like them, `low` if it is not and there are enough of them
-            to say so, else empty.
+        low: the lowest of their values, in the unit of the series.
+        high: the highest of their values.
+        word: `normal` if the series is like them, `low` if it is lower and there are enough of
+            them to say so, else empty.
 
     """
 
@@ -58,11 +58,11 @@ def compare(
     Args:
         summary: of the series.
         definition: of its metric.
-        known: the hardware that it was taken on.
-        results: to compare with; all of grades A and B, if none.
+        known: the hardware that it was measured on.
+        results: to compare with; by default all of grades A and B.
 
     Returns:
-        The comparison; none if nobody published anything like it.
+        The comparison; none if nothing similar was published.
 
     """
     if known is None or definition.id not in corpus.definitions() or not _is_plain(summary.params):
@@ -121,7 +121,7 @@ def _few(alike: Sequence[PublishedResult]) -> str:
 
 
 def named(result: PublishedResult) -> str:
-    """Say a published result in words.
+    """Describe a published result.
 
     Args:
         result: of the corpus.
@@ -138,7 +138,7 @@ def named(result: PublishedResult) -> str:
 
 
 def _is_plain(params: dict[str, Scalar]) -> bool:
-    """Tell a test as most people run it: one pair, pinned memory, one GPU, peers switched on."""
+    """Tell whether a test is the usual one: one pair, pinned memory, one GPU, P2P enabled."""
     several = any(params.get(name, 1) not in (0, 1) for name in ("pairs", "devices", "streams"))
     return not several and params.get("p2p") != "off" and params.get("memory") != "pageable"
 
@@ -150,7 +150,7 @@ def _is_same_test(
 
 
 def _is_same_hardware(result: PublishedResult, known: Hardware) -> bool:
-    """Within a host, its GPUs are what counts; between hosts, the type of host."""
+    """Compare GPUs for tests within a host, and the type of host for tests between hosts."""
     other = hardware.find(result.run.hardware)
     if result.run.hosts == 1 and other.gpu:
         return other.gpu == known.gpu
@@ -186,7 +186,7 @@ def _distance(result: PublishedResult, params: dict[str, Scalar]) -> tuple[bool,
 def _nearest_of_each_run(
     results: Iterable[PublishedResult], params: dict[str, Scalar]
 ) -> list[PublishedResult]:
-    """Take one point of each run: a run that was published with many sizes counts once."""
+    """Keep one point of each run: a run that was published with many sizes counts once."""
     ordered = sorted(results, key=lambda result: _distance(result, params))
     seen: Counter[str] = Counter()
     nearest = []
