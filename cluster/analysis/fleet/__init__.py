@@ -1,1 +1,1 @@
-"""Fleets of hosts: rounds of pairs, the flows of a fabric, and who is to blame for a slow pair."""
+"""Fleets of hosts: rounds of pairs, flows through a fabric, and the parts that make a pair slow."""

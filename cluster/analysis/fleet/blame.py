@@ -1,14 +1,18 @@
-"""Which parts of a fleet explain its slow pairs.
+"""Finds the parts of a fleet that explain its slow pairs.
 
-A test is as fast as the slowest part on its way, so a part's capacity is the largest value that it
-ever showed, and it is bad only if all of its tests are low: the principal solution of a min-plus
-system (P. Butkovic, "Max-linear systems", 2010, section 3.1). From five tests on it is the second
-largest: one lucky value must not exonerate, though it counts. Low tests are explained greedily, by
-the suspect that explains most; a test counts by how rare one as low is, its suspects share it, and
-it does not count for one whose capacity is higher, if nothing else could slow it down. A suspect is
-blamed only if chance, as the tests between parts above suspicion show it, would not have made one
-like it in a hundred fleets (of several, one in a hundred of those blamed: Y. Benjamini, Y.
-Hochberg, 1995); else there are not enough rounds.
+A test is as fast as the slowest part on its path. So the capacity of a part is the largest value of
+its tests, and a part is bad only if all of its tests are low: the principal solution of a min-plus
+system (P. Butkovic, "Max-linear systems", 2010, section 3.1). With five tests or more, the second
+largest value is used, so that one lucky test does not clear a bad part.
+
+Low tests are explained greedily: each time, the suspect that explains most is taken. The rarer a
+value as low as that of a test is among healthy parts, the higher is the weight of the test; the
+suspects on its path share this weight. A test speaks against a suspect only if it is as low as the
+capacity of the suspect, unless other tests could have slowed it down.
+
+A suspect is blamed only if healthy parts would look like it by chance in less than one of a hundred
+fleets; with several suspects, at most one in a hundred of those blamed is wrong (Y. Benjamini, Y.
+Hochberg, 1995). Otherwise there are not enough rounds, and it is undecided.
 """
 
 from __future__ import annotations
@@ -28,26 +32,25 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
 
 HOST, LINK, GROUP, SPINE = range(4)  # kinds of parts; of two that explain the same, the first
-MANY = 5  # tests, from which the largest value alone does not exonerate
+MANY = 5  # tests, from which the largest value alone does not clear a part
 REFERENCE = 75  # percentile of the capacities of a kind: three quarters of them may be bad
-GOOD = 0.9  # of the reference: tests whose spread is the noise
+GOOD = 0.9  # of the reference: the spread of tests above this is the noise
 LEAST_TOLERANCE, MOST_TOLERANCE = 0.02, 0.25
 SPREADS = 9.0  # median absolute deviations; one-sided noise is beyond them in 3 of 10,000 tests
-QUIET = 0.05  # of tests at once that nobody explains, from which they say nothing of one host
-LUCKY = 0.5  # of its weight that a suspect keeps which has a good test
-LEAST_WEIGHT = 1e-6  # of a low test that healthy parts show as often
-CHANCE = 0.01  # of a healthy fleet in which anything is blamed, and of a blame that is wrong
+QUIET = 0.05  # unexplained share of concurrent tests, from which they prove nothing about one host
+LUCKY = 0.5  # of its weight that a suspect keeps if it has a good test
+LEAST_WEIGHT = 1e-6  # of a low test that is as frequent among healthy parts
+CHANCE = 0.01  # that a healthy fleet has anything blamed, and that a blamed part is healthy
 
 
 class PairTests(NamedTuple):
-    """What was measured.
+    """The tests, as arrays.
 
     Args:
-        paths: the parts on the way of each test, of the shape (tests, hops); -1 where there are
-            fewer.
-        values: bytes per second of each; 0 where nothing came.
-        shared: whether tests at the same time could take bandwidth from it.
-        kinds: of each part.
+        paths: the parts on the path of each test, of the shape (tests, hops), padded with -1.
+        values: bytes per second of each test; 0 if nothing arrived.
+        shared: whether concurrent tests could take bandwidth from a test.
+        kinds: the kind of each part.
 
     """
 
@@ -58,14 +61,14 @@ class PairTests(NamedTuple):
 
 
 class Culprit(NamedTuple):
-    """A part that is blamed, or one that may be.
+    """A part that is blamed, or suspected.
 
     Args:
         part: its number.
-        capacity: the largest value that it showed, in bytes per second.
-        tests: that it explains.
-        chance: that a healthy fleet would have shown a part like it.
-        twins: other parts that explain the very same tests.
+        capacity: the largest value of its tests, in bytes per second.
+        tests: how many low tests it explains.
+        chance: the probability that a healthy fleet has a part like it.
+        twins: other parts that explain exactly the same tests.
 
     """
 
@@ -77,16 +80,16 @@ class Culprit(NamedTuple):
 
 
 class Blame(NamedTuple):
-    """What the tests say.
+    """The parts that explain the low tests.
 
     Args:
-        blamed: in the order in which they explained most.
+        blamed: the one that explains most first.
         undecided: suspects for which there were not enough rounds, or that have twins.
-        capacities: of each part; not a number where it was not tested.
+        capacities: of each part; NaN if it was not tested.
         references: of each kind of parts.
-        tolerance: share below the reference from which a test is low.
-        low: tests that are.
-        explained_by: the part that explains each test; -1 where none does.
+        tolerance: a test is low if it is below the reference by more than this share of it.
+        low: whether each test is low.
+        explained_by: the part that explains each test; -1 if none does.
 
     """
 
@@ -105,13 +108,13 @@ class Blame(NamedTuple):
 
 
 def solve(tests: PairTests) -> Blame:
-    """Say which parts explain the low tests.
+    """Find the parts that explain the low tests.
 
     Args:
         tests: what was measured.
 
     Returns:
-        The parts, and what they explain.
+        The parts, and the tests that they explain.
 
     """
     capacities = part_capacities(tests.paths, tests.values, len(tests.kinds))
@@ -119,9 +122,9 @@ def solve(tests: PairTests) -> Blame:
     tolerance = _tolerance(tests.values, references[HOST])
     per_part = references[tests.kinds] * (1 - tolerance)
     least = np.append(per_part, np.inf)[tests.paths].min(axis=1)  # -1 is the last: no part
-    told = np.isfinite(least)  # there are parts on the way
+    told = np.isfinite(least)  # there are parts on the path
     low = told & (tests.values < least)
-    suspects = capacities < per_part  # never one that was not tested: nan compares false
+    suspects = capacities < per_part  # never a part that was not tested: NaN compares false
     healthy = told & ~np.append(suspects, np.False_)[tests.paths].any(axis=1)
     chances = _Chances(tests, healthy, per_part)
     edges = np.append(capacities * (1 - tolerance), np.nan)[tests.paths]
@@ -148,7 +151,7 @@ def part_capacities(paths: Numbers, values: Values, parts: int) -> Values:
         parts: how many there are.
 
     Returns:
-        A value for each part; not a number where it was not tested.
+        A value for each part; NaN if it was not tested.
 
     """
     tests, hops = np.nonzero(paths >= 0)
@@ -165,7 +168,7 @@ def part_capacities(paths: Numbers, values: Values, parts: int) -> Values:
 
 
 def _references(capacities: Values, kinds: Numbers) -> Values:
-    """Give what most parts of each kind can do; no limit where a kind was not tested."""
+    """Give the capacity that most parts of each kind have; infinite if a kind was not tested."""
     found = np.full(SPINE + 1, np.inf)
     for kind in range(SPINE + 1):
         own = capacities[(kinds == kind) & ~np.isnan(capacities)]
@@ -186,7 +189,7 @@ def usual_spread(shares: Values) -> float:
         shares: of the reference that tests reached.
 
     Returns:
-        By the spread of the good ones; between 2% and 25%.
+        Between 2% and 25%, from the spread of the good tests.
 
     """
     good = shares[shares >= GOOD]
@@ -197,23 +200,23 @@ def usual_spread(shares: Values) -> float:
 
 
 class _Chances:
-    """How often tests between parts above suspicion are as low as a value, by chance.
+    """How often tests between healthy parts are as low as a value by chance.
 
     Args:
         tests: what was measured.
-        healthy: tests whose parts are all above suspicion.
-        line: below which a test of each part is low.
+        healthy: tests on whose path no part is suspected.
+        line: the value below which a test of each part is low.
 
     """
 
     def __init__(self, tests: PairTests, healthy: Flags, line: Values) -> None:
-        """Sort the values by which others are judged, those apart that shared nothing."""
+        """Sort the values of healthy tests, separately for those that shared nothing."""
         self._line = line
         self._paths = tests.paths
         self._shared = tests.shared
         self._values = tests.values
         told = (tests.paths >= 0).any(axis=1)
-        # Of those that shared links all count: the unluckiest hosts are among the suspects.
+        # All tests that shared links count: the unluckiest healthy hosts are among the suspects.
         self._healthy = [
             np.sort(tests.values[at]) for at in (healthy & ~tests.shared, told & tests.shared)
         ]
@@ -221,22 +224,22 @@ class _Chances:
         self._kinds = tests.kinds
 
     def share(self, value: float, *, shared: bool) -> float:
-        """Give the share of healthy tests up to a value; never nothing at all."""
+        """Give the share of healthy tests up to a value; never 0."""
         own = self._healthy[int(shared)]
         return (int(np.searchsorted(own, value, side="right")) + 0.5) / (len(own) + 1)
 
     @property
     def lucky(self) -> Flags:
-        """Which parts have a good test, though it may be only one of many."""
+        """Which parts have a good test, even if it is only one of many."""
         good = np.append(self._line, np.inf)[self._paths] <= self._values[:, None]
         found: Flags = _counts(np.where(good, self._paths, -1), len(self._line)) > 0
         return found
 
     def weights(self, low: Flags, suspects: Flags) -> Values:
-        """Say how much each low test speaks against the suspects on its way, who share that.
+        """Give the weight of each low test, which the suspects on its path share.
 
-        A test counts by how rarely healthy parts show one as low: one that shared links with
-        others says little, one that shared nothing says much.
+        The rarer such a low test is between healthy parts, the higher is its weight: a test that
+        shared links with others proves little, one that shared nothing proves much.
         """
         found = np.zeros(len(low))
         for shared in (False, True):
@@ -249,9 +252,9 @@ class _Chances:
         return weights
 
     def culprit(self, part: int, own: Numbers) -> Culprit:
-        """Tell by what chance a healthy fleet has a part whose tests are all as low.
+        """Compute the chance that a healthy fleet has a part whose tests are all as low.
 
-        That is the chance that none of the tests is above the best of them or, if that one is
+        That is the probability that none of the tests is above the best of them or, if the best is
         good, that at most one is above the second best; times the number of such parts.
         """
         values = np.sort(self._values[own])[::-1]
@@ -294,7 +297,7 @@ class _Index:
 def _explain(
     tests: PairTests, able: Numbers, low: Flags, suspects: Flags, chances: _Chances
 ) -> tuple[Numbers, list[Culprit], list[Culprit]]:
-    """Explain the low tests, each time by the suspect that explains most."""
+    """Explain the low tests greedily: each time, by the suspect that explains most."""
     explained = np.full(len(low), -1)
     blamed: list[Culprit] = []
     undecided: list[Culprit] = []
@@ -338,27 +341,27 @@ def _counts(paths: Numbers, parts: int, weights: Values | None = None) -> Number
 
 
 def _candidate(kinds: Numbers, scores: Values) -> int:
-    """Give the part that explains most; of several, a host before a link before a group."""
+    """Choose the part that explains most; in a tie, a host before a link before a group."""
     best = np.flatnonzero(scores >= scores.max() * (1 - 1e-9))
     return int(best[np.argmin(kinds[best])])
 
 
 def _twins(tests: PairTests, own: Numbers, counts: Numbers, found: int) -> tuple[int, ...]:
-    """Give the other parts of the same kind that explain the very same tests."""
+    """Give the other parts of the same kind that explain exactly the same tests."""
     together = _counts(tests.paths[own], len(counts))
     same = (together == len(own)) & (counts == len(own)) & (tests.kinds == tests.kinds[found])
     return tuple(int(part) for part in np.flatnonzero(same) if part != found)
 
 
 def rounds_needed(blame: Blame, tests: PairTests) -> int:
-    """Tell how many tests of each part would tell bad ones from chance.
+    """Estimate how many tests of each part are needed to tell bad parts from chance.
 
     Args:
-        blame: with suspects for which there were not enough.
+        blame: with suspects for which there were not enough tests.
         tests: what was measured.
 
     Returns:
-        Tests of each direction of a host; 0 if no number would do, as almost all tests are low.
+        Tests of each direction of a host; 0 if no number suffices, as almost all tests are low.
 
     """
     between = tests.values[tests.shared] if tests.shared.any() else tests.values
@@ -375,15 +378,15 @@ def rounds_needed(blame: Blame, tests: PairTests) -> int:
 def unstable_parts(
     blame: Blame, tests: PairTests, parts: Sequence[int]
 ) -> Iterator[tuple[int, int, int]]:
-    """Find parts some of whose tests are low, more often than chance has it, and others are not.
+    """Find parts of which some tests are low, more often than by chance, and others are good.
 
     Args:
-        blame: what the tests say.
+        blame: the parts that explain low tests.
         tests: what was measured.
-        parts: to look at: directions of hosts.
+        parts: the parts to check: directions of hosts.
 
     Yields:
-        A part, how many of its tests are low, and how many there are.
+        A part, how many of its tests are low, and how many tests it has.
 
     """
     odd = blame.unexplained
@@ -408,13 +411,13 @@ def unstable_parts(
 
 
 def _several_partners(paths: Numbers, wanted: Flags, part: int) -> bool:
-    """Tell whether a host's tests were with several others: with one, it could be that one."""
+    """Tell whether a host was tested with several others: a single one could be the cause."""
     own = paths[wanted & (paths[:, :2] == part).any(axis=1), :2]
     return len(np.unique(own[own != part])) > 1
 
 
 def _at_least(hits: int, count: int, share: float) -> float:
-    """Give the chance of so many hits or more (binomial)."""
+    """Give the binomial probability of at least so many hits."""
     return sum(
         math.comb(count, k) * share**k * (1 - share) ** (count - k) for k in range(hits, count + 1)
     )

@@ -1,4 +1,4 @@
-"""What the tests of a fleet say, in words: a verdict, the parts that are blamed, and why."""
+"""The verdict on a fleet in words: the parts that are blamed, and why."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cluster.analysis.fleet.simulation import FleetSimulator
     from cluster.core.model.fleet import Blamed, Fleet, FleetWord, PairTest
 
-USUAL = 0.8  # of the limit, that healthy hosts reach
+USUAL = 0.8  # of the limit: what healthy hosts reach
 ORDER = ("HUNG", "BAD", "GROUP", "LINK", "UNSTABLE", "SHARED", "UNTESTED")
 FAULTS = ("HUNG", "BAD", "GROUP", "LINK", "UNSTABLE")
 MOST_NAMED = 5  # parts in the answer
@@ -43,12 +43,12 @@ MOST_NAMED = 5  # parts in the answer
 def diagnose(
     fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None = None
 ) -> FleetVerdict:
-    """Say what is wrong with a fleet.
+    """Diagnose a fleet.
 
     Args:
         fleet: the hosts.
         tests: of their pairs.
-        routes: of the tests, where they are known.
+        routes: of the tests, if they are known.
 
     Returns:
         The verdict.
@@ -132,7 +132,7 @@ def _answer(
     rounds: int,
     reference: float,
 ) -> str:
-    """Answer in a line."""
+    """Give the answer in one line."""
     unit = "B/s" if fleet.metric == "bandwidth" else "s"
     usual = f"most hosts reach {format_value(reference, unit)}"
     if fleet.limit is not None and fleet.metric == "bandwidth":

@@ -1,4 +1,4 @@
-"""What is said of groups, links and the fabric as a whole."""
+"""Findings about groups, links and the fabric as a whole."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from cluster.analysis.fleet.pair_table import Diagnosed
     from cluster.core.model.fleet import Fleet
 
-WORSE = 0.5  # of what other groups get at once, below which one group is a finding of its own
+WORSE = 0.5  # of what other groups reach at the same time: a group below this is a finding
 
 
 def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
-    """Give the groups whose traffic to others is slow, whichever of their hosts sends."""
+    """Give the groups whose traffic to other groups is slow, whichever host sends."""
     first, count = 2 * found.parts.endpoints, found.parts.groups
     own: defaultdict[int, list[Culprit]] = defaultdict(list)
     for culprit in found.blame.blamed:
@@ -50,7 +50,7 @@ def bad_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
 
 
 def bad_links(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
-    """Give the links and spine switches that are blamed, where the routes are known."""
+    """Give the links and spine switches that are blamed, if the routes are known."""
     if found.routes is None:
         return
     fabric_links = found.routes.fabric_links
@@ -88,7 +88,7 @@ def _place_words(part: str) -> str:
 
 
 def shared_fabric(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
-    """Compare pairs between groups alone and at once: the difference is the fabric's."""
+    """Compare pairs between groups alone and all at once: the fabric causes the difference."""
     table = found.table
     innocent = found.blame.explained_by < 0
     wide = table.between if fleet.grouped else np.ones_like(table.between)
@@ -111,7 +111,7 @@ def shared_fabric(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
 
 
 def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
-    """Find groups whose traffic to others suffers more than that of other groups, at once only."""
+    """Find groups whose traffic to others is slower than that of other groups, at once only."""
     table = found.table
     innocent = table.between & ~table.alone & (found.blame.explained_by < 0) & (table.rates > 0)
     blamed = {c.part for c in found.blame.blamed}
@@ -142,7 +142,7 @@ def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
 
 
 def _at_once_ratios(found: Diagnosed, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Give at once over alone for each direction that was tested both ways."""
+    """Give the rate at once over the rate alone, for each direction tested in both ways."""
     table = found.table
     alone: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
     crowd: defaultdict[tuple[int, int], list[float]] = defaultdict(list)

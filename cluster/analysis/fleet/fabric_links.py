@@ -1,7 +1,7 @@
-"""The links of a simulated fabric, and the way that each flow takes through them.
+"""The links of a simulated fabric, and the path of each flow through them.
 
-The unit is a NIC: endpoint `host * nics + nic`. Links have numbers: first each endpoint's way in
-(tx), then its way out (rx), then those between switches, up and down.
+An endpoint is a NIC; its number is `host * nics + nic`. Links are numbered: first the link of each
+endpoint into the fabric (tx), then out of it (rx), then those between switches, up and down.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Uplinks(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The number behind the last one: as many lead down as up."""
+        """The number after the last link: there are as many down as up."""
         return self.first + 2 * self.lower * self.upper
 
     def up(self, low: Numbers, high: Numbers) -> Numbers:
@@ -54,8 +54,8 @@ class FabricLinks:
     """All links of a fabric.
 
     Args:
-        fabric: what it is like.
-        hosts: that are there.
+        fabric: its description.
+        hosts: how many there are.
 
     Attributes:
         endpoints: NICs of all hosts.
@@ -77,9 +77,9 @@ class FabricLinks:
         self.count = self.core.end
 
     def capacities(self) -> NDArray[np.float64]:
-        """Give the rate of each link while all is well, in bytes per second."""
+        """Give the rate of each link without faults, in bytes per second."""
         rates = np.full(self.count, self.fabric.rate)
-        if self.tree:  # as many links as without oversubscription, each of them thinner
+        if self.tree:  # as many links as without oversubscription, each of them slower
             rates[self.edge.first :] /= self.fabric.oversubscription
         return rates
 
@@ -97,11 +97,11 @@ class FabricLinks:
         Args:
             source: endpoint that sends.
             target: endpoint that receives; another one.
-            ports: of each connection, by which a hash tells it from others of the same two.
-            misrouted: leaf switches that send everything up by their first link.
+            ports: of each connection; the hash of connections between the same two depends on it.
+            misrouted: leaf switches that send all upward traffic through their first link.
 
         Returns:
-            Of the shape (flows, 4), or 6 in a fat tree; `NO_LINK` where a way is shorter.
+            Of the shape (flows, 4), or (flows, 6) in a fat tree, padded with `NO_LINK`.
 
         """
         low, high = self.leaf(source), self.leaf(target)
@@ -125,7 +125,7 @@ class FabricLinks:
     def _choice(
         self, source: Numbers, target: Numbers, ports: Numbers, ways: int, level: int
     ) -> Numbers:
-        """Choose one of several ways up for each flow."""
+        """Choose one of several uplinks for each flow."""
         if self.fabric.routes == "dmodk":
             by_target: Numbers = (target // max(1, ways) ** level) % ways
             return by_target
@@ -136,7 +136,7 @@ class FabricLinks:
 
     @staticmethod
     def _least_loaded(low: Numbers, high: Numbers, hashed: Numbers, ways: int) -> Numbers:
-        """Let each flow in turn take the way that carries least so far; ties go by the hash."""
+        """Let each flow in turn take the uplink with the fewest flows; a hash breaks ties."""
         switches = int(max(low.max(initial=0), high.max(initial=0))) + 1
         up, down = np.zeros((switches, ways)), np.zeros((switches, ways))
         turn = np.arange(ways)
@@ -150,7 +150,7 @@ class FabricLinks:
         return chosen
 
     def spine(self, paths: Numbers) -> Numbers:
-        """Give the spine or core switch at the top of each path; -1 where there is none."""
+        """Give the spine or core switch at the top of each path; -1 if there is none."""
         if self.tree:
             up = paths[:, 2]
             low, high = np.divmod(up - self.core.first, self.core.upper)
@@ -186,7 +186,7 @@ class FabricLinks:
 
 
 def _hash(numbers: Numbers) -> Numbers:
-    """Mix the bits of numbers as the hash of a switch does (splitmix64 of S. Vigna)."""
+    """Mix the bits of numbers, like the hash of a switch (splitmix64 of S. Vigna)."""
     with np.errstate(over="ignore"):
         z = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -1,8 +1,8 @@
-"""How fast flows are that share links: max-min fairness, by filling all links at once.
+"""The rates of flows that share links: max-min fairness, by progressive filling.
 
-A flow is as fast as its tightest link lets it be, and no flow can gain but at the cost of one that
-is no faster (D. Bertsekas, R. Gallager, "Data Networks", 1992, section 6.5.2). That is not what
-TCP or RoCE with congestion control reach, packet by packet; it is what they are meant to approach.
+A flow is as fast as its tightest link allows, and no flow can get more without taking from one that
+is no faster (D. Bertsekas, R. Gallager, "Data Networks", 1992, section 6.5.2). TCP, and RoCE with
+congestion control, do not reach these rates packet by packet; they are designed to approach them.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     Rates = NDArray[np.float64]
     Paths = NDArray[np.int64]
 
-NO_LINK = -1  # fills up the paths that are shorter than the longest
-ROUNDING = 1e-9  # of a share: links that fill at the same time
+NO_LINK = -1  # pads the paths that are shorter than the longest
+ROUNDING = 1e-9  # of a share: links that differ by less are full at the same time
 
 
 def max_min_rates(paths: Paths, capacities: Rates) -> Rates:
     """Give the rate of each flow.
 
-    In each step, every link that no flow through it leaves sooner is full: its flows have their
-    rates, and take them from the other links on their way.
+    Each step finds the links that limit all flows through them. These flows have their rates now,
+    which are subtracted from the other links on their paths.
 
     Args:
-        paths: the links of each flow, of the shape (flows, hops); `NO_LINK` where it has fewer.
+        paths: the links of each flow, of the shape (flows, hops), padded with `NO_LINK`.
         capacities: of each link, in bytes per second.
 
     Returns:
@@ -36,7 +36,7 @@ def max_min_rates(paths: Paths, capacities: Rates) -> Rates:
 
     """
     links = len(capacities)
-    hops = np.where(paths < 0, links, paths)  # one more link, which never fills
+    hops = np.where(paths < 0, links, paths)  # an additional link, which is never full
     left = np.append(capacities.astype(np.float64), np.inf)
     rates = np.full(len(paths), np.inf)
     open_ = np.flatnonzero((paths >= 0).any(axis=1))

@@ -1,4 +1,4 @@
-"""What is said of hosts and of pairs of them."""
+"""Findings about hosts and pairs of hosts."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from cluster.core.model.fleet import Fleet, PairTest
 
 LOST = re.compile(r"host:(\d+) is lost: (.*)")
-DRIFTS = 0.8  # of a correlation with the number of the round
-PARTNERS = 3  # of a confirming run
+DRIFTS = 0.8  # correlation with the number of the round, from which a host drifts
+PARTNERS = 3  # of a host in a confirming run
 
 
 def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[Blamed]:
-    """Give the hosts that were lost, and those of which no test was tried."""
+    """Give the hosts that were lost, and those for which no test was tried."""
     tried = {host for t in tests if t.value is not None for host in (t.source, t.target)}
     lost = {int(m[1]): m[2] for t in tests if t.reason and (m := LOST.match(t.reason))}
     untried = [t for t in tests if t.value is None]
@@ -52,7 +52,7 @@ def untested_hosts(fleet: Fleet, tests: Sequence[PairTest]) -> Iterator[Blamed]:
 
 
 def bad_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
-    """Give the hosts, or NICs of hosts, that are blamed; both directions as one."""
+    """Give the hosts, or NICs of hosts, that are blamed; both directions together."""
     ends = found.parts.endpoints
     culprits: defaultdict[int, list[Culprit]] = defaultdict(list)
     for culprit in found.blame.blamed:
@@ -62,7 +62,7 @@ def bad_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
     for end, own in culprits.items():
         host, nic = divmod(end, fleet.nics)
         if of_host[host] == fleet.nics and nic > 0:
-            continue  # all NICs of it are: the host is, once
+            continue  # all its NICs are blamed: name the host once
         whole = of_host[host] == fleet.nics
         yield _host(fleet, found, f"host:{host}" if whole else f"nic:{host}.{nic}", own, host)
 
@@ -101,7 +101,7 @@ def _host(fleet: Fleet, found: Diagnosed, part: str, own: Sequence[Culprit], hos
 
 
 def _comes_and_goes(found: Diagnosed, own: Sequence[Culprit]) -> str:
-    """Say whether tests that nothing else explains differ among themselves; empty if not."""
+    """Say how tests that only this host explains vary over time; empty if they do not."""
     told = ~found.seen.shared | (found.routes is not None)
     at = np.flatnonzero(np.isin(found.blame.explained_by, [c.part for c in own]) & told)
     rates = found.seen.values[at]
@@ -123,13 +123,13 @@ def _tests_of(found: Diagnosed, own: Sequence[Culprit]) -> int:
 
 
 def confirming_command(fleet: Fleet, found: Diagnosed, host: int) -> str:
-    """Give the command that tests a host with partners which it has not met, alone."""
+    """Give the command that tests a host alone with new partners."""
     pairs = ",".join(f"{host}-{other}" for other in fresh_partners(fleet, found, host))
     return f"cluster check NAME --pairs {pairs}" if pairs else ""
 
 
 def fresh_partners(fleet: Fleet, found: Diagnosed, host: int) -> list[int]:
-    """Choose good hosts to test a host with: first of its group, and such as it has not met.
+    """Choose good partners to test a host with: hosts of its group and new partners first.
 
     Args:
         fleet: the hosts.
@@ -151,7 +151,7 @@ def fresh_partners(fleet: Fleet, found: Diagnosed, host: int) -> list[int]:
 
 
 def bad_pairs(found: Diagnosed, unstable: set[str]) -> Iterator[Blamed]:
-    """Give pairs of good, stable hosts that are low or silent alone, too."""
+    """Give pairs of good, stable hosts that are low or silent even when tested alone."""
     table, blame = found.table, found.blame
     low: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
     good: set[tuple[int, int]] = set()
@@ -187,7 +187,7 @@ def bad_pairs(found: Diagnosed, unstable: set[str]) -> Iterator[Blamed]:
 
 
 def _share_elsewhere(found: Diagnosed, places: Sequence[int], *, silent: bool) -> float:
-    """Give the share of other tests that are silent, or low though they were alone."""
+    """Give the share of other tests that are silent, or low although they ran alone."""
     odd = found.blame.unexplained & (found.table.rates <= 0 if silent else found.table.alone)
     told = np.ones_like(odd) if silent else found.table.alone.copy()
     told[list(places)] = False
@@ -195,7 +195,7 @@ def _share_elsewhere(found: Diagnosed, places: Sequence[int], *, silent: bool) -
 
 
 def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
-    """Give hosts that are good at times only."""
+    """Give hosts that are good only some of the time."""
     ends = found.parts.endpoints
     said: defaultdict[int, list[tuple[str, int, int]]] = defaultdict(list)
     for part, low, count in unstable_parts(found.blame, found.seen, range(2 * ends)):
@@ -221,7 +221,7 @@ def unstable_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
 
 
 def undecided_hosts(fleet: Fleet, found: Diagnosed) -> Iterator[str]:
-    """Name suspects that could as well be chance, or another part."""
+    """Name suspects whose low tests could also be chance, or caused by another part."""
     ends = found.parts.endpoints
     suspects = [c for c in found.blame.undecided if c.part < 2 * ends]
     for culprit in suspects:

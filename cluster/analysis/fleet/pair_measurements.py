@@ -1,4 +1,4 @@
-"""Tests of pairs as measurements of a run, and back."""
+"""Converts tests of pairs to measurements of a run, and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLACES = ("round", "source", "target", *OPTIONAL, FAILED, SKIPPED)
 
 
 def measurement_of(test: PairTest, definition: Definition, host: str) -> Measurement:
-    """Give a test as a measurement; one that failed has no values, and says why.
+    """Convert a test to a measurement; one that failed has no values, and a reason.
 
     Args:
         test: of a pair.
@@ -53,7 +53,7 @@ def measurement_of(test: PairTest, definition: Definition, host: str) -> Measure
 
 
 def pair_tests(measurements: Iterable[Measurement]) -> Iterator[PairTest]:
-    """Give the tests of pairs that are among measurements.
+    """Find the tests of pairs among measurements.
 
     Args:
         measurements: of a run.
@@ -80,13 +80,13 @@ def pair_tests(measurements: Iterable[Measurement]) -> Iterator[PairTest]:
 
 
 def without_places(measurements: Iterable[Measurement]) -> Iterator[Measurement]:
-    """Give measurements without the pair that each is of, so that all pairs are one series.
+    """Remove the pair from each measurement, so that all pairs form one series.
 
     Args:
         measurements: of tests of pairs.
 
     Yields:
-        The same values; only whether a pair was alone tells them apart.
+        The same values; only tests alone and tests at once stay separate.
 
     """
     for one in measurements:

@@ -1,4 +1,4 @@
-"""Tests of pairs as arrays, and what is low among them."""
+"""Tests of pairs as arrays, and the low ones among them."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     Way = Literal["tx", "rx", "both"]
 
 
-CROWDED = 0.8  # of what a pair gets alone, below which it shares the fabric with others
-FREE = 0.95  # of what a test reaches alone: others took nothing from it
+CROWDED = 0.8  # of what a pair reaches alone: below this, it shares the fabric with others
+FREE = 0.95  # of what a test reaches alone: above this, others took nothing from it
 
 
 class PairTable(NamedTuple):
@@ -39,9 +39,9 @@ class PairTable(NamedTuple):
         tests: those that were tried, in their order.
         source: endpoint (`host * nics + nic`) that sent.
         target: endpoint that received.
-        rates: bytes per second; of latencies, how many fit into the usual one.
-        alone: no other test ran at the same time.
-        between: source and target are in different groups.
+        rates: bytes per second; for latencies, the usual latency over that of the test.
+        alone: whether no other test ran at the same time.
+        between: whether source and target are in different groups.
         groups: of each endpoint.
 
     """
@@ -56,13 +56,13 @@ class PairTable(NamedTuple):
 
 
 class Diagnosed(NamedTuple):
-    """Tests, and who is to blame for the low ones.
+    """Tests, and the parts that are blamed for the low ones.
 
     Args:
         table: the tests.
-        parts: on the way of each.
-        seen: what the solver was given.
-        blame: what it says.
+        parts: on the path of each test.
+        seen: the input of the solver.
+        blame: the result of the solver.
         routes: of the tests, where they are known.
 
     """
@@ -82,7 +82,7 @@ def pair_table(fleet: Fleet, tests: Sequence[PairTest]) -> PairTable:
         tests: of pairs; those that were not tried are left out.
 
     Returns:
-        The arrays. Latencies are turned over, so that more is better, and measured by the usual
+        The arrays. Latencies are inverted, so that more is better, and relative to the usual
         latency of their kind: inside a group or between groups.
 
     """
@@ -117,17 +117,17 @@ def _turned_over(values: Values, between: Flags) -> Values:
 
 
 def diagnosed(table: PairTable, routes: FleetSimulator | None = None) -> Diagnosed:
-    """Say who is to blame for low tests.
+    """Find the parts to blame for low tests.
 
-    Where the routes are known, links are parts as hosts are; and so is what a test loses to others
-    that ran at the same time: one that lost just that says nothing of the parts on its way.
+    If the routes are known, links are parts, as hosts are. It is then also known how much a test
+    loses to concurrent tests: one that lost just that is no evidence against the parts on its path.
 
     Args:
         table: the tests; at least one.
         routes: of the tests, where they are known.
 
     Returns:
-        What the solver says.
+        The tests with the result of the solver.
 
     """
     if routes is not None:
@@ -138,9 +138,9 @@ def diagnosed(table: PairTable, routes: FleetSimulator | None = None) -> Diagnos
 
 
 def _shares(table: PairTable) -> Flags:
-    """Tell which tests others could take bandwidth from; any at once, where no group is known.
+    """Tell from which tests others could take bandwidth: all at once, if groups are not known.
 
-    One that gave nothing is none of them: others slow it down, and do not end it.
+    A test in which nothing arrived is not among them: others can slow a test down, not stop it.
     """
     several = bool(table.between.any())
     wide = table.between if several else np.ones_like(table.alone)
@@ -160,7 +160,7 @@ def _routed(table: PairTable, routes: FleetSimulator) -> Diagnosed:
 
 
 def _expected(table: PairTable, paths: Numbers, routes: FleetSimulator) -> tuple[Values, Values]:
-    """Give what each test would reach in a healthy fabric: alone, and with those of its round."""
+    """Give what each test would reach in a healthy fabric: alone, and with all of its round."""
     capacities = routes.fabric_links.capacities()
     bounds = np.append(capacities, np.inf)
     own: Values = bounds[np.where(paths < 0, len(capacities), paths)].min(axis=1)
@@ -173,13 +173,13 @@ def _expected(table: PairTable, paths: Numbers, routes: FleetSimulator) -> tuple
 
 
 def most_common_reason(tests: Iterable[PairTest]) -> str:
-    """Give the reason that is given most often; empty if there is none."""
+    """Give the most frequent reason; empty if there is none."""
     reasons = Counter(test.reason for test in tests if test.reason)
     return reasons.most_common(1)[0][0] if reasons else ""
 
 
 def unit_value(fleet: Fleet, found: Diagnosed, rate: float) -> float:
-    """Give a rate of the solver in the unit of the metric: latencies were turned over."""
+    """Convert a rate of the solver to the unit of the metric: latencies were inverted."""
     if fleet.metric == "bandwidth":
         return rate
     known = [t.value for t in found.table.tests if t.value]
@@ -187,7 +187,7 @@ def unit_value(fleet: Fleet, found: Diagnosed, rate: float) -> float:
 
 
 def shown(fleet: Fleet, found: Diagnosed, rate: float) -> str:
-    """Give a rate of the solver as people read it, in the unit of the metric."""
+    """Format a rate of the solver in the unit of the metric."""
     unit = "B/s" if fleet.metric == "bandwidth" else "s"
     return format_value(unit_value(fleet, found, rate), unit)
 

@@ -1,4 +1,4 @@
-"""The parts of a fleet on the way of each test: hosts, groups, and links where routes are known."""
+"""The parts of a fleet on the path of each test: hosts, groups, and links if routes are known."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 
 class Parts(NamedTuple):
-    """The parts on the way of each test.
+    """The parts on the path of each test.
 
     Args:
-        paths: of the shape (tests, hops); -1 where a way is shorter.
-        kinds: of each part.
-        endpoints: how many; part e is the sending direction of one, `endpoints + e` the receiving.
-        groups: how many; after the endpoints, first as senders, then as receivers.
+        paths: of the shape (tests, hops), padded with -1.
+        kinds: the kind of each part.
+        endpoints: how many; for endpoint e, part e is its sending direction and part
+            `endpoints + e` its receiving direction.
+        groups: how many; their parts follow, first as senders, then as receivers.
 
     """
 
@@ -34,15 +35,15 @@ class Parts(NamedTuple):
 
 
 def parts_of(source: Numbers, target: Numbers, groups: Numbers) -> Parts:
-    """Give hosts and groups, where nobody knows the routes.
+    """Give hosts and groups, if the routes are not known.
 
     Args:
         source: endpoint that sends, of each test.
         target: endpoint that receives.
-        groups: of each endpoint; one of them all, where they are not known.
+        groups: of each endpoint; the same for all if groups are not known.
 
     Returns:
-        The parts. A group of one endpoint is no part of its own: it would be the host's twin.
+        The parts. A group of one endpoint is not a separate part: it would be the host's twin.
 
     """
     n, count = len(groups), int(groups.max(initial=0)) + 1
@@ -61,7 +62,7 @@ def parts_of(source: Numbers, target: Numbers, groups: Numbers) -> Parts:
 def routed_parts(
     fabric_links: FabricLinks, source: Numbers, target: Numbers, paths: Numbers
 ) -> Parts:
-    """Give hosts, groups, links and spine switches, where the routes are known.
+    """Give hosts, groups, links and spine switches, if the routes are known.
 
     Args:
         fabric_links: all links.
@@ -71,7 +72,7 @@ def routed_parts(
 
     Returns:
         The parts; link l is part `l - 2 * endpoints + 2 * (endpoints + groups)`,
-        and behind the links come the spine switches.
+        and the spine switches follow the links.
 
     """
     n = fabric_links.endpoints

@@ -1,8 +1,8 @@
-"""Rounds of disjoint pairs, in an order that is useful when stopped early.
+"""Rounds of disjoint pairs, in an order that is useful even if the test is stopped early.
 
 First two rounds inside each group (rack, leaf switch, placement group), where a pair shares
-nothing but its two hosts; then eight between groups, each of which sends a whole group to one
-other; then all pairs that are left.
+nothing but its two hosts; then eight rounds between groups, in each of which every group is paired
+with one other; then all pairs that are left.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ INSIDE, BETWEEN = 2, 8  # rounds, before all pairs that are left
 def tournament(n: int) -> Iterator[Pairs]:
     """Give each pair of n hosts exactly once, by the circle method.
 
-    In round r, hosts i and j meet if i + j = r modulo m, the odd one of n and n - 1; with an even
-    n, the host that would meet itself meets the last one (E. Lucas, Recreations mathematiques II,
-    1883).
+    In round r, hosts i and j meet if i + j = r modulo m, where m is the odd one of n and n - 1. If
+    n is even, the host that would meet itself meets the last one (E. Lucas, Recreations
+    mathematiques II, 1883).
 
     Args:
         n: hosts.
@@ -75,7 +75,7 @@ def schedule(groups: Sequence[int]) -> Iterator[Pairs]:
 
 
 def first_rounds(groups: Sequence[int], count: int) -> Iterator[Pairs]:
-    """Give so many rounds; where all pairs need fewer, they begin again.
+    """Give this many rounds; if all pairs need fewer, they start over.
 
     Args:
         groups: the group of each host.
@@ -107,7 +107,7 @@ def group_members(groups: Sequence[int]) -> list[Hosts]:
 
 
 def _inside(members: list[Hosts]) -> Iterator[Pairs]:
-    """Give the first rounds inside all groups at once; small groups have fewer."""
+    """Give the first rounds inside all groups at once; small groups need fewer."""
     rounds = [list(islice(tournament(len(hosts)), INSIDE)) for hosts in members]
     for number in range(INSIDE):
         met = [h[r[number]] for h, r in zip(members, rounds, strict=True) if number < len(r)]
@@ -145,7 +145,7 @@ def _keys(pairs: Pairs, n: int) -> Hosts:
 
 
 def _unmet(pairs: Pairs, met: set[int], n: int) -> Pairs:
-    """Leave out pairs that met before."""
+    """Leave out pairs that have met before."""
     if not met:
         return pairs
     fresh = np.fromiter((k not in met for k in _keys(pairs, n).tolist()), bool, len(pairs))

@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
     Values = NDArray[np.float64]
 
-NOISE = 0.01  # of a rate: the spread of what a healthy pair loses, one-sided
+NOISE = 0.01  # of a rate: the spread of the loss of a healthy pair, one-sided
 JITTER = 0.05  # of a latency
-STALLS = 1e-5  # of all tests, in which half of the time is lost
-HOST_ALPHA = 1.2e-6  # seconds of a small message that two hosts take
-HOP_ALPHA = 0.3e-6  # seconds that a switch takes
-RAMP = 9  # rounds over which a drift unfolds
+STALLS = 1e-5  # of all tests: the share in which half of the time is lost
+HOST_ALPHA = 1.2e-6  # seconds that a small message takes in the two hosts
+HOP_ALPHA = 0.3e-6  # seconds that it takes in each switch
+RAMP = 9  # rounds over which a drift builds up
 CUT = "nothing arrived within the limit"
 HOLE = "small messages arrive, large ones do not: an MTU hole"
 TWICE = "refused: another host has the same address"
 
 
 class Outcomes(NamedTuple):
-    """What tests gave that ran at the same time.
+    """The results of tests that ran at the same time.
 
     Args:
-        values: bytes per second, or seconds; 0 where nothing came.
-        reasons: why nothing came; empty where it did.
+        values: bytes per second, or seconds; 0 if nothing arrived.
+        reasons: why nothing arrived; empty if something did.
 
     """
 
@@ -49,7 +49,7 @@ class FleetSimulator:
     """Hosts of a fabric, with faults; the same seed gives the same values.
 
     Args:
-        fabric: that joins them.
+        fabric: that connects them.
         hosts: how many.
         faults: that are planted.
         seed: of hashes, noise and flapping.
@@ -111,13 +111,13 @@ class FleetSimulator:
     def paths(
         self, source: Numbers, target: Numbers, ports: int | Numbers = 0, *, healthy: bool = True
     ) -> Numbers:
-        """Give the links that tests take.
+        """Give the links on the paths of tests.
 
         Args:
             source: that send.
             target: that receive.
             ports: of the connections.
-            healthy: as the fabric is meant to route; else as it does.
+            healthy: ignore faults of the routing.
 
         Returns:
             As `FabricLinks.paths` gives them.
@@ -134,9 +134,9 @@ class FleetSimulator:
         Args:
             source: that send.
             target: that receive.
-            step: the number of the round, by which noise and flapping differ.
+            step: the number of the round; noise and flapping depend on it.
             alone: each test while no other runs.
-            port: of the connections, by which their ways differ.
+            port: of the connections; their paths depend on it.
 
         Returns:
             Bytes per second of each test.
@@ -163,8 +163,8 @@ class FleetSimulator:
         """Measure half a round trip of 8 bytes between endpoints.
 
         Args:
-            source: that begin.
-            target: that answer.
+            source: endpoints that send first.
+            target: endpoints that answer.
             step: the number of the round.
 
         Returns:
@@ -202,7 +202,7 @@ class FleetSimulator:
         return rates
 
     def _share(self, fault: Fault, step: int) -> float:
-        if fault.kind == "flap":  # every other round is as it should be
+        if fault.kind == "flap":  # about half of the rounds are good
             return 1.0 if self._chance(fault.number, step, 77).random() < 0.5 else fault.share  # noqa: PLR2004
         if fault.kind == "drift":
             return 1 - (1 - fault.share) * min(1.0, step / RAMP)

@@ -1,4 +1,4 @@
-"""The plan of a check: which pairs are tested when, and what is tested again because of it."""
+"""The plan of a check: which pairs are tested when, and which are tested again."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 CONFIRMATION = "confirmation"
 ALL = 0  # rounds: until every pair has met
 MOST_AGAIN = 16  # pairs that are tested again for each reason
-MOST_TIMES = 3  # that something is tested again: what one answer clears may leave another suspect
-PORTS = 4  # of a pair that is low although its hosts are good: others may take another way
+MOST_TIMES = 3  # repeated tests: clearing one suspect may leave another
+PORTS = 4  # tried for a low pair of good hosts: other ports may take other paths
 
 
 class SurveyStep(NamedTuple):
@@ -37,7 +37,7 @@ class SurveyStep(NamedTuple):
         pairs: of hosts, of the shape (pairs, 2).
         alone: one after another, instead of all at once.
         port: of the connections.
-        what: it is for, in words.
+        what: what it is for, in words.
 
     """
 
@@ -53,8 +53,8 @@ class SurveyPlan(NamedTuple):
 
     Args:
         rounds: how many; `ALL` until every pair has met.
-        alone: pairs of which a sample is tested alone, too.
-        confirm: test what is blamed again, with partners that it has not met.
+        alone: how many pairs are also tested alone, as a sample.
+        confirm: test blamed hosts again, with new partners.
         pairs: test these pairs alone, and nothing else.
 
     """
@@ -68,13 +68,13 @@ class SurveyPlan(NamedTuple):
 def survey(
     fleet: Fleet, plan: SurveyPlan, measure: Measure, routes: FleetSimulator | None = None
 ) -> list[PairTest]:
-    """Test a fleet: rounds, a sample alone, and again what could be either.
+    """Test a fleet: rounds, a sample of pairs alone, and unclear cases again.
 
     Args:
         fleet: the hosts.
-        plan: how thorough.
-        measure: takes the tests of a step.
-        routes: of the tests, where they are known.
+        plan: how thorough the check is.
+        measure: runs the tests of a step.
+        routes: of the tests, if they are known.
 
     Returns:
         All tests.
@@ -110,7 +110,7 @@ def _alone(number: int, pairs: Iterable[tuple[int, int]], what: str, port: int =
 
 
 def _sample(fleet: Fleet, rounds: Sequence[Pairs], count: int) -> list[tuple[int, int]]:
-    """Choose pairs to test alone: of different groups, where there are several."""
+    """Choose pairs to test alone: from different groups, if there are several."""
     groups = np.asarray(fleet.groups)
     met = np.concatenate(rounds)
     if fleet.grouped:
@@ -129,7 +129,7 @@ def _sample(fleet: Fleet, rounds: Sequence[Pairs], count: int) -> list[tuple[int
 def _again(
     fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None
 ) -> Iterator[SurveyStep]:
-    """Give the pairs that must be tested again, alone: what is low, and nobody explains."""
+    """Give the pairs to test again, alone: low tests that no blamed part explains."""
     table = pair_table(fleet, tests)
     if not table.tests or not (table.rates > 0).any():
         return
@@ -158,7 +158,7 @@ def _suspects(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int]]:
 
 
 def _odd_pairs(found: Diagnosed) -> Iterator[tuple[int, int]]:
-    """Give pairs that are low though they shared nothing, or gave nothing at all."""
+    """Give pairs that are low although they shared nothing, or in which nothing arrived."""
     table = found.table
     odd = found.blame.unexplained & (~found.seen.shared | (table.rates <= 0))
     for at in np.flatnonzero(odd)[:MOST_AGAIN]:
@@ -166,7 +166,7 @@ def _odd_pairs(found: Diagnosed) -> Iterator[tuple[int, int]]:
 
 
 def _slow_fabric(found: Diagnosed) -> Iterator[tuple[int, int]]:
-    """Give pairs through each group and link that is blamed: alone they may be good."""
+    """Give pairs through each blamed group and link, which may be good alone."""
     first = 2 * found.parts.endpoints
     table = found.table
     blamed = [c.part for c in found.blame.blamed if c.part >= first]
@@ -178,7 +178,7 @@ def _slow_fabric(found: Diagnosed) -> Iterator[tuple[int, int]]:
 def _confirming(
     fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None
 ) -> list[tuple[int, int]]:
-    """Pair each blamed host with good ones that it has not met."""
+    """Pair each blamed host with good hosts that it was not tested with."""
     table = pair_table(fleet, tests)
     if not table.tests or not (table.rates > 0).any():
         return []
