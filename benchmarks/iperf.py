@@ -7,6 +7,8 @@ and its own output is kept in `raw/`, where every value can be checked.
 from __future__ import annotations
 
 import re
+import socket
+import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -34,6 +36,7 @@ IPERF = "iperf3"
 MOST = {"streams": 128, "seconds": 86_400, "omit": 600}
 LEAST = {"iterations": 1, "streams": 1, "seconds": 1, "omit": 0}
 SLACK = 30.0  # seconds beyond the test's own, to connect and to exchange the figures
+END_WITHIN = 10.0  # seconds for a rank to answer, or for mpirun to end us because it was killed
 THREADED = (3, 16)  # the version from which each stream has a thread of its own
 
 RECEIVED = (
@@ -190,6 +193,10 @@ def _is_threaded(says: str) -> bool:
     return version is None or (int(version[1]), int(version[2])) >= THREADED
 
 
+def _family(address: str) -> socket.AddressFamily:
+    return socket.getaddrinfo(address, 0, type=socket.SOCK_STREAM)[0][0]
+
+
 class IperfRank:
     """What a rank of the pair does in all tests.
 
@@ -236,15 +243,18 @@ class IperfRank:
 
 
 class IperfServer(IperfRank):
-    """Starts a server for each test, and tells the other rank its port."""
+    """Starts a server for each test, and waits until the other rank connects at its end."""
 
     def once(self, trial: IperfTest) -> list[float]:
         """Serve one test."""
         argv = [IPERF, "-s", "-1", "-B", self.address, "-p", "PORT"]
         del trial  # the client says all that there is to say
-        with run_server(argv, self.address) as port:
-            self.comm.send(port, dest=0)
-            self.rank.receive(self.comm, source=0)
+        with (
+            run_server(argv, self.address) as port,
+            socket.create_server((self.address, 0), family=_family(self.address)) as end,
+        ):
+            self.comm.send((port, end.getsockname()[1]), dest=0)
+            end.accept()[0].close()  # no MPI meanwhile: it would report a killed rank before mpirun
         return []
 
 
@@ -253,19 +263,36 @@ class IperfClient(IperfRank):
 
     def once(self, trial: IperfTest) -> list[float]:
         """Run one client, and read the receiver's figure from its output."""
-        port = self.rank.receive(self.comm, source=1)
-        path = Path(trial.file)
-        limit = self.params.seconds + self.params.omit + SLACK
-        status = run_program([IPERF, *self._words(trial, port)], stdout=path, within=limit)
-        if status is None:
-            raise self._late(limit, port)
-        value = read_result(path.read_text(errors="replace"), status)
-        self.comm.send(None, dest=1)
+        port, end = self.rank.receive(self.comm, source=1)
+        try:
+            value = self._result(trial, port)
+        finally:
+            self._end_test(end)
         self.rank.print_line(
             f"Process {self.rank.number} {trial.definition.metric}, {trial.streams} stream(s): "
             f"{format_value(value, 'B/s')}"
         )
         return [value]
+
+    def _result(self, trial: IperfTest, port: int) -> float:
+        path = Path(trial.file)
+        limit = self.params.seconds + self.params.omit + SLACK
+        status = run_program([IPERF, *self._words(trial, port)], stdout=path, within=limit)
+        if status is None:
+            raise self._late(limit, port)
+        return read_result(path.read_text(errors="replace"), status)
+
+    def _end_test(self, port: int) -> None:
+        """Connect to the other rank, also before a failure is reported.
+
+        If that rank was killed, our iperf3 failed because its own is gone, too, and nobody answers.
+        mpirun then ends us while we wait, and names the signal as the cause.
+        """
+        began = time.monotonic()
+        try:
+            socket.create_connection((self.address, port), END_WITHIN).close()
+        except OSError:  # it is dead, or a firewall is between us
+            time.sleep(max(0.0, began + END_WITHIN - time.monotonic()))
 
     def _words(self, trial: IperfTest, port: int) -> list[str]:
         own = self.params

@@ -39,7 +39,6 @@ TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))  # without IPv6 there i
 LISTEN = "0A"  # the state of a socket in /proc/net/tcp
 NAP = 0.005  # seconds between two looks at a port
 PATIENCE = 10.0  # seconds for a server to listen
-CAUSE_FIRST = 2.0  # seconds for mpirun to notice that another rank was killed
 PORTS = 3  # that are tried: somebody may take a free one before the server does
 
 
@@ -47,9 +46,8 @@ def run_program(argv: Sequence[str], *, stdout: Path, within: float) -> int | No
     """Run a program to its end, or until its time is up.
 
     Call it from the rank's main thread: the kernel ends a program with the thread that started it.
-    A program that fails may have lost its partner, because that one's rank was killed. mpirun is
-    given a moment to notice: it ends this rank then, and the job is reported as killed. A rank that
-    told of its program at once could be faster, and its consequence would pass for the cause.
+    A program that fails may have lost its partner, because that one's rank was killed: ask that
+    rank before you report the failure.
 
     Args:
         argv: the command; its first word is found on PATH.
@@ -68,8 +66,6 @@ def run_program(argv: Sequence[str], *, stdout: Path, within: float) -> int | No
             status = process.wait(within)
         except subprocess.TimeoutExpired:
             return None
-        if status != 0:
-            time.sleep(CAUSE_FIRST)
     return status if status >= 0 else BY_SIGNAL - status
 
 

@@ -7,15 +7,25 @@ import os
 import re
 import shutil
 import signal
+import socket
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import pytest
 
 import cluster
 from cluster.agent.facts import host_facts
-from cluster.benchmarks.iperf import FORWARD, REVERSE, Iperf, IperfParams, IperfTest, read_result
+from cluster.benchmarks import iperf
+from cluster.benchmarks.iperf import (
+    FORWARD,
+    REVERSE,
+    Iperf,
+    IperfClient,
+    IperfParams,
+    IperfTest,
+    read_result,
+)
 from cluster.core.errors import ClusterError, JobError, ParseError
 from cluster.core.model.hosts import Layout
 from cluster.core.options import convert
@@ -25,7 +35,10 @@ from tests.conftest import command, runs_folder, until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from mpi4py.MPI import Comm
+
     from cluster.core.model.measurements import Definition
+    from cluster.measure.rank import Rank
 
 # The end of a real document (iperf 3.0.11, github.com/thiezn/iperf3-python, tests/results.json).
 DOCUMENT = {
@@ -293,6 +306,36 @@ def rank_process(number: int) -> int:
         if inside and b"OMPI_COMM_WORLD_RANK=%d" % number in variables:
             return int(path.name)
     return 0
+
+
+class Ports:
+    """A rank that was sent the ports of the other one."""
+
+    def __init__(self, *ports: int) -> None:
+        self.ports = ports
+
+    def receive(self, comm: None, source: int) -> tuple[int, ...]:
+        assert (comm, source) == (None, 1)
+        return self.ports
+
+
+@pytest.mark.parametrize("lives", [True, False])
+def test_a_failure_is_reported_at_once_only_if_the_other_rank_lives(
+    monkeypatch: pytest.MonkeyPatch, *, lives: bool
+) -> None:
+    """mpirun names the signal that killed it, if it is given the time to notice."""
+    waited: list[float] = []
+    monkeypatch.setattr(iperf, "run_program", lambda *_, **__: None)
+    monkeypatch.setattr("time.sleep", waited.append)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        rank = cast("Rank", Ports(5201, other.getsockname()[1]))
+        if not lives:
+            other.close()
+        client = IperfClient(rank, cast("Comm", None), "127.0.0.1", IperfParams())
+        with pytest.raises(ClusterError, match="iperf3 did not end within"):
+            client.once(IperfTest(definition=FORWARD, streams=1, number=1))
+
+    assert len(waited) == (0 if lives else 1)
 
 
 def test_a_file_says_what_it_holds() -> None:

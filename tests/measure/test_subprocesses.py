@@ -40,9 +40,8 @@ def sh(line: str, out: Path, within: float = 30.0) -> int | None:
     return run_program(["sh", "-c", line], stdout=out, within=within)
 
 
-def test_what_it_prints_and_how_it_ends(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_it_prints_and_how_it_ends(home: Path) -> None:
     out = home / "out"
-    monkeypatch.setattr(subprocesses, "CAUSE_FIRST", 0.0)
 
     assert sh("echo one; echo two", out) == 0
     assert out.read_text() == "one\ntwo\n"
