@@ -6,6 +6,8 @@ from datetime import datetime
 
 import msgspec
 
+from cluster.providers._cloud.answers import prepare
+
 
 class AwsResponse(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
     """A part of an answer; names are Amazon's, in our spelling."""
@@ -277,3 +279,6 @@ class RouteTable(TaggedResource, frozen=True, kw_only=True):
     """Where a virtual network sends packets."""
 
     route_table_id: str
+
+
+prepare(tuple(globals().values()))

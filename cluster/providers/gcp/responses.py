@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from cluster.providers._cloud.answers import prepare
+
 
 class GcpResponse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The base of every answer: what we do not look at is passed over."""
@@ -256,3 +258,6 @@ class EffectivePolicy(GcpResponse, frozen=True, kw_only=True):
         return any(
             rule.enforce or rule.deny_all or rule.values.allowed_values for rule in self.spec.rules
         )
+
+
+prepare(tuple(globals().values()))
