@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from cluster.remote.shells import Shell
 
 COMMAND_TIMEOUT = 60.0  # seconds for a command that is over in a moment
+EVENT: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)  # made once: see `tools.FACTS`
 
 SCRIPT = """\
 #!/bin/bash
@@ -241,7 +242,7 @@ class Job:
         end: list[Ended | Lost] = []
 
         def receive(line: str) -> None:
-            event = msgspec.json.decode(line, type=Event)
+            event = EVENT.decode(line)
             if isinstance(event, Wrote):
                 on_event(event)
             elif not isinstance(event, Running):
@@ -292,7 +293,7 @@ class Job:
         """
         done = self._agent("look")
         try:
-            event = msgspec.json.decode(done.stdout, type=Event)
+            event = EVENT.decode(done.stdout)
         except msgspec.DecodeError as error:
             raise ShellError(
                 f"The job {self.record.session} could not be looked at.", means=done.stderr.strip()

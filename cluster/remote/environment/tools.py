@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
     from cluster.remote.shells import Shell
 
+# Made once, here: the first use of a type makes its decoder, and msgspec 0.22.0 crashes with a
+# segmentation fault if several threads do that at once, one for each host.
+FACTS = msgspec.json.Decoder(Facts)
+
 
 def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Facts:
     """Ask a host what it is.
@@ -42,7 +46,7 @@ def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Fac
             means=done.stderr.strip(),
             remedy=f"It needs cluster in the Python environment {machine.bin}",
         )
-    return msgspec.json.decode(done.stdout, type=Facts)
+    return FACTS.decode(done.stdout)
 
 
 def check_tools(facts: tuple[Facts, ...], programs: Sequence[str] = ()) -> None:
