@@ -1,1 +1,1 @@
-"""What runs on a host itself: `python3 -m cluster.agent VERB`."""
+"""The program of cluster on a host: `python3 -m cluster.agent VERB`."""

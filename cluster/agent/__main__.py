@@ -1,18 +1,19 @@
-"""What is done on a host itself, where a shell line would not do it well.
+"""The verbs of the agent: work on a host that a shell line would not do well.
 
-Run there as `python3 -m cluster.agent VERB`; every answer is JSON, a line each:
+`python3 -m cluster.agent VERB` runs one of them; each line that it prints is a JSON object:
 
-facts FOLDER PROGRAM...   what this host is, where our folder is, and which of these programs it has
-look FOLDER               how far a job is
+facts FOLDER PROGRAM...   the facts of this host, and which of these programs it has
+look FOLDER               the state of a job
 watch FOLDER              what a job writes, as it writes it, until it ends
 stop FOLDER               end a job's processes, the ranks first, and wait until they are gone
 halt FOLDER               end a job's ranks on this host
-sweep                     remove what jobs that ended left in this host's shared memory
+sweep                     remove what ended jobs left in this host's shared memory
 results FOLDER            leave only results in the copy of a user's folder that a job ran in
 
-One verb is for the job's own script, in the job's folder:
+One verb is used by the job's own script, in the job's folder:
 
-run SECONDS COMMAND...    run the command that starts the ranks; end them in time, or when asked
+run SECONDS COMMAND...    run the command that starts the ranks; end them when the time is up or on
+                          a signal
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from cluster.agent.supervise import kill_ranks, run_job, stop_job
 
 
 def main(verb: str, *words: str) -> int:
-    """Answer one verb.
+    """Run one verb.
 
     Args:
         verb: what to do.
-        words: what it needs.
+        words: its arguments.
 
     Returns:
         The exit status.
@@ -45,7 +46,7 @@ def main(verb: str, *words: str) -> int:
 def _answer(verb: str, words: tuple[str, ...]) -> None:
     match verb:
         case "facts":
-            from cluster.agent.facts import host_facts  # noqa: PLC0415 - who follows a job needs none
+            from cluster.agent.facts import host_facts  # noqa: PLC0415 - not needed to follow a job
 
             print_event(host_facts(*words[1:], folder=Path(words[0])))
         case "look":

@@ -1,4 +1,4 @@
-"""What the control groups of this process permit."""
+"""The limits that the control groups of this process set."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ def cgroup_cpus(root: Path = Path("/")) -> float | None:
     """Find how many processors the control groups above this process allow.
 
     Args:
-        root: of the file system, for tests.
+        root: of the file system; tests give another.
 
     Returns:
-        The smallest quota / period of all levels (both versions of control groups); none without
-        a limit.
+        The smallest quota / period of all levels (both versions of control groups); None if there
+        is no limit.
 
     """
     limits = []
@@ -23,7 +23,7 @@ def cgroup_cpus(root: Path = Path("/")) -> float | None:
         quota, _, period = read_text(folder / "cpu.max").partition(" ")
         quota = quota or read_text(folder / "cpu.cfs_quota_us")
         period = period or read_text(folder / "cpu.cfs_period_us")
-        if quota.isdigit() and period.isdigit():  # "max" and "-1" are no limit
+        if quota.isdigit() and period.isdigit():  # "max" and "-1" mean no limit
             limits.append(int(quota) / int(period))
     return min(limits, default=None)
 
@@ -32,16 +32,16 @@ def cgroup_memory(root: Path = Path("/")) -> int | None:
     """Find how much memory the control groups above this process allow.
 
     Args:
-        root: of the file system, for tests.
+        root: of the file system; tests give another.
 
     Returns:
-        Bytes; none without a limit.
+        Bytes; None if there is no limit.
 
     """
     limits = []
     for folder in _cgroups(root, "memory"):
         text = read_text(folder / "memory.max") or read_text(folder / "memory.limit_in_bytes")
-        if text.isdigit() and int(text) < 1 << 60:  # version 1 says "no limit" by a huge number
+        if text.isdigit() and int(text) < 1 << 60:  # version 1 writes "no limit" as a huge number
             limits.append(int(text))
     return min(limits, default=None)
 
@@ -55,6 +55,6 @@ def _cgroups(root: Path, controller: str) -> list[Path]:
             continue
         mount = root / "sys/fs/cgroup" / (controller if controllers else "")
         inner = Path(path.lstrip("/"))
-        # In a container the path may be that of the host, and the mount already the group's own.
+        # In a container, the path may be the host's while the mount shows only this group.
         folders += [mount / part for part in (inner, *inner.parents)]
     return folders

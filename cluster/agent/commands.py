@@ -1,4 +1,4 @@
-"""Programs of this host that are asked what they know: `mpirun`, `nvidia-smi`, `ompi_info`."""
+"""Run programs of this host for what they print: `mpirun`, `nvidia-smi`, `ompi_info`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ PATIENCE = 10.0  # seconds for an answer
 
 
 def find_program(program: str) -> str | None:
-    """Find a program: beside our Python, where an MPI's programs are, or on the PATH.
+    """Find a program: beside this Python, where pip puts an MPI's programs, or on the PATH.
 
     Args:
         program: its name.
 
     Returns:
-        Its path; none if it is not there.
+        Its path; None if it is not installed.
 
     """
     beside = Path(sys.executable).parent
@@ -26,14 +26,14 @@ def find_program(program: str) -> str | None:
 
 
 def output_of(program: str, *words: str) -> str | None:
-    """Ask a program.
+    """Run a program, and give its output.
 
     Args:
         program: its name.
-        words: of its command line.
+        words: its arguments.
 
     Returns:
-        What it printed; none if it is missing, failed, or exceeded its time.
+        What it printed; None if it is missing, failed, or exceeded its time.
 
     """
     path = find_program(program)
@@ -48,7 +48,7 @@ def output_of(program: str, *words: str) -> str | None:
             errors="replace",
             timeout=PATIENCE,
             check=True,
-            env={"HOME": str(Path.home()), **os.environ},  # mpirun does nothing without one
+            env={"HOME": str(Path.home()), **os.environ},  # mpirun needs HOME
         )
     except (OSError, subprocess.SubprocessError):
         return None
@@ -60,10 +60,10 @@ def version_of(program: str, flag: str) -> str | None:
 
     Args:
         program: its name.
-        flag: that asks.
+        flag: that prints it, such as `--version`.
 
     Returns:
-        The first line of what it printed; none if it did not answer.
+        The first line of what it printed; None if it did not answer.
 
     """
     answer = output_of(program, flag)

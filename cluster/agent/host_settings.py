@@ -8,7 +8,7 @@ from pathlib import Path
 from cluster.agent.kernel_files import read_text
 from cluster.core.model.hosts import Tuning
 
-# Nothing else of /proc/sys is recorded: these bear on messages between and within hosts.
+# Only these of /proc/sys are recorded: they affect messages between and within hosts.
 SYSCTLS = (
     "kernel.numa_balancing",
     "kernel.yama.ptrace_scope",
@@ -31,16 +31,16 @@ SYSCTLS = (
 CPUS = "sys/devices/system/cpu"
 MICROCODE = re.compile(r"^microcode\s*:\s*(\S+)", re.MULTILINE)
 VIRTUAL = re.compile(r"^flags\s*:.*\bhypervisor\b", re.MULTILINE)
-ESCAPED = re.compile(r"\\([0-7]{3})")  # a blank in a path of mountinfo: proc_pid_mountinfo(5)
-CHOSEN = re.compile(r"\[(\w+)\]")  # of several words of a file in /sys
+ESCAPED = re.compile(r"\\([0-7]{3})")  # a space in a path of mountinfo: proc_pid_mountinfo(5)
+CHOSEN = re.compile(r"\[(\w+)\]")  # the active one of several words in a file of /sys
 
 
 def read_tuning(folder: Path, root: Path = Path("/")) -> Tuning:
-    """Look how this host is set up.
+    """Read the settings of this host.
 
     Args:
         folder: of the files of cluster on this host.
-        root: of the file system to look in.
+        root: of the file system; tests give another.
 
     Returns:
         The settings; empty where the kernel does not report them.
@@ -64,12 +64,12 @@ def storage(folder: Path, root: Path = Path("/")) -> str:
     """Find what a folder is stored on.
 
     Args:
-        folder: that need not exist yet.
-        root: of the file system whose kernel is asked.
+        folder: its path; it need not exist yet.
+        root: of the file system; tests give another.
 
     Returns:
         Type and device of its file system, such as `ext4 on /dev/nvme0n1p1`; empty if the kernel
-        does not say.
+        does not report it.
 
     """
     place = folder.resolve()
@@ -81,7 +81,7 @@ def storage(folder: Path, root: Path = Path("/")) -> str:
         if len(words) < 5 or len(kind) < 2:  # noqa: PLR2004 - as the kernel writes them
             continue
         point = Path(_unescaped(words[4]))
-        if place.is_relative_to(point) and len(point.parts) >= deepest:  # the last one covers
+        if place.is_relative_to(point) and len(point.parts) >= deepest:  # a later one hides it
             found, deepest = f"{kind[0]} on {_unescaped(kind[1])}", len(point.parts)
     return found
 
@@ -102,7 +102,7 @@ def _threads(root: Path) -> int:
 
 
 def _length(part: str) -> int:
-    """Give how many processors `3` or `0-3` is."""
+    """Count the processors in `3` or `0-3`."""
     first, _, last = part.partition("-")
     return int(last) - int(first) + 1 if last else 1
 

@@ -23,16 +23,16 @@ NETWORK = Path("/sys/class/net")
 
 
 def list_interfaces() -> Iterator[Interface]:
-    """Ask the kernel for this host's network interfaces; loopback leads nowhere.
+    """Ask the kernel for this host's network interfaces, except loopback.
 
     Yields:
-        Those that have an IPv4 address, once for each: a host may be reached at any of them.
+        An interface for each IPv4 address: a host may be reached at any of them.
 
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for label, address in _addresses(probe):
             if not address.startswith("127."):
-                name = label.partition(":")[0]  # an alias such as eth0:1 is of eth0
+                name = label.partition(":")[0]  # an alias such as eth0:1 belongs to eth0
                 folder = NETWORK / name
                 mask = int.from_bytes(socket.inet_aton(_netmask(probe, label, address)))
                 speeds = link_speeds(folder)
@@ -56,8 +56,8 @@ def link_speeds(folder: Path) -> list[float]:
         folder: of the interface in /sys/class/net.
 
     Returns:
-        Bytes per second in each direction of each piece of hardware: several for a bond; nothing
-        if one of them is not known.
+        Bytes per second in each direction of each piece of hardware: several for a bond; empty
+        if the speed of one is not known.
 
     """
     if (folder / "device").exists():

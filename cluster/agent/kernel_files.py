@@ -15,7 +15,7 @@ def read_text(path: Path) -> str:
         path: of the file.
 
     Returns:
-        Its text without blanks around it; empty if it is not there, or no text.
+        Its text without white space around it; empty if there is no such file, or it is not text.
 
     """
     try:

@@ -1,6 +1,6 @@
 """The other hosts of a job, as seen from the one that starts its ranks.
 
-Each is held by an SSH connection that does nothing but break when the host or the network does:
+An SSH connection to each of them carries no data; it breaks when the host or the network fails.
 MPI itself would wait for ever.
 """
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE = "peers.json"
-# We must notice before mpirun does, whose connections are more patient (`mesh.CONFIG`): it would
-# end the ranks before they have written their values.
-SIGNS_OF_LIFE = ("-o", "ServerAliveInterval=4", "-o", "ServerAliveCountMax=2")
+# These timeouts are shorter than those of mpirun's connections (`mesh.CONFIG`): if mpirun noticed a
+# lost host first, it would end the ranks before they have written their values.
+KEEPALIVE = ("-o", "ServerAliveInterval=4", "-o", "ServerAliveCountMax=2")
 
 
 class Peer(Value, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class Peer(Value, frozen=True, kw_only=True):
 
     Args:
         name: of its machine.
-        address: of the cluster's network.
+        address: in the cluster's network.
 
     """
 
@@ -56,34 +56,34 @@ class Peers:
     """Connections to the other hosts of a job.
 
     Args:
-        folder: of the job; one without other hosts has no file of them.
+        folder: of the job; without other hosts, it has no file of peers.
 
     """
 
     def __init__(self, folder: Path) -> None:
-        """Read who they are."""
+        """Read the list of peers."""
         path = folder / FILE
         self._folder = folder
-        self._party = (
+        self._list = (
             msgspec.json.decode(path.read_bytes(), type=PeerList) if path.exists() else PeerList()
         )
-        self._held: dict[Peer, subprocess.Popen[str]] = {}
+        self._connections: dict[Peer, subprocess.Popen[str]] = {}
 
-    def hold(self) -> None:
-        """Connect to each of them."""
-        for peer in self._party.peers:
-            self._held[peer] = self._ssh("-N", peer.address)
+    def connect(self) -> None:
+        """Connect to each peer."""
+        for peer in self._list.peers:
+            self._connections[peer] = self._ssh("-N", peer.address)
 
     def lost(self) -> dict[str, str]:
-        """Give the peers whose connections broke, and the message of ssh."""
+        """Give the names of the peers whose connections broke, with the messages of ssh."""
         return {
             peer.name: (process.stderr.read() if process.stderr else "").strip()
-            for peer, process in self._held.items()
+            for peer, process in self._connections.items()
             if process.poll() is not None
         }
 
     def kill_ranks(self, seconds: float) -> None:
-        """End the job's ranks on all of them that can be reached.
+        """End the job's ranks on all peers that can be reached.
 
         Args:
             seconds: the time limit for all of them together.
@@ -92,7 +92,7 @@ class Peers:
         words = [sys.executable, *AGENT, "halt", str(self._folder)]
         asked = [
             self._ssh(peer.address, shlex.join(words))
-            for peer, process in self._held.items()
+            for peer, process in self._connections.items()
             if process.poll() is None
         ]
         deadline = time.monotonic() + seconds  # for all together: several may be dead
@@ -103,15 +103,15 @@ class Peers:
                 process.kill()
                 process.communicate()
 
-    def release(self) -> None:
-        """Let them go."""
-        for process in self._held.values():
+    def disconnect(self) -> None:
+        """Close all connections."""
+        for process in self._connections.values():
             process.kill()
             process.communicate()
 
     def _ssh(self, *words: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            ["ssh", "-F", self._party.ssh_config, *SIGNS_OF_LIFE, *words],  # noqa: S607 - as mpirun finds it
+            ["ssh", "-F", self._list.ssh_config, *KEEPALIVE, *words],  # noqa: S607 - as mpirun finds it
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -1,7 +1,7 @@
-"""What a rank's process has of its host: the processors that it may use, and its connections.
+"""The processors that a rank's process may use, and its TCP connections.
 
-Both are looked up in the rank itself, once, after all values were measured: only there are they the
-truth, in a container and in a network namespace, too.
+The rank itself reads both, once, after its last value: only there are they right, also in a
+container or in a network namespace.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ WORD = 4  # bytes: addresses are words in the processor's order (net/ipv4/tcp_ip
 
 
 def process_info(rank: int, folder: Path = SELF) -> RankProcess:
-    """Look at this process.
+    """Describe this process.
 
     Args:
-        rank: that it is.
-        folder: of the process in /proc, for tests.
+        rank: its number.
+        folder: of the process in /proc; tests give another.
 
     Returns:
-        What it has.
+        Its processors and connections.
 
     """
     return RankProcess(
@@ -47,11 +47,11 @@ def usable_cores(root: Path = PROCESSORS) -> tuple[tuple[int, ...], ...]:
     """Find the cores that a process started here may use.
 
     Args:
-        root: where the kernel keeps its processors, for tests.
+        root: the kernel's folder of processors; tests give another.
 
     Returns:
-        The processors of each core: several where it has hyper-threads. Nothing if the kernel does
-        not say which belong together.
+        The processors of each core: several with hyper-threading. Empty if the kernel does not
+        report which of them share a core.
 
     """
     usable = os.sched_getaffinity(0)
@@ -76,7 +76,7 @@ def parse_cpu_list(text: str) -> frozenset[int]:
 
 
 def connections(folder: Path = SELF) -> tuple[Connection, ...]:
-    """Find the TCP connections of a process that lead to other hosts.
+    """Find the TCP connections from a process to other hosts.
 
     Args:
         folder: of the process in /proc.
@@ -92,11 +92,11 @@ def connections(folder: Path = SELF) -> tuple[Connection, ...]:
         for line in read_text(folder / "net" / table).splitlines()[1:]
     )
     ends = (
-        Connection(here=_end(row[HERE]), there=_end(row[THERE]))
+        Connection(here=_endpoint(row[HERE]), there=_endpoint(row[THERE]))
         for row in rows
         if len(row) > INODE and row[STATE] == ESTABLISHED and row[INODE] in mine
     )
-    return tuple(sorted((c for c in ends if not _stays(c)), key=lambda c: (c.there, c.here)))
+    return tuple(sorted((c for c in ends if not _is_local(c)), key=lambda c: (c.there, c.here)))
 
 
 def _sockets(folder: Path) -> set[str]:
@@ -105,15 +105,15 @@ def _sockets(folder: Path) -> set[str]:
     for path in (folder / "fd").glob("*"):
         try:
             target = str(path.readlink())
-        except OSError:  # it was closed since, such as that of the folder itself
+        except OSError:  # closed since it was listed, such as the descriptor of the listing itself
             continue
         if target.startswith("socket:["):
             found.add(target.removeprefix("socket:[").rstrip("]"))
     return found
 
 
-def _end(text: str) -> str:
-    """Read an end of a connection as the kernel writes it: hexadecimal address and port."""
+def _endpoint(text: str) -> str:
+    """Read an endpoint of a connection as the kernel writes it: hexadecimal address and port."""
     address, _, port = text.partition(":")
     raw = bytes.fromhex(address)
     words = (raw[at : at + WORD] for at in range(0, len(raw), WORD))
@@ -124,7 +124,7 @@ def _end(text: str) -> str:
     return f"{six.ipv4_mapped or f'[{six}]'}:{int(port, 16)}"
 
 
-def _stays(connection: Connection) -> bool:
-    """Tell whether a connection stays on this host."""
+def _is_local(connection: Connection) -> bool:
+    """Tell whether both ends of a connection are on this host."""
     here, there = (end.rpartition(":")[0] for end in (connection.here, connection.there))
     return here == there or there.startswith("127.")

@@ -1,11 +1,11 @@
-"""What the agent on a host and the controller agree on: events, files, exit statuses."""
+"""The protocol between the agent on a host and the controller: events, files, exit statuses."""
 
 from __future__ import annotations
 
 from cluster.core.model.value import Value
 
-AGENT = ("-P", "-m", "cluster.agent")  # what Python on a host is told, before the verb
-# Nothing else of the environment is ever recorded or passed on: secrets live there.
+AGENT = ("-P", "-m", "cluster.agent")  # the arguments of Python on a host, before the verb
+# No other variables are recorded or passed on: the environment may hold secrets.
 VARIABLE_PREFIXES = (
     "OMPI_MCA_",
     "PRTE_MCA_",
@@ -17,12 +17,12 @@ VARIABLE_PREFIXES = (
     "OMP_",
 )
 VARIABLE_NAMES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "TMPDIR")
-TIMED_OUT = 124  # as coreutils' timeout says it
+TIMED_OUT = 124  # as coreutils' timeout exits
 HOST_LOST = 113  # EHOSTUNREACH
-NOTICE = "[cluster] "  # begins a line that is ours, among those of the ranks
-REASON = "reason"  # the file that says more than an exit status
-BY_SIGNAL = 128  # how a shell says that a signal ended a process
-PROGRESS = "progress.jsonl"  # how far a job is, a line each time
+NOTICE = "[cluster] "  # begins a line of cluster's own among those of the ranks
+REASON = "reason"  # the file that explains the exit status
+BY_SIGNAL = 128  # plus the signal's number: the exit status of a process that a signal ended
+PROGRESS = "progress.jsonl"  # the progress of a job, a line per report
 FOLLOWED = ("stdout", "stderr", PROGRESS)
 WORKDIR = "workdir"  # the folder inside a job's folder that holds a copy of the user's folder
 COPIED = "copied.json"  # the SHA-256 of each file of that copy as it came, by its path
@@ -36,7 +36,7 @@ class Wrote(Value, frozen=True, kw_only=True, tag="wrote"):
 
 
 class Ended(Value, frozen=True, kw_only=True, tag="ended"):
-    """The job ended by itself, or was stopped in good order."""
+    """The job ended by itself, or was stopped cleanly."""
 
     status: int
 

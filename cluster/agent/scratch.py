@@ -1,8 +1,8 @@
 """A job's own folder in shared memory, on each of its hosts, and what is left of jobs that ended.
 
-MPI leaves its segments and its session behind when mpirun and the ranks are killed. Whoever comes
-next removes them, but only what is proved to be ours: a folder of this user, with a file in it that
-names the job's folder, of which the scratch folder's own name is the hash.
+MPI leaves its segments and its session behind when mpirun and the ranks are killed. A later job
+removes them, but only a folder that is provably cluster's: it belongs to this user, a file in it
+names the job's folder, and its own name is the hash of that path.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from pathlib import Path
 
 from cluster.agent.kernel_files import read_text
 
-SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - its names are checked, see `_is_ours`
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - its names are checked, see `_is_of_cluster`
 PREFIX = "cluster-"
 OWNER = "job"  # the file in it that names the job's folder
-YOUNG = 600.0  # seconds in which a job may not have begun on this host yet
+START_LIMIT = 600.0  # seconds within which a job begins on each of its hosts
 
 
 def scratch_of(folder: str) -> str:
@@ -37,21 +37,21 @@ def scratch_of(folder: str) -> str:
 
 
 def orphaned(root: Path = SHARED_MEMORY) -> tuple[Path, ...]:
-    """Find the folders in shared memory that are ours, and whose jobs are over.
+    """Find cluster's folders in shared memory whose jobs are over.
 
     Args:
-        root: where the shared memory is, for tests.
+        root: of the shared memory; tests give another.
 
     Returns:
         Their paths.
 
     """
-    ours = [path for path in sorted(root.glob(f"{PREFIX}*")) if _is_ours(path)]
-    return tuple(path for path in ours if _is_over(path))
+    found = [path for path in sorted(root.glob(f"{PREFIX}*")) if _is_of_cluster(path)]
+    return tuple(path for path in found if _is_over(path))
 
 
 def job_of(path: Path) -> Path:
-    """Give the folder of the job that such a folder belongs to.
+    """Give the folder of the job that a scratch folder belongs to.
 
     Args:
         path: of the folder in shared memory.
@@ -64,7 +64,7 @@ def job_of(path: Path) -> Path:
 
 
 def remove(path: Path) -> bool:
-    """Remove such a folder, unless it is not ours, or its job runs.
+    """Remove a scratch folder, unless it is not cluster's, or its job runs.
 
     Args:
         path: of the folder.
@@ -73,18 +73,18 @@ def remove(path: Path) -> bool:
         Whether it is gone.
 
     """
-    if _is_ours(path) and _is_over(path):
+    if _is_of_cluster(path) and _is_over(path):
         shutil.rmtree(path, ignore_errors=True)
     return not path.exists()
 
 
 def sweep() -> None:
-    """Remove all such folders."""
+    """Remove all scratch folders of jobs that are over."""
     for path in orphaned():
         remove(path)
 
 
-def _is_ours(path: Path) -> bool:
+def _is_of_cluster(path: Path) -> bool:
     try:
         info = path.lstat()
     except OSError:
@@ -94,21 +94,21 @@ def _is_ours(path: Path) -> bool:
 
 
 def _is_over(path: Path) -> bool:
-    """Tell whether a job has ended; only the first of its hosts has a file that helps."""
+    """Tell whether a job has ended; only its first host has a `pid` file."""
     folder = job_of(path)
     if _is_used(path, folder):
         return False
     if not folder.exists() or (folder / "pid").exists():
         return True
-    return time.time() - path.stat().st_mtime > YOUNG
+    return time.time() - path.stat().st_mtime > START_LIMIT
 
 
 def _is_used(path: Path, folder: Path) -> bool:
-    """Tell whether a process works in a job's folder, or knows the one in shared memory."""
-    return any(_knows(process, path, folder) for process in Path("/proc").glob("[0-9]*"))
+    """Tell whether a process works in a job's folder, or has the scratch folder in a variable."""
+    return any(_uses(process, path, folder) for process in Path("/proc").glob("[0-9]*"))
 
 
-def _knows(process: Path, path: Path, folder: Path) -> bool:
+def _uses(process: Path, path: Path, folder: Path) -> bool:
     try:
         if (process / "cwd").readlink().is_relative_to(folder):
             return True

@@ -1,4 +1,4 @@
-"""Start a job's ranks, and end them in order."""
+"""Start a job's ranks, and end them cleanly."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from cluster.agent.protocol import (
 from cluster.core.model.measurements import Progress
 
 RANKS_GRACE = 5.0  # seconds for ranks to write their values, and then for their starter to end
-STOP_GRACE = 20.0  # seconds for a job to end in good order when asked: more than it may take
-RANK_MARKS = (b"PMIX_RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")  # every rank's environment
-HALT_GRACE = 3.0  # seconds for them alone: less than whoever asks waits
+STOP_GRACE = 20.0  # seconds for a job to end cleanly on SIGTERM: more than its own grace periods
+RANK_MARKS = (b"PMIX_RANK=", b"OMPI_COMM_WORLD_RANK=", b"PMI_RANK=")  # of a rank's environment
+HALT_GRACE = 3.0  # seconds for the ranks of one host: less than the first host waits
 
 
 def stop_job(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
-    """End a job: ask, wait, then force.
+    """End a job: send SIGTERM, wait, then SIGKILL.
 
     Args:
         folder: of the job.
-        grace: seconds to wait between asking and forcing.
+        grace: seconds between the two signals.
 
     Returns:
         How it ended.
 
     """
     began = time.monotonic()
-    while is_alive(folder) is None and job_state(folder) == Running() and not _late(began):
+    while is_alive(folder) is None and job_state(folder) == Running() and not _is_late(began):
         time.sleep(POLL)  # tmux has started it, or is about to
     pid = read_text(folder / "pid")
     if is_alive(folder):
@@ -60,7 +60,7 @@ def stop_job(folder: Path, grace: float = STOP_GRACE) -> Ended | Lost:
 
 
 def _force(folder: Path, leader: int | None) -> None:
-    """Kill what is left, again until nothing is: a process may be born while we look."""
+    """Kill what is left until nothing is: a process may fork while the others are killed."""
     deadline = time.monotonic() + GRACE
     while time.monotonic() < deadline:
         left = {*(_session(leader) if leader else ()), *find_ranks(folder)}
@@ -71,7 +71,7 @@ def _force(folder: Path, leader: int | None) -> None:
         time.sleep(POLL)
 
 
-def _late(began: float) -> bool:
+def _is_late(began: float) -> bool:
     return time.monotonic() - began > RANKS_GRACE
 
 
@@ -86,22 +86,22 @@ def run_job(seconds: float, argv: list[str]) -> int:
     """Run the command that starts the ranks, in the job's folder.
 
     Args:
-        seconds: after which they are ended.
+        seconds: after which the ranks are ended.
         argv: the command.
 
     Returns:
-        Its exit status; 124 if the time was up, 143 if we were asked to end.
+        Its exit status; 124 if the time was up, 143 after a signal to end, 113 if a host was lost.
 
     """
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer)
-    asking = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-    for number in (*asking, signal.SIGCHLD):
+    stop_signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    for number in (*stop_signals, signal.SIGCHLD):
         signal.signal(number, lambda *_: None)  # the number comes through the pipe
     peers = Peers(Path.cwd())
-    peers.hold()
-    # A group of its own: a Ctrl-C typed into the session is for us to pass on, in good order.
+    peers.connect()
+    # A process group of its own: a Ctrl-C in the session comes only here, and is a clean end.
     process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, process_group=0)
     deadline = time.monotonic() + seconds
     status = None
@@ -110,21 +110,21 @@ def run_job(seconds: float, argv: list[str]) -> int:
         if not select.select([reader], [], [], left)[0]:
             status = TIMED_OUT
             _report_time_up()
-        elif any(number in asking for number in os.read(reader, 64)):
+        elif any(number in stop_signals for number in os.read(reader, 64)):
             status = BY_SIGNAL + signal.SIGTERM
         elif process.poll() is None and (lost := peers.lost()):
-            _tell_lost(lost)
+            _report_lost(lost)
             status = HOST_LOST
     if status is not None:
-        _end_in_order(process, peers)
-    peers.release()
+        _end_cleanly(process, peers)
+    peers.disconnect()
     if status is not None:
         return status
     return process.returncode if process.returncode >= 0 else BY_SIGNAL - process.returncode
 
 
-def _tell_lost(lost: dict[str, str]) -> None:
-    """Report lost hosts at once: ending the other ranks cleanly takes a while."""
+def _report_lost(lost: dict[str, str]) -> None:
+    """Report lost hosts before the other ranks are ended, which takes a while."""
     reason = "; ".join(f"{name} does not answer any more ({why})" for name, why in lost.items())
     Path(REASON).write_text(reason)
     sys.stderr.write(f"{NOTICE}{reason}\n")
@@ -132,7 +132,7 @@ def _tell_lost(lost: dict[str, str]) -> None:
 
 
 def _report_time_up() -> None:
-    """Write how far the job was when its time was up, and how long ago it last made progress."""
+    """Write how much of the job was done when its time was up, and when it last made progress."""
     path = Path(PROGRESS)
     lines = read_text(path).splitlines()
     if not lines:
@@ -146,13 +146,13 @@ def _report_time_up() -> None:
     )
 
 
-def _end_in_order(process: subprocess.Popen[bytes], peers: Peers) -> None:
+def _end_cleanly(process: subprocess.Popen[bytes], peers: Peers) -> None:
     """End the ranks, so that they write their values; then their starter; then what is left.
 
-    The starter alone would not do: mpirun kills its ranks a quarter of a second after asking.
+    SIGTERM to mpirun alone is not enough: it kills its ranks a quarter of a second later.
     """
     folder = Path.cwd()
-    deadline = time.monotonic() + RANKS_GRACE  # for the ranks of all hosts, also of dead ones
+    deadline = time.monotonic() + RANKS_GRACE  # for the ranks of all hosts, also of lost ones
     asked = find_ranks(folder)
     for rank in asked:
         _signal(rank, signal.SIGTERM)
@@ -169,7 +169,7 @@ def _end_in_order(process: subprocess.Popen[bytes], peers: Peers) -> None:
 
 
 def kill_ranks(folder: Path) -> None:
-    """End a job's ranks on this host: ask, wait until they have written their values, then force.
+    """End a job's ranks on this host: SIGTERM, time to write their values, then SIGKILL.
 
     Args:
         folder: of the job.
@@ -185,7 +185,7 @@ def kill_ranks(folder: Path) -> None:
 
 
 def find_ranks(folder: Path) -> list[int]:
-    """Find the processes that are ranks of a job: they work in its folder or one inside it.
+    """Find the ranks of a job: processes that work in its folder or below, with a rank's variables.
 
     Args:
         folder: of the job.
@@ -205,7 +205,7 @@ def find_ranks(folder: Path) -> list[int]:
 
 
 def _session(leader: int) -> list[int]:
-    """Give the living processes of a session: the job's script leads one."""
+    """Give the live processes of a session; the job's script leads one."""
     found = []
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

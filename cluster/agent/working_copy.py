@@ -29,12 +29,12 @@ def sha256(path: Path) -> str:
 
 
 def remove_unchanged(folder: Path) -> None:
-    """Remove from the copy what is as it came, so that only results are left to download.
+    """Remove the files of the copy that did not change, so that only results are left to download.
 
     Files are compared by their content: the clock of a new machine may be set back while it runs.
 
     Args:
-        folder: of the job; one without a copy is left as it is.
+        folder: of the job; without a copy, nothing is done.
 
     """
     copy, listed = folder / WORKDIR, folder / COPIED
@@ -44,10 +44,10 @@ def remove_unchanged(folder: Path) -> None:
         return
     for name, digest in digests.items():
         path = copy / name
-        with suppress(FileNotFoundError):  # removed by the program, or by us under another name
+        with suppress(FileNotFoundError):  # removed by the program, or before under another name
             if path.is_file() and not path.is_symlink() and sha256(path) == digest:
                 path.unlink()
     for inside, _, _ in os.walk(copy, topdown=False):
         with suppress(OSError):  # it has results
             Path(inside).rmdir()
-    listed.unlink(missing_ok=True)  # names of your files are no results either
+    listed.unlink(missing_ok=True)  # it names the user's files, and is not a result

@@ -27,26 +27,26 @@ def test_news_are_whole_lines_until_the_end(tmp_path: Path) -> None:
     for text in (b"", b"one\ntw", b"o\n", b"", b"three"):
         with path.open("ab") as file:
             file.write(text)
-        heard.append(follow._news(path, offsets, final=False))
+        heard.append(follow._new_text(path, offsets, final=False))
 
     assert heard == [b"", b"one\n", b"two\n", b"", b""]
-    assert follow._news(path, offsets, final=True) == b"three"
-    assert follow._news(path, offsets, final=True) == b""
+    assert follow._new_text(path, offsets, final=True) == b"three"
+    assert follow._new_text(path, offsets, final=True) == b""
 
 
 @pytest.mark.parametrize("final", [False, True])
 def test_no_file_is_no_news(tmp_path: Path, *, final: bool) -> None:
-    assert follow._news(tmp_path / "stdout", {}, final=final) == b""
+    assert follow._new_text(tmp_path / "stdout", {}, final=final) == b""
 
 
 def test_news_of_several_files_do_not_mix(tmp_path: Path) -> None:
     offsets: dict[Path, int] = {}
     for name in ("a", "b"):
         (tmp_path / name).write_text(f"{name}{name}\n{name}")
-        assert follow._news(tmp_path / name, offsets, final=False) == f"{name}{name}\n".encode()
+        assert follow._new_text(tmp_path / name, offsets, final=False) == f"{name}{name}\n".encode()
 
-    assert follow._news(tmp_path / "a", offsets, final=True) == b"a"
-    assert follow._news(tmp_path / "b", offsets, final=True) == b"b"
+    assert follow._new_text(tmp_path / "a", offsets, final=True) == b"a"
+    assert follow._new_text(tmp_path / "b", offsets, final=True) == b"b"
 
 
 @pytest.mark.parametrize("length", [3, 4, 7, 8, 9, 100])
@@ -57,9 +57,9 @@ def test_a_line_longer_than_one_read_stays_whole(
     path = tmp_path / "stdout"
     path.write_bytes(b"x" * length)
     offsets: dict[Path, int] = {}
-    assert follow._news(path, offsets, final=False) == b""
+    assert follow._new_text(path, offsets, final=False) == b""
     path.write_bytes(b"x" * length + b"\ny")
-    assert follow._news(path, offsets, final=False) == b"x" * length + b"\n"
+    assert follow._new_text(path, offsets, final=False) == b"x" * length + b"\n"
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 4, 5, 6, 7, 8, 100])
@@ -73,7 +73,7 @@ def test_also_at_the_end_only_the_last_piece_may_be_part_of_a_line(
     path.write_bytes(text)
     offsets: dict[Path, int] = {}
     pieces = []
-    while piece := follow._news(path, offsets, final=True):
+    while piece := follow._new_text(path, offsets, final=True):
         pieces.append(piece)
 
     assert b"".join(pieces) == text

@@ -59,7 +59,7 @@ def test_hosts_that_are_dead_share_one_deadline(
     peers = Peers(tmp_path)
     monkeypatch.setattr(peers, "_ssh", begin)
     monkeypatch.setattr("time.monotonic", lambda: clock.now)
-    peers.hold()
+    peers.connect()
     peers.kill_ranks(5.0)
 
     assert clock.now == 5.0
