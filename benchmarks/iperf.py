@@ -1,7 +1,7 @@
 """One rank's host sends to another's over TCP, as fast as iperf3 can.
 
-The model for every benchmark that wraps a foreign program: the ranks start it, each on its host,
-and its own output is kept in `raw/`, where every value can be checked.
+An example of a benchmark that wraps a foreign program: the ranks start it, each on its host, and
+its own output is kept in `raw/`, where every value can be checked.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from cluster.measure.rank import Rank
 
 IPERF = "iperf3"
-# What iperf3 itself takes (iperf.h: MAX_STREAMS, MAX_TIME, MAX_OMIT_TIME).
+# The limits of iperf3 itself (iperf.h: MAX_STREAMS, MAX_TIME, MAX_OMIT_TIME).
 MOST = {"streams": 128, "seconds": 86_400, "omit": 600}
 LEAST = {"iterations": 1, "streams": 1, "seconds": 1, "omit": 0}
-SLACK = 30.0  # seconds beyond the test's own, to connect and to exchange the figures
-END_WITHIN = 10.0  # seconds for a rank to answer, or for mpirun to end us because it was killed
-THREADED = (3, 16)  # the version from which each stream has a thread of its own
+SLACK = 30.0  # seconds in addition to the test's, to connect and to exchange results
+END_WITHIN = 10.0  # seconds for a rank to answer, or for mpirun to notice that it was killed
+THREADED = (3, 16)  # since this version, each stream has a thread of its own
 
 RECEIVED = (
     "the bytes that the receiver took from TCP in one test (end.sum_received of iperf3's JSON: all "
@@ -105,7 +105,7 @@ class IperfTest(Value, frozen=True, kw_only=True):
 
     @property
     def file(self) -> str:
-        """The name of the file of iperf3's own words."""
+        """The name of the file for iperf3's output."""
         return f"iperf3.{self.definition.metric}.{self.streams}.{self.number}.json"
 
 
@@ -117,13 +117,13 @@ class ReceivedBytes(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IperfEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of iperf3's document; empty if the test failed."""
+    """The object `end` of iperf3's JSON; empty if the test failed."""
 
     sum_received: ReceivedBytes | None = None
 
 
 class IperfDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """What we read of iperf3's JSON; the whole of it is in the run's `raw/`."""
+    """The parts of iperf3's JSON that are read; all of it is in the run's `raw/`."""
 
     end: IperfEnd = IperfEnd()
     error: str = ""
@@ -159,7 +159,7 @@ class Iperf(Benchmark[IperfParams]):
                 yield Planned(metric=of.metric, params={"streams": streams})
 
     def notes(self, params: IperfParams, facts: tuple[Facts, ...]) -> tuple[str, ...]:
-        """Say where several streams share one thread."""
+        """Name the hosts on which several streams share one thread."""
         if max(params.streams) == 1:
             return ()
         versions = {fact.host: fact.programs.get(IPERF, "") for fact in facts}
@@ -171,7 +171,7 @@ class Iperf(Benchmark[IperfParams]):
         )
 
     def measure(self, rank: Rank, params: IperfParams) -> None:
-        """Run iperf3 on the hosts of the pair; everybody else sleeps until it is done."""
+        """Run iperf3 on the hosts of the pair; all other ranks sleep until it is done."""
         server = rank.addresses()[params.pair[1]]
         member = rank.number in params.pair
         comm = rank.comm.Split(int(member), params.pair.index(rank.number) if member else 0)
@@ -201,15 +201,15 @@ class IperfRank:
     """What a rank of the pair does in all tests.
 
     Args:
-        rank: who we are among all ranks.
-        comm: of the pair; its rank 0 has the clients.
+        rank: this rank, among all ranks.
+        comm: of the pair; its rank 0 runs the clients.
         address: of the servers.
         params: of the benchmark.
 
     """
 
     def __init__(self, rank: Rank, comm: Comm, address: str, params: IperfParams) -> None:
-        """Keep them."""
+        """Keep the arguments."""
         self.rank = rank
         self.comm = comm
         self.address = address
@@ -233,7 +233,7 @@ class IperfRank:
         """Run one test.
 
         Args:
-            trial: that test.
+            trial: the test.
 
         Returns:
             Its value, on the rank that records it.
@@ -248,13 +248,13 @@ class IperfServer(IperfRank):
     def once(self, trial: IperfTest) -> list[float]:
         """Serve one test."""
         argv = [IPERF, "-s", "-1", "-B", self.address, "-p", "PORT"]
-        del trial  # the client says all that there is to say
+        del trial  # the client knows all parameters
         with (
             run_server(argv, self.address) as port,
             socket.create_server((self.address, 0), family=_family(self.address)) as end,
         ):
             self.comm.send((port, end.getsockname()[1]), dest=0)
-            end.accept()[0].close()  # no MPI meanwhile: it would report a killed rank before mpirun
+            end.accept()[0].close()  # MPI would report a killed rank before mpirun does
         return []
 
 
@@ -262,7 +262,7 @@ class IperfClient(IperfRank):
     """Connects to the server, and keeps the output of iperf3."""
 
     def once(self, trial: IperfTest) -> list[float]:
-        """Run one client, and read the receiver's figure from its output."""
+        """Run one client, and read the receiver's rate from its output."""
         port, end = self.rank.receive(self.comm, source=1)
         try:
             value = self._result(trial, port)
@@ -277,24 +277,24 @@ class IperfClient(IperfRank):
     def _result(self, trial: IperfTest, port: int) -> float:
         path = Path(trial.file)
         limit = self.params.seconds + self.params.omit + SLACK
-        status = run_program([IPERF, *self._words(trial, port)], stdout=path, within=limit)
+        status = run_program([IPERF, *self._client_arguments(trial, port)], stdout=path, within=limit)
         if status is None:
-            raise self._late(limit, port)
+            raise self._timeout_error(limit, port)
         return read_result(path.read_text(errors="replace"), status)
 
     def _end_test(self, port: int) -> None:
         """Connect to the other rank, also before a failure is reported.
 
-        If that rank was killed, our iperf3 failed because its own is gone, too, and nobody answers.
-        mpirun then ends us while we wait, and names the signal as the cause.
+        If that rank was killed, its iperf3 is gone too, which is why this rank's failed, and the
+        connection is refused. mpirun then ends this rank while it waits, and reports the signal.
         """
         began = time.monotonic()
         try:
             socket.create_connection((self.address, port), END_WITHIN).close()
-        except OSError:  # it is dead, or a firewall is between us
+        except OSError:  # the rank was killed, or a firewall is between the hosts
             time.sleep(max(0.0, began + END_WITHIN - time.monotonic()))
 
-    def _words(self, trial: IperfTest, port: int) -> list[str]:
+    def _client_arguments(self, trial: IperfTest, port: int) -> list[str]:
         own = self.params
         return [
             *("-c", self.address, "-p", str(port), "-J", "-P", str(trial.streams)),
@@ -302,7 +302,7 @@ class IperfClient(IperfRank):
             *(["-R"] if trial.definition is REVERSE else []),
         ]
 
-    def _late(self, limit: float, port: int) -> ClusterError:
+    def _timeout_error(self, limit: float, port: int) -> ClusterError:
         return ClusterError(
             f"{IPERF} did not end within {limit:g} s.",
             means=f"A firewall may block {self.address}, TCP port {port}.",
@@ -312,7 +312,7 @@ class IperfClient(IperfRank):
 
 
 def read_result(text: str, status: int = 0) -> float:
-    """Read the receiver's figure from the output of an iperf3 client.
+    """Read the receiver's rate from the output of an iperf3 client.
 
     Args:
         text: its JSON.

@@ -1,4 +1,4 @@
-"""How long any program takes on each rank, a program of MPI or not; `cluster run --mpi` uses it."""
+"""The time of any command on each rank, an MPI program or not; `cluster run --mpi` uses it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class ProgramParams(Value, frozen=True, kw_only=True):
     """The parameters of `program`.
 
     Args:
-        command: what each rank runs, by sh: in the copy of your working folder, or if there is
-            none, in the job's folder, where files have to be named by absolute paths.
+        command: What each rank runs with sh: in the copy of your working folder, or without one in
+            the job's folder, where files have to be named by absolute paths.
 
     """
 
@@ -43,14 +43,14 @@ class ProgramParams(Value, frozen=True, kw_only=True):
 
 
 class Program(Benchmark[ProgramParams]):
-    """One command on all ranks, which are those of one MPI program if it is one."""
+    """One command on all ranks; an MPI program gets them as its ranks."""
 
     Params = ProgramParams
     metrics = (RUN_TIME,)
-    variables: ClassVar[Mapping[str, str]] = {}  # what it starts has the user's environment
+    variables: ClassVar[Mapping[str, str]] = {}  # the command gets the user's environment
 
     def check(self, params: ProgramParams, ranks: int) -> None:
-        """Refuse to run nothing."""
+        """Refuse an empty command."""
         del ranks
         if not params.command.strip():
             raise SpecError(
@@ -58,7 +58,7 @@ class Program(Benchmark[ProgramParams]):
             )
 
     def measure(self, rank: Rank, params: ProgramParams) -> None:
-        """Run it to its end; one that failed has no time."""
+        """Run the command to its end; if it fails, no time is recorded."""
         values = rank.begin(RUN_TIME, {})
         start = perf_counter()
         status = os.spawnvp(os.P_WAIT, "sh", ["sh", "-c", params.command])  # noqa: S606

@@ -1,8 +1,9 @@
 """All ranks exchange messages at once: allreduce, allgather, reduce_scatter, bcast, alltoall ...
 
-Sizes and bandwidths are those of NVIDIA's nccl-tests (doc/PERFORMANCE.md): S is what one rank ends
-with or starts from, the algorithm bandwidth is S / t, and the bus bandwidth that times a factor of
-the operation, so that a ring reaches the speed of its slowest link at any number of ranks.
+Sizes and bandwidths are those of NVIDIA's nccl-tests (doc/PERFORMANCE.md): S is the size of one
+rank's whole input or result, the algorithm bandwidth is S / t, and the bus bandwidth is that times
+a factor of the operation, so that a ring reaches the speed of its slowest link at any number of
+ranks.
 Iteration and warm-up counts are those of the OSU Micro-Benchmarks 7.4 (c/util/osu_util.h).
 """
 
@@ -39,8 +40,8 @@ if TYPE_CHECKING:
 
 
 LARGE = 8192  # bytes; above it OSU does fewer iterations
-MOST = 2**31 - 1  # bytes: what MPI takes as a count
-AT_ONCE = 1 << 20  # bytes, about, that are exchanged before their times are looked at
+MOST = 2**31 - 1  # bytes: the largest count of MPI
+AT_ONCE = 1 << 20  # bytes exchanged, about, between two checks of the precision
 
 
 class CollectivesParams(Repetitions, frozen=True, kw_only=True):
@@ -69,7 +70,7 @@ class Collectives(Benchmark[CollectivesParams]):
     )
 
     def check(self, params: CollectivesParams, ranks: int) -> None:
-        """Refuse unknown operations, empty work, and sizes that no library accepts."""
+        """Refuse unknown operations, no operations or sizes, and sizes that no library accepts."""
         unknown = [name for name in params.operations if name not in NAMED]
         if unknown or not params.operations:
             raise SpecError(
@@ -96,20 +97,20 @@ class Collectives(Benchmark[CollectivesParams]):
         return _with_rates(TIMED[name] for name in dict.fromkeys(params.operations))
 
     def recorded(self, params: CollectivesParams) -> tuple[Definition, ...]:
-        """Give those of the transport, and of both loops, if the hosts decide which runs."""
+        """Give the definitions of the transport, of both loops if each host decides which runs."""
         names = dict.fromkeys(params.operations)
         bases = tuple(timed(NAMED[name], params.transport) for name in names)
         choice = params.kernel if params.transport == "mpi" else "python"
         return _with_rates(definitions_for(bases, choice))
 
     def planned(self, params: CollectivesParams, ranks: int) -> Iterator[Planned]:
-        """Give every operation at every size that so many ranks can share."""
+        """Give every operation at every size that can be divided among the ranks."""
         for name in dict.fromkeys(params.operations):
             for size in _sizes(NAMED[name], params.sizes, ranks):
                 yield Planned(metric=TIMED[name].metric, params={"size": size} if size else {})
 
     def measure(self, rank: Rank, params: CollectivesParams) -> None:
-        """Do every operation at every size."""
+        """Measure every operation at every size."""
         cells = [
             CollectiveSeries(rank.comm, NAMED[name], size)
             for name in dict.fromkeys(params.operations)
@@ -128,7 +129,7 @@ def _with_rates(bases: Iterable[Definition]) -> tuple[Definition, ...]:
 
 
 def _sizes(operation: Collective, sizes: Sizes, ranks: int) -> list[int]:
-    """Give the sizes that can be divided as they must be; a barrier has none."""
+    """Give the sizes, rounded down to what can be divided among the ranks; a barrier has none."""
     if operation.name == BARRIER:
         return [0]
     return list(dict.fromkeys(operation.real(size, ranks) for size in sizes))
@@ -137,7 +138,7 @@ def _sizes(operation: Collective, sizes: Sizes, ranks: int) -> list[int]:
 def _series(
     rank: Rank, params: CollectivesParams, loops: CollectiveLoops, cell: CollectiveSeries
 ) -> None:
-    """Take one operation at one size."""
+    """Measure one operation at one size."""
     small = cell.size <= LARGE
     counts = params.counts(100, 1_000) if small else params.counts(10, 100)
     cell.fill()

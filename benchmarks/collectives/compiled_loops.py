@@ -1,4 +1,4 @@
-"""MPI's collectives by a loop in C."""
+"""MPI's collectives, timed by a loop in C."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ class GroupStruct(ctypes.Structure):
 
 
 class CompiledLoops(CollectiveLoops):
-    """MPI by a loop in C.
+    """MPI's collectives, timed by a loop in C.
 
     Args:
-        comm: of all ranks, for this alone.
+        comm: of all ranks, used for nothing else.
         library: kernels/collectives.c, compiled.
 
     """
 
     def __init__(self, comm: Intracomm, library: ctypes.CDLL) -> None:
-        """Make the memory of the times."""
+        """Allocate the memory for the times."""
         from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
 
-        comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)  # the loop looks at no error
+        comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)  # the loop checks no error codes
         self._comm = comm
         self._collect = library.collect
         self._collect.restype = ctypes.c_int64
@@ -66,7 +66,7 @@ class CompiledLoops(CollectiveLoops):
         return timed_in_c(definition)
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
-        """Give the function."""
+        """Give the function that repeats an operation."""
         collect, nanoseconds = self._collect, self._nanoseconds
         places = tuple(None if wanted is None else wanted.ctypes.data for wanted in cell.expected)
         group = GroupStruct(
@@ -92,7 +92,7 @@ class CompiledLoops(CollectiveLoops):
 
 
 def _count(cell: CollectiveSeries) -> int:
-    """Give the count for MPI: of the whole, or of one rank's part."""
+    """Give the count for MPI: of the whole message, or of one rank's part."""
     unit = NUMBER if cell.operation.reduces else 1
     parts = cell.comm.Get_size() if cell.operation.divides else 1
     return cell.size // unit // parts

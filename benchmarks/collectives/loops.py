@@ -1,4 +1,4 @@
-"""What every timed loop of `collectives` can do."""
+"""The interface of the timed loops of `collectives`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class CollectiveLoops:
-    """What does the repetitions: `prepared` gives a function of how many, which gives seconds."""
+    """Does the repetitions: `prepared` gives a function from their number to their seconds."""
 
     def defined(self, definition: Definition) -> Definition:
         """Give the definition under which values are recorded.
@@ -33,10 +33,10 @@ class CollectiveLoops:
             cell: the operation, and its data.
 
         Returns:
-            The function.
+            A function that takes the number of repetitions, and gives the seconds of each.
 
         """
         raise NotImplementedError
 
     def close(self) -> None:
-        """Leave what was joined."""
+        """Leave the process group, if there is one."""

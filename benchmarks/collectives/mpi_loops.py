@@ -1,4 +1,4 @@
-"""MPI's collectives by a loop in Python."""
+"""MPI's collectives, timed by a loop in Python."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class MpiLoops(CollectiveLoops):
-    """MPI by a loop in Python."""
+    """MPI's collectives, timed by a loop in Python."""
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
-        """Give the function."""
+        """Give the function that repeats an operation."""
         comm, result = cell.comm, cell.result
         operate: dict[str, Callable[[Data], object]] = {
             "allreduce": lambda given: comm.Allreduce(given, result),

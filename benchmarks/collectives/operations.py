@@ -18,12 +18,12 @@ class Collective(Value, frozen=True, kw_only=True):
     """One collective.
 
     Args:
-        name: as its metric is called.
-        what: of a size S it does.
+        name: of the operation and its metric.
+        what: it does with a message of S bytes.
         factor: bus bandwidth over algorithm bandwidth.
-        flow: who needs what passes a host's link.
+        flow: which bytes pass a host's link.
         reduces: it sums 32-bit floating-point numbers; the others move bytes.
-        divides: S is in as many parts as there are ranks.
+        divides: S consists of as many parts as there are ranks.
 
     """
 
@@ -35,7 +35,7 @@ class Collective(Value, frozen=True, kw_only=True):
     divides: bool = False
 
     def real(self, size: int, ranks: int) -> int:
-        """Give the size nearest below one, and above 0, that can be divided as it must be."""
+        """Round a size down to one that can be divided among the ranks, but not to 0."""
         unit = (NUMBER if self.reduces else 1) * (ranks if self.divides else 1)
         return max(1, size // unit) * unit
 
@@ -86,11 +86,11 @@ LIBRARIES = {
 
 
 def timed(operation: Collective, transport: Transport = "mpi") -> Definition:
-    """Define how long an operation takes, timed by a loop in Python.
+    """Define the time of an operation, timed by a loop in Python.
 
     Args:
-        operation: which.
-        transport: what does it.
+        operation: a collective.
+        transport: the library that does it.
 
     Returns:
         The definition.
@@ -116,10 +116,10 @@ def rates(base: Definition) -> tuple[Definition, ...]:
     """Define the bandwidths that follow from an operation's times.
 
     Args:
-        base: its definition.
+        base: the definition of the operation's time.
 
     Returns:
-        Those of its algorithm and bus bandwidths; none for a barrier.
+        The definitions of its algorithm and bus bandwidths; none for a barrier.
 
     """
     if not base.factor:

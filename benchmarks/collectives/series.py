@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 
 class CollectiveSeries:
-    """One operation at one size, and the memory of one rank for it, once it is `filled`.
+    """One operation at one size, and one rank's memory for it, after `fill` was called.
 
     Two sets of data alternate, so that missing bytes are noticed: bytes and the inverse bytes,
     or small whole numbers, whose sums are exact.
 
     Args:
         comm: of all ranks.
-        operation: which.
+        operation: a collective.
         size: S, in bytes.
 
     """
 
     def __init__(self, comm: Intracomm, operation: Collective, size: int) -> None:
-        """Note what it is."""
+        """Keep the operation and its size, without memory yet."""
         self.comm = comm
         self.operation = operation
         self.size = size
@@ -44,12 +44,12 @@ class CollectiveSeries:
 
     @property
     def point(self) -> dict[str, Scalar]:
-        """Its parameters."""
+        """The parameters of its data point."""
         sized: dict[str, Scalar] = {"size": self.size} if self.size else {}
         return {**sized, "ranks": self.comm.Get_size()}
 
     def fill(self) -> None:
-        """Make the data: what is given, where the result goes, and what it must be."""
+        """Make the data: the inputs, room for the result, and the results expected."""
         n, me = self.comm.Get_size(), self.comm.Get_rank()
         numbers = self.operation.reduces
         data = _numbers(self.size, n, me) if numbers else _bytes(self.size)
@@ -63,21 +63,21 @@ class CollectiveSeries:
             self.result = self.result.view("float32")
 
     def check(self, number: int) -> None:
-        """Compare the result of a repetition with what it must be."""
+        """Compare the result of a repetition with the expected one."""
         wanted = self.expected[number % 2]
         if wanted is not None:
             check_data(self.result.view("uint8"), wanted.view("uint8"), self.what)
 
 
 def _bytes(size: int) -> list[tuple[Data, Data]]:
-    """Give bytes that every rank has alike, twice: those that are given, and those that come."""
+    """Give two pairs of input and whole result, in bytes that are the same on every rank."""
     one = pattern(size)
     other = inverse(one)
     return [(one, one), (other, other)]
 
 
 def _numbers(size: int, n: int, me: int) -> list[tuple[Data, Data]]:
-    """Give numbers of this rank, and their sums over all: whole ones below 2**24 are exact."""
+    """Give two pairs of this rank's numbers and their sums, whole and below 2**24: exact."""
     import numpy as np  # noqa: PLC0415 - not needed to list or plan benchmarks
 
     common = (np.arange(size // NUMBER) % 13).astype(np.float32)
@@ -86,9 +86,9 @@ def _numbers(size: int, n: int, me: int) -> list[tuple[Data, Data]]:
 
 
 def _parts(name: str, given: Data, whole: Data, n: int, me: int) -> tuple[Data, Data | None]:
-    """Give this rank's part of what is given, and of what comes.
+    """Give this rank's part of the input, and of the result (None if it gets none).
 
-    What rank s sends to rank d in an alltoall is part (s + d) of n: no two of one rank are alike.
+    In an alltoall, rank s sends part (s + d) mod n to rank d: no rank has two equal parts.
     """
     import numpy as np  # noqa: PLC0415
 

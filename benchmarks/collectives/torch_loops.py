@@ -1,4 +1,4 @@
-"""The collectives of torch.distributed by a loop in Python, with gloo or nccl."""
+"""The collectives of torch.distributed, with gloo or nccl, timed by a loop in Python."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 class TorchLoops(CollectiveLoops):
-    """torch.distributed by a loop in Python, with gloo or nccl.
+    """The collectives of torch.distributed, timed by a loop in Python.
 
     Args:
-        rank: of all ranks.
-        backend: which.
+        rank: this rank.
+        backend: gloo or nccl.
 
     """
 
     def __init__(self, rank: Rank, backend: str) -> None:
-        """Join all ranks in a process group."""
+        """Join a process group of all ranks."""
         self._torch = _torch(backend)
         self._backend = backend
         self._device = _device(rank, self._torch) if backend == "nccl" else "cpu"
@@ -41,12 +41,12 @@ class TorchLoops(CollectiveLoops):
         _join(rank, self._torch, backend)
 
     def prepared(self, cell: CollectiveSeries) -> Callable[[int], list[float]]:
-        """Give the function."""
+        """Give the function that repeats an operation."""
         torch, comm = self._torch, cell.comm
         dist = torch.distributed
         result = torch.from_numpy(cell.result).to(self._device)
         given = [torch.from_numpy(g.copy()).to(self._device) for g in cell.given]
-        place = torch.empty_like(given[0])  # of what is done in place
+        place = torch.empty_like(given[0])  # the buffer of operations in place
         operate: dict[str, Callable[[Any], object]] = {
             "allreduce": lambda _: dist.all_reduce(place),
             "allgather": lambda sent: dist.all_gather_into_tensor(result, sent),
@@ -90,10 +90,10 @@ class TorchLoops(CollectiveLoops):
         self._torch.distributed.destroy_process_group()
 
 
-def _torch(backend: str) -> Any:  # noqa: ANN401 - a module that need not be there
-    """Import torch, if it is there and has the backend."""
+def _torch(backend: str) -> Any:  # noqa: ANN401 - a module that is optional
+    """Import torch, or refuse to go on if it is missing or lacks the backend."""
     try:
-        import torch  # noqa: PLC0415 - hundreds of megabytes, and not ours to install
+        import torch  # noqa: PLC0415 - hundreds of megabytes, which cluster does not install
     except ImportError:
         raise ClusterError(
             f"torch is missing on {os.uname().nodename}.",
@@ -124,7 +124,7 @@ def _device(rank: Rank, torch: Any) -> str:  # noqa: ANN401
 
 
 def _join(rank: Rank, torch: Any, backend: str) -> None:  # noqa: ANN401
-    """Let all ranks meet where the others reach rank 0, over the network that they have."""
+    """Join all ranks at rank 0, by the address at which the others reach it."""
     here = rank.addresses()
     for interface in list_interfaces():
         if interface.address == here[rank.number]:

@@ -1,7 +1,7 @@
 """Two ranks exchange messages: one-way time, latency, bandwidth, bidirectional bandwidth.
 
-Iteration and warm-up counts, and the window of 64, are those of the OSU Micro-Benchmarks 7.4
-(c/util/osu_util.h), where messages above 8192 B are "large".
+The numbers of iterations and warm-ups, and the window of 64, are those of the OSU Micro-Benchmarks
+7.4 (c/util/osu_util.h), where messages above 8192 B are "large".
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class P2P(Benchmark[P2PParams]):
     metrics: ClassVar[tuple[Definition, ...]] = (
         *(ONEWAY, RECEIVED, LATENCY, BANDWIDTH, BIDIRECTIONAL, COPY),
     )
-    launches_on_one_host = 3  # where a message takes a fifth of a microsecond, launches differ
+    launches_on_one_host = 3  # where a message takes 0.2 us, launches differ
 
     def check(self, params: P2PParams, ranks: int) -> None:
-        """Refuse unknown metrics, empty work, and ranks that do not exist."""
+        """Refuse unknown metrics, no metrics or sizes, and ranks that do not exist."""
         if not self.selected(params):
             raise SpecError(
                 "--buffer cuda leaves nothing to measure: memory_copy measures host memory.",
@@ -60,20 +60,20 @@ class P2P(Benchmark[P2PParams]):
     def selected(self, params: P2PParams) -> tuple[Definition, ...]:
         """Give the definitions of the metrics asked for, in that order.
 
-        A copy by the processor is nothing to GPUs.
+        With GPUs, memory_copy is left out: it measures the processor's memory.
         """
         named = self.named(params.metrics)
         return tuple(of for of in named if params.buffer == "cpu" or of is not COPY)
 
     def recorded(self, params: P2PParams) -> tuple[Definition, ...]:
-        """Give those of both loops, if the hosts decide which of them runs."""
+        """Give the definitions of both loops, if each host decides which of them runs."""
         selected = self.selected(params)
         if params.buffer == "cuda":
             return tuple(map(on_gpus, selected))
         return definitions_for(selected, params.kernel)
 
     def memory(self, params: P2PParams, ranks: int) -> int:
-        """Count two patterns and the place where messages arrive, for both ranks of the pair."""
+        """Count two patterns and the receive buffer, for both ranks of the pair."""
         return 3 * max(params.sizes) * min(2, ranks) if params.buffer == "cpu" else 0
 
     def gpus(self, params: P2PParams, ranks_per_host: int) -> int:
@@ -84,14 +84,14 @@ class P2P(Benchmark[P2PParams]):
         return 2 if first == second else 1
 
     def notes(self, params: P2PParams, facts: tuple[Facts, ...]) -> tuple[str, ...]:
-        """Say what is left out."""
+        """Say that memory_copy is left out with GPUs."""
         del facts
         if params.buffer == "cpu" or COPY.metric not in params.metrics:
             return ()
         return ("memory_copy is left out: it measures host memory.",)
 
     def measure(self, rank: Rank, params: P2PParams) -> None:
-        """Exchange messages on the pair; everybody else sleeps until it is done."""
+        """Exchange messages on the pair; all other ranks sleep until it is done."""
         library = load(rank, "p2p", params.kernel) if params.buffer == "cpu" else None
         member = rank.number in params.pair
         comm = rank.comm.Split(int(member), params.pair.index(rank.number) if member else 0)

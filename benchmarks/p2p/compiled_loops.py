@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 MOST_AT_ONCE = 1 << 10  # repetitions
-MOST_COUNT = 2**31 - 1  # what MPI takes as a count
+MOST_COUNT = 2**31 - 1  # the largest count of MPI
 
 
 class PairStruct(ctypes.Structure):
@@ -44,16 +44,16 @@ class CompiledPairLoops:
     """The timed loops in C, with the same functions as `MpiPairLoops`.
 
     Args:
-        data: of the pair.
+        data: the memory of this rank of the pair.
         library: kernels/p2p.c, compiled.
 
     """
 
     def __init__(self, data: PairMemory, library: ctypes.CDLL) -> None:
-        """Make the memory that the loops need beyond that of the messages."""
+        """Allocate the memory that the loops need beside that of the messages."""
         from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
 
-        data.comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)  # the loops look at no error
+        data.comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)  # the loops check no error codes
         self.data = data
         self._library = library
         self._requests = aligned(2 * data.window * MPI._sizeof(MPI.Request))  # noqa: SLF001
@@ -64,7 +64,7 @@ class CompiledPairLoops:
         return timed_in_c(definition)
 
     def prepared(self, definition: Definition, messages: Messages) -> Callable[[int], list[float]]:
-        """Give the function of a metric."""
+        """Give the function that repeats a metric's exchange."""
         count, kind = _counted(messages.size)
         outgoing, incoming = messages.message(0)
         pair = PairStruct(
@@ -99,7 +99,7 @@ class CompiledPairLoops:
 
 
 def _counted(size: int) -> tuple[int, Datatype]:
-    """Give a message as MPI counts it: a count is an int of C."""
+    """Give count and datatype of a message for MPI, whose counts are C's int."""
     from mpi4py import MPI  # noqa: PLC0415
 
     if size <= MOST_COUNT:

@@ -1,4 +1,4 @@
-"""What each metric of `p2p` is."""
+"""The definitions of the metrics of `p2p`."""
 
 from __future__ import annotations
 
@@ -89,4 +89,4 @@ COPY = _p2p(
     warm_up="10 windows, not timed, unless said otherwise",
     aggregation="one rank",
 )
-BLOCKING = (ONEWAY, RECEIVED)  # one message at a time, each of which people see
+BLOCKING = (ONEWAY, RECEIVED)  # one message at a time; each is printed

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cluster.measure.rank import Rank
 
 
-AT_ONCE = 1 << 20  # bytes, about, that are exchanged before their times are looked at
+AT_ONCE = 1 << 20  # bytes exchanged, about, between two checks of the precision
 
 
 def series_of(definitions: Iterable[Definition], params: P2PParams) -> list[tuple[Definition, int]]:
@@ -42,8 +42,8 @@ class Exchange:
     """One rank's half of all exchanges.
 
     Args:
-        rank: who we are among all ranks.
-        data: of the pair.
+        rank: this rank, among all ranks.
+        data: its memory as a rank of the pair.
         loops: that do the repetitions.
         params: of the benchmark.
 
@@ -56,27 +56,27 @@ class Exchange:
         loops: MpiPairLoops | CompiledPairLoops,
         params: P2PParams,
     ) -> None:
-        """Keep them."""
+        """Keep the arguments."""
         self.rank = rank
         self.data = data
         self.loops = loops
         self.params = params
 
     def run(self, definitions: tuple[Definition, ...]) -> None:
-        """Take every metric at every size."""
+        """Measure every metric at every size."""
         cells = series_of(definitions, self.params)
         for number, (definition, size) in enumerate(cells):
             what = f"{definition.metric} {format_size(size)}"
 
-            def tell(part: float, number: int = number, what: str = what) -> None:
+            def report(part: float, number: int = number, what: str = what) -> None:
                 self.rank.progress(number + part, len(cells), what)
 
-            tell(0.0)
-            self._series(definition, size, tell)
-            tell(1.0)
+            report(0.0)
+            self._series(definition, size, report)
+            report(1.0)
 
-    def _series(self, definition: Definition, size: int, tell: Callable[[float], None]) -> None:
-        """Take one metric at one size: warm up, repeat, and stop in agreement with the peer."""
+    def _series(self, definition: Definition, size: int, report: Callable[[float], None]) -> None:
+        """Measure one metric at one size: warm up, repeat, and stop in agreement with the peer."""
         counts = self._counts(definition, size)
         messages = Messages(self.data, definition, size)
         repeat = self.loops.prepared(definition, messages)
@@ -84,9 +84,9 @@ class Exchange:
         most = 1 if definition in BLOCKING else max(1, min(MOST_AT_ONCE, AT_ONCE // moved))
         values = self.rank.begin(self.loops.defined(definition), {"size": size}, size=moved)
         for done, seconds in samples(repeat, counts, most, self.data.comm, values):
-            self._tell(definition, size, seconds, tell, done / counts.values)
+            self._print_oneway(definition, size, seconds, report, done / counts.values)
         self.rank.end()
-        self._say(definition, size, values)
+        self._print_median(definition, size, values)
 
     def _counts(self, definition: Definition, size: int) -> Counts:
         small = size <= LARGE
@@ -98,21 +98,21 @@ class Exchange:
             warm_up, values = (10, 100) if small else (2, 20)
         return self.params.counts(warm_up, values)
 
-    def _tell(
+    def _print_oneway(
         self,
         definition: Definition,
         size: int,
         seconds: list[float],
-        tell: Callable[[float], None],
+        report: Callable[[float], None],
         part: float,
     ) -> None:
-        """Say each one-way time as it comes."""
+        """Print each one-way time as it is measured, and report the progress."""
         if definition in BLOCKING:
             for value in seconds:
                 self.rank.print_line(oneway_line(self.rank.number, size, value))
-            tell(part)
+            report(part)
 
-    def _say(self, definition: Definition, size: int, values: list[float]) -> None:
+    def _print_median(self, definition: Definition, size: int, values: list[float]) -> None:
         if definition in BLOCKING or not values or not self.data.first:
             return
         middle = median(values)
@@ -124,12 +124,12 @@ class Exchange:
 
 
 def oneway_line(rank: int, size: int, seconds: float) -> str:
-    """Give the founding program's line; the rate is that of the unrounded time.
+    """Format a value as the founding program did; the rate is computed from the unrounded time.
 
     Args:
         rank: that measured the value.
         size: of the message in bytes.
-        seconds: its value.
+        seconds: the value.
 
     Returns:
         Such as `Process 1 transferred 100 MB in 23.1 ms (4323.8 MB/sec)`, where MB is 1e6 bytes.

@@ -1,4 +1,4 @@
-"""The memory of a rank of the pair, and the messages in it."""
+"""The memory of one rank of the pair, and the messages in it."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from cluster.measure.buffers import Memory, Piece
 
 
-RING = 1 << 14  # bytes of small messages that are kept until they are checked
+RING = 1 << 14  # bytes of small messages that are received before they are checked together
 
 
 class Messages:
     """Messages of one size between the two ranks of the pair, numbered from 0.
 
-    Two patterns with inverse bits alternate in each place, so that a byte that did not arrive is
-    seen. Round trips of small messages have up to 64 places, all of which stay in the first-level
-    cache, and are checked together; everything else has one.
+    Two patterns with inverse bits alternate in each slot of the receive buffer, so that a missing
+    byte is noticed. Round trips of small messages use up to 64 slots, which fit into the
+    first-level cache and are checked together; all other messages use one.
 
     Args:
         data: the memory.
-        definition: of the metric that they are for.
-        size: of each in bytes.
+        definition: of the metric.
+        size: of each message in bytes.
 
     """
 
     def __init__(self, data: PairMemory, definition: Definition, size: int) -> None:
-        """Cut the memory into places, a power of two of them."""
+        """Cut the receive buffer into slots, a power of two of them."""
         fitting = min(64, 1 << max(0, (RING // size).bit_length() - 1))
         self.places = fitting if definition is LATENCY else 1
         self.size = size
@@ -54,7 +54,7 @@ class Messages:
         data.memory.clear(data.incoming)
 
     def message(self, number: int) -> tuple[Piece, Piece]:
-        """Give what a message sends, and the place where it arrives."""
+        """Give the bytes that a message sends, and the slot where it arrives."""
         lap, place = divmod(number, self.places)
         return self.patterns[lap % 2], self._incoming[place]
 
@@ -65,7 +65,7 @@ class Messages:
 
 
 class PairMemory:
-    """The memory of one rank of the pair, made once for all sizes; both send the same bytes.
+    """The memory of one rank of the pair, allocated once for all sizes; both send the same bytes.
 
     Args:
         comm: of the pair; its rank 0 sends first.
@@ -75,7 +75,7 @@ class PairMemory:
     """
 
     def __init__(self, comm: Comm, params: P2PParams, memory: Memory) -> None:
-        """Fill it."""
+        """Allocate and fill it."""
         largest = max(*params.sizes, COPIED)
         self.comm = comm
         self.memory = memory

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cluster.measure.buffers import Piece
 
     Once = Callable[[Piece, Piece], float]
-    """One repetition with what is sent and where it arrives; gives its seconds."""
+    """One repetition, with the block to send and the block to receive into; gives its seconds."""
 
 
 TAG_DATA = 100
@@ -32,15 +32,15 @@ class MpiPairLoops:
     """The timed loops in Python.
 
     Each metric is a function `repeat(n)` that does `n` repetitions and gives the seconds of each,
-    or nothing on the rank that does not record this metric.
+    or an empty list on the rank that does not record this metric.
 
     Args:
-        data: of the pair.
+        data: the memory of this rank of the pair.
 
     """
 
     def __init__(self, data: PairMemory) -> None:
-        """Keep it, and what moves its messages."""
+        """Keep the memory, and the calls that move its messages."""
         self.data = data
         self.moves = data.memory.moves(data.comm)
 
@@ -49,7 +49,7 @@ class MpiPairLoops:
         return self.data.memory.defined(definition)
 
     def prepared(self, definition: Definition, messages: Messages) -> Callable[[int], list[float]]:
-        """Give the function of a metric."""
+        """Give the function that repeats a metric's exchange."""
         if definition is LATENCY:
             return self._latency(messages)
         if definition is COPY:
@@ -93,7 +93,7 @@ class MpiPairLoops:
         return once
 
     def _latency(self, messages: Messages) -> Callable[[int], list[float]]:
-        """Bounce messages off the peer; what arrives is kept until the last, and checked then."""
+        """Send messages to the peer and back; they are checked after the last of a batch."""
         peer, first = self.data.peer, self.data.first
         ready, send, receive = self.moves.ready, self.moves.send, self.moves.receive
 

@@ -30,10 +30,10 @@ class P2PParams(Repetitions, frozen=True, kw_only=True):
     buffer: Buffers = "cpu"
 
     def check(self) -> None:
-        """Refuse repetitions and windows that are too few, or have no effect.
+        """Refuse numbers that are too small, and flags without effect.
 
         Raises:
-            SpecError: it is so.
+            SpecError: there is one.
 
         """
         super().check()

@@ -1,4 +1,4 @@
-"""Rounds of disjoint pairs of hosts, both directions; `cluster check` says who is to blame."""
+"""Tests of disjoint pairs of hosts in rounds, both directions; `cluster check` judges them."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class PairsParams(Value, frozen=True, kw_only=True):
     """The parameters of `pairs`.
 
     Args:
-        metric: What to take of each pair.
-        rounds: How many; 0 until all pairs have met.
+        metric: What to measure: bandwidth or latency.
+        rounds: How many; 0 until all pairs are tested.
         groups: The group of each host (rack, leaf switch, placement group), such as 0,0,1,1.
-        alone: Pairs of which a sample is tested alone, too.
-        confirm: Test what is blamed again, with other partners.
+        alone: How many pairs are also tested alone.
+        confirm: Test blamed parts again, with other partners.
         pairs: Test these pairs alone and no others, such as 7-12,7-40.
         milliseconds: Of each test.
 
@@ -71,7 +71,7 @@ class PairsParams(Value, frozen=True, kw_only=True):
 
     @property
     def plan(self) -> SurveyPlan:
-        """How thorough the survey is."""
+        """The plan of the survey: how many rounds, which pairs, and what is confirmed."""
         return SurveyPlan(
             rounds=self.rounds,
             alone=self.alone,
@@ -83,8 +83,8 @@ class PairsParams(Value, frozen=True, kw_only=True):
         """Give the hosts.
 
         Args:
-            names: of them.
-            nics: of each that are tested one by one.
+            names: of the hosts.
+            nics: how many of each host are tested separately.
 
         Returns:
             The hosts in their groups.
@@ -97,16 +97,16 @@ class PairsParams(Value, frozen=True, kw_only=True):
 
 
 def read_pair(text: str) -> tuple[int, int]:
-    """Read a pair such as `7-12`.
+    """Read a pair of hosts, such as `7-12`.
 
     Args:
-        text: two numbers of hosts.
+        text: the numbers of two hosts.
 
     Returns:
         The numbers.
 
     Raises:
-        SpecError: it is none.
+        SpecError: it is not a pair.
 
     """
     one, _, other = text.partition("-")
@@ -116,18 +116,18 @@ def read_pair(text: str) -> tuple[int, int]:
 
 
 class Pairs(Benchmark[PairsParams]):
-    """Pairs of hosts in rounds."""
+    """Disjoint pairs of hosts in rounds."""
 
     Params = PairsParams
     metrics: ClassVar[tuple[Definition, ...]] = (BANDWIDTH, LATENCY)
     starter: ClassVar[str] = "first_host"
 
     def check(self, params: PairsParams, ranks: int) -> None:
-        """Refuse what no survey can be."""
+        """Refuse too few hosts, negative numbers, and hosts that do not exist."""
         if ranks < 2:  # noqa: PLR2004 - a pair
             raise SpecError("One host has no partner.", remedy="Check two hosts or more: --hosts 4")
         if params.rounds < 0 or params.alone < 0 or params.milliseconds < 1:
-            raise SpecError("--rounds, --alone and --milliseconds must not be negative.")
+            raise SpecError("--rounds and --alone must not be negative, --milliseconds not 0.")
         if params.groups and len(params.groups) != ranks:
             raise SpecError(
                 f"--groups has {len(params.groups)} numbers, and there are {ranks} hosts.",
@@ -142,7 +142,7 @@ class Pairs(Benchmark[PairsParams]):
         return self.named([params.metric])
 
     def model(self, params: PairsParams, fleet: FleetSimulator) -> Iterator[Measurement]:
-        """Let simulated hosts be tested."""
+        """Test pairs of simulated hosts."""
         (definition,) = self.selected(params)
         nics = fleet.fabric_links.fabric.nics
         hosts = params.fleet((str(n) for n in range(fleet.hosts)), nics)
@@ -160,8 +160,8 @@ class Pairs(Benchmark[PairsParams]):
             yield measurement_of(test, definition, f"sim-{test.source}")
 
     def measure(self, rank: Rank, params: PairsParams) -> None:
-        """Ask all hosts to test their pairs."""
-        from cluster.measure.pairs.conductor import conduct  # noqa: PLC0415 - simulated hosts need none
+        """Run the tests on all hosts, from the first one."""
+        from cluster.measure.pairs.coordinator import coordinate  # noqa: PLC0415 - not for simulated hosts
 
         (definition,) = self.selected(params)
-        conduct(rank, params.plan, params.fleet, definition, params.milliseconds / 1e3)
+        coordinate(rank, params.plan, params.fleet, definition, params.milliseconds / 1e3)

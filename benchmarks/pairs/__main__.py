@@ -1,4 +1,4 @@
-"""The program that the first host runs; it asks all others to test pairs."""
+"""The program of `pairs`, which runs on the first host and starts the tests on all."""
 
 from cluster.benchmarks.pairs import Pairs
 from cluster.measure.main import main_without_mpi as main

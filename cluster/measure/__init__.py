@@ -1,1 +1,1 @@
-"""What the ranks of a benchmark use."""
+"""What a benchmark's ranks use: the interface, timing, buffers, kernels and starters."""

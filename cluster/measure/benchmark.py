@@ -38,27 +38,27 @@ class Benchmark(Plugin, Generic[ParamsT]):
     """What starts its ranks."""
 
     programs: ClassVar[tuple[str, ...]] = ()
-    """What its hosts need beyond Python and an MPI: programs, each in a package of its name."""
+    """Programs that its hosts need beside Python and an MPI; each is in a package of its name."""
 
     variables: ClassVar[Mapping[str, str]] = MappingProxyType({"OPENBLAS_NUM_THREADS": "1"})
-    """Of the environment of its ranks, unless the user sets them.
+    """Variables of its ranks' environment, unless the user sets them.
 
     NumPy's BLAS starts a thread for every core in every rank, which is slow where there are many,
     and fails where the number of threads is limited. No benchmark multiplies matrices with it.
     """
 
     launches_on_one_host: ClassVar[int] = 1
-    """How often `cluster bench` launches it where all ranks are on one host, unless told."""
+    """How often `cluster bench` launches it where all ranks are on one host, without --launches."""
 
     Params: type[ParamsT]
     """The parameters, each with its default; flags and checks are derived from it."""
 
     metrics: ClassVar[tuple[Definition, ...]]
-    """The definition of everything that it can measure."""
+    """The definitions of all metrics that it can measure."""
 
     @abstractmethod
     def measure(self, rank: Rank, params: ParamsT) -> None:
-        """Measure the values; called on every rank, after MPI is up.
+        """Measure the values; called on every rank, after MPI is initialised.
 
         Args:
             rank: this rank, which records the values.
@@ -74,7 +74,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
             ranks: how many there will be.
 
         Raises:
-            SpecError: they do not go together.
+            SpecError: these ranks cannot run them.
 
         """
 
@@ -92,9 +92,9 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return self.metrics
 
     def recorded(self, params: ParamsT) -> tuple[Definition, ...]:
-        """Give every definition under which the ranks may record values; those selected by default.
+        """Give every definition under which the ranks may record values; by default, the selected.
 
-        There are several of one metric where the hosts decide how it is timed.
+        A metric has several where each host decides how it is timed.
 
         Args:
             params: of the benchmark.
@@ -106,14 +106,14 @@ class Benchmark(Plugin, Generic[ParamsT]):
         return self.selected(params)
 
     def planned(self, params: ParamsT, ranks: int) -> Iterable[Planned]:
-        """Give every series that is to be measured, so that a missing one is noticed.
+        """Give every series that should be measured, so that a missing one is noticed.
 
         Args:
             params: of the benchmark.
             ranks: how many there will be.
 
         Returns:
-            The metrics and points; nothing by default: then missing series go unnoticed.
+            The metrics and data points; empty by default: then no missing series is noticed.
 
         """
         del params, ranks
@@ -123,13 +123,13 @@ class Benchmark(Plugin, Generic[ParamsT]):
         """Find definitions by the names of their metrics.
 
         Args:
-            metrics: the names, in any order; the same one may come again.
+            metrics: the names, in any order; repeats are allowed.
 
         Returns:
             Their definitions, in that order.
 
         Raises:
-            SpecError: there is no such metric, or no name.
+            SpecError: there is no such metric, or `metrics` is empty.
 
         """
         known = {definition.metric: definition for definition in self.metrics}
@@ -151,7 +151,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
             ranks: on that host.
 
         Returns:
-            Bytes; 0 by default, where it is not known before.
+            Bytes; 0 by default, which means that it is not known in advance.
 
         """
         del params, ranks
@@ -179,7 +179,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
             fleet: the hosts.
 
         Returns:
-            The measurements, in the order in which they would come.
+            The measurements, in the order in which hosts would take them.
 
         Raises:
             SpecError: there is no model of this benchmark.
@@ -192,14 +192,14 @@ class Benchmark(Plugin, Generic[ParamsT]):
         )
 
     def notes(self, params: ParamsT, facts: tuple[Facts, ...]) -> tuple[str, ...]:
-        """Say what a reader of the numbers must know about these hosts; nothing by default.
+        """Say what a reader of the values must know about these hosts; nothing by default.
 
         Args:
             params: of the benchmark.
             facts: of each host.
 
         Returns:
-            A sentence each.
+            Sentences.
 
         """
         del params, facts
@@ -212,7 +212,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
             params: of the benchmark.
 
         Returns:
-            The command; this file, run by the environment's Python, by default.
+            The command; by default, the environment's Python with this file.
 
         """
         return [
@@ -223,13 +223,13 @@ class Benchmark(Plugin, Generic[ParamsT]):
         ]
 
     def parse(self, output: Output) -> tuple[Measurement, ...]:
-        """Read what the ranks left behind.
+        """Read the measurements from a job's files.
 
         Args:
-            output: of the job.
+            output: the files of the job.
 
         Returns:
-            The measurements; those that the ranks recorded, by default.
+            The measurements; by default, those that the ranks recorded.
 
         """
         return tuple(m for text in output.ranks for m in measurements(text))
@@ -239,7 +239,7 @@ class Benchmark(Plugin, Generic[ParamsT]):
         """The file that every rank runs; that of a folder is its `__main__.py`.
 
         Raises:
-            SpecError: it is a folder of your own, whose other files the hosts would not have.
+            SpecError: it is a folder of the user's, whose other files the hosts would not have.
 
         """
         path = Path(str(sys.modules[type(self).__module__].__file__))
@@ -257,14 +257,14 @@ class Benchmark(Plugin, Generic[ParamsT]):
 
 
 def check_pair(pair: tuple[int, int], ranks: int) -> None:
-    """Refuse a pair that is not two of the ranks.
+    """Refuse a pair that does not name two different ranks.
 
     Args:
         pair: their numbers.
         ranks: how many there will be.
 
     Raises:
-        SpecError: they are the same, or one does not exist.
+        SpecError: both are the same rank, or one does not exist.
 
     """
     low, high = min(pair), max(pair)
@@ -286,7 +286,7 @@ def check_pair(pair: tuple[int, int], ranks: int) -> None:
 
 
 def measurements(text: str) -> Iterator[Measurement]:
-    """Read the lines of a measurement file, up to a last line that was cut off.
+    """Read the lines of a measurement file; an incomplete last line is ignored.
 
     Args:
         text: of the file.

@@ -1,9 +1,9 @@
-"""Memory that messages are in: the processor's, or that of a GPU for each rank.
+"""The memory that messages are in: the processor's, or that of one GPU per rank.
 
-A loop that exchanges messages knows none of them: it makes, cuts and checks pieces by a `Memory`,
-and moves them by its `Moves`. In the processor's memory a piece is a NumPy array, and moves are
-those of MPI alone; with a GPU, MPI is given the addresses of its memory, and a move is over when
-the GPU is done with it, on both sides.
+The loops that exchange messages work with both: a `Memory` allocates, slices and checks blocks, and
+its `Moves` send and receive them. In the processor's memory a block is a NumPy array, and the moves
+are MPI's own calls. With a GPU, MPI gets addresses in the GPU's memory, and a move ends when the
+GPU has finished it, on both sides.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from cluster.measure.payload import Buffer
 
     Piece = Any
-    """A piece of memory: a NumPy array, a `Block`, or a library's own array."""
+    """A block of memory: a NumPy array, a `Block`, or a library's own array."""
 
 Buffers = Literal["cpu", "cuda"]
-CHUNK = 1 << 26  # bytes compared at a time: comparing needs as many others
+CHUNK = 1 << 26  # bytes compared at a time: the comparison allocates as many again
 
 
 class Moves(NamedTuple):
-    """How the ranks of a communicator move blocks; as MPI's calls of these names."""
+    """How the ranks of a communicator move blocks: the same arguments as MPI's calls."""
 
     ready: Callable[[], object]
     send: Callable[[Piece, int, int], object]
@@ -48,11 +48,11 @@ class Moves(NamedTuple):
 
 
 class Memory(ABC):
-    """A rank's memory for messages; blocks of it can be cut like an array."""
+    """A rank's memory for messages; its blocks can be sliced like an array."""
 
     @abstractmethod
     def put(self, bytes_: Buffer) -> Piece:
-        """Make a block that holds what an array does.
+        """Make a block with the bytes of an array.
 
         Args:
             bytes_: the array.
@@ -67,7 +67,7 @@ class Memory(ABC):
         """Make a block of zeros.
 
         Args:
-            size: of it in bytes.
+            size: in bytes.
 
         Returns:
             The block.
@@ -76,7 +76,7 @@ class Memory(ABC):
 
     @abstractmethod
     def clear(self, block: Piece) -> None:
-        """Make all bytes of a block 0.
+        """Set all bytes of a block to 0.
 
         Args:
             block: to clear.
@@ -85,12 +85,12 @@ class Memory(ABC):
 
     @abstractmethod
     def check(self, arrived: Piece, wanted: Piece, what: str) -> None:
-        """Compare what arrived with what was to arrive.
+        """Compare the bytes received with the bytes expected.
 
         Args:
             arrived: the bytes received.
-            wanted: as many.
-            what: they belong to, for the message.
+            wanted: the bytes expected, as many.
+            what: the message or operation, for the error.
 
         Raises:
             WrongDataError: a byte differs.
@@ -99,10 +99,10 @@ class Memory(ABC):
 
     @abstractmethod
     def moves(self, comm: Comm) -> Moves:
-        """Give what moves its blocks.
+        """Give the calls that move its blocks.
 
         Args:
-            comm: between whose ranks.
+            comm: of the ranks that exchange them.
 
         Returns:
             The calls.
@@ -111,10 +111,10 @@ class Memory(ABC):
 
     @abstractmethod
     def defined(self, definition: Definition) -> Definition:
-        """Give the definition of a metric whose messages are in this memory.
+        """Give the definition of a metric for messages in this memory.
 
         Args:
-            definition: of the same metric, in the processor's memory.
+            definition: of the same metric for the processor's memory.
 
         Returns:
             The definition.
@@ -126,29 +126,29 @@ class CpuMemory(Memory):
     """The processor's memory."""
 
     def put(self, bytes_: Buffer) -> Buffer:
-        """Take the array as it is."""
+        """Give the array itself."""
         return bytes_
 
     def zeros(self, size: int) -> Buffer:
-        """Make an array at the beginning of a page."""
+        """Make an array that starts at a page boundary."""
         return aligned(size)
 
     def clear(self, block: Buffer) -> None:
-        """Make all bytes 0."""
+        """Set all bytes to 0."""
         block[:] = 0
 
     def check(self, arrived: Buffer, wanted: Buffer, what: str) -> None:
-        """Compare them here."""
+        """Compare them on the processor."""
         check_data(arrived, wanted, what)
 
     def moves(self, comm: Comm) -> Moves:
-        """Give MPI's own calls, so that their times contain no code of cluster."""
+        """Give MPI's own calls, so that their times include no code of cluster."""
         from mpi4py.MPI import Request  # noqa: PLC0415 - importing it starts MPI
 
         return Moves(comm.Barrier, comm.Send, comm.Recv, comm.Isend, comm.Irecv, Request.Waitall)
 
     def defined(self, definition: Definition) -> Definition:
-        """Give it as it is."""
+        """Give the definition itself."""
         return definition
 
 
@@ -156,8 +156,8 @@ class Block:
     """A piece of a GPU's memory.
 
     Args:
-        library: that it is made by.
-        array: of it, which owns the memory.
+        library: that allocated it.
+        array: of that library, which owns the memory.
 
     """
 
@@ -172,11 +172,11 @@ class Block:
         self.mpi = MPI.buffer.fromaddress(library.address(array), len(array))
 
     def __len__(self) -> int:
-        """Give its bytes."""
+        """Give its size in bytes."""
         return len(self.mpi)
 
     def __getitem__(self, part: slice) -> Block:
-        """Cut a piece out; it is the same memory."""
+        """Give a slice, which shares the memory."""
         return Block(self.library, self.array[part])
 
 
@@ -184,31 +184,31 @@ class GpuMemory(Memory):
     """The memory of one GPU.
 
     Args:
-        library: for it.
+        library: that allocates it.
 
     """
 
     def __init__(self, library: Library) -> None:
-        """Keep it."""
+        """Keep the library."""
         self._library = library
 
     def put(self, bytes_: Buffer) -> Block:
-        """Copy them there."""
+        """Copy the bytes to the GPU."""
         block = Block(self._library, self._library.put(bytes_))
         self._library.synchronise()
         return block
 
     def zeros(self, size: int) -> Block:
-        """Make it there."""
+        """Allocate the block on the GPU."""
         return Block(self._library, self._library.zeros(size))
 
     def clear(self, block: Block) -> None:
-        """Make all bytes 0, there."""
+        """Set all bytes to 0, on the GPU."""
         self._library.clear(block.array)
         self._library.synchronise()
 
     def check(self, arrived: Block, wanted: Block, what: str) -> None:
-        """Compare them there; only what differs is brought here."""
+        """Compare them on the GPU; only bytes that differ are copied from it."""
         for start in range(0, len(arrived), CHUNK):
             part = slice(start, start + CHUNK)
             if not self._library.equal(arrived.array[part], wanted.array[part]):
@@ -218,7 +218,7 @@ class GpuMemory(Memory):
                 raise WrongDataError(f"{what}: it arrived wrong, and is correct now")
 
     def moves(self, comm: Comm) -> Moves:
-        """Give calls that are over when the GPU is done with what they moved."""
+        """Give calls that return when the GPU has finished the move."""
         from mpi4py.MPI import Request  # noqa: PLC0415
 
         done = self._library.synchronise
@@ -249,15 +249,15 @@ class GpuMemory(Memory):
         )
 
     def defined(self, definition: Definition) -> Definition:
-        """Give one of its own."""
+        """Give a definition with an id of its own."""
         return on_gpus(definition)
 
 
 def on_gpus(definition: Definition) -> Definition:
-    """Give the definition of a metric whose messages are in the memory of GPUs.
+    """Give the definition of a metric for messages in the memory of GPUs.
 
     Args:
-        definition: of the same metric, in the processor's memory, timed by a loop in Python.
+        definition: of the same metric for the processor's memory, timed by a loop in Python.
 
     Returns:
         Its definition, with an id of its own.
@@ -274,17 +274,17 @@ def on_gpus(definition: Definition) -> Definition:
 
 
 def open_memory(buffer: Buffers, comm: Comm) -> Memory:
-    """Take the memory that messages are to be in.
+    """Open the memory for messages.
 
     Args:
-        buffer: whose.
+        buffer: `cpu` or `cuda`.
         comm: of the ranks that exchange them; each of them calls this.
 
     Returns:
         The memory.
 
     Raises:
-        SpecError: one of them cannot have it; on all of them, before anything is timed.
+        SpecError: a rank has no such memory; raised on all of them, before anything is timed.
 
     """
     if buffer == "cpu":
@@ -297,7 +297,7 @@ def open_memory(buffer: Buffers, comm: Comm) -> Memory:
 
 
 def _on_gpu(comm: Comm) -> tuple[Memory | None, SpecError | None]:
-    """Allocate memory on a GPU, or raise an error with the reason."""
+    """Give memory on a GPU, or the error with the reason why there is none."""
     number, ranks = place_on_host(comm)
     try:
         library = gpu_libraries.find_library()
@@ -312,13 +312,13 @@ def _on_gpu(comm: Comm) -> tuple[Memory | None, SpecError | None]:
 
 
 def place_on_host(comm: Comm) -> tuple[int, int]:
-    """Tell which of its host's ranks this one is.
+    """Give this rank's local rank: its number among the ranks of its host.
 
     Args:
-        comm: of the ranks that count; each of them calls this.
+        comm: of the ranks to count; each of them calls this.
 
     Returns:
-        Its number among those of its host, and how many there are.
+        The local rank, from 0, and the number of ranks on the host.
 
     """
     from mpi4py import MPI  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Becomes the one program of a job that runs on the first host, and tells it of all hosts."""
+"""Starts the only program of a job, on its first host, with the addresses of all hosts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SSH_CONFIG = "CLUSTER_SSH_CONFIG"  # for OpenSSH's client; empty where all hosts
 
 
 def main(words: list[str]) -> None:
-    """Put what the words say into the environment, and become the program behind `--`.
+    """Put the hosts into the environment, and replace this process by the program after `--`.
 
     Args:
         words: `--hosts A,B --count 2 [--ssh-config FILE] -- PROGRAM...`.

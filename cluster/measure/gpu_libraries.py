@@ -1,4 +1,4 @@
-"""Libraries for the memory of GPUs: PyTorch, or CuPy."""
+"""Libraries that allocate the memory of GPUs: PyTorch, or CuPy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Library(Protocol):
-    """What is asked of a library for one GPU: arrays of bytes there, which can be cut."""
+    """The operations of a library on one GPU: arrays of bytes there, which can be sliced."""
 
     def put(self, bytes_: Buffer) -> Piece: ...  # noqa: D102
     def zeros(self, size: int) -> Piece: ...  # noqa: D102
@@ -40,8 +40,8 @@ class TorchLibrary:
     module: ClassVar[str] = "torch"
 
     def __init__(self, number: int) -> None:
-        """Take the GPU."""
-        import torch  # noqa: PLC0415 - gigabytes, and not ours to install
+        """Select the GPU."""
+        import torch  # noqa: PLC0415 - gigabytes, which cluster does not install
 
         torch.cuda.set_device(number)
         self._torch = torch
@@ -59,15 +59,15 @@ class TorchLibrary:
         return self._torch.from_numpy(bytes_).to(self._device)
 
     def zeros(self, size: int) -> Piece:
-        """Make an array there."""
+        """Make an array of zeros on the GPU."""
         return self._torch.zeros(size, dtype=self._torch.uint8, device=self._device)
 
     def clear(self, array: Piece) -> None:
-        """Make all bytes 0."""
+        """Set all bytes to 0."""
         array.zero_()
 
     def address(self, array: Piece) -> int:
-        """Tell where it begins."""
+        """Give its address."""
         return int(array.data_ptr())
 
     def equal(self, one: Piece, other: Piece) -> bool:
@@ -75,7 +75,7 @@ class TorchLibrary:
         return bool(self._torch.equal(one, other))
 
     def fetch(self, array: Piece) -> Buffer:
-        """Copy bytes here."""
+        """Copy bytes to the processor's memory."""
         bytes_: Buffer = array.cpu().numpy()
         return bytes_
 
@@ -95,7 +95,7 @@ class CupyLibrary:
     module: ClassVar[str] = "cupy"
 
     def __init__(self, number: int) -> None:
-        """Take the GPU."""
+        """Select the GPU."""
         import cupy  # noqa: PLC0415
 
         self._cupy = cupy
@@ -109,7 +109,7 @@ class CupyLibrary:
 
         try:
             return int(cupy.cuda.runtime.getDeviceCount())
-        except cupy.cuda.runtime.CUDARuntimeError:  # there is no driver, or no GPU
+        except cupy.cuda.runtime.CUDARuntimeError:  # no driver, or no GPU
             return 0
 
     def put(self, bytes_: Buffer) -> Piece:
@@ -117,15 +117,15 @@ class CupyLibrary:
         return self._cupy.asarray(bytes_)
 
     def zeros(self, size: int) -> Piece:
-        """Make an array there."""
+        """Make an array of zeros on the GPU."""
         return self._cupy.zeros(size, dtype=self._cupy.uint8)
 
     def clear(self, array: Piece) -> None:
-        """Make all bytes 0."""
+        """Set all bytes to 0."""
         array.fill(0)
 
     def address(self, array: Piece) -> int:
-        """Tell where it begins."""
+        """Give its address."""
         return int(array.data.ptr)
 
     def equal(self, one: Piece, other: Piece) -> bool:
@@ -133,7 +133,7 @@ class CupyLibrary:
         return bool(self._cupy.array_equal(one, other))
 
     def fetch(self, array: Piece) -> Buffer:
-        """Copy bytes here."""
+        """Copy bytes to the processor's memory."""
         bytes_: Buffer = self._cupy.asnumpy(array)
         return bytes_
 
@@ -146,7 +146,7 @@ LIBRARIES: tuple[type[TorchLibrary | CupyLibrary], ...] = (TorchLibrary, CupyLib
 
 
 def find_library() -> type[TorchLibrary | CupyLibrary]:
-    """Find a library for GPUs.
+    """Find a library for the memory of GPUs.
 
     Returns:
         The first of `LIBRARIES` that is installed.

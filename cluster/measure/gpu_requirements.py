@@ -1,4 +1,4 @@
-"""What a benchmark needs of a host's GPUs, and what to do where it is missing."""
+"""What a benchmark needs on a host with GPUs, and what to do if it is missing."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def check_host(facts: Facts, wanted: int, advice: str = "") -> None:
     Args:
         facts: of the host.
         wanted: how many GPUs it needs.
-        advice: of its provider, by which machines have GPUs (`Provider.gpu_advice`).
+        advice: of its provider, which options give machines with GPUs (`Provider.gpu_advice`).
 
     Raises:
-        SpecError: it has too few, no library for them, or an MPI that does not know them.
+        SpecError: it has too few GPUs, no library for them, or an MPI without CUDA.
 
     """
     if len(facts.gpus) < wanted:
@@ -45,8 +45,8 @@ def missing_gpus_error(
         host: its name.
         there: how many it has.
         wanted: how many it needs.
-        means: why we think that it has none.
-        advice: of the provider, by which machines have GPUs; `{gpus}` in it is how many.
+        means: how it was found that it has none.
+        advice: of the provider, which options give machines with GPUs; `{gpus}` is their number.
 
     Returns:
         The error.

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from cluster.measure.benchmark import Benchmark
 
 
-class _Told:
-    """This rank, from its starter's variables; MPI is left to the program that it starts."""
+class _RankFromVariables:
+    """This rank's number, from its starter's variables: the program that it starts may use MPI."""
 
-    def Get_rank(self) -> int:  # noqa: N802 - as mpi4py says it
+    def Get_rank(self) -> int:  # noqa: N802 - as in mpi4py
         return self._number("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", otherwise=0)
 
     def Get_size(self) -> int:  # noqa: N802
@@ -36,14 +36,14 @@ class _Told:
 
 
 def main_without_mpi(benchmark: Benchmark[Any]) -> None:
-    """Run a benchmark as one rank that is no rank of MPI itself, for what it starts may be one.
+    """Run a benchmark as one rank, without MPI, because the program that it starts may use MPI.
 
     Args:
         benchmark: to run; its parameters are the first argument, as JSON.
 
     """
     params = convert(msgspec.json.decode(sys.argv[1]), benchmark.Params, "parameter")
-    rank = Rank(cast("Intracomm", _Told()), Path.cwd())
+    rank = Rank(cast("Intracomm", _RankFromVariables()), Path.cwd())
     _enter_copy()
     benchmark.measure(rank, params)
     rank.write_process_info()
@@ -58,8 +58,8 @@ def _enter_copy() -> None:
 def main(benchmark: Benchmark[Any]) -> None:
     """Run a benchmark as one rank: the last line of every benchmark's file.
 
-    Whatever goes wrong on one rank ends all of them: the others would wait for it for ever. What
-    a rank refuses is the reason of the run.
+    An error on one rank ends all of them: the others would wait for it for ever. A `ClusterError`
+    becomes the run's reason.
 
     Args:
         benchmark: to run; its parameters are the first argument, as JSON.
@@ -67,7 +67,7 @@ def main(benchmark: Benchmark[Any]) -> None:
     """
     import mpi4py  # noqa: PLC0415
 
-    mpi4py.rc.thread_level = "funneled"  # locks for more would be in every latency
+    mpi4py.rc.thread_level = "funneled"  # the locks of higher levels would add to every latency
     from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
 
     comm, folder = MPI.COMM_WORLD, Path.cwd()
@@ -77,13 +77,13 @@ def main(benchmark: Benchmark[Any]) -> None:
         _enter_copy()
         benchmark.measure(rank, params)
         rank.write_process_info()
-        comm.Barrier()  # until then all connections are there
+        comm.Barrier()  # no rank ends while another still reads its connections
     except ClusterError as error:
         (folder / REASON).write_text(error.what)
         sys.stderr.write(f"Rank {comm.Get_rank()} of {comm.Get_size()}: {error}\n")
         sys.stderr.flush()
         comm.Abort(1)
-    except (Exception, SystemExit):  # noqa: BLE001 - whatever it was, the others must not wait
+    except (Exception, SystemExit):  # noqa: BLE001 - after any error, the others must not wait
         sys.stderr.write(f"Rank {comm.Get_rank()} of {comm.Get_size()} failed:\n")
         traceback.print_exc()
         sys.stderr.flush()

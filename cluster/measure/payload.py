@@ -1,4 +1,4 @@
-"""What ranks send one another, and the proof that it arrived."""
+"""The bytes that ranks send, and the check that they arrived."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 PAGE = 4096  # bytes, the alignment of all buffers
 CHUNK = 1 << 20  # bytes compared at a time: they stay in the cache
-SEED = 20180626  # any number will do, if it is the same on all ranks
+SEED = 20180626  # any number, the same on all ranks
 
 
 class WrongDataError(Exception):
-    """A byte arrived that was not sent."""
+    """A byte that arrived differs from the byte that was sent."""
 
 
 def aligned(size: int) -> Buffer:
-    """Give zeroed memory that begins at a page.
+    """Give zeroed memory that starts at a page boundary.
 
     Args:
-        size: of it in bytes.
+        size: in bytes.
 
     Returns:
         The memory.
@@ -37,13 +37,13 @@ def aligned(size: int) -> Buffer:
 
 
 def pattern(size: int) -> Buffer:
-    """Give bytes without a period, the same on every rank.
+    """Give pseudo-random bytes, the same on every rank.
 
     Args:
         size: how many.
 
     Returns:
-        The bytes, at the beginning of a page.
+        The bytes, from a page boundary.
 
     """
     import numpy as np  # noqa: PLC0415
@@ -54,13 +54,13 @@ def pattern(size: int) -> Buffer:
 
 
 def inverse(bytes_: Buffer) -> Buffer:
-    """Give the same bytes with every bit turned over.
+    """Give a copy of bytes with every bit inverted.
 
     Args:
-        bytes_: to turn over.
+        bytes_: to invert.
 
     Returns:
-        As many others, at the beginning of a page.
+        The copy, from a page boundary.
 
     """
     import numpy as np  # noqa: PLC0415
@@ -69,12 +69,12 @@ def inverse(bytes_: Buffer) -> Buffer:
 
 
 def check_data(arrived: Buffer, wanted: Buffer, what: str) -> None:
-    """Compare what arrived with what was to arrive.
+    """Compare the bytes received with the bytes expected.
 
     Args:
         arrived: the bytes received.
-        wanted: as many.
-        what: they belong to, for the message.
+        wanted: the bytes expected, as many.
+        what: the message or operation, for the error.
 
     Raises:
         WrongDataError: a byte differs.
@@ -92,10 +92,10 @@ def first_difference(arrived: Buffer, sent: Buffer) -> int | None:
 
     Args:
         arrived: the bytes received.
-        sent: as many that were expected.
+        sent: the bytes expected, as many.
 
     Returns:
-        Its offset; none if all are equal.
+        Its offset; None if all are equal.
 
     """
     import numpy as np  # noqa: PLC0415

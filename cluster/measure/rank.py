@@ -1,7 +1,7 @@
-"""What each rank of a benchmark uses: who it is, where values go, how it fails.
+"""Rank, one rank of a running benchmark: its number, its files, its progress.
 
 Values survive everything but SIGKILL: a thread that sleeps in `read` wakes up on SIGTERM, writes
-what the cell in progress has, and ends the process, also while the main thread is inside MPI.
+the values of the open series, and ends the process, also while the main thread is inside MPI.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 
-ADDRESSES = "CLUSTER_ADDRESSES"  # of all ranks, in their order
+ADDRESSES = "CLUSTER_ADDRESSES"  # of all ranks, by rank
 PROGRESS_EVERY = 0.1  # seconds between two lines of progress
-NAP = 0.005  # seconds between two looks at what others do
-LINGER = 1.0  # seconds that a stopped rank leaves the others to write their values
+NAP = 0.005  # seconds between two checks for a message
+LINGER = 1.0  # seconds that a stopped rank waits, while the others write their values
 
 
 class OpenSeries:
@@ -41,8 +41,8 @@ class OpenSeries:
 
     Args:
         definition: of the metric.
-        params: the point of the parameters.
-        size: bytes that move during each value; 0 if nothing is moved.
+        params: of the data point.
+        size: bytes moved during each value; 0 if none are.
         unit: of the values.
 
     """
@@ -68,7 +68,7 @@ class Rank:
     """
 
     def __init__(self, comm: Intracomm, folder: Path) -> None:
-        """Open this rank's file and begin to listen for the signal to stop."""
+        """Open this rank's file, and start the thread that waits for the signal to stop."""
         self.comm = comm
         self.number = comm.Get_rank()
         self.size = comm.Get_size()
@@ -90,9 +90,9 @@ class Rank:
 
         Args:
             definition: of the metric.
-            params: the point of the parameters.
-            size: bytes that move during each value; 0 if nothing is moved.
-            unit: of the values; only what a foreign program counts is not a time.
+            params: of the data point.
+            size: bytes moved during each value; 0 if none are.
+            unit: of the values; all but those of foreign programs are seconds.
 
         Returns:
             The list to append the values to.
@@ -102,21 +102,21 @@ class Rank:
         return self._open.values
 
     def end(self) -> None:
-        """Write the series that was begun; one without values leaves nothing."""
+        """Write the open series, unless it has no values."""
         self._write(complete=True)
 
     def add(self, measurement: Measurement) -> None:
-        """Write a measurement that others took, such as two hosts on this rank's behalf.
+        """Write a measurement that was not taken by this rank, such as one between two hosts.
 
         Args:
-            measurement: whole.
+            measurement: a complete one.
 
         """
         with self._writing:
             self._file.write(msgspec.json.encode(measurement) + b"\n")
 
     def print_line(self, line: str) -> None:
-        """Print a line for people who watch the session.
+        """Print a line for users who watch the session.
 
         Args:
             line: without a newline.
@@ -127,7 +127,7 @@ class Rank:
         sys.stdout.buffer.flush()
 
     def note(self, line: str) -> None:
-        """Add to the run what a reader of its numbers must know; only rank 0's word counts.
+        """Add a note to the run for readers of its values; ignored on all ranks but rank 0.
 
         Args:
             line: without a newline.
@@ -143,12 +143,12 @@ class Rank:
         path.write_bytes(msgspec.json.encode(process_info(self.number)))
 
     def progress(self, done: float, total: int, what: str) -> None:
-        """Tell how far the job is; only rank 0's word counts, at most ten times a second.
+        """Report the job's progress, at most ten times a second; ignored on all ranks but rank 0.
 
         Args:
-            done: steps done, a part of one included.
-            total: steps in all.
-            what: is being done.
+            done: number of steps done, with the fraction of the current one.
+            total: number of all steps.
+            what: the current step.
 
         """
         now = time.monotonic()
@@ -159,14 +159,14 @@ class Rank:
         self._progress.write(line + b"\n")
 
     def receive(self, comm: Comm, source: int) -> Any:  # noqa: ANN401 - whatever was sent
-        """Wait for an object from another rank without burning the core that others may need.
+        """Wait for an object from another rank without busy-waiting: others may need the core.
 
         Args:
-            comm: that both are in.
-            source: the other rank's number there.
+            comm: a communicator of both ranks.
+            source: the other rank's number in it.
 
         Returns:
-            What it sent.
+            The object.
 
         """
         request = comm.irecv(source=source)
@@ -177,10 +177,10 @@ class Rank:
             time.sleep(NAP)
 
     def addresses(self) -> list[str]:
-        """Find where the other ranks reach each rank; all of them ask at once.
+        """Find the addresses by which the ranks reach one another; all ranks call this.
 
         Returns:
-            The addresses, in the order of the ranks.
+            The addresses, by rank.
 
         Raises:
             ClusterError: they are not known, and the ranks are on several hosts.
@@ -199,19 +199,19 @@ class Rank:
         )
 
     def barrier(self) -> None:
-        """Wait until all ranks are here, without burning the core that others may need."""
+        """Wait until all ranks are here, without busy-waiting: others may need the core."""
         request = self.comm.Ibarrier()
         while not request.Test():
             time.sleep(NAP)
 
-    # The names of the revision before, for benchmarks that were written with them.
+    # The previous revision's names, for benchmarks that use them.
     say = print_line
     hear = receive
     meet = barrier
     leave_facts = write_process_info
 
     def _write(self, *, complete: bool) -> None:
-        """Write the open series once: after the stop, the main thread may still come here."""
+        """Write the open series once: after a stop, the main thread may still call this."""
         with self._writing:
             cell, self._open = self._open, None
             if cell is None or not cell.values or self._stopped:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mpi4py.MPI import Comm
 
-MOST = 20_000  # values, if precision does not come earlier
+MOST = 20_000  # values at most, with --until-precise
 
 
 class Repetitions(Value, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ class Repetitions(Value, frozen=True, kw_only=True):
         iterations: Values per size. [default: as OSU]
         warm_up: Repetitions before. [default: as OSU]
         until_precise: Stop when the median is known to 2.5%.
-        max_iterations: Upper limit for it. [default: 20000]
+        max_iterations: Limit of --until-precise. [default: 20000]
 
     """
 
@@ -34,10 +34,10 @@ class Repetitions(Value, frozen=True, kw_only=True):
     max_iterations: int | None = None
 
     def check(self) -> None:
-        """Refuse what is too few, or has no effect.
+        """Refuse numbers that are too small, and flags without effect.
 
         Raises:
-            SpecError: it is so.
+            SpecError: there is one.
 
         """
         for field in ("iterations", "max_iterations"):
@@ -56,11 +56,11 @@ class Repetitions(Value, frozen=True, kw_only=True):
             raise SpecError("--max-iterations has no effect without --until-precise.")
 
     def counts(self, warm_up: int, values: int) -> Counts:
-        """Say how often something is done.
+        """Choose how many repetitions are done.
 
         Args:
-            warm_up: repetitions before, if the user gave none.
-            values: repetitions, if the user gave none.
+            warm_up: of the warm-up, unless the user gave a number.
+            values: that are timed, unless the user gave a number.
 
         Returns:
             The counts.
@@ -75,12 +75,12 @@ class Repetitions(Value, frozen=True, kw_only=True):
 
 
 class Counts(Value, frozen=True, kw_only=True):
-    """How often something is done.
+    """How many repetitions are done.
 
     Args:
         warm_up: repetitions that are not timed.
-        values: repetitions that are; the most, if the end is found by precision.
-        adaptive: whether it is.
+        values: repetitions that are timed; if adaptive, the maximum.
+        adaptive: whether the repetitions end when the median is precise.
 
     """
 
@@ -96,19 +96,19 @@ def samples(
     comm: Comm,
     values: list[float],
 ) -> Iterator[tuple[int, list[float]]]:
-    """Warm up, then repeat until the values are there.
+    """Warm up, then repeat until there are enough values.
 
-    All ranks come to the same numbers: nothing here depends on a clock.
+    All ranks do the same number of repetitions: nothing here depends on a clock.
 
     Args:
         repeat: does that many repetitions, and gives the seconds of each that this rank records.
-        counts: how often.
+        counts: how many.
         most: repetitions at once, between checks of the precision.
-        comm: of the ranks that repeat, who must agree to end.
-        values: where the seconds go as they come.
+        comm: of the ranks that repeat, which must agree to end.
+        values: the list to which the seconds are added.
 
     Yields:
-        How many repetitions there were since the warm-up, and the seconds of the latest.
+        The number of repetitions since the warm-up, and the seconds of the latest.
 
     """
     done = -counts.warm_up
@@ -129,6 +129,6 @@ def samples(
 
 
 def _agreed(comm: Comm, values: list[float]) -> bool:
-    """Check whether every rank that records values has enough of them; the same on all."""
+    """Check whether every rank that records values has enough; all ranks get the same answer."""
     enough = not values or has_converged(values)
     return bool(comm.allreduce(int(enough)) == comm.Get_size())

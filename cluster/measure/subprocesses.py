@@ -1,8 +1,8 @@
 """Foreign programs that a rank runs: none outlives its rank, none is bound to its rank's core.
 
-A rank may be killed at any moment, so nothing in it can be relied upon to end what it started: each
-program runs on a leash, a line of Python that asks the kernel to kill it with its rank, and then
-becomes the program.
+A rank may be killed at any moment, before it can end what it started. So each program is started by
+a few lines of Python, which ask the kernel to kill the process together with its rank, and then
+replace themselves by the program.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from cluster.core.errors import ClusterError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-LEASH = """\
+END_WITH_RANK = """\
 import ctypes, os, signal, sys
 rank, cores, *argv = sys.argv[1:]
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
@@ -32,30 +32,30 @@ os.sched_setaffinity(0, map(int, cores.split(",")))
 signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python had ignored it
 os.execv(argv[0], argv)
 """
-# A program that finds these would take itself for the rank, and so would whoever stops the ranks.
+# With these variables, a program would take itself for the rank, and so would the agent.
 OF_RANKS = ("PMIX_", "PMI_", "OMPI_COMM_WORLD_")
-BY_SIGNAL = 128  # how a shell says that a signal ended a process
-TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))  # without IPv6 there is no second
+BY_SIGNAL = 128  # plus the signal's number: the exit status of a process that a signal ended
+TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))  # without IPv6, only the first exists
 LISTEN = "0A"  # the state of a socket in /proc/net/tcp
-NAP = 0.005  # seconds between two looks at a port
+NAP = 0.005  # seconds between two checks of a port
 PATIENCE = 10.0  # seconds for a server to listen
-PORTS = 3  # that are tried: somebody may take a free one before the server does
+PORTS = 3  # that are tried: another process may bind a free one before the server does
 
 
 def run_program(argv: Sequence[str], *, stdout: Path, within: float) -> int | None:
     """Run a program to its end, or until its time is up.
 
     Call it from the rank's main thread: the kernel ends a program with the thread that started it.
-    A program that fails may have lost its partner, because that one's rank was killed: ask that
-    rank before you report the failure.
+    A program may fail only because its peer is gone, whose rank was killed: check that the other
+    rank still answers before the failure is reported.
 
     Args:
         argv: the command; its first word is found on PATH.
-        stdout: the file for what it prints; complaints go to the job's.
-        within: time limit in seconds; then it is killed.
+        stdout: the file for its standard output; its standard error is the job's.
+        within: time limit in seconds, after which it is killed.
 
     Returns:
-        Its exit status, as in a shell; none if it exceeded its time.
+        Its exit status, as in a shell; None if it exceeded its time.
 
     Raises:
         ClusterError: there is no such program.
@@ -74,7 +74,7 @@ def _running(argv: Sequence[str], stdout: Path) -> Iterator[subprocess.Popen[byt
     """Run a program until the end of the block."""
     with stdout.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", LEASH, *_leash(), _found(argv[0]), *argv[1:]],
+            [sys.executable, "-I", "-S", "-c", END_WITH_RANK, *_rank_and_cores(), _path_of(argv[0]), *argv[1:]],
             stdin=subprocess.DEVNULL,
             stdout=out,
             env={k: v for k, v in os.environ.items() if not k.startswith(OF_RANKS)},
@@ -86,16 +86,16 @@ def _running(argv: Sequence[str], stdout: Path) -> Iterator[subprocess.Popen[byt
         process.wait()
 
 
-def _leash() -> tuple[str, str]:
-    """Give who holds it, and the cores of whoever started the rank: those that the job may use."""
+def _rank_and_cores() -> tuple[str, str]:
+    """Give this process id, and the cores of the rank's parent, which are all of the job."""
     try:
         cores = os.sched_getaffinity(os.getppid())
-    except OSError:  # it is gone, or not ours to ask
+    except OSError:  # it has ended, or is another user's
         cores = os.sched_getaffinity(0)
     return str(os.getpid()), ",".join(map(str, sorted(cores)))
 
 
-def _found(program: str) -> str:
+def _path_of(program: str) -> str:
     path = shutil.which(program)
     if path is None:
         raise ClusterError(
@@ -107,27 +107,28 @@ def _found(program: str) -> str:
 
 @contextmanager
 def run_server(argv: Sequence[str], address: str) -> Iterator[int]:
-    """Run a server until the end of the block, where it is killed, and wait until it listens.
+    """Run a server, wait until it listens, and kill it at the end of the block.
 
-    Call it from the rank's main thread, as `complete`. Its output is discarded; its errors
-    go to the job's.
+    Call it from the rank's main thread, like `run_program`. Its output is discarded; its standard
+    error is the job's.
 
     Args:
         argv: the command; the word `PORT` in it is replaced by a free port.
-        address: of this host, that it will listen at.
+        address: of this host, at which it listens.
 
     Yields:
         Its port.
 
     Raises:
-        ClusterError: there is no such program, the address is not ours, or it does not listen.
+        ClusterError: there is no such program, it does not listen, or the address is not one of
+            this host.
 
     """
     for _ in range(PORTS):
         port = free_port(address)
         words = [str(port) if word == "PORT" else word for word in argv]
         with _running(words, Path(os.devnull)) as process:
-            if _comes_to_listen(process, port):
+            if _starts_listening(process, port):
                 yield port
                 return
     raise ClusterError(
@@ -136,7 +137,7 @@ def run_server(argv: Sequence[str], address: str) -> Iterator[int]:
     )
 
 
-def _comes_to_listen(process: subprocess.Popen[bytes], port: int) -> bool:
+def _starts_listening(process: subprocess.Popen[bytes], port: int) -> bool:
     deadline = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < deadline:
         if listens(port):
@@ -178,7 +179,7 @@ def listens(port: int) -> bool:
         port: of this host.
 
     Returns:
-        Whether it is so.
+        Whether one does.
 
     """
     for table in TABLES:

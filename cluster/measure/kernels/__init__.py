@@ -1,9 +1,9 @@
-"""C on the measured hosts: compiled there, for the MPI that runs there.
+"""Kernels in C, compiled on the measured hosts for the MPI that runs there.
 
-Timed loops are called through ctypes. Set-up, progress and files stay in Python. Where there is no
-compiler, mpi4py's loops do the same work, slower for small messages; which of them ran is in the
-definition of every value. `profile.c` is no loop: it is preloaded into the ranks of a profiled job,
-and `python3 -m cluster.measure.kernels profile FOLDER` compiles it before they start.
+Their timed loops are called through ctypes; set-up, progress and files stay in Python. Without a
+compiler, mpi4py's loops do the same work, slower for small messages; the definition of every value
+says which of the two ran. `profile.c` is not a loop: it is preloaded into the ranks of a profiled
+job, and `python3 -m cluster.measure.kernels profile FOLDER` compiles it before they start.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 Choice = Literal["auto", "c", "python"]
 
-FOLDER = "kernels"  # in the machine's folder, beside those of its jobs
-FLAGS = ("-O2", "-shared", "-fPIC")  # no -march: hosts may share a folder and differ in processors
+FOLDER = "kernels"  # in cluster's folder on a host, beside those of its jobs
+FLAGS = ("-O2", "-shared", "-fPIC")  # no -march: hosts with different processors may share a folder
 TIMEOUT = 60.0  # seconds; a second or two is usual
 CLOCK = (
     "clock_gettime(CLOCK_MONOTONIC) of the rank that took the value; round trips that follow one "
     "another share a reading"
 )
-LOG = "kernel.{rank}.log"  # in the job's folder: the command, the compiler, what it said
+LOG = "kernel.{rank}.log"  # in the job's folder: the command, the compiler and its output
 
 
 class NotBuiltError(Exception):
-    """There is no kernel, and this is why."""
+    """Why a kernel could not be built."""
 
 
 def timed_in_c(definition: Definition) -> Definition:
@@ -62,10 +62,10 @@ def definitions_for(definitions: tuple[Definition, ...], choice: Choice) -> tupl
 
     Args:
         definitions: of the metrics, timed by mpi4py's loops.
-        choice: of what runs them.
+        choice: of the loops: `c`, `python` or `auto`.
 
     Returns:
-        Those in C, those as given, or both, if the hosts decide.
+        Those for C, those as given, or both if each host decides (`auto`).
 
     """
     compiled = tuple(map(timed_in_c, definitions)) if choice != "python" else ()
@@ -73,18 +73,18 @@ def definitions_for(definitions: tuple[Definition, ...], choice: Choice) -> tupl
 
 
 def load(rank: Rank, name: str, choice: Choice) -> ctypes.CDLL | None:
-    """Compile a kernel on every host, unless it is there already, and load it on every rank.
+    """Compile a kernel on every host, unless it was compiled before, and load it on every rank.
 
     Args:
         rank: each of them calls this.
         name: of the source in this folder, without its `.c`.
-        choice: `c` insists; `python` does nothing; `auto` uses C if all ranks can.
+        choice: `c` requires it; `python` does nothing; `auto` uses C if all ranks can.
 
     Returns:
-        The library on every rank, or none on all of them, with a note of the reason.
+        The library on every rank, or None on all of them, with a note of the reason.
 
     Raises:
-        ClusterError: it cannot be had, and was insisted on.
+        ClusterError: `c` was chosen, and a rank cannot load it.
 
     """
     if choice == "python":
@@ -100,14 +100,14 @@ def load(rank: Rank, name: str, choice: Choice) -> ctypes.CDLL | None:
             "Or leave it out: --kernel python",
         )
     rank.note(
-        f"The timed loops ran in Python, not in C: {reasons[0]} Small messages take longer so, and "
-        "are not to be compared with those that C timed."
+        f"The timed loops ran in Python, not in C: {reasons[0]} Small messages take "
+        "longer in Python; do not compare them with values timed in C."
     )
     return None
 
 
 def _loaded(rank: Rank, name: str) -> tuple[ctypes.CDLL | None, str]:
-    """Let one rank of each host compile; give the library, or why there is none."""
+    """Let one rank of each host compile; give the library, or the reason why there is none."""
     from mpi4py import MPI  # noqa: PLC0415 - importing it starts MPI
 
     host = rank.comm.Split_type(MPI.COMM_TYPE_SHARED)
@@ -131,17 +131,17 @@ def _loaded(rank: Rank, name: str) -> tuple[ctypes.CDLL | None, str]:
 
 
 def compile_kernel(name: str, folder: Path) -> Path:
-    """Compile, or find what was compiled from the same source for the same MPI.
+    """Compile a kernel, unless the same source was compiled for the same MPI before.
 
     Args:
         name: of the source in this folder, without its `.c`.
         folder: for the library.
 
     Returns:
-        The library; the command that built it is beside it, with the suffix `.log`.
+        The library; the log of its compilation is beside it, with the suffix `.log`.
 
     Raises:
-        NotBuiltError: it could not be made.
+        NotBuiltError: it could not be compiled.
 
     """
     from mpi4py import MPI  # noqa: PLC0415
@@ -166,7 +166,7 @@ def compile_kernel(name: str, folder: Path) -> Path:
 
 
 def _mpicc() -> str:
-    """Find the compiler of the MPI that runs: beside this Python, with its other programs."""
+    """Find the compiler of the MPI that runs: beside this Python, or on the PATH."""
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     found = shutil.which("mpicc", path=path)
     if found is None:
@@ -175,7 +175,7 @@ def _mpicc() -> str:
 
 
 def _compile(words: list[str], target: Path, about: Path) -> None:
-    """Compile into a file that appears whole: other hosts may share the folder."""
+    """Compile into a file that appears at once: other hosts may share the folder."""
     with tempfile.TemporaryDirectory(dir=target.parent) as desk:
         made = Path(desk, target.name)
         argv = [*words, "-o", str(made)]
@@ -207,7 +207,7 @@ def _run(argv: list[str]) -> str:
 
 
 def _reason(said: str) -> str:
-    """Find the reason in the framed message of Open MPI."""
+    """Find the reason in the compiler's output, or in the framed message of Open MPI's wrapper."""
     lines = [line.strip() for line in said.splitlines()]
     meaning = [line for line in lines if line and not line.startswith("---")]
     errors = [line for line in meaning if "error" in line]
@@ -216,7 +216,7 @@ def _reason(said: str) -> str:
 
 
 def _opened(path: Path) -> ctypes.CDLL:
-    """Load a library, and refuse one that found another MPI than mpi4py has."""
+    """Load a library, and refuse one that was linked to another MPI than mpi4py."""
     from mpi4py import MPI  # noqa: PLC0415
 
     try:

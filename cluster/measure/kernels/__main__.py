@@ -12,7 +12,7 @@ from cluster.measure.kernels import NotBuiltError, compile_kernel
 
 
 def main(name: str, folder: str) -> int:
-    """Compile.
+    """Compile a kernel, and print its path.
 
     Args:
         name: of the source in this folder, without its `.c`.
@@ -24,7 +24,7 @@ def main(name: str, folder: str) -> int:
     """
     import mpi4py  # noqa: PLC0415
 
-    mpi4py.rc.initialize = False  # only its version is asked for
+    mpi4py.rc.initialize = False  # MPI is not needed, only its version
     try:
         sys.stdout.write(f"{compile_kernel(name, Path(folder))}\n")
     except NotBuiltError as error:

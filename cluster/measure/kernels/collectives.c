@@ -1,8 +1,8 @@
 /* The timed loop of the benchmark collectives; benchmarks/collectives defines what it measures.
  *
- * It does `n` repetitions and writes the nanoseconds of each. It gives the number of the first whose
- * result was wrong on this rank, or -1. Errors of MPI are fatal by the communicator's handler.
- * Nothing is allocated or printed, and results are compared only outside the timed region.
+ * It does `n` repetitions and writes the nanoseconds of each. It returns the number of the first
+ * repetition whose result was wrong on this rank, or -1. The communicator's handler makes errors of
+ * MPI fatal. Nothing is allocated or printed, and results are compared outside the timed region.
  */
 
 #include "kernel.h"
@@ -11,13 +11,13 @@ enum operation { ALLREDUCE, ALLGATHER, REDUCE_SCATTER, BCAST, REDUCE, ALLTOALL, 
 
 struct group { /* class GroupStruct in benchmarks/collectives/compiled_loops.py */
     const MPI_Comm *comm;
-    void *given[2];          /* they take turns, so that what did not arrive is seen */
-    void *result;            /* where it goes */
-    const void *expected[2]; /* what it must be; 0 on a rank that gets nothing */
+    void *given[2];          /* used in turn, so that missing data is noticed */
+    void *result;            /* of the operation */
+    const void *expected[2]; /* what it must be; 0 on a rank without a result */
     double *nanoseconds;     /* one per repetition */
     int64_t bytes;           /* of the result */
     int64_t number;          /* of the next repetition */
-    int32_t count;           /* as MPI takes it: of numbers, or of bytes */
+    int32_t count;           /* for MPI: of numbers, or of bytes */
     int32_t operation;
 };
 

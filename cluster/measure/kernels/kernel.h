@@ -1,4 +1,4 @@
-/* What all kernels share: the clock, and the proof that they were compiled for the MPI that runs. */
+/* What all kernels share: the clock, and the check that they were compiled for the running MPI. */
 
 #include <mpi.h>
 #include <stdint.h>
@@ -12,7 +12,7 @@ static inline int64_t now(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* The bytes of a communicator's handle, if MPI is up for this library too; 0 if it is not. */
+/* The size of a communicator's handle in bytes; 0 if MPI is not initialised for this library. */
 int kernel_handle(void)
 {
     int up = 0;

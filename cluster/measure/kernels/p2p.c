@@ -1,8 +1,8 @@
 /* The timed loops of the benchmark p2p; benchmarks/p2p defines what they measure.
  *
- * Each function does `n` repetitions and writes the nanoseconds of each, on the rank that takes
- * them. It gives the number of the first message that arrived wrong, or -1. Errors of MPI are fatal
- * by the communicator's handler. Nothing is allocated or printed, and bytes are compared only
+ * Each function does `n` repetitions and writes the nanoseconds of each, on the rank that records
+ * them. It returns the number of the first message that arrived wrong, or -1. The communicator's
+ * handler makes errors of MPI fatal. Nothing is allocated or printed, and bytes are compared
  * outside the timed regions.
  */
 
@@ -14,8 +14,8 @@ struct pair { /* class PairStruct in benchmarks/p2p/compiled_loops.py */
     const MPI_Comm *comm;
     const MPI_Datatype *type;
     MPI_Request *requests;  /* 2 * window */
-    const char *pattern[2]; /* they take turns, so that a byte that did not arrive is seen */
-    char *incoming;         /* places for 1 << shift messages, one after another */
+    const char *pattern[2]; /* used in turn, so that a missing byte is noticed */
+    char *incoming;         /* room for 1 << shift messages, one after another */
     double *nanoseconds;    /* one per repetition */
     int64_t size;           /* of a message in bytes: `count` of `type` */
     int64_t number;         /* of the next message, or window of messages */
@@ -66,7 +66,7 @@ int64_t oneway_time(struct pair *p, int64_t n)
     return -1;
 }
 
-/* The same exchange; its values are the receiver's alone. */
+/* The same exchange; only the receiver records values. */
 int64_t oneway_bandwidth(struct pair *p, int64_t n)
 {
     return oneway_time(p, n);
@@ -92,7 +92,7 @@ static void pong(const struct pair *p, int64_t n)
     }
 }
 
-/* As many round trips as there are places, and an untimed one that leads to the next. */
+/* As many round trips as the buffer has room for, then an untimed one to start the next batch. */
 static int64_t batch(struct pair *p, int64_t n, double *nanoseconds)
 {
     if (p->first)
@@ -176,7 +176,7 @@ int64_t memory_copy(struct pair *p, int64_t n)
         int64_t start = now();
         for (int k = 0; k < p->window; k++) {
             memcpy(p->incoming, from, (size_t)p->size);
-            __asm__ volatile("" ::: "memory"); /* each copy is done, whoever reads it */
+            __asm__ volatile("" ::: "memory"); /* keeps every copy, although not all are read */
         }
         p->nanoseconds[i] = (double)(now() - start);
         if (wrong(p, p->number))

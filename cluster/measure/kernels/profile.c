@@ -1,19 +1,19 @@
 /* Counts and times the calls of MPI of any program, and writes a profile as IBM's mpitrace does.
  *
- * It is preloaded (LD_PRELOAD), stands between the program and MPI by MPI's own profiling interface,
- * and writes mpi_profile.JOB.RANK into the folder in which MPI_Init was called, when MPI_Finalize
- * is. Rank 0 and the ranks with the least, the median and the most time in MPI write one, or all
- * ranks, where SAVE_ALL_TASKS is yes. cluster/logs/parsers/mpitrace.py reads it.
+ * It is preloaded (LD_PRELOAD) and intercepts the program's calls through MPI's own profiling
+ * interface (PMPI). MPI_Finalize writes mpi_profile.JOB.RANK into the folder in which MPI_Init was
+ * called: on rank 0 and the ranks with the least, the median and the most time in MPI, or on all
+ * ranks if SAVE_ALL_TASKS is yes. cluster/logs/parsers/mpitrace.py reads it.
  *
- * Bytes of a call: what this rank gives (count times the size of the type, for all receivers
- * together); of a receive or a read what arrived, or what there is room for if it goes on after the
- * call; of a get what comes; of a scatter what this rank gets. Times hold all waiting.
+ * Bytes of a call: what this rank sends (count times the size of the type, for all receivers
+ * together); for a receive or a read what arrived, or the size of the buffer if the operation ends
+ * after the call; for a get what arrives; for a scatter what this rank receives. Times include all
+ * waiting.
  *
- * Each routine is here by both of its names: C programs call MPI_Send, and Open MPI's and MPICH's
- * Fortran bindings, of whichever module, PMPI_Send or MPI_Send. What MPI does by calls of its own,
- * such as those of its file operations, belongs to the call of the program. Times of files are no
- * communication, as mpitrace has it. Not seen: neighbourhood operations, and what threads do before
- * MPI_Init.
+ * Each routine is defined by both of its names: C programs call MPI_Send, and the Fortran bindings
+ * of Open MPI and MPICH call PMPI_Send or MPI_Send. Calls that MPI makes itself, such as those of
+ * its file operations, count for the program's call. Times of files are no communication, as in
+ * mpitrace. Not counted: neighbourhood collectives, and what threads do before MPI_Init.
  */
 
 #define _GNU_SOURCE
@@ -49,7 +49,7 @@
     X(Win_flush) X(Win_flush_all) X(Win_flush_local) X(Win_flush_local_all) X(Win_sync)           \
     FILES(X)
 
-/* These come last: their times are summed apart. */
+/* These come last: their times are added up separately. */
 #define FILES(X)                                                                                  \
     X(File_open) X(File_close) X(File_delete) X(File_set_size) X(File_preallocate)                \
     X(File_set_view) X(File_seek) X(File_seek_shared) X(File_sync)                                \
@@ -92,8 +92,8 @@ static int64_t nanoseconds(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* A clock is read twice per call: the processor's own counter costs a third of the kernel's clock,
- * which says at the end how long a tick was. */
+/* A clock is read twice per call: the processor's own counter takes a third of the time of the
+ * kernel's clock, by which the length of a tick is found at the end. */
 static inline int64_t tick(void)
 {
 #if defined(__x86_64__)
@@ -154,7 +154,7 @@ static int64_t arrived(const MPI_Status *status)
     return bytes < 0 ? 0 : (int64_t)bytes;
 }
 
-/* How many ranks a rank of this communicator exchanges data with, itself among them. */
+/* How many ranks a rank of this communicator exchanges data with, itself included. */
 static int peers(MPI_Comm comm)
 {
     int inter = 0, size = 0;
@@ -173,7 +173,7 @@ static int own(MPI_Comm comm)
     return rank;
 }
 
-/* MPI's own entry, behind ours. */
+/* The next definition of a routine after this one: MPI's own. */
 static void *behind(const char *name)
 {
     void *found = dlsym(RTLD_NEXT, name);
@@ -246,7 +246,7 @@ static void *behind(const char *name)
     TIMED(Sendrecv_replace, Sendrecv_replace##T, (b, n, t, to, tag, from, rtag, c, s),            \
           given(to, n, t))
 
-/* A collective operation and its non-blocking form differ by the request at their end. */
+/* The non-blocking form of a collective operation has one more argument, the request. */
 
 #define BCAST(name, T, N, ARGS, args)                                                             \
     int MPI_##name##T(void *b, N n, MPI_Datatype t, int root, MPI_Comm c ARGS)                    \
@@ -324,7 +324,7 @@ static void *behind(const char *name)
     TIMED(name, name##T, (b, n, d, t, rb, rn, rd, rt, c args),                                    \
           b == MPI_IN_PLACE ? mixed##T(rn, rt, c) : mixed##T(n, t, c))
 
-/* One-sided operations, which differ in the same way from those with requests. */
+/* One-sided operations; their forms with a request have one more argument, too. */
 
 #define PUT(name, T, N, ARGS, args)                                                               \
     int MPI_##name##T(const void *b, N n, MPI_Datatype t, int to, MPI_Aint d, N tn,               \
@@ -355,7 +355,7 @@ static void *behind(const char *name)
     int MPI_Win_allocate_shared##T(MPI_Aint n, D d, MPI_Info i, MPI_Comm c, void *b, MPI_Win *w)  \
     TIMED(Win_allocate_shared, Win_allocate_shared##T, (n, d, i, c, b, w), 0)
 
-/* Files: at a place that is named, or where the file's pointer is. */
+/* Files: at an explicit offset, or at the file's pointer. */
 
 #define READ(name, T, N, PLACE, place)                                                            \
     int MPI_File_##name##T(MPI_File f PLACE, void *b, N n, MPI_Datatype t, MPI_Status *s)         \

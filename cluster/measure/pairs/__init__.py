@@ -1,1 +1,1 @@
-"""Tests of pairs of hosts without MPI: an agent on each host, a process for each end of a test."""
+"""Tests of pairs of hosts without MPI: an agent on each host, a process for each side of a test."""

@@ -1,6 +1,6 @@
-"""The agent on a host: begins and ends processes for tests, as the lines on its input say.
+"""The agent on a host: begins and ends processes for tests, by the orders on its standard input.
 
-It ends with its input, and all that it began ends with it.
+When its input ends, it ends all processes that it began, and itself.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from cluster.measure.pairs.transfer import TransferError, exit_quietly, receive,
 
 
 def main() -> None:
-    """Obey until the input ends."""
+    """Execute orders until the input ends."""
     children: dict[int, int] = {}
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel buries them
-    _say(Ready())
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps ended children
+    _write(Ready())
     try:
         for line in sys.stdin:
             order = msgspec.json.decode(line, type=Order)
@@ -33,13 +33,13 @@ def main() -> None:
             _end(pid)
 
 
-def _say(answer: Ready | Listening | TestOutcome) -> None:
-    """Write a line at once: short enough that lines of several processes do not mix."""
+def _write(answer: Ready | Listening | TestOutcome) -> None:
+    """Write a line in one call: it is so short that lines of several processes do not mix."""
     os.write(1, msgspec.json.encode(answer) + b"\n")
 
 
 def _end(pid: int) -> None:
-    """Kill a process that may be gone; its number is not used again while its parent is here."""
+    """Kill a process, which may have ended before."""
     with suppress(ProcessLookupError):
         if pid:
             os.kill(pid, signal.SIGKILL)
@@ -50,8 +50,8 @@ def _begin(order: BeginTest) -> int:
     if pid:
         return pid
     try:
-        signal.alarm(int(order.limit) + 5)  # whatever happens to the agent
-        _say(_outcome(order))
+        signal.alarm(int(order.limit) + 5)  # also if the agent is killed
+        _write(_outcome(order))
     finally:
         exit_quietly()
     return 0
@@ -65,7 +65,7 @@ def _outcome(order: BeginTest) -> TestOutcome:
                 order.metric,
                 order.seconds,
                 order.limit,
-                lambda port: _say(Listening(test=order.test, port=port)),
+                lambda port: _write(Listening(test=order.test, port=port)),
             )
         else:
             value = send(order.address, order.port, order.metric, order.seconds, order.limit)

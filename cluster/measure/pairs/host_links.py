@@ -1,4 +1,4 @@
-"""Connections from the first host to the agents of all hosts: one each."""
+"""Connections from the first host to the agents of all hosts, one for each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 AGENT = ("-P", "-m", "cluster.measure.pairs.host_agent")
 START_WITHIN = 30.0  # seconds for all agents to be ready
-SIGNS_OF_LIFE = (
+KEEPALIVE = (
     *("-o", "ServerAliveInterval=2", "-o", "ServerAliveCountMax=2"),
     *("-o", "ConnectTimeout=5"),
 )
@@ -27,14 +27,14 @@ MOST_READ = 1 << 16
 
 
 class HostLinks:
-    """Agents on all hosts, and what they say.
+    """Agents on all hosts, and the connections to them.
 
     Args:
         addresses: of the hosts; the first one is this host.
         ssh_config: for OpenSSH's client; empty if all hosts are this one.
 
     Attributes:
-        lost: why each host that is lost is lost, by its number.
+        lost: for each lost host, by its number, the reason why it is lost.
 
     """
 
@@ -42,7 +42,7 @@ class HostLinks:
         """Start an agent on each host."""
         self.lost: dict[int, str] = {}
         self._selector = selectors.DefaultSelector()
-        self._complaints = [tempfile.TemporaryFile() for _ in addresses]  # noqa: SIM115 - open to the end
+        self._stderr = [tempfile.TemporaryFile() for _ in addresses]  # noqa: SIM115 - open to the end
         self._agents = [
             self._start(number, address, ssh_config) for number, address in enumerate(addresses)
         ]
@@ -51,12 +51,12 @@ class HostLinks:
     def _start(self, number: int, address: str, ssh_config: str) -> subprocess.Popen[bytes]:
         words = [sys.executable, *AGENT]
         if ssh_config and number:
-            words = ["ssh", "-F", ssh_config, *SIGNS_OF_LIFE, address, "exec", "python3", *AGENT]
+            words = ["ssh", "-F", ssh_config, *KEEPALIVE, address, "exec", "python3", *AGENT]
         process = subprocess.Popen(
             words,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._complaints[number],
+            stderr=self._stderr[number],
         )
         self._selector.register(_pipe(process.stdout), selectors.EVENT_READ, number)
         return process
@@ -75,7 +75,7 @@ class HostLinks:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End all agents: they end with their input."""
+        """End all agents, by closing their input."""
         for process in self._agents:
             _pipe(process.stdin).close()
         for process in self._agents:
@@ -85,8 +85,8 @@ class HostLinks:
                 process.kill()
                 process.wait()
 
-    def say(self, number: int, order: Order) -> None:
-        """Send an order to a host; one that is lost gets none."""
+    def send(self, number: int, order: Order) -> None:
+        """Send an order to a host, unless it is lost."""
         if number in self.lost:
             return
         pipe = _pipe(self._agents[number].stdin)
@@ -97,10 +97,10 @@ class HostLinks:
             self.give_up(number, self._why(number))
 
     def answers(self, seconds: float) -> Iterator[tuple[int, Answer]]:
-        """Give what the agents say; at the latest after some seconds, whether they do or not.
+        """Wait for answers of the agents, and give those that came.
 
         Args:
-            seconds: to wait.
+            seconds: to wait at most.
 
         Yields:
             The number of a host, and its answer.
@@ -117,11 +117,11 @@ class HostLinks:
                 yield number, msgspec.json.decode(line, type=Answer)
 
     def give_up(self, number: int, why: str) -> None:
-        """Hear no more of a host, and let all know why.
+        """Record that a host is lost, and end the connection to it.
 
         Args:
             number: of the host.
-            why: it is lost.
+            why: the reason.
 
         """
         if number not in self.lost:
@@ -130,8 +130,8 @@ class HostLinks:
             self._agents[number].kill()
 
     def _why(self, number: int) -> str:
-        """Give the last line that its connection complained with."""
-        file = self._complaints[number]
+        """Give the last line that its connection wrote to standard error."""
+        file = self._stderr[number]
         file.seek(0)
         lines = file.read().decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else "its connection ended"

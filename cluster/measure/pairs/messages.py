@@ -1,4 +1,4 @@
-"""What the conductor and the agents of hosts say to one another: a JSON line each."""
+"""The messages between the coordinator and the agents of hosts: a line of JSON each."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from cluster.core.model.value import Value
 
 
 class BeginTest(Value, frozen=True, kw_only=True, tag="begin"):
-    """Begin one end of a test.
+    """An order to begin one side of a test.
 
     Args:
         test: its number.
         role: `receive` waits for a connection, `send` makes it.
         metric: that is measured.
         seconds: of the test.
-        limit: seconds after which the end gives up.
+        limit: seconds after which this side gives up.
         address: of the host that receives.
-        port: of it; for `send`.
+        port: of the host that receives; for `send`.
 
     """
 
@@ -31,7 +31,7 @@ class BeginTest(Value, frozen=True, kw_only=True, tag="begin"):
 
 
 class EndTest(Value, frozen=True, kw_only=True, tag="end"):
-    """End what is left of a test."""
+    """An order to end what is left of a test."""
 
     test: int
 
@@ -41,19 +41,19 @@ class Ready(Value, frozen=True, kw_only=True, tag="ready"):
 
 
 class Listening(Value, frozen=True, kw_only=True, tag="listening"):
-    """The end that receives waits at a port."""
+    """The receiving side of a test waits for a connection at a port."""
 
     test: int
     port: int
 
 
 class TestOutcome(Value, frozen=True, kw_only=True, tag="outcome"):
-    """What an end of a test says of it.
+    """The result of one side of a test.
 
     Args:
         test: its number.
-        value: bytes per second or seconds; none from the end that does not measure.
-        reason: why there is none; empty if all went well.
+        value: bytes per second or seconds; None from the side that does not measure.
+        reason: why the test failed; empty if it succeeded.
 
     """
 

@@ -1,4 +1,4 @@
-"""The two ends of a test over one TCP connection; each is a process of its own."""
+"""The two sides of a test over one TCP connection; each is a process of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 HELLO = b"cluster!"  # 8 bytes: if they arrive and nothing else does, large packets are lost
 CHUNK = 1 << 20  # bytes
-WARM_UP = 0.2  # of the time, that is not counted
+WARM_UP = 0.2  # share of the time that is not counted
 HOLE = "small messages arrive, large ones do not: an MTU hole?"
 SILENT = "nothing arrived within the limit"
 
@@ -23,27 +23,27 @@ class TransferError(Exception):
 
 
 def receive(
-    address: str, metric: str, seconds: float, limit: float, tell: Callable[[int], None]
+    address: str, metric: str, seconds: float, limit: float, report_port: Callable[[int], None]
 ) -> float | None:
-    """Wait for the other end, and take what it sends.
+    """Wait for the sender's connection, and receive from it.
 
     Args:
         address: of this host.
-        metric: `bandwidth` is measured here; of `latency`, messages are sent back.
+        metric: `bandwidth` is measured on this side; for `latency`, messages are sent back.
         seconds: of the test.
         limit: seconds after which to give up.
-        tell: called with the port.
+        report_port: called with the port at which this side listens.
 
     Returns:
-        Bytes per second, of a bandwidth.
+        Bytes per second for `bandwidth`, else None.
 
     Raises:
-        TransferError: nobody came, or nothing arrived.
+        TransferError: no connection came, or nothing arrived.
 
     """
     with socket.create_server((address, 0)) as server:
         server.settimeout(limit)
-        tell(server.getsockname()[1])
+        report_port(server.getsockname()[1])
         try:
             link, _ = server.accept()
         except TimeoutError as error:
@@ -52,11 +52,11 @@ def receive(
         link.settimeout(limit)
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
-            _take(link, len(HELLO))
+            _receive_exactly(link, len(HELLO))
             if metric == "latency":
                 _echo(link)
                 return None
-            return _count(link, seconds)
+            return _receive_rate(link, seconds)
         except TimeoutError as error:
             raise TransferError(SILENT) from error
         except OSError as error:
@@ -64,20 +64,20 @@ def receive(
 
 
 def send(address: str, port: int, metric: str, seconds: float, limit: float) -> float | None:
-    """Connect to the other end, and send to it.
+    """Connect to the receiver, and send to it.
 
     Args:
         address: of the host that receives.
-        port: of it.
-        metric: `latency` is measured here.
+        port: of the host that receives.
+        metric: `latency` is measured on this side.
         seconds: of the test.
         limit: seconds after which to give up.
 
     Returns:
-        Seconds of half a round trip, of a latency.
+        Seconds of half a round trip for `latency`, else None.
 
     Raises:
-        TransferError: the other end cannot be reached, or does not answer.
+        TransferError: the receiver cannot be reached, or does not answer.
 
     """
     try:
@@ -92,8 +92,8 @@ def send(address: str, port: int, metric: str, seconds: float, limit: float) -> 
         try:
             link.sendall(HELLO)
             if metric == "latency":
-                return _ping(link, seconds)
-            _pour(link, seconds)
+                return _ping_pong(link, seconds)
+            _send_for(link, seconds)
         except TimeoutError as error:
             raise TransferError(SILENT) from error
         except OSError as error:
@@ -101,7 +101,7 @@ def send(address: str, port: int, metric: str, seconds: float, limit: float) -> 
     return None
 
 
-def _take(link: socket.socket, size: int) -> None:
+def _receive_exactly(link: socket.socket, size: int) -> None:
     left = size
     while left:
         data = link.recv(left)
@@ -110,7 +110,7 @@ def _take(link: socket.socket, size: int) -> None:
         left -= len(data)
 
 
-def _pour(link: socket.socket, seconds: float) -> None:
+def _send_for(link: socket.socket, seconds: float) -> None:
     data = memoryview(bytes(CHUNK))
     end = time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -119,14 +119,14 @@ def _pour(link: socket.socket, seconds: float) -> None:
         link.shutdown(socket.SHUT_WR)
 
 
-def _count(link: socket.socket, seconds: float) -> float:
-    """Count what arrives between a fifth of the time and its end.
+def _receive_rate(link: socket.socket, seconds: float) -> float:
+    """Receive to the end, and give the rate after the warm-up, in bytes per second.
 
-    On a host that is too busy to look twice in that time, it is all but the first piece.
+    If the host was too busy to read twice in that time, it is the rate of all but the first read.
     """
     data = bytearray(CHUNK)
     total = 0
-    marks: list[tuple[float, int]] = []  # when, and how much had come by then
+    marks: list[tuple[float, int]] = []  # when, and how much had arrived by then
     while True:
         try:
             got = link.recv_into(data)
@@ -142,7 +142,7 @@ def _count(link: socket.socket, seconds: float) -> float:
 
 
 def _rate(marks: list[tuple[float, int]], seconds: float) -> float:
-    """Give bytes per second between a fifth of the time and its end, or of all but the first."""
+    """Give bytes per second from a fifth of the time to its end, or of all but the first read."""
     began = marks[0][0]
     window = [mark for mark in marks if WARM_UP * seconds <= mark[0] - began <= seconds]
     for (opened, before), (closed, after) in ((m[0], m[-1]) for m in (window, marks) if m):
@@ -156,12 +156,12 @@ def _echo(link: socket.socket) -> None:
         link.sendall(data)
 
 
-def _ping(link: socket.socket, seconds: float) -> float:
+def _ping_pong(link: socket.socket, seconds: float) -> float:
     best = float("inf")
     began = time.perf_counter()
     while (now := time.perf_counter()) - began < seconds:
         link.sendall(HELLO)
-        _take(link, len(HELLO))
+        _receive_exactly(link, len(HELLO))
         after = time.perf_counter()
         if now - began >= WARM_UP * seconds:
             best = min(best, after - now)
@@ -171,5 +171,5 @@ def _ping(link: socket.socket, seconds: float) -> float:
 
 
 def exit_quietly(status: int = 0) -> None:
-    """End a forked process at once: nothing of its parent's is to be flushed or closed."""
+    """End a forked process at once, so that it flushes and closes nothing of its parent's."""
     os._exit(status)

@@ -1,4 +1,4 @@
-"""How ranks start: one file per starter, pure."""
+"""How ranks are started: one file per starter; each is a pure function of the layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One process on the first host, which asks the others for what it needs of them."""
+"""One process, on the first host; it starts what it needs on the others by itself."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 class FirstHost(Starter):
-    """Starts the program once, and tells it where the other hosts are.
+    """Starts the program once, with the addresses of all hosts.
 
-    No MPI stands between hosts, so that one which dies or hangs takes no other with it.
+    It uses no MPI, so that a host that dies or hangs does not end the program on the others.
     """
 
     needs_every_host: ClassVar[bool] = False
 
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
-        """Give the program, behind the words that tell it of the hosts."""
+        """Give the program, after the options that name the hosts."""
         config = ["--ssh-config", layout.ssh_config] if layout.ssh_config else []
         hosts = ["--hosts", ",".join(layout.places), "--count", str(layout.size)]
         return [

@@ -20,8 +20,9 @@ INCLUDES = (
     "PRTE_MCA_prte_if_include",
     "PMIX_MCA_ptl_tcp_if_include",
 )
-# Seconds of silence, then between tries, and how many: 300, 20 and 9 if nothing is said. Daemons
-# whose first host is gone then end their ranks soon, and not before the first host has said why.
+# TCP keepalive of mpirun's daemons: seconds of silence, seconds between probes, number of probes;
+# the defaults are 300, 20 and 9. With these, daemons that lost the first host end their ranks soon,
+# but not before the first host has reported the reason.
 KEEPALIVE = {"time": "6", "intvl": "3", "probes": "3"}
 
 
@@ -31,9 +32,9 @@ class Mpirun(Starter):
     def argv(self, program: Sequence[str], layout: Layout) -> list[str]:
         """Give the mpirun command line.
 
-        Slots are always stated, so mpirun never guesses them and never refuses. With more ranks
-        than cores, a rank that waits must give its core away: spinning costs a whole time slice
-        per message (4000 us against 15 us over TCP on one core, measured here).
+        Slots are always given, so mpirun neither guesses their number nor refuses. With more ranks
+        than cores, a waiting rank must yield its core: busy-waiting takes a whole time slice per
+        message (measured over TCP on one core: 4000 us against 15 us).
         """
         slots = layout.slots
         hosts = ",".join(f"{address}:{count}" for address, count in slots.items())
@@ -47,7 +48,7 @@ class Mpirun(Starter):
         ]
 
     def env(self, layout: Layout) -> dict[str, str]:
-        """Give what version 4 (OMPI) and version 5 (PRTE, PMIX) need to go to other hosts.
+        """Give the variables by which version 4 (OMPI) and 5 (PRTE, PMIX) reach other hosts.
 
         Daemons and messages use the cluster's networks only, by their CIDR: a bridge such as
         docker0 has the same address on every host, and a rank that tries it waits for ever
@@ -67,6 +68,6 @@ class Mpirun(Starter):
 def _binding(layout: Layout) -> list[str]:
     if layout.oversubscribed:
         return ["--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
-    if layout.sharing > 1:  # each host would begin with the first core, which is the same one
+    if layout.sharing > 1:  # each host would bind to the same first core
         return ["--bind-to", "none"]
     return ["--map-by", "core", "--bind-to", "core"]

@@ -1,4 +1,7 @@
-"""Lets all hosts test their pairs, round by round; what hangs or dies is a cell with a reason."""
+"""Coordinates the tests of all pairs, round by round; a test that fails is recorded with a reason.
+
+No host can end the survey: a test that hangs has a limit, and a host that dies is lost.
+"""
 
 from __future__ import annotations
 
@@ -23,48 +26,48 @@ if TYPE_CHECKING:
     from cluster.measure.pairs.messages import Answer
     from cluster.measure.rank import Rank
 
-FIRST_LIMIT = 10.0  # seconds beyond its own that a test may take, before any was good
-PATIENCE = 3.0  # times the slowest good test
-LEAST_LIMIT = 1.0  # seconds beyond its own that any test may take
-SILENCES = 2  # tests that a host does not so much as begin, after which it is lost
+FIRST_LIMIT = 10.0  # seconds that a test may take longer than planned, before one has succeeded
+PATIENCE = 3.0  # times the slowest test that succeeded
+LEAST_LIMIT = 1.0  # seconds that any test may take longer than planned
+MOST_UNANSWERED = 2  # tests in a row that a host does not begin, after which it is lost
 
 
-def conduct(
+def coordinate(
     rank: Rank,
     plan: SurveyPlan,
     fleet_of: Callable[[Iterable[str]], Fleet],
     definition: Definition,
     seconds: float,
 ) -> None:
-    """Test a fleet from its first host.
+    """Test the pairs of a fleet from its first host.
 
     Args:
-        rank: where values go.
+        rank: that records the values.
         plan: of the survey.
-        fleet_of: gives the fleet of the names of its hosts.
+        fleet_of: makes the fleet from the names of its hosts.
         definition: of the metric.
         seconds: of each test.
 
     Raises:
-        ClusterError: nobody said where the hosts are.
+        ClusterError: the addresses of the hosts are not known.
 
     """
     addresses = os.environ.get(HOSTS, "").split(",")
     if addresses == [""]:
-        raise ClusterError(f"Nobody said where the hosts are: {HOSTS} is not set.")
+        raise ClusterError(f"The addresses of the hosts are not known: {HOSTS} is not set.")
     fleet = fleet_of(addresses)
     with HostLinks(addresses, os.environ.get(SSH_CONFIG, "")) as links:
-        conductor = Conductor(rank, links, addresses, definition, seconds)
-        survey(fleet, plan, conductor.measure)
+        coordinator = Coordinator(rank, links, addresses, definition, seconds)
+        survey(fleet, plan, coordinator.measure)
     for why in links.lost.values():
         rank.note(why)
 
 
-class Conductor:
-    """Takes the tests of a step.
+class Coordinator:
+    """Runs the tests of a step of the survey.
 
     Args:
-        rank: where values go.
+        rank: that records the values.
         links: to the agents of the hosts.
         addresses: of the hosts.
         definition: of the metric.
@@ -80,7 +83,7 @@ class Conductor:
         definition: Definition,
         seconds: float,
     ) -> None:
-        """Begin with no test."""
+        """Start with no test done."""
         self._rank = rank
         self._links = links
         self._addresses = addresses
@@ -88,55 +91,55 @@ class Conductor:
         self._seconds = seconds
         self._numbers = 0
         self._slowest = 0.0
-        self._silences: dict[int, int] = {}
+        self._unanswered: dict[int, int] = {}
 
     def measure(self, step: SurveyStep) -> list[PairTest]:
-        """Test the pairs of a step: one direction of all, then the other; or one after another."""
+        """Test the pairs of a step: all in one direction, then in the other; or one at a time."""
         forward = [(int(a), int(b)) for a, b in step.pairs]
         ways = [forward, [(b, a) for a, b in forward]]
-        turns = [[pair] for way in ways for pair in way] if step.alone else ways
+        batches = [[pair] for way in ways for pair in way] if step.alone else ways
         found: list[PairTest] = []
-        for turn in turns:
-            for test in self._together(turn, step):
+        for batch in batches:
+            for test in self._run_batch(batch, step):
                 found.append(test)
                 self._rank.add(measurement_of(test, self._definition, self._addresses[test.source]))
-        good = [test.value for test in found if test.value]
+        succeeded = [test.value for test in found if test.value]
         self._rank.progress(step.number, step.number + 1, step.what)
-        self._rank.print_line(f"{step.what}: {len(good)} of {len(found)} tests gave a value")
+        self._rank.print_line(f"{step.what}: {len(succeeded)} of {len(found)} tests gave a value")
         return found
 
     @property
     def _limit(self) -> float:
-        """How long a test may take in all: three times the slowest good one."""
+        """The seconds that a test may take: three times the slowest that succeeded."""
         if not self._slowest:
             return self._seconds + FIRST_LIMIT
         return max(PATIENCE * self._slowest, self._seconds + LEAST_LIMIT)
 
-    def _together(self, pairs: Sequence[tuple[int, int]], step: SurveyStep) -> list[PairTest]:
+    def _run_batch(self, pairs: Sequence[tuple[int, int]], step: SurveyStep) -> list[PairTest]:
         """Run tests at the same time."""
-        taken = [pair for pair in pairs if not set(pair) & self._links.lost.keys()]
-        turn = _Turn(self._links, taken, self._numbers)
-        self._numbers += len(taken)
+        tried = [pair for pair in pairs if not set(pair) & self._links.lost.keys()]
+        batch = _TestBatch(self._links, tried, self._numbers)
+        self._numbers += len(tried)
         limit = self._limit
-        self._begin(turn, limit)
-        self._note_silence(turn)
-        reports = {pair: turn.report(pair, self._links.lost) for pair in taken}
-        times = [turn.took[pair] for pair in taken if reports[pair][0]]
+        self._begin(batch, limit)
+        self._give_up_silent_hosts(batch)
+        reports = {pair: batch.report(pair, self._links.lost) for pair in tried}
+        times = [batch.took[pair] for pair in tried if reports[pair][0]]
         self._slowest = max([self._slowest, *times])
         return [self._test(pair, reports.get(pair), step) for pair in pairs]
 
-    def _begin(self, turn: _Turn, limit: float) -> None:
-        """Let the receivers listen, then all senders begin, then wait for what they say."""
-        for number, (_, target) in turn.tests.items():
-            self._links.say(target, self._order("receive", number, target, limit))
-        turn.listen(time.monotonic() + limit)
-        for number, port in turn.ports.items():
-            source, target = turn.tests[number]
-            self._links.say(source, self._order("send", number, target, limit, port))
-        turn.finish(time.monotonic() + limit + LEAST_LIMIT)
-        for number in turn.tests:
-            for host in turn.tests[number]:
-                self._links.say(host, EndTest(test=number))
+    def _begin(self, batch: _TestBatch, limit: float) -> None:
+        """Start all receivers, then all senders, and wait for their results."""
+        for number, (_, target) in batch.tests.items():
+            self._links.send(target, self._order("receive", number, target, limit))
+        batch.wait_for_ports(time.monotonic() + limit)
+        for number, port in batch.ports.items():
+            source, target = batch.tests[number]
+            self._links.send(source, self._order("send", number, target, limit, port))
+        batch.wait_for_results(time.monotonic() + limit + LEAST_LIMIT)
+        for number in batch.tests:
+            for host in batch.tests[number]:
+                self._links.send(host, EndTest(test=number))
 
     def _order(
         self,
@@ -156,20 +159,20 @@ class Conductor:
             port=port,
         )
 
-    def _note_silence(self, turn: _Turn) -> None:
-        """Give up a host that has not so much as begun to listen, twice."""
-        for number, (_, target) in turn.tests.items():
-            if number in turn.ports or target in self._links.lost:
-                self._silences.pop(target, None)
+    def _give_up_silent_hosts(self, batch: _TestBatch) -> None:
+        """Give up each host that did not begin to listen, twice in a row."""
+        for number, (_, target) in batch.tests.items():
+            if number in batch.ports or target in self._links.lost:
+                self._unanswered.pop(target, None)
                 continue
-            self._silences[target] = self._silences.get(target, 0) + 1
-            if self._silences[target] >= SILENCES:
+            self._unanswered[target] = self._unanswered.get(target, 0) + 1
+            if self._unanswered[target] >= MOST_UNANSWERED:
                 self._links.give_up(target, "it does not answer")
 
     def _test(
         self, pair: tuple[int, int], report: tuple[float, str] | None, step: SurveyStep
     ) -> PairTest:
-        """Put a test together; one with a host that was lost before was not tried."""
+        """Make the record of a test; without a report it was not tried, as one host was lost."""
         lost = [self._links.lost[host] for host in pair if host in self._links.lost]
         value, reason = report or (None, lost[0] if lost else "it was not tried")
         return PairTest(
@@ -183,7 +186,7 @@ class Conductor:
         )
 
 
-class _Turn:
+class _TestBatch:
     """Tests that run at the same time.
 
     Args:
@@ -204,30 +207,30 @@ class _Turn:
         self._done: dict[int, int] = {}
         self._began = time.monotonic()
 
-    def listen(self, deadline: float) -> None:
-        """Wait until every receiver listens."""
-        self._hear(deadline, lambda number: number in self.ports or number in self._reasons)
+    def wait_for_ports(self, deadline: float) -> None:
+        """Wait until every receiver listens at a port, or has failed."""
+        self._wait(deadline, lambda number: number in self.ports or number in self._reasons)
 
-    def finish(self, deadline: float) -> None:
-        """Wait until both ends of every test have said how it ended."""
+    def wait_for_results(self, deadline: float) -> None:
+        """Wait until both sides of every test have reported their result."""
         both = 2
-        self._hear(
+        self._wait(
             deadline,
             lambda number: number not in self.ports or self._done.get(number, 0) == both,
         )
 
-    def _hear(self, deadline: float, over: Callable[[int], bool]) -> None:
+    def _wait(self, deadline: float, over: Callable[[int], bool]) -> None:
         while (left := deadline - time.monotonic()) > 0:
             waiting = [n for n, pair in self.tests.items() if not over(n) and not self._lost(pair)]
             if not waiting:
                 return
             for _, answer in self._links.answers(left):
-                self._take(answer)
+                self._add(answer)
 
     def _lost(self, pair: tuple[int, int]) -> bool:
         return bool(set(pair) & self._links.lost.keys())
 
-    def _take(self, answer: Answer) -> None:
+    def _add(self, answer: Answer) -> None:
         if isinstance(answer, Listening) and answer.test in self.tests:
             self.ports[answer.test] = answer.port
         elif isinstance(answer, TestOutcome) and answer.test in self.tests:
@@ -239,7 +242,7 @@ class _Turn:
             self.took[self.tests[answer.test]] = time.monotonic() - self._began
 
     def report(self, pair: tuple[int, int], lost: dict[int, str]) -> tuple[float, str]:
-        """Give the value of a pair, or 0 and why there is none."""
+        """Give the value of a pair, or 0 and the reason why there is none."""
         number = next(n for n, own in self.tests.items() if own == pair)
         if number in self._values:
             return self._values[number], ""
