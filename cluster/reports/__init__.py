@@ -2,6 +2,6 @@
 
 
 def __getattr__(name: str) -> None:
-    from cluster.core.moved import look_up  # noqa: PLC0415 - only for paths of the revision before
+    from cluster.core.moved import look_up  # noqa: PLC0415 - only for paths of the previous revision
 
     look_up(__name__, name)

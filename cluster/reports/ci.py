@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from cluster.analysis.compare import Comparison
     from cluster.analysis.judgement import Judgement
 
-WRONG = ("failed", "impossible")  # these fail whatever was asked
-NOT_JUDGED = "not judged"  # a series without a bound, as every latency; the run may have a verdict
+WRONG = ("failed", "impossible")  # these always fail
+NOT_JUDGED = "not judged"  # a series without a bound, such as a latency; the run has a verdict
 UNDECIDED = (NOT_JUDGED, "unknown", "inconclusive")
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -27,10 +27,10 @@ class Case(Value, frozen=True, kw_only=True):
     """The verdict on one series, or on one data point of a comparison.
 
     Args:
-        suite: the run or the comparison that it belongs to.
+        suite: the name of its run or comparison.
         name: of the series.
         verdict: in lower case: `normal`, `low`, ..., `slower`, `inconclusive`, ...
-        text: the figure, and what it was compared with.
+        text: the value, and what it was compared with.
 
     """
 
@@ -45,7 +45,7 @@ def judgement_cases(suite: str, judged: Judgement) -> Iterator[Case]:
 
     Args:
         suite: the name of the run.
-        judged: of it.
+        judged: the judgement of the run.
 
     Yields:
         The cases.
@@ -93,7 +93,7 @@ def junit_xml(cases: Sequence[Case], fail_on: Collection[str]) -> bytes:
         fail_on: verdicts that are failures, besides `failed` and `impossible`.
 
     Returns:
-        A document. What is undecided, and no failure, is skipped.
+        An XML document. An undecided case is skipped, unless it is a failure.
 
     """
     root = Element("testsuites", name="cluster")
@@ -132,11 +132,11 @@ def fails(case: Case, fail_on: Collection[str]) -> bool:
     """Tell whether a case fails.
 
     Args:
-        case: to look at.
+        case: the verdict on a series.
         fail_on: verdicts that are failures, besides `failed` and `impossible`.
 
     Returns:
-        Whether it does.
+        Whether its verdict is a failure.
 
     """
     return case.verdict in WRONG or case.verdict in fail_on
@@ -170,7 +170,7 @@ def github_annotations(cases: Iterable[Case], fail_on: Collection[str]) -> Itera
     """Give a workflow command for each case that fails or is low or slower.
 
     Args:
-        cases: to look at.
+        cases: to annotate.
         fail_on: verdicts that are errors, besides `failed` and `impossible`.
 
     Yields:

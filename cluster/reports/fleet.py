@@ -1,4 +1,4 @@
-"""What is blamed in a fleet, as a table."""
+"""The hosts, links and groups of a fleet that are found to be bad, as a table."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 def blamed_table(verdict: FleetVerdict) -> Table:
-    """Lay out what is blamed, and why.
+    """Show the bad parts of a fleet, with the reason for each.
 
     Args:
         verdict: of a fleet.
 
     Returns:
-        A row for each part.
+        A row for each bad host, link or group.
 
     """
     unit = "B/s" if verdict.metric == "bandwidth" else "s"

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 
 PROLOGUE = re.compile(rb".*?(?=<svg)", re.DOTALL)
-FEWEST_LISTED = 4  # sections, from which there is a list of contents
+FEWEST_LISTED = 4  # from this number of sections, a page has a list of contents
 WORDS = ("normal", "low", "impossible", "failed", "plausible", "unknown")  # of verdicts
-LONG = 80  # characters, from which a cell may break
+LONG = 80  # from this number of characters, a cell may wrap
 
 
 class PageLink(Value, frozen=True, kw_only=True):
     """A file that a page points to.
 
     Args:
-        text: that is shown.
-        target: relative to the page.
+        text: of the link.
+        target: the file, relative to the page.
 
     """
 
@@ -46,8 +46,8 @@ class PageSection(Value, frozen=True, kw_only=True):
         tables: below them.
         notes: below those.
         links: at the end.
-        folded: shown once its title is touched.
-        word: the verdict on what it is about, if there is one.
+        folded: shown when its title is clicked.
+        word: the verdict on its run, if there is one.
 
     """
 
@@ -61,15 +61,15 @@ class PageSection(Value, frozen=True, kw_only=True):
 
 
 class Page(Value, frozen=True, kw_only=True):
-    """A whole page: what came out first, and then why.
+    """A whole page: results first, then what they are based on.
 
     Args:
         title: of it.
-        answers: of each run: its word, and the line that answers.
-        verdicts: what came out.
-        warnings: what is wrong with it, above everything.
-        index: of many runs: the first cell of each row is the title of its section.
-        sections: what it rests on.
+        answers: of each run, its verdict and the line that explains it.
+        verdicts: results in one sentence each.
+        warnings: what is wrong with the runs, shown above everything else.
+        index: a table of many runs; the first cell of each row is the title of its section.
+        sections: pictures, tables and facts behind the results.
 
     """
 
@@ -125,7 +125,7 @@ def _answer(judged: Judgement) -> str:
 
 
 def _contents(shown: Page) -> Iterator[str]:
-    """Lead to the sections: by a list, or by a table to filter and to sort where there are many."""
+    """Link to the sections: by a list, or for many runs by a table to filter and sort."""
     places = {section.title: number for number, section in enumerate(shown.sections)}
     runs = set() if shown.index is None else {row[0] for row in shown.index.rows}
     links = [
@@ -183,7 +183,7 @@ def table_html(table: Table) -> Iterator[str]:
 
 
 def _table_lines(table: Table, links: Mapping[str, str], attributes: str) -> Iterator[str]:
-    """Write a table; a first cell of `links` leads to its place."""
+    """Write a table; a first cell that is in `links` becomes a link."""
     if not table.rows:
         yield f"<h3>{escape(table.title)}</h3>"
     else:

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def launches_table(pooled: Sequence[Summary], launches: int, notes: Sequence[str] = ()) -> Table:
-    """Show what several launches say together: a row per data point.
+    """Show the medians over several launches: a row per data point.
 
     Args:
-        pooled: what `pool_launches` gives.
+        pooled: the result of `pool_launches`.
         launches: how many there were.
-        notes: what a reader of the numbers must know.
+        notes: what a reader of the values must know.
 
     Returns:
         A table.

@@ -1,4 +1,4 @@
-"""What logs of other tools come down to, as tables: MPI profiles, topologies, NCCL's transports."""
+"""The contents of other tools' logs as tables: MPI profiles, topologies, NCCL's transports."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from cluster.analysis.topology import GpuPair, GpuTopology
     from cluster.analysis.transports import Carrier, Transports
 
-MOST_RANKS = 32  # that a table shows
-MOST_PAIRS = 12  # that are named at once
+MOST_RANKS = 32  # shown in a table
+MOST_PAIRS = 12  # named in one cell
 
 
 def profile_tables(job: JobProfile) -> tuple[Table, ...]:
-    """Show the MPI profile of a job: what it means, then routines, sizes and ranks.
+    """Show the MPI profile of a job: findings, then routines, sizes and ranks.
 
     Args:
         job: to show.
 
     Returns:
-        Four tables; one that has nothing to show is left out.
+        Up to four tables: an empty one is left out.
 
     """
     tables = (_routines(job), _sizes(job), _ranks(job))
@@ -109,7 +109,7 @@ def _size(row: Bin, calls: int, time: float) -> tuple[str, ...]:
 
 
 def _ranks(job: JobProfile) -> Table:
-    """Show each rank, or of many those with the most and the least time in MPI."""
+    """Show each rank, or if there are many, those with the most and the least time in MPI."""
     shown = sorted(job.tasks, key=lambda task: -task.communication)
     hidden = len(shown) - MOST_RANKS
     if hidden > 0:
@@ -136,14 +136,14 @@ def _ranks(job: JobProfile) -> Table:
 
 
 def topology_tables(joined: GpuTopology, carried: Transports) -> Iterator[Table]:
-    """Show how GPUs are joined, and what NCCL makes of it.
+    """Show how GPUs are connected, and which transports NCCL chose.
 
     Args:
-        joined: pairs, groups and NICs of a host.
-        carried: by NCCL.
+        joined: the pairs and groups of GPUs, and the NICs, of a host.
+        carried: the transports that NCCL chose.
 
     Yields:
-        Tables; one that has nothing to show is left out.
+        Tables; an empty one is left out.
 
     """
     tables = (_best(joined), _pairs(joined, carried), _near(joined), _carried(carried))
@@ -154,7 +154,7 @@ def topology_tables(joined: GpuTopology, carried: Transports) -> Iterator[Table]
 
 
 def _best(joined: GpuTopology) -> Table:
-    """Say which GPUs to take, and which not."""
+    """Say which GPUs to use together, and which not."""
     ends = (("best for two ranks", joined.best), ("worst for two ranks", joined.worst))
     if len(joined.best) == len(joined.pairs):
         ends = (("all pairs are alike", joined.best), ("", ()))
@@ -198,7 +198,7 @@ def _name(gpus: tuple[int, int]) -> str:
 
 
 def _pairs(joined: GpuTopology, carried: Transports) -> Table:
-    """Show what was measured of each pair, and what NCCL chose for it."""
+    """Show the measurements of each pair, and the transport that NCCL chose for it."""
     by: dict[tuple[int, int], list[Carrier]] = {}
     for experiment in carried.experiments:
         for carrier in experiment.carriers:

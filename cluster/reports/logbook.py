@@ -1,6 +1,6 @@
-"""The record of experiments: what was run, where, what was expected, and what came out.
+"""The record of experiments: what was run, where, what was expected, and the results.
 
-Its columns are those that founding document 002 asks people to fill in by hand.
+Its columns are those that people fill in by hand according to founding document 002.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ GIB = 2**30
 
 
 class Entry(Value, frozen=True, kw_only=True):
-    """A run, as the record of experiments knows it.
+    """A run, as the record of experiments shows it.
 
     Args:
         place: where its files are kept.
-        record: what was run, and on what.
+        record: what was run, and on which hosts.
         summaries: of its series.
-        gaps: what was planned and not taken.
+        gaps: sentences about planned series that were not measured.
 
     """
 
@@ -89,12 +89,12 @@ def _row(entry: Entry) -> tuple[str, ...]:
         _nodes(record.environment),
         "" if record.expected is None else format_expected(record.expected),
         "; ".join(format_result(best) for best in best_per_metric(entry.summaries)),
-        "; ".join(_came_out(entry)),
+        "; ".join(_results(entry)),
     )
 
 
 def _storage(entry: Entry) -> str:
-    """Say what the servers stored files on, and where the run's own are kept."""
+    """Name the file systems of the servers, and where the run's files are kept."""
     kinds = dict.fromkeys(facts.tuning.storage for facts in entry.record.environment)
     known = ", ".join(filter(None, kinds)) or "not known"
     return f"servers: {known}; the run: {entry.place}"
@@ -117,7 +117,7 @@ def _joined(value: object) -> str:
 
 
 def _cluster(record: Record) -> str:
-    """Name the cluster, and the options that say what its machines were."""
+    """Name the cluster, and the options that describe its machines."""
     asked = {name: getattr(record.spec, name) for name in SpecOptions.__struct_fields__}
     said = [
         name if value is True else value
@@ -142,10 +142,10 @@ def _nodes(environment: Iterable[Facts]) -> str:
 
 
 def format_expected(expected: ExpectedResult) -> str:
-    """Say what was expected.
+    """Format an expected result.
 
     Args:
-        expected: a value.
+        expected: the value, with its unit.
 
     Returns:
         Such as `220 images/s`.
@@ -179,7 +179,7 @@ def _better(one: Summary, best: Summary) -> bool:
 
 
 def format_result(summary: Summary) -> str:
-    """Say what came out at one point.
+    """Format the result at one data point.
 
     Args:
         summary: of its values.
@@ -195,15 +195,15 @@ def format_result(summary: Summary) -> str:
 def share_of_expected(
     summaries: Iterable[Summary], expected: ExpectedResult
 ) -> tuple[Summary, float] | None:
-    """Hold what came out against what was expected.
+    """Compare the results of a run with the expected one.
 
     Args:
-        summaries: of a run.
-        expected: of it.
+        summaries: of the run.
+        expected: the result that the user expected.
 
     Returns:
-        The best point of the first metric that has the unit expected, and which part of what was
-        expected it is (more than 1 is better); nothing if there is no such metric.
+        The best data point of the first metric in the expected unit, and its share of the expected
+        value (more than 1 is better); None if no metric has that unit.
 
     """
     for best in best_per_metric(summaries):
@@ -218,10 +218,10 @@ def missing_series(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
 
     Args:
         record: of a run.
-        missing: of its planned series.
+        missing: those of its planned series.
 
     Yields:
-        A sentence per metric; nothing while the run may still take them.
+        A sentence per metric; none while the run may still measure them.
 
     """
     if record.status in ("planned", "running"):
@@ -236,7 +236,7 @@ def missing_series(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
         yield f"{metric} was not taken{where}: {reason}"
 
 
-def _came_out(entry: Entry) -> Iterator[str]:
+def _results(entry: Entry) -> Iterator[str]:
     record = entry.record
     if record.status != "done":
         yield f"{record.status}: {record.reason}" if record.reason else record.status
@@ -249,11 +249,11 @@ def _came_out(entry: Entry) -> Iterator[str]:
 def expectation_lines(
     summaries: Sequence[Summary], expected: ExpectedResult | None
 ) -> Iterator[str]:
-    """Say how a run did, if anything was expected of it.
+    """Say how a run compares with the expected result, if the user gave one.
 
     Args:
         summaries: of the run.
-        expected: of it.
+        expected: the result that the user expected.
 
     Yields:
         A sentence.

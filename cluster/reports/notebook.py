@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Summary
 
 COLOURS = {"normal": "#2e9e4f", "low": "#c77700", "impossible": "#d0453b", "failed": "#d0453b"}
-"""Of the words of verdicts, readable on white and on black; the other words are plain."""
-MOST_ROWS = 60  # of a table below a cell
+"""Colours of verdicts, readable on white and on black; other verdicts have no colour."""
+MOST_ROWS = 60  # of a table in a notebook
 
 
 def judgement_html(judged: Judgement) -> str:
-    """Show the word of a run and the line that answers.
+    """Show the verdict on a run, and the line that explains it.
 
     Args:
-        judged: of the run.
+        judged: the judgement of the run.
 
     Returns:
         HTML.
@@ -44,9 +44,9 @@ def run_html(
 
     Args:
         name: of the run.
-        judged: what there is to say of it.
+        judged: the judgement of the run.
         summaries: of its series.
-        notes: what a reader of the numbers must know.
+        notes: what a reader of the values must know.
 
     Returns:
         HTML.

@@ -1,4 +1,4 @@
-"""A report of runs: what came out first, then pictures, tables, the environment and the files."""
+"""A report of runs: results first, then pictures, tables, the environment and the files."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from cluster.analysis.compare import Comparison
     from cluster.reports.plots import Curve, Picture
 
-FEW = 4  # runs, whose results stand open, and on top
-MANY = 10  # runs, from which there is a table to filter and to sort
+FEW = 4  # up to this number of runs, all results are unfolded, with their answers on top
+MANY = 10  # from this number of runs, there is a table to filter and sort
 READ_POINTS = (
-    "To read a point's values, touch it or point at it; with a keyboard, Tab to a line and go "
-    "along it with the arrow keys."
+    "To read a point's values, touch it or point at it; with a keyboard, press Tab to reach a "
+    "line, then the arrow keys to move along it."
 )
-MOST_FITS = 3  # conditions: with more, lines would hide the points
+MOST_FITS = 3  # conditions with fitted lines: more lines would hide the points
 
 
 class ReportRun(Value, frozen=True, kw_only=True):
@@ -46,12 +46,12 @@ class ReportRun(Value, frozen=True, kw_only=True):
 
     Args:
         name: of it.
-        record: what was run, and on what.
+        record: what was run, and on which hosts.
         summaries: of its series.
-        warnings: what could not be read of it, or was not taken.
-        links: its files.
+        warnings: which of its files or series are missing.
+        links: to its files.
         findings: what may be wrong with it.
-        judgement: of it: its word, and the line that answers.
+        judgement: its verdict, and the line that explains it.
 
     """
 
@@ -72,7 +72,7 @@ def report_page(
     Args:
         shown: the runs.
         comparisons: between some of them.
-        no_plots: why no plot can be drawn; it stands where the plots would be.
+        no_plots: why no plot can be drawn; shown in place of the plots.
 
     Returns:
         The page.
@@ -96,7 +96,7 @@ def report_page(
 
 
 def _index(shown: Sequence[ReportRun]) -> Table:
-    """List many runs: each row leads to the run's section."""
+    """List many runs: each row links to the run's section."""
     words = ("run", "verdict", "condition", "status", "answer", "benchmark", "started (UTC)")
     return Table(
         title=f"{len(shown)} runs",
@@ -125,7 +125,7 @@ def comparisons(shown: Sequence[ReportRun], by: str | None = None) -> list[Compa
         by: the factor.
 
     Returns:
-        One comparison of each group with the first; none if there is nothing to compare.
+        A comparison of each group with the first; empty if there is nothing to compare.
 
     """
     launches = [Launch(record=run.record, summaries=run.summaries) for run in shown]
@@ -142,10 +142,10 @@ def comparisons(shown: Sequence[ReportRun], by: str | None = None) -> list[Compa
 
 
 def compare_with_network(run: ReportRun, rate: float) -> ReportRun:
-    """Compare a run with a network that the user described, instead of what was found.
+    """Compute a run's bounds from a network that the user described, not from the hosts' facts.
 
     Args:
-        run: to compare.
+        run: whose bounds are computed.
         rate: of a host's network in each direction, in bytes per second.
 
     Returns:
@@ -161,7 +161,7 @@ def compare_with_network(run: ReportRun, rate: float) -> ReportRun:
 
 
 def _verdicts(shown: Sequence[ReportRun]) -> Iterator[str]:
-    """Say what each of a few runs found; of many, how many there are of each kind."""
+    """Give the results of each run if there are few, else the number of runs per status."""
     if len(shown) > FEW:
         counts = Counter(run.record.status for run in shown)
         yield f"{len(shown)} runs: {', '.join(f'{n} {status}' for status, n in counts.items())}"
@@ -172,10 +172,10 @@ def _verdicts(shown: Sequence[ReportRun]) -> Iterator[str]:
 
 
 def headlines(run: ReportRun) -> Iterator[str]:
-    """Say what a run found, in a line per metric: the shortest time, or the highest rate.
+    """Give the best result of each metric of a run: the shortest time, or the highest rate.
 
     Args:
-        run: to sum up.
+        run: to summarise.
 
     Yields:
         A line.
@@ -246,7 +246,7 @@ def curves(shown: Sequence[ReportRun]) -> dict[str, list[Curve]]:
         shown: the runs; those of one condition are launches of it.
 
     Returns:
-        For each metric a curve per condition and series; with its fit, if there are few.
+        For each metric, a curve per condition and series; with their fits, if there are few.
 
     """
     names = labels(shown)
@@ -268,7 +268,7 @@ def curves(shown: Sequence[ReportRun]) -> dict[str, list[Curve]]:
 
 
 def labels(shown: Sequence[ReportRun]) -> list[str]:
-    """Name each run as shortly as tells it from all that it is not to be drawn together with.
+    """Give each run the shortest name that tells it from all runs of other curves.
 
     Args:
         shown: the runs.

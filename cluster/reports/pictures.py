@@ -1,4 +1,4 @@
-"""Which picture shows some runs: the same for `cluster plot` and `Run.plot`."""
+"""Pictures of runs, for `cluster plot` and `Run.plot`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORMATS: tuple[Format, ...] = get_args(plots.Format)
 
 
 def file_format(path: str) -> Format:
-    """Tell the format of a picture by its file's name.
+    """Find the format of a picture from its file's name.
 
     Args:
         path: of the file.
@@ -70,7 +70,7 @@ def sweep_curves(shown: Sequence[ReportRun], metric: str | None) -> Sequence[Cur
 
     Args:
         shown: the runs.
-        metric: that is wanted; the first one, if none is given.
+        metric: to draw; the first one, if none is given.
 
     Returns:
         A curve per condition and series.

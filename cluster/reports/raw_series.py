@@ -1,4 +1,4 @@
-"""Raw values of several runs as named series, as a plot of their distribution shows them."""
+"""Raw values of several runs as named series, for a plot of their distributions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class RunValues(Value, frozen=True, kw_only=True):
     """The values of one run.
 
     Args:
-        name: that tells it from the other runs.
+        name: different from those of the other runs.
         measurements: its raw values.
         summaries: of them, with their bounds.
 
@@ -47,7 +47,7 @@ class RawSeries(Value, frozen=True, kw_only=True):
 
 
 def metrics(runs: Sequence[RunValues]) -> list[str]:
-    """Name the metrics of which there are values.
+    """Name the metrics that have values.
 
     Args:
         runs: any number.
@@ -60,10 +60,10 @@ def metrics(runs: Sequence[RunValues]) -> list[str]:
 
 
 def raw_series(runs: Sequence[RunValues], metric: str) -> RawSeries:
-    """Bring the values of one metric together: a series per run, point and rank.
+    """Collect the values of one metric: a series per run, data point and rank.
 
     Args:
-        runs: that have values of it.
+        runs: with values of it.
         metric: one of `metrics(runs)`.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What analysis finds, as tables of text that any report can show."""
+"""Results of the analysis as tables of text, for any report."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from cluster.analysis.predict import MeasuredCollective, Prediction
     from cluster.core.model.fits import Fit, Piece
 
-STRIP = 21  # characters, one of them for "as fast as before"
+STRIP = 21  # characters; the middle one means equally fast
 LINE = (
-    "alpha is what a message costs before its first byte, beta what large ones would reach, n_1/2 "
-    "the size at which half of beta is reached. A line holds for its sizes only; that of a rate is "
-    "of the time per message."
+    "alpha is the time of an empty message, beta the rate that large messages approach, n_1/2 the "
+    "size at which half of beta is reached. A line is valid for its sizes only; for a rate, it is "
+    "fitted to the time per message."
 )
-PREDICTED = "Predicted: the fastest known algorithm, without arithmetic, on links of its own."
+PREDICTED = "Predicted: the fastest known algorithm, without arithmetic, on unshared links."
 FAR = (
-    "None: the operation takes messages more than four times beyond those that were measured, of "
-    "which a fit says nothing."
+    "None: the operation uses messages more than four times beyond the measured sizes, where the "
+    "fit is not valid."
 )
 SAME_FLAGS = (
     "Runs are compared where both have the same metric, size and other parameters. Measure both "
     "with the same flags."
 )
-WIDEST = 1.0  # of the strip to each side, in powers of two
+WIDEST = 1.0  # the largest span of the strip to each side, in powers of two
 
 
 class Table(Value, frozen=True, kw_only=True):
-    """A table with its title, and what to know of it.
+    """A table with its title and notes.
 
     Args:
         title: of the table; the result, where it has one.
@@ -70,7 +70,7 @@ def comparison_tables(comparison: Comparison) -> tuple[Table, Table]:
 
 
 def _nothing_in_common(comparison: Comparison) -> Table:
-    """Show what each of two groups measured, where they have no data point in common."""
+    """Show what each of two groups measured, if they have no data point in common."""
     metrics = dict.fromkeys(cell.metric for cell in comparison.cells)
     return Table(
         title=headline(comparison),
@@ -159,7 +159,7 @@ def _cell(cell: ComparisonCell, span: float, *, bounded: bool) -> tuple[str, ...
 
 
 def _span(cells: Sequence[ComparisonCell]) -> float:
-    """Give how far a strip goes to each side, in powers of two: as far as most cells need."""
+    """Give the span of a strip to each side, in powers of two: as much as most cells need."""
     ends = [abs(math.log2(end)) for cell in cells for end in cell.interval or () if end > 0]
     return min(WIDEST, max([0.05, *ends]))
 
@@ -246,11 +246,11 @@ def predictions_table(
     beyond: Sequence[MeasuredCollective] = (),
     notes: Sequence[str] = (),
 ) -> Table:
-    """Show collective operations beside what point-to-point messages promise.
+    """Show measured collective operations beside the times predicted from single messages.
 
     Args:
         predictions: to show.
-        beyond: operations of sizes that the messages say nothing of.
+        beyond: operations whose messages are outside the range of the fit.
         notes: what a reader of the predictions must know.
 
     Returns:
@@ -258,7 +258,7 @@ def predictions_table(
 
     """
     return Table(
-        title="Collective operations, by the messages they are made of",
+        title="Collective operations, predicted from the messages they consist of",
         columns=(
             "collective",
             "ranks",
@@ -295,7 +295,7 @@ def scaling_table(scaling: Scaling) -> Table:
     """Show efficiencies, with their base.
 
     Args:
-        scaling: of one work.
+        scaling: of one benchmark or published table.
 
     Returns:
         A table.
@@ -327,14 +327,14 @@ def _doubtful(scaling: Scaling) -> Iterator[str]:
             )
         if row.least is not None and row.efficiency < row.least:
             yield (
-                f"{row.ranks} ranks do worse than they would if nothing overlapped "
-                f"({row.least:.1%}): the exchange is slower than this link, or ranks wait for "
-                "something else."
+                f"{row.ranks} ranks are slower than without any overlap of computation and "
+                f"exchange ({row.least:.1%}): the exchange is slower than this link, or ranks wait "
+                "for something else."
             )
         if row.most is not None and row.efficiency > row.most * BELIEVABLE:
             yield (
-                f"{row.ranks} ranks do better than possible ({row.most:.1%}): do not believe it, "
-                "or the batch, the exchange or the link is not what was said."
+                f"{row.ranks} ranks are faster than possible ({row.most:.1%}): the result is "
+                "wrong, or the batch, the exchange or the link is not as given."
             )
 
 
@@ -357,10 +357,10 @@ def _scaled(row: Efficiency, unit: str, bounded: bool, printed: bool) -> tuple[s
 
 
 def bar(part: float) -> str:
-    """Draw a part of one as a bar of ten characters.
+    """Draw a share as a bar of ten characters.
 
     Args:
-        part: to draw.
+        part: the share, from 0 to 1.
 
     Returns:
         Such as `########..`.

@@ -76,7 +76,7 @@ def test_operations_are_predicted_by_single_messages_and_none_is_left_out() -> N
     assert [one["size"] for one in parsed["unpredicted"]] == [2**30]
     assert any("transport is -, and gloo for the operations" in n for n in parsed["notes"])
     assert "1 GiB   none" in shown
-    assert "None: the operation takes messages more than four times beyond" in shown
+    assert "None: the operation uses messages more than four times beyond" in shown
 
 
 def test_what_cannot_be_predicted_is_refused() -> None:

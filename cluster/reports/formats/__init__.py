@@ -1,4 +1,4 @@
-"""Summaries as text or pictures: one file per format, pure."""
+"""Summaries as text or pictures: one file per format, without side effects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Report(Plugin):
-    """One format of showing summaries."""
+    """A format in which summaries are shown."""
 
     folder: ClassVar[str] = "cluster.reports.formats"
     user_folder: ClassVar[str] = "reports"
@@ -27,7 +27,7 @@ class Report(Plugin):
 
         Args:
             summaries: to show, in this order.
-            notes: what a reader of the numbers must know.
+            notes: what a reader of the values must know.
 
         Returns:
             A text that ends with a newline, or a picture.
@@ -42,10 +42,10 @@ class Column(NamedTuple):
         name: its heading.
         cell: the text for a summary; every value with its unit.
         words: it holds words, not numbers.
-        on: the tables that have it: `wide` ones, those of a `narrow` screen, or both.
-        dropped: if even these columns are too wide, this one goes before those of higher numbers;
-            0 stays always.
-        shown: if given, the column is left out unless this holds for a summary of the table.
+        on: the tables that have it: `wide` ones, those for a `narrow` screen, or both.
+        dropped: the order in which columns are left out of a table that is still too wide, lowest
+            first; 0 is never left out.
+        shown: if given, the column is left out unless this is true for a summary of the table.
 
     """
 
@@ -68,7 +68,7 @@ def _interval(summary: Summary) -> str:
 
 
 def _with_error(summary: Summary) -> str:
-    """Give the median, and half of its interval in per cent."""
+    """Give the median, and half of its confidence interval in percent of it."""
     median = _value(summary, summary.median)
     if summary.ci is None or not 0 < summary.median < math.inf:
         return median
@@ -122,11 +122,11 @@ LEFT = tuple(column.name for column in COLUMNS if column.words)
 def shown_columns(
     summaries: Sequence[Summary], screen: Literal["wide", "narrow"] = "wide"
 ) -> Iterator[Column]:
-    """Choose the columns that say something of a summary.
+    """Choose the columns that are not empty for all summaries.
 
     Args:
         summaries: to show.
-        screen: that they are for.
+        screen: the width of the screen.
 
     Yields:
         Some of `COLUMNS`, in their order.
@@ -147,7 +147,7 @@ def columns(summaries: Sequence[Summary]) -> tuple[str, ...]:
         summaries: to show in it.
 
     Returns:
-        The names of those `COLUMNS` that say something of a summary.
+        The names of those `COLUMNS` that are not empty for all summaries.
 
     """
     return tuple(column.name for column in shown_columns(summaries))
@@ -160,24 +160,24 @@ def rows(summaries: Sequence[Summary]) -> list[tuple[str, ...]]:
         summaries: to show.
 
     Returns:
-        For each a text per column of `columns(summaries)`.
+        For each summary, a text per column of `columns(summaries)`.
 
     """
     shown = tuple(shown_columns(summaries))
     return [tuple(column.cell(summary) for column in shown) for summary in summaries]
 
 
-HEAVY = 1.5  # the slowest hundredth over the median, from which a tail is worth a remark
+HEAVY = 1.5  # from this ratio of p99 to the median, a tail is worth a remark
 
 
 def remarks(summary: Summary) -> tuple[str, ...]:
-    """Say in a few words what a reader of a median must know of the series.
+    """Say in a few words what a reader of a median must know about the series.
 
     Args:
         summary: of the series.
 
     Returns:
-        Such as `drifts +4.1%`; nothing if the median says it all.
+        Such as `drifts +4.1%`; empty if there is nothing to remark.
 
     """
     form = summary.shape

@@ -22,10 +22,10 @@ SHAPELESS = ("",) * 9
 
 
 class Csv(Report):
-    """A column per parameter and per number; seconds, bytes and bytes per second."""
+    """A column per parameter and per statistic; seconds, bytes and bytes per second."""
 
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
-        """Write a row per summary; the notes have no place in this format."""
+        """Write a row per summary, without the notes: the format has no place for them."""
         params = list(dict.fromkeys(key for summary in summaries for key in summary.params))
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")

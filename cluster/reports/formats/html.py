@@ -1,4 +1,4 @@
-"""A page for any browser, a phone's too: one file that loads nothing."""
+"""A page for any browser, also on a phone: one file that loads nothing."""
 
 from __future__ import annotations
 

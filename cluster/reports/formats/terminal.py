@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 BARS = "▁▂▃▄▅▆▇█"
 ENOUGH_TO_SKETCH = 4  # sizes
 WIDE = 100_000  # characters: nothing is squeezed
-WIDE_SCREEN = 140  # characters from which a table of summaries has all its columns
-LEAST_REMARKS = 24  # characters of the column that wraps
+WIDE_SCREEN = 140  # from this number of characters, a table of summaries has all its columns
+LEAST_REMARKS = 24  # characters of the column of remarks, whose words wrap
 GAP, EDGES = 3, 2  # characters between two columns, and at both ends of a row
 
 
 class Terminal(Report):
-    """Aligned columns, and the notes below, as wide as they are."""
+    """Aligned columns with notes below; nothing is wrapped or left out."""
 
     def render(self, summaries: Sequence[Summary], *, notes: Sequence[str] = ()) -> str:
         """Show a row per summary."""
@@ -45,8 +45,8 @@ def summaries_text(
     Args:
         summaries: to show.
         notes: what a reader of the numbers must know.
-        width: of the screen, in characters; below 140 the table has fewer columns. None if there
-            is no screen, as in a pipe.
+        width: of the screen, in characters; below 140 the table has fewer columns. None without a
+            screen, such as in a pipe.
 
     Returns:
         Lines that end with a newline; no number wraps.
@@ -63,7 +63,7 @@ def summaries_text(
 
 
 def _narrow(summaries: Sequence[Summary], width: int) -> str:
-    """Leave columns out until the rest fits, and say below what they would have said."""
+    """Leave columns out until the rest fits, and say below the table where they can be seen."""
     chosen = list(shown_columns(summaries, "narrow"))
     left_out = ""
 
@@ -88,7 +88,7 @@ def table_text(table: Table, width: int | None = None) -> str:
 
     Args:
         table: to show.
-        width: of the screen, in characters; none if there is no screen.
+        width: of the screen, in characters; None without a screen.
 
     Returns:
         Its lines.
@@ -110,16 +110,16 @@ def grid_text(
     left: Collection[str],
     width: int | None = None,
 ) -> str:
-    """Lay rows out: as they are, or with wrapped words, or as one record below the other.
+    """Lay rows out: in full, else with wrapped words, else as records, one below the other.
 
     Args:
         names: of the columns.
         cells: a text per column for each row.
-        left: columns of words, which may wrap between two words; all others are numbers.
-        width: of the screen, in characters; none if there is no screen.
+        left: columns of words, which may wrap; all others are numbers.
+        width: of the screen, in characters; None without a screen.
 
     Returns:
-        Lines, none of them wider than the screen unless a single cell of numbers is.
+        Lines, none of them wider than the screen unless a single number is.
 
     """
     if width is None or natural_width(names, cells) <= width:
@@ -130,7 +130,7 @@ def grid_text(
 
 
 def natural_width(names: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
-    """Give the width of a table of which nothing wraps.
+    """Give the width of a table in which nothing wraps.
 
     Args:
         names: of the columns.
@@ -144,7 +144,7 @@ def natural_width(names: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
 
 
 def _squeezed_width(names: Sequence[str], cells: Sequence[Sequence[str]]) -> int:
-    """Give the width of a table whose last column, if it is one of remarks, wraps."""
+    """Give the width of a table in which only a last column of remarks wraps."""
     last = max(len(texts[-1]) for texts in (names, *cells))
     saved = max(0, last - LEAST_REMARKS) if names[-1] == "remarks" else 0
     return natural_width(names, cells) - saved
@@ -157,7 +157,7 @@ def _total(widths: Sequence[int]) -> int:
 def _least_widths(
     names: Sequence[str], cells: Sequence[Sequence[str]], left: Collection[str]
 ) -> list[int]:
-    """Give the width of each column in which words wrap and numbers do not."""
+    """Give the least width of each column: words wrap, numbers do not."""
     return [
         max(_longest_word(text) if name in left else len(text) for text in (name, *texts))
         for name, *texts in zip(names, *cells, strict=True)
@@ -192,11 +192,11 @@ def _records(names: Sequence[str], cells: Sequence[Sequence[str]], width: int) -
 
 
 def wrapped(line: str, width: int | None) -> list[str]:
-    """Wrap a line of prose between two words.
+    """Wrap a line of prose between words.
 
     Args:
         line: its indentation is kept.
-        width: of the screen; none for no limit.
+        width: of the screen, in characters; None for no limit.
 
     Returns:
         Lines; a word that is longer than the screen stays whole.
@@ -215,13 +215,13 @@ def wrapped(line: str, width: int | None) -> list[str]:
 
 
 def sparklines(summaries: Sequence[Summary]) -> Iterator[str]:
-    """Draw each metric over its sizes in one line of bars, on a logarithmic scale.
+    """Draw each metric over message size as a line of bars, on a logarithmic scale.
 
     Args:
         summaries: in the order of their sizes.
 
     Yields:
-        A line per metric that was taken at four sizes or more.
+        A line per metric that was measured at four sizes or more.
 
     """
     for metric in dict.fromkeys(summary.metric for summary in summaries):
@@ -242,13 +242,13 @@ def _ends(sweep: Sequence[Summary]) -> str:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Draw positive values as bars of one line, on a logarithmic scale.
+    """Draw positive values as a line of bars, on a logarithmic scale.
 
     Args:
         values: to draw.
 
     Returns:
-        A character for each.
+        A character per value.
 
     """
     logs = [math.log(value) for value in values]
@@ -260,8 +260,8 @@ def plain_text(grid: Grid, width: int = WIDE) -> str:
     """Give a table as text.
 
     Args:
-        grid: of rich.
-        width: that it may take, in characters.
+        grid: a table of rich.
+        width: its largest width, in characters.
 
     Returns:
         Its lines, without spaces at their ends.

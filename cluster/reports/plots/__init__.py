@@ -1,8 +1,8 @@
 """Sweeps, comparisons, scalings and distributions as pictures, drawn by matplotlib.
 
-Each has the bound where one is known, and intervals as bars; a fitted line is drawn over its range
-only (T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems", SC15,
-rules 11 and 12). Pictures are narrow: they are read on phones too.
+Each shows the bound where one is known, and confidence intervals as bars; a fitted line is drawn
+over its range only (T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems",
+SC15, rules 11 and 12). Pictures are narrow, so that they can be read on phones too.
 """
 
 from cluster.reports.plots.comparisons import comparison

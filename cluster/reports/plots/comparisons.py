@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PER_ROW = 0.26  # inches, of a data point
 MOST_ROWS = 60
-FARTHEST = 4  # speed-up at which a bound is still drawn, which would squeeze the rest
+FARTHEST = 4  # speed-up up to which a bound is drawn: one farther away would squeeze the rest
 VERDICTS = {  # colour and marker
     "faster": ("#2e9e4f", ">"),
     "slower": ("#d0453b", "<"),
@@ -34,7 +34,7 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
     Args:
         compared: two groups of launches.
         kind: of file.
-        prefix: of ids, which differ within a page.
+        prefix: of the ids of this picture, unique within a page.
 
     Returns:
         The picture.
@@ -69,7 +69,7 @@ def comparison(compared: Comparison, kind: Format = "svg", prefix: str = "p") ->
 
 
 def _caption(compared: Comparison, cells: Sequence[ComparisonCell]) -> str:
-    """Say what a point and a bar are, and of how many launches."""
+    """Explain points and bars, with the number of launches."""
     counts = sorted({count for cell in cells for count in cell.launches})
     n = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     return (
@@ -113,7 +113,7 @@ def _draw_cells(
 
 
 def _draw_limits(axes: Axes, cells: Sequence[ComparisonCell]) -> None:
-    """Mark by what speed-up the second group would be at its bound, unless that is far away."""
+    """Mark the speed-up at which the second group would reach its bound, unless it is far away."""
     known = [(1 / share, row) for row, cell in enumerate(cells) if (share := cell.shares[0])]
     near = [(ratio, row) for ratio, row in known if 1 / FARTHEST <= ratio <= FARTHEST]
     if near:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-TAIL = 0.999  # the share of values that is drawn; what lies beyond is said
+TAIL = 0.999  # the share of values that is drawn; a label gives the largest of the others
 MOST_STEPS = 400  # of a curve
-GAP = 0.075  # of the axis, between the labels of two curves
+GAP = 0.075  # share of the axis between the labels of two curves
 DECADE = 10
 
 
@@ -35,10 +35,10 @@ def distribution(
     bounds: Mapping[str, float],
     kind: Format = "svg",
 ) -> Picture:
-    """Draw how values are distributed: which share of them is at most so much.
+    """Draw the cumulative distribution of values: the share of them that is at most x.
 
-    The colours follow the order of the series, such as growing sizes; names stand at the ends of
-    the curves. A curve ends at its 99.9th percentile, with a mark if values lie beyond.
+    The colours follow the order of the series, such as growing sizes; names are at the ends of the
+    curves. A curve ends at its 99.9th percentile, with a mark if there are larger values.
 
     Args:
         title: of the picture.
@@ -129,7 +129,7 @@ def _name_ends(axes: Axes, names: Sequence[str], ends: Sequence[tuple[float, obj
 
 
 def _part(axes: Axes, x: float) -> float:
-    """Say how far along the x axis a value is, from 0 to 1."""
+    """Give the position of a value along the x axis, from 0 to 1."""
     low, high = axes.get_xlim()
     if axes.get_xscale() == "log":
         return math.log(x / low) / math.log(high / low)

@@ -29,9 +29,9 @@ def scaling(scalings: Sequence[Scaling], kind: Format = "svg", prefix: str = "p"
     """Draw efficiencies over ranks, with their bounds.
 
     Args:
-        scalings: of several works.
+        scalings: of several benchmarks or published tables.
         kind: of file.
-        prefix: of ids, which differ within a page.
+        prefix: of the ids of this picture, unique within a page.
 
     Returns:
         The picture.

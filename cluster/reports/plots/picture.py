@@ -1,4 +1,4 @@
-"""Picture, and what all pictures have in common: figure, legend, markers, file."""
+"""Picture, and what all plots share: figure, legend, markers, file."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 Format = Literal["svg", "png", "pdf"]
 WIDTH, HEIGHT = 4.6, 3.4  # inches
 DPI = 160  # of a PNG
-LABELLED = 8  # series with a name of their own; more would hide the picture
+LABELLED = 8  # series with a label of their own; more would hide the picture
 LINE_OF_LEGEND = 0.17  # inches
-LONG_NAME = 24  # characters, from which the legend has one column
+LONG_NAME = 24  # from this number of characters, the legend has one column
 IMPOSSIBLE = "#d0453b"
 MARKERS = "osD^vP*X"
 STYLE: dict[Any, Any] = {
-    "text.parse_math": False,  # a dollar is a dollar
-    "svg.fonttype": "none",  # text stays text: small, and it can be searched
-    "svg.hashsalt": "cluster",  # the same picture twice is the same file
+    "text.parse_math": False,  # a dollar sign in a name is not mathematics
+    "svg.fonttype": "none",  # text is stored as text: it is small, and can be searched
+    "svg.hashsalt": "cluster",  # the same picture gives the same file
     "font.size": 8.5,
     "font.family": "sans-serif",
     "axes.grid": True,
@@ -37,18 +37,18 @@ STYLE: dict[Any, Any] = {
     "figure.constrained_layout.use": True,
 }
 UNDATED: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
-"""Metadata without which the same picture twice is the same file."""
+"""Metadata of each format that would make two files of one picture differ."""
 
 
 class Picture(Value, frozen=True, kw_only=True):
-    """A picture, and what each of its points says.
+    """A picture, with a tooltip for each of its points.
 
     Args:
         title: of it.
-        image: the file.
-        tips: for each group of points, by its id in an SVG, what each point says.
+        image: the content of the file.
+        tips: for each group of points, by its id in an SVG, the tooltip of each point.
         form: of the file.
-        caption: what a point, a bar and a line are, of how many values; empty if the title is all.
+        caption: an explanation of points, bars and lines; empty if the title is enough.
 
     """
 
@@ -59,7 +59,7 @@ class Picture(Value, frozen=True, kw_only=True):
     caption: str = ""
 
     def __repr__(self) -> str:
-        """Say in one line what it shows."""
+        """Describe it in one line."""
         return f"<Picture {self.title!r}: {len(self.image)} bytes of {self.form}>"
 
     def _repr_mimebundle_(self, **_: object) -> dict[str, str | bytes]:
@@ -95,7 +95,7 @@ def why_no_plots() -> str:
 
 
 def new_figure(height: float = HEIGHT) -> tuple[Figure, Axes]:
-    """Make a figure of its own: no window, and no state that pictures would share.
+    """Make a figure without a window, and without state that it shares with other pictures.
 
     Args:
         height: in inches; `finish` adds that of the legend.
@@ -114,7 +114,7 @@ def new_figure(height: float = HEIGHT) -> tuple[Figure, Axes]:
 
 
 def marker(number: int) -> str:
-    """Give the marker of a condition: colours alone do not tell lines apart for everybody.
+    """Give the marker of a condition: not everybody can tell lines apart by their colours.
 
     Args:
         number: of the condition, from 0.
@@ -142,13 +142,13 @@ def named(line: Any, name: str) -> str:  # noqa: ANN401 - of matplotlib
 
 
 def differing_names(names: Sequence[str]) -> list[str]:
-    """Leave out of names what all of them have, as a legend needs only what differs.
+    """Shorten names to the parts in which they differ, as a legend needs no more.
 
     Args:
         names: of parts with commas between them.
 
     Returns:
-        Shorter names; the first part where nothing would be left.
+        Shorter names; the first part of a name of which nothing would be left.
 
     """
     parts = [name.split(", ") for name in names]
@@ -157,7 +157,7 @@ def differing_names(names: Sequence[str]) -> list[str]:
 
 
 def with_common(title: str, names: Sequence[str]) -> str:
-    """Add to a title what all names have, which `differing_names` leaves out.
+    """Add to a title the parts that all names have, which `differing_names` leaves out.
 
     Args:
         title: of a picture.
@@ -187,8 +187,8 @@ def finish(
         figure: with one pair of axes.
         title: of the picture.
         kind: of file.
-        tips: of its points.
-        caption: for below the picture, in a page.
+        tips: the tooltips of its points.
+        caption: shown below the picture in a page.
 
     Returns:
         The picture.

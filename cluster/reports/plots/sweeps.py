@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cluster.core.model.fits import Piece
 
 STEPS = 40  # of a fitted line
-MOST_NAMED = 2  # pieces of a fit with a line in the legend
+MOST_NAMED = 2  # pieces of a fit that have a line in the legend
 
 
 class Curve(Value, frozen=True, kw_only=True):
@@ -42,7 +42,7 @@ class Curve(Value, frozen=True, kw_only=True):
 
     Args:
         name: of it.
-        summaries: of one metric, by size; of several launches, those of their medians.
+        summaries: of one metric, by size; for several launches, of their medians.
         launches: how many there were.
         fit: of it, if one is to be drawn.
 
@@ -59,7 +59,7 @@ class Curve(Value, frozen=True, kw_only=True):
         return tuple(s for s in self.summaries if 0 < s.median < math.inf)
 
     def bar(self, summary: Summary) -> tuple[float, float] | None:
-        """Give the ends of a point's bar: too few launches for an interval have a range."""
+        """Give the ends of a point's bar: an interval, or the range of too few launches for one."""
         if summary.ci is None and self.launches > 1 and summary.shape is not None:
             return summary.shape.minimum, summary.shape.maximum
         return summary.ci
@@ -76,7 +76,7 @@ def sweep(
     Args:
         curves: of one metric.
         kind: of file.
-        prefix: of ids, which differ within a page.
+        prefix: of the ids of this picture, unique within a page.
         given_bound: the bandwidth that the user gave as the bound, in bytes per second.
 
     Returns:
@@ -113,7 +113,7 @@ def sweep(
 
 
 def _caption(curves: Sequence[Curve], *, is_bounded: bool) -> str:
-    """Say what a point, a bar and the lines are, and of how many values."""
+    """Explain points, bars and lines, with the number of values."""
     first = curves[0].summaries[0]
     counts = sorted({s.n for curve in curves for s in curve.points})
     n = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
@@ -142,7 +142,7 @@ def _legend_words(name: str, curve: Curve, *, alone: bool) -> str:
 
 
 def _bar_words(curves: Sequence[Curve]) -> str:
-    """Say what the bars are, which differs between launches that are few and many values."""
+    """Explain the bars: a range for too few launches, else a confidence interval."""
     drawn = [(curve, s) for curve in curves for s in curve.summaries if curve.bar(s)]
     ranges = any(s.ci is None for _, s in drawn)
     return "lowest and highest launch" if ranges else "95% CI of the median"
@@ -215,7 +215,7 @@ def _mark_impossible(axes: Axes, curves: Sequence[Curve]) -> None:
 def _draw_bounds(
     axes: Axes, summaries: Sequence[Summary], given_bound: float | None
 ) -> list[float]:
-    """Draw each bound over the sizes, and say so if none is known; give those that were drawn."""
+    """Draw each bound over the sizes, or say in the legend that none is known; give the bounds."""
     known = sorted({(float(_size(s)), s.bound) for s in summaries if s.bound})
     label = "bound" if given_bound is None else f"bound: {format_rate(given_bound)}, as given"
     if not known:

@@ -1,4 +1,4 @@
-"""Ticks that can be read on every axis, also where an axis is shorter than a decade."""
+"""Ticks that can be read on every axis, also on one shorter than a decade."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 MOST = 7  # labelled ticks of an axis
 MOST_DECADES = 10  # of sizes, each with a label: they are short, and at an angle
 MARGIN = 0.06  # of an axis, at each end
-FEW_DECADES = 4.0  # below which powers of ten are too few
-OCTAVES = 2.0  # of an axis of ratios, from which its ticks are powers of two
+FEW_DECADES = 4.0  # on a shorter axis, powers of ten are too few ticks
+OCTAVES = 2.0  # on a longer axis of ratios, ticks are powers of two
 
 
 def scale_log(axis: Any, low: float, high: float, unit: str) -> None:  # noqa: ANN401 - of matplotlib
@@ -46,7 +46,7 @@ def scale_log(axis: Any, low: float, high: float, unit: str) -> None:  # noqa: A
 
 
 def scale_sizes(axes: Axes, sizes: Sequence[int]) -> None:
-    """Count sizes by powers of two if they are some, else by powers of ten.
+    """Put the ticks of sizes at powers of two if the sizes are such, else at powers of ten.
 
     Args:
         axes: whose x axis has the sizes.
