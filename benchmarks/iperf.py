@@ -277,7 +277,9 @@ class IperfClient(IperfRank):
     def _result(self, trial: IperfTest, port: int) -> float:
         path = Path(trial.file)
         limit = self.params.seconds + self.params.omit + SLACK
-        status = run_program([IPERF, *self._client_arguments(trial, port)], stdout=path, within=limit)
+        status = run_program(
+            [IPERF, *self._client_arguments(trial, port)], stdout=path, within=limit
+        )
         if status is None:
             raise self._timeout_error(limit, port)
         return read_result(path.read_text(errors="replace"), status)

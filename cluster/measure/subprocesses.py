@@ -74,7 +74,16 @@ def _running(argv: Sequence[str], stdout: Path) -> Iterator[subprocess.Popen[byt
     """Run a program until the end of the block."""
     with stdout.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", END_WITH_RANK, *_rank_and_cores(), _path_of(argv[0]), *argv[1:]],
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                "-c",
+                END_WITH_RANK,
+                *_rank_and_cores(),
+                _path_of(argv[0]),
+                *argv[1:],
+            ],
             stdin=subprocess.DEVNULL,
             stdout=out,
             env={k: v for k, v in os.environ.items() if not k.startswith(OF_RANKS)},
