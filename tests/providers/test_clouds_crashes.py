@@ -34,21 +34,6 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
 
 
-@pytest.fixture(params=WORLDS, ids=lambda world: world.name)
-def world(request: pytest.FixtureRequest) -> World:
-    """Each cloud."""
-    found: World = request.param
-    return found
-
-
-@pytest.fixture
-def cloud(world: World, request: pytest.FixtureRequest) -> Emulated[Any]:
-    """The test cloud that plays it."""
-    found: Emulated[Any] = request.getfixturevalue(world.name)
-    found.set(**world.settings)
-    return found
-
-
 def clear(way: str) -> None:
     """Do what `cluster down` and `cluster gc -y` do."""
     if way == "gc without a journal":

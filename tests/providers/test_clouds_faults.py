@@ -41,14 +41,6 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
 
 
-@pytest.fixture
-def cloud(world: World, request: pytest.FixtureRequest) -> Emulated[Any]:
-    """The test cloud that plays it."""
-    found: Emulated[Any] = request.getfixturevalue(world.name)
-    found.set(**world.settings)
-    return found
-
-
 def calls(of: Callable[[World], Iterable[str]]) -> pytest.MarkDecorator:
     """Test with each call of some of each cloud."""
     rows = [(world, call) for world in WORLDS for call in of(world)]

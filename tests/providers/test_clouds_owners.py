@@ -18,7 +18,7 @@ from cluster.core.model.spec import ClusterSpec
 from cluster.orchestration.orphans import find_orphans, search
 from cluster.providers import Provider
 from cluster.providers.gcp import api
-from tests.clouds import AWS, GCP, NAME, WORLDS, World
+from tests.clouds import AWS, GCP, NAME, World
 from tests.fakes.aws.permissions import ACCOUNT, OTHER_ACCOUNT
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from tests.fakes import gcp as google
     from tests.fakes.aws import Cloud
-    from tests.fakes.cloud import Emulated
     from tests.fakes.values import Thing
 
 POLICY = Path(__file__).parents[2] / "docs" / "aws-policy.json"
@@ -40,21 +39,6 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster.providers.aws.create.POLL", 0.05)
     monkeypatch.setattr("cluster.providers.gcp.create.POLL", 0.05)
     monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
-
-
-@pytest.fixture(params=WORLDS, ids=lambda world: world.name)
-def world(request: pytest.FixtureRequest) -> World:
-    """Each cloud."""
-    found: World = request.param
-    return found
-
-
-@pytest.fixture
-def cloud(world: World, request: pytest.FixtureRequest) -> Emulated[Any]:
-    """The test cloud that plays it."""
-    found: Emulated[Any] = request.getfixturevalue(world.name)
-    found.set(**world.settings)
-    return found
 
 
 def afresh(world: World) -> Provider:

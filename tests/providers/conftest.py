@@ -1,0 +1,27 @@
+"""What the tests of both clouds share: each runs with each cloud."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.clouds import WORLDS, World
+
+if TYPE_CHECKING:
+    from tests.fakes.cloud import Emulated
+
+
+@pytest.fixture(params=WORLDS, ids=lambda world: world.name)
+def world(request: pytest.FixtureRequest) -> World:
+    """Each cloud."""
+    found: World = request.param
+    return found
+
+
+@pytest.fixture
+def cloud(world: World, request: pytest.FixtureRequest) -> Emulated[Any]:
+    """The test cloud that plays it."""
+    found: Emulated[Any] = request.getfixturevalue(world.name)
+    found.set(**world.settings)
+    return found
