@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from contextlib import suppress
 from pathlib import Path
 
 from cluster.agent.protocol import COPIED, WORKDIR
+
+CACHES = ("__pycache__", "node_modules")  # folders that are neither copied nor results
 
 
 def sha256(path: Path) -> str:
@@ -29,7 +32,7 @@ def sha256(path: Path) -> str:
 
 
 def remove_unchanged(folder: Path) -> None:
-    """Remove the files of the copy that did not change, so that only results are left to download.
+    """Remove caches and files that did not change, so that only results are left to download.
 
     Files are compared by their content: the clock of a new machine may be set back while it runs.
 
@@ -47,6 +50,9 @@ def remove_unchanged(folder: Path) -> None:
         with suppress(FileNotFoundError):  # removed by the program, or before under another name
             if path.is_file() and not path.is_symlink() and sha256(path) == digest:
                 path.unlink()
+    for inside, folders, _ in os.walk(copy):
+        for name in {*folders} & {*CACHES}:
+            shutil.rmtree(Path(inside) / name, ignore_errors=True)
     for inside, _, _ in os.walk(copy, topdown=False):
         with suppress(OSError):  # it has results
             Path(inside).rmdir()

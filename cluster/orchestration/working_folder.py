@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster.agent.protocol import COPIED, WORKDIR
-from cluster.agent.working_copy import sha256
+from cluster.agent.working_copy import CACHES, sha256
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.core.units import format_bytes
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 MOST_BYTES = 32_000_000  # it goes to every host
 MOST_FILES = 1_000
-CACHES = ("__pycache__", "node_modules")
 ENVIRONMENT = "pyvenv.cfg"  # in the folder of a Python environment
 LEFT_OUT = (
     f"Hidden files and folders, linked folders, {' and '.join(CACHES)}, Python environments "

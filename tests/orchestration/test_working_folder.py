@@ -82,6 +82,8 @@ def test_only_what_the_program_wrote_or_changed_is_left_to_download(folder: Path
         (copy / "data" / "result").write_text("new")
         (copy / "new").mkdir()
         (copy / "new" / "notes").write_text("as it was")
+        (copy / "new" / "__pycache__").mkdir()
+        (copy / "new" / "__pycache__" / "notes.pyc").write_text("made by Python")
         remove_unchanged(job)
         remove_unchanged(job)  # two names of one host
         left = sorted(str(path.relative_to(job)) for path in job.rglob("*") if path.is_file())
