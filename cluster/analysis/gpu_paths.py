@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# From slow to fast; NVLinks are faster. AMD's tool says of a path through PCIe no more than that.
+# From slow to fast; NVLinks are faster still. AMD's tool does not tell paths through PCIe apart.
 CLASSES = ("PCIE", "SYS", "NODE", "PHB", "PXB", "PIX", "XGMI")
 OLD = {"SOC": "SYS"}
 UNKNOWN = "?"
@@ -12,13 +12,13 @@ _NVLINKS = re.compile(r"NV(\d+)")
 
 
 def speed(path: str) -> tuple[int, int]:
-    """Order paths.
+    """Give a key that orders paths by speed.
 
     Args:
         path: such as `NV2` or `SYS`.
 
     Returns:
-        More for a faster one; the least for one that nobody knows.
+        The larger, the faster; the smallest for an unknown path.
 
     """
     links = nvlinks(path)

@@ -1,8 +1,8 @@
-"""What a value of a foreign tool should be at most, on hardware that somebody named.
+"""Bounds of values that other tools measured, on hardware that the user or the log names.
 
-A bound is physics and the maker's figures: what the bytes of a metric pass, in which direction, and
-how many of them have to. Where the hardware, the number of hosts or the collective is not known,
-there is no bound; none is guessed.
+A bound follows from the vendor's figures: which part of the hardware the bytes of a metric pass, in
+which direction, and how many bytes must pass it. If the hardware, the number of hosts or the
+collective is not known, there is no bound; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FACTORS: dict[str, Factor] = {
     "sendrecv": "1",
 }
 SUMMED: Factor = "2(n-1)/n"
-PAIR = 2  # ranks, of which none has to wait for a third
+PAIR = 2  # ranks: none has to wait for a third
 FABRIC = "NVLink joins its hosts, or may do so: their network is no bound of it"
 UNBRIDGED = "no bridge of NVLink joins the boards (nvidia-smi topo -m says NV4 to NV18 if one does)"
 UDP_SAVES = 24  # bytes of a packet: its header has 8, that of TCP with its time stamps 32
@@ -50,10 +50,9 @@ class Bound(Value, frozen=True, kw_only=True):
 
     Args:
         rate: bytes per second.
-        limit: what sets it: in which direction, and who says so.
-        assumes: what it takes for granted, and nobody said; empty if nothing.
-        otherwise: bytes per second that are impossible without that assumption, too; none if
-            nobody knows.
+        limit: what sets it: the part, the direction and the source.
+        assumes: what it assumes without the log or the user having stated it; empty if nothing.
+        otherwise: the bound without that assumption; none if it is not known.
 
     """
 
@@ -66,15 +65,15 @@ class Bound(Value, frozen=True, kw_only=True):
 def with_hardware_bound(
     summary: Summary, definition: Definition, hardware: Hardware | None
 ) -> Summary:
-    """Add to a summary its bound on some hardware, and the share of it that the median reaches.
+    """Add the bound on some hardware to a summary, and the share of it that the median reaches.
 
     Args:
         summary: of values.
         definition: of their metric.
-        hardware: that they were taken on.
+        hardware: that they were measured on.
 
     Returns:
-        The summary; as it was, if there is no bound, or if it has one already.
+        The summary; unchanged if there is no bound, or if it already has one.
 
     """
     found = bound(definition, summary.params, hardware)
@@ -85,7 +84,7 @@ def with_hardware_bound(
         return summary
     rate = summary.median if summary.unit == "B/s" else size / summary.median
     if found.otherwise is not None and rate > BELIEVABLE * found.otherwise.rate:
-        found = found.otherwise  # it is impossible, whatever was assumed
+        found = found.otherwise  # the value is impossible even without the assumption
     return msgspec.structs.replace(
         summary,
         bound=found.rate if summary.unit == "B/s" else size / found.rate,
@@ -102,11 +101,11 @@ def bound(
 
     Args:
         definition: of the metric; its `medium` is what the bytes pass.
-        params: the point; `hosts`, `ranks`, `operation` and `streams` count.
-        hardware: of the hosts; each alike.
+        params: the point, of which `hosts`, `ranks`, `operation` and `streams` are used.
+        hardware: of the hosts, which are all alike.
 
     Returns:
-        The bound; none if there is none, or if something that it needs is not known.
+        The bound; none if nothing bounds the metric, or if something is not known.
 
     """
     if hardware is None or not definition.medium:
@@ -115,7 +114,7 @@ def bound(
 
 
 def missing(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware | None) -> str:
-    """Say what would have to be known for a bound.
+    """Say what must be known to compute a bound.
 
     Args:
         definition: of the metric.
@@ -123,7 +122,7 @@ def missing(definition: Definition, params: Mapping[str, Scalar], hardware: Hard
         hardware: of the hosts, as far as it is known.
 
     Returns:
-        A sentence's end, such as `say --hosts`; empty if nothing would help.
+        The end of a sentence, such as `say --hosts`; empty if nothing would help.
 
     """
     if not definition.medium:
@@ -148,7 +147,7 @@ def missing(definition: Definition, params: Mapping[str, Scalar], hardware: Hard
 
 
 def _tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardware) -> Bound | None:
-    """TCP between two hosts: frames and headers cost, and each connection may have a cap."""
+    """Bound TCP between two hosts, less frames and headers, and with the cap of a connection."""
     if hardware.nic is None or (definition.metric == "sent" and params.get("protocol") == "UDP"):
         return None
     streams = max(1, _count(params, "streams"))
@@ -180,10 +179,10 @@ def _tcp(definition: Definition, params: Mapping[str, Scalar], hardware: Hardwar
 def _network(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
 ) -> Bound | None:
-    """Messages between hosts: all network interfaces of a host together, with TCP if they must."""
+    """Bound messages between hosts by all NICs of a host together; without RDMA, with TCP."""
     sender = definition.aggregation == "each rank" and params.get("rank") == 0
     if hardware.nic is None or _count(params, "hosts") < PAIR or sender:
-        return None  # a sender's time ends when its buffer is free, with bytes still on their way
+        return None  # a sender's time ends when its buffer is free, and bytes are still in transit
     rate, limit = _line(hardware, hardware.nic)
     hosts, pairs = _count(params, "hosts"), _count(params, "pairs")
     if not pairs and definition.aggregation == "all ranks" and hosts > PAIR:
@@ -194,7 +193,7 @@ def _network(
     if pairs < PAIR:
         return _ways(definition, rate, limit)
     senders = min(pairs, hosts // 2)
-    alone = 2 * pairs == hosts  # one rank on each host: all pairs are of two hosts
+    alone = 2 * pairs == hosts  # one rank on each host: each pair has two hosts
     return msgspec.structs.replace(
         _ways(definition, rate * senders, f"{senders} sending host(s), each {limit}"),
         assumes=""
@@ -213,9 +212,9 @@ def _line(hardware: Hardware, nic: Figure) -> tuple[float, str]:
 def _collective(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
 ) -> Bound | None:
-    """Bus bandwidth: of the links of a GPU within a host, and of a host's network between them.
+    """Bound bus bandwidth by the links of a GPU within a host, and by the network between hosts.
 
-    Where NVLink joins hosts, the network carries what is left, and nobody knows how much that is.
+    If NVLink joins hosts, the network carries only a part of the data, and it is not known which.
     """
     del definition
     hosts, ranks = _count(params, "hosts"), _count(params, "ranks")
@@ -232,12 +231,12 @@ def _collective(
 
 
 def _inside(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound | None:
-    """Give what the links of a GPU allow; a ring within one host sends bus bandwidth through them.
+    """Bound bus bandwidth by the links of a GPU, through which a ring within a host sends it.
 
-    What stays within a host of g GPUs is the factor of g participants; the rest comes by the
-    network. A switch that sums needs each byte of S once, and gives each GPU its part back:
-    S (g+1)/g in each direction, where a ring needs 2 S (g-1)/g. Bus bandwidth counts as if it were
-    a ring.
+    The share of the data that stays within a host of g GPUs is the factor of g participants; the
+    rest passes the network. A switch that adds up data needs each byte of S once, and returns its
+    part to each GPU: S (g+1)/g in each direction, where a ring needs 2 S (g-1)/g. Bus bandwidth is
+    always computed as for a ring.
     """
     link = hardware.nvlink or hardware.bus
     if link is None:
@@ -259,7 +258,7 @@ def _inside(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound
 
 
 def _unless_bridged(found: Bound, hardware: Hardware, times: float = 1.0) -> Bound:
-    """Say that a bound of PCIe is none if bridges of NVLink join the boards."""
+    """Add to a bound by PCIe that it does not hold if NVLink bridges join the boards."""
     if hardware.nvlink or hardware.bridge is None or found.rate >= hardware.bridge.rate * times:
         return found
     bridge = hardware.bridge
@@ -278,7 +277,7 @@ def _links(figure: Figure) -> str:
 
 
 def _shared(word: Factor, here: int) -> float:
-    """Give the part of the size that must pass between the GPUs of one of several hosts."""
+    """Give the share of the size that must pass between the GPUs of one of several hosts."""
     return factor("(n-1)/n" if word in ("", "1") else word, here)
 
 
@@ -287,13 +286,13 @@ def _times(gain: float) -> str:
 
 
 def _across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound | None:
-    """Give what the network of a host allows.
+    """Bound bus bandwidth by the network of a host.
 
-    A host must send what its ranks have for others, in one direction: the factor of the hosts for
-    collectives whose ranks share it, and for an alltoall as often as it has ranks (E. Chan et al.,
-    "Collective communication: theory, practice, and experience", CCPE 19, 2007). Of a sendrecv, in
-    which each rank sends to the next, one rank of a host alone does. Few GPUs are on fewer buses
-    than would fill the network.
+    A host must send the data of its ranks for other hosts, in one direction: the factor of the
+    number of hosts for collectives whose ranks share data, and this times its ranks for an alltoall
+    (E. Chan et al., "Collective communication: theory, practice, and experience", CCPE 19, 2007).
+    In a sendrecv, each rank sends to the next, so only one rank of a host sends to another host.
+    The PCIe slots of a few GPUs may not be enough to fill the network.
     """
     if hardware.nic is None or not ranks or (operation not in FACTORS and ranks != hosts):
         return None
@@ -311,7 +310,7 @@ def _across(operation: str, ranks: int, hosts: int, hardware: Hardware) -> Bound
 
 
 def _to_next_host(ranks: int, hardware: Hardware, whole: Bound) -> Bound:
-    """Give what one rank of a host can send to another host: through the NICs next to its GPU."""
+    """Bound what one rank can send to another host by the NICs next to its GPU."""
     if hardware.bus and hardware.bus.rate < whole.rate:
         whole = Bound(
             rate=hardware.bus.rate, limit=f"one way: PCIe of a GPU ({hardware.bus.source})"
@@ -333,15 +332,15 @@ def _to_next_host(ranks: int, hardware: Hardware, whole: Bound) -> Bound:
 
 
 def network_share(operation: str, ranks: int, hosts: int) -> float:
-    """Give bus bandwidth over the rate at which a host has to send.
+    """Give bus bandwidth over the rate at which a host must send.
 
     Args:
         operation: such as `all_reduce`; with one rank on each host, the factors cancel out.
-        ranks: that take part.
-        hosts: they are on, alike.
+        ranks: how many take part.
+        hosts: how many they are on, with the same number on each.
 
     Returns:
-        The ratio; 1 for a ring, which sends more than it must if there are several ranks on a host.
+        The ratio; 1 for a ring, which sends more than necessary if a host has several ranks.
 
     """
     word = FACTORS.get(operation, "1")
@@ -352,7 +351,7 @@ def network_share(operation: str, ranks: int, hosts: int) -> float:
 def _peers(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
 ) -> Bound | None:
-    """Copies between two GPUs of a host: all links of a GPU, or PCIe if peers are switched off."""
+    """Bound copies between two GPUs of a host by all links of a GPU, or by PCIe without P2P."""
     direct = params.get("p2p") != "off"
     if direct and hardware.nvlink:
         links = hardware.nvlink

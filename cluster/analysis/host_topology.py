@@ -1,4 +1,4 @@
-"""What logs and hosts say of the same GPUs, brought together host by host."""
+"""What logs and hosts report about the same GPUs, combined for each host."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class HostTopology(Value, frozen=True, kw_only=True):
     Args:
         host: its name; empty if a log does not name it.
         topology: the matrix of `nvidia-smi topo -m`; none if no log has one.
-        joined: its pairs, groups and NICs.
-        transports: what NCCL chose.
+        joined: its pairs of GPUs, groups and NICs.
+        transports: the transports that NCCL chose.
 
     """
 
@@ -35,15 +35,15 @@ class HostTopology(Value, frozen=True, kw_only=True):
 def host_topologies(
     results: Sequence[Parsed], hosts: Sequence[tuple[str, Topology]]
 ) -> list[HostTopology]:
-    """Bring each matrix together with all that was measured and logged.
+    """Combine each matrix with everything that was measured and logged.
 
     Args:
-        results: of logs, which may hold matrices too.
-        hosts: that were asked, and the matrix of each.
+        results: of logs, which may contain matrices, too.
+        hosts: that we queried, and the matrix of each.
 
     Returns:
-        One per matrix; one without a matrix if there is none. Empty if nothing says how GPUs are
-        connected.
+        One per matrix; one without a matrix if there is none. Empty if nothing shows how the GPUs
+        are connected.
 
     """
     measured = [m for result in results for m in result.measurements]

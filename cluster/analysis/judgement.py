@@ -1,7 +1,7 @@
-"""Is a run as it should be? One word for it, one line that answers, and what to do next.
+"""Is a run as it should be? One word, one line that answers, and what to do next.
 
-The same judgement for runs that we measured and for logs of other tools: `verdict` judges each
-series, this module what they say together.
+Our own runs and logs of other tools are judged in the same way: `verdict` judges each series, and
+this module all series together.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 Judged = Literal["failed", "impossible", "low", "normal", "plausible", "unknown"]
 ORDER: tuple[Judged, ...] = ("failed", "impossible", "low", "normal", "plausible", "unknown")
-"""From what is worst to what says least: the word of a run is the first that a series has."""
+"""From the worst to the least informative: the word of a run is the first that a series has."""
 MEDIA: dict[str, Medium] = {"p2p": "network", "iperf": "TCP"}
-"""What the bytes of our own benchmarks pass between hosts, where others measured what is usual."""
-LARGE_SIZES = "64KiB:4MiB"  # of messages that fill the memory or the network that they pass
+"""What the bytes of our own benchmarks pass, if others have measured what is usual there."""
+LARGE_SIZES = "64KiB:4MiB"  # of messages that are large enough to fill a memory or a network
 MOST_SHOWN = 2  # series in the line that answers
 
 
 class Judgement(Value, frozen=True, kw_only=True):
-    """What there is to say of a run.
+    """The judgement of a run.
 
     Args:
-        word: for all of it.
+        word: for the whole run.
         answer: what was measured, the figure and its share of the limit; without the word.
         next_step: the command to type next, at the end of the text; or what to do.
-        verdicts: of each series.
+        verdicts: one for each series.
 
     """
 
@@ -73,13 +73,13 @@ def judge(
     findings: Sequence[Finding] = (),
     hardware: Hardware | None = None,
 ) -> Judgement:
-    """Judge a run of ours, or one that was imported.
+    """Judge one of our runs, or an imported one.
 
     Args:
         summaries: of the run, with the bounds that are known.
         record: of the run: what was run, and on what.
         findings: what may be wrong with it, the surest first.
-        hardware: what the hosts are, if the user says so; by default what the record says.
+        hardware: of the hosts, if the user names it; by default that of the record.
 
     Returns:
         The judgement; `unknown` if nothing bounds what was measured.
@@ -89,7 +89,7 @@ def judge(
     where = hardware or record.hardware or _own_hardware(record)
     if hardware is not None:
         summaries = [_on_hardware(s, ours[s.definition], record, hardware) for s in summaries]
-    # Apart, as `verdicts` leaves out what says the same as a series with a medium.
+    # Separate calls, as `verdicts` leaves out a series that repeats one with a medium.
     groups = [
         [s for s in summaries if bool(ours[s.definition].medium) is has] for has in (False, True)
     ]
@@ -111,7 +111,7 @@ def judge(
 
 
 def _is_ours(record: Record) -> bool:
-    """Tell a run that we measured from a log that was imported."""
+    """Tell whether we measured a run; otherwise it is an imported log."""
     return bool(record.machines)
 
 
@@ -120,9 +120,9 @@ def _hosts(record: Record) -> int:
 
 
 def _with_medium(definition: Definition, record: Record) -> Definition:
-    """Say what the bytes of our own benchmark passed, if it was a network in one direction.
+    """Add the medium to a definition of our own, if it was a network in one direction.
 
-    What is usual in both directions at once, nobody that we know has measured.
+    We know of no measurement of what is usual in both directions at once.
     """
     medium = MEDIA.get(definition.benchmark, "")
     if definition.medium or definition.flow != "one way" or definition.buffer or not medium:
@@ -133,7 +133,7 @@ def _with_medium(definition: Definition, record: Record) -> Definition:
 
 
 def _own_hardware(record: Record) -> Hardware | None:
-    """Find the hardware that our own hosts are known to be: their instance type, or just a name."""
+    """Find the hardware of our own hosts, by their instance type or by name only."""
     if not _is_ours(record):
         return None
     instance = record.spec.instance or ""
@@ -145,7 +145,7 @@ def _own_hardware(record: Record) -> Hardware | None:
 def _on_hardware(
     summary: Summary, definition: Definition, record: Record, hardware: Hardware
 ) -> Summary:
-    """Take the bound from hardware that the user named, instead of what was found."""
+    """Take the bound from the hardware that the user named, instead of the hosts' facts."""
     if not _is_ours(record):
         bare = msgspec.structs.replace(summary, bound=None, share=None, limit="", assumes="")
         return with_hardware_bound(bare, definition, hardware)
@@ -169,7 +169,7 @@ def _is_sender(summary: Summary, record: Record) -> bool:
 
 
 def _unless_small(verdict: Verdict) -> Verdict:
-    """Take the word back where messages are too small to fill what they pass."""
+    """Withdraw the word if the messages are too small to fill what they pass."""
     if verdict.word == "impossible" or not verdict.hint.startswith(TOO_SMALL):
         return verdict
     return msgspec.structs.replace(verdict, word="unknown")
@@ -210,7 +210,7 @@ def _next_step(
     found: Sequence[Verdict],
     hardware: Hardware | None,
 ) -> str:
-    """Choose the command that tells most, given what is known; never the one that was just run."""
+    """Choose the most informative command, given what is known; never the one just run."""
     if word in ("impossible", "low") and findings:
         return findings[0].confirm.rstrip(".")
     if not _is_ours(record):
@@ -228,7 +228,7 @@ def _next_step(
 def _next_on_several_hosts(
     word: Judged, record: Record, found: Sequence[Verdict], hardware: Hardware | None
 ) -> str:
-    """Measure what a network limits; if that was done, say what the network is, or measure it."""
+    """Measure what the network limits; if that was done, name the network or measure its rate."""
     name = shlex.quote(record.spec.name)
     there = f"--name {name}{_launch_words(record)}"
     if word == "unknown" and (lacks := _lacking_flags(record, found)):
@@ -239,7 +239,7 @@ def _next_on_several_hosts(
 
 
 def _next_on_one_host(word: Judged, found: Sequence[Verdict]) -> str:
-    """Measure what has a limit there; if that was done, measure a network."""
+    """Measure something that has a limit on one host; if that was done, measure a network."""
     if word != "unknown":
         return "cluster bench p2p --provider ssh --option hosts=HOST1,HOST2"
     if _all_too_small(found):
@@ -259,7 +259,7 @@ def _lacking_flags(record: Record, found: Sequence[Verdict]) -> str:
 
 
 def _all_too_small(found: Sequence[Verdict]) -> bool:
-    """Tell whether there are limits, and no message was large enough for any of them."""
+    """Tell whether there are limits, but no message was large enough to reach any."""
     bounded = [verdict for verdict in found if verdict.bound]
     return bool(bounded) and all(v.hint.startswith(TOO_SMALL) for v in bounded)
 

@@ -1,7 +1,7 @@
-"""Several launches of one command: what they say together, and why they may differ.
+"""Several launches of one command: their spread, and why they may differ.
 
-A launch is the unit: a launch starts the ranks anew, and ten thousand values of one launch say
-little of the next (T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems",
+A launch is the unit: each starts the ranks anew, and ten thousand values of one launch say little
+about the next (T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems",
 SC15, rule 5; A. Georges et al., "Statistically rigorous Java performance evaluation", OOPSLA 2007).
 """
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Summary
 
 ENOUGH_FOR_INTERVAL = 6  # launches: the fewest values whose extremes enclose the median at 95 %
-UNSTEADY = 0.25  # spread of the launches' medians from which a note says so
+UNSTEADY = 0.25  # spread of the launches' medians, from which there is a note about it
 VIRTUAL_CORES = (
     "The host is a virtual machine: its hypervisor may move a virtual processor to another "
     "physical core, and messages between cores that share a cache are several times faster. "
@@ -33,14 +33,14 @@ BUSY = "Other programs on the host, or another placement of the ranks, can cause
 
 
 def spread(pooled: Summary) -> float | None:
-    """Give how far apart the launches of one data point are.
+    """Compute how far apart the launches of one data point are.
 
     Args:
-        pooled: what `pool_launches` gives: a summary of the launches' medians.
+        pooled: the result of `pool_launches`: a summary of the launches' medians.
 
     Returns:
-        The highest median minus the lowest, as a part of the median over launches; none if it was
-        launched once or the median is not above 0.
+        The highest median minus the lowest, relative to the median over launches; none if there
+        was one launch, or the median is not above 0.
 
     """
     if pooled.shape is None or pooled.n < 2 or not pooled.median > 0:  # noqa: PLR2004 - two differ
@@ -51,10 +51,10 @@ def spread(pooled: Summary) -> float | None:
 def launch_notes(
     pooled: Sequence[Summary], launches: int, ranks: int, facts: Sequence[Facts]
 ) -> Iterator[str]:
-    """Say what a reader of numbers over launches must know.
+    """Give notes on numbers over several launches.
 
     Args:
-        pooled: what `pool_launches` gives.
+        pooled: the result of `pool_launches`.
         launches: how many there were.
         ranks: on each host.
         facts: of the hosts.
@@ -82,7 +82,7 @@ def launch_notes(
 
 
 def _cause(ranks: int, facts: Sequence[Facts]) -> str:
-    """Name the likeliest reason that launches of one command differ."""
+    """Name the likeliest reason why launches of one command differ."""
     cores = min((one.usable_cores for one in facts), default=0)
     if cores and ranks > cores:
         return SHARED_CORES.format(ranks=ranks, cores=cores)

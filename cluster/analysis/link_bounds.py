@@ -1,8 +1,7 @@
-"""The best that a link allows, and what share of it was reached.
+"""The best value that a link allows, and the share of it that was reached.
 
-A value that is better than possible is an error of its definition or of the link's figures, not a
-success (T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems", SC15,
-rule 11).
+A value above its bound is not a success, but an error in its definition or in the link's figures
+(T. Hoefler, R. Belli, "Scientific benchmarking of parallel computing systems", SC15, rule 11).
 """
 
 from __future__ import annotations
@@ -30,16 +29,16 @@ BELIEVABLE = 1.02  # of a bound: clocks and nominal rates are not exact
 
 
 class Route(Value, frozen=True, kw_only=True):
-    """What the bytes of a run pass.
+    """The links and memories that the bytes of a run pass.
 
     Args:
-        links: of the hosts that take part; none if it is one host, and no network is between.
-        sender: the rank that only sends, if each rank has times of its own: its time ends when its
-            buffer is free again, with the last megabytes still in the kernel's, so no link bounds
-            it.
-        ranks: that take part.
-        memory: bytes per second of a copy in the memory of their one host; 0 if not known.
-        gpus: what joins the two GPUs of their one host, if that is known.
+        links: of the hosts that take part; empty for one host, as no network is used.
+        sender: the rank that only sends, if each rank has times of its own. Its time ends when its
+            buffer is free again, with the last megabytes still in the kernel's buffers, so no link
+            bounds it.
+        ranks: how many take part.
+        memory: on one host, the rate of a copy in its memory in bytes per second; 0 if not known.
+        gpus: on one host, what connects the two GPUs, if that is known.
 
     """
 
@@ -51,7 +50,7 @@ class Route(Value, frozen=True, kw_only=True):
 
 
 def goodput(link: Link, flows: int = 1) -> float:
-    """Give the most data that TCP over IPv4 can bring through a link in one direction.
+    """Give the highest payload rate of TCP over IPv4 through a link, in one direction.
 
     Each packet of MTU bytes carries MTU - E - 52 bytes of data (IPv4 20, TCP 20, its timestamps
     12; E for an encapsulation) and takes the line for MTU + 38 (preamble 8, Ethernet header 14,
@@ -59,7 +58,7 @@ def goodput(link: Link, flows: int = 1) -> float:
 
     Args:
         link: the link.
-        flows: connections at once, each of which may have a limit of its own.
+        flows: concurrent connections, each of which may have a limit of its own.
 
     Returns:
         Bytes per second.
@@ -73,9 +72,9 @@ def bound(definition: Definition, links: Iterable[Link | None], flows: int = 1) 
     """Give the highest rate that links allow a metric: that of the slowest of them.
 
     Args:
-        definition: of the metric; bytes that flow both ways have both directions of a link.
+        definition: of the metric; bytes that flow both ways use both directions of a link.
         links: of the hosts that take part.
-        flows: connections at once in each direction.
+        flows: concurrent connections in each direction.
 
     Returns:
         Bytes per second; none if no bandwidth bounds the metric, or a link is not known.
@@ -89,14 +88,14 @@ def bound(definition: Definition, links: Iterable[Link | None], flows: int = 1) 
 
 
 def _passed(definition: Definition, link: Link) -> Link:
-    """Give what messages pass: over a fabric, TCP's limit of a connection does not hold."""
+    """Give the link as messages use it: a fabric has no limit for each TCP connection."""
     if definition.benchmark in OVER_TCP:
         return msgspec.structs.replace(link, fabric="")
     return msgspec.structs.replace(link, flow=None) if link.fabric else link
 
 
 def copy_rate(measurements: Iterable[Measurement]) -> float:
-    """Find how fast a host's memory was copied, where that was measured beside the messages.
+    """Find the rate of copies in a host's memory, if it was measured together with messages.
 
     Args:
         measurements: of a run on one host.
@@ -110,16 +109,16 @@ def copy_rate(measurements: Iterable[Measurement]) -> float:
 
 
 def with_link_bound(summary: Summary, definition: Definition, size: int, route: Route) -> Summary:
-    """Add to a summary its bound, and the share of it that the median reaches.
+    """Add the bound to a summary, and the share of it that the median reaches.
 
     Args:
         summary: of values.
         definition: of their metric.
         size: bytes that moved during each value.
-        route: that they took.
+        route: that these bytes took.
 
     Returns:
-        The summary; as it was, if there is no bound.
+        The summary; unchanged if there is no bound.
 
     """
     flows = summary.params.get("streams", 1)
@@ -149,18 +148,18 @@ def with_link_bound(summary: Summary, definition: Definition, size: int, route: 
 def with_given_bound(
     summary: Summary, definition: Definition, rate: float, hosts: int, ranks: int
 ) -> Summary:
-    """Hold a summary against a network that somebody named, in place of what was found.
+    """Bound a summary by a network that the user named, instead of the one that was found.
 
     Args:
-        summary: of a message's or an operation's times or rates, at a size.
+        summary: of times or rates of a message or operation, at one size.
         definition: of its metric.
         rate: that a host's network carries in each direction, in bytes per second.
-        hosts: that take part.
-        ranks: on all of them.
+        hosts: how many take part.
+        ranks: how many there are on all hosts.
 
     Returns:
-        The summary with that bound, and the share of it; without any where such a network bounds
-        nothing, as on one host.
+        The summary with that bound and the share of it; without both if the network bounds nothing,
+        as on one host.
 
     """
     size = summary.params.get("size")
@@ -178,7 +177,7 @@ def with_given_bound(
 
 
 def share(median: float, bound: float, unit: str) -> float:
-    """Give which part of its bound a median reaches.
+    """Compute the share of its bound that a median reaches.
 
     Args:
         median: of rates or times.
@@ -186,7 +185,7 @@ def share(median: float, bound: float, unit: str) -> float:
         unit: of both: `B/s` or `s`.
 
     Returns:
-        The part; above 1 it is faster than possible.
+        The share; above 1, the value is faster than possible.
 
     """
     if unit == "B/s":
@@ -195,7 +194,7 @@ def share(median: float, bound: float, unit: str) -> float:
 
 
 def _link_limit(definition: Definition, route: Route) -> str:
-    """Say what sets the bound of a link: the slowest one, in words."""
+    """Describe what sets the bound: the slowest link."""
     links = [link for link in route.links if link is not None]
     if not links:
         return ""
@@ -211,10 +210,10 @@ def _link_limit(definition: Definition, route: Route) -> str:
 def _crossing(definition: Definition, route: Route) -> float:
     """Give the share of a collective's size that must pass a host's link, in one direction.
 
-    The ranks of a host can share what comes to it, or sum up before it goes: for N hosts it is the
-    factor of N participants (a lower bound for any algorithm whose switches do not sum: E. Chan et
-    al., "Collective communication: theory, practice, and experience", CCPE 19, 2007). In an
-    alltoall each rank needs its own.
+    The ranks of a host can share the data that arrives, and add up their data before it is sent. So
+    for N hosts, the share is the factor of N participants, a lower bound for any algorithm unless
+    switches add up data (E. Chan et al., "Collective communication: theory, practice, and
+    experience", CCPE 19, 2007). In an alltoall, each rank needs data of its own.
     """
     hosts = len(route.links)
     each = route.ranks / hosts if definition.flow == "between ranks" else 1.0
@@ -222,7 +221,7 @@ def _crossing(definition: Definition, route: Route) -> float:
 
 
 def implausible_values(summaries: Iterable[Summary]) -> Iterator[str]:
-    """Tell which values are better than possible: by more than 2 %, or in no time at all.
+    """Find values that are better than possible: by more than 2 %, or with a time of 0.
 
     Args:
         summaries: of a run.

@@ -1,4 +1,4 @@
-"""Figures of hardware, each with its direction and its source; what hosts say becomes limits."""
+"""Rates of NVLinks and network interfaces, as hosts report them, each with its source."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ NVLINKS = {
 
 
 def nvlink(architecture: str, links: int) -> Figure | None:
-    """Give what a GPU's NVLinks carry together in one direction.
+    """Give the rate of all NVLinks of a GPU together, in one direction.
 
     Args:
         architecture: of the GPU, such as `Hopper`.
         links: that are up.
 
     Returns:
-        450 GB/s for 18 of that one; none for an architecture or number that says nothing.
+        Such as 450 GB/s for 18 links of Hopper; none without links, or if the architecture is not
+        known.
 
     """
     each = NVLINKS.get(architecture)
@@ -43,13 +44,14 @@ def nvlink(architecture: str, links: int) -> Figure | None:
 
 
 def link(interface: Interface) -> Link | None:
-    """Give what a network interface can do, as its host's kernel knows it.
+    """Give the link of a network interface, as the kernel of its host reports it.
 
     Args:
         interface: of the host.
 
     Returns:
-        Its rate, or that of its slot, if that is slower; none if the kernel knows no rate.
+        The link, with the rate of the PCIe slot if that is lower; none if the kernel reports no
+        rate.
 
     """
     if not interface.speed or not interface.mtu:

@@ -62,7 +62,7 @@ def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[flo
         ordered: the values, sorted.
 
     Returns:
-        Its ends, or none for fewer than 6 values.
+        Its ends; none for fewer than 6 values.
 
     """
     ranks = median_interval_ranks(len(ordered))
@@ -72,7 +72,7 @@ def median_interval(ordered: Sequence[float] | NDArray[np.float64]) -> tuple[flo
 
 
 def is_precise(values: Sequence[float] | NDArray[np.float64]) -> bool:
-    """Tell whether the median of a series is known well.
+    """Tell whether the median of a series is known precisely enough.
 
     Args:
         values: in any order.

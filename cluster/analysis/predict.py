@@ -1,9 +1,9 @@
-"""What a collective operation should take, from what a message takes.
+"""Predicts the time of a collective operation from the times of point-to-point messages.
 
 An algorithm is a list of rounds, each a message of some size; its time is the sum of the messages'
 times by the point-to-point fit (R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of collective
-communication operations in MPICH", 2005). The best algorithm for the size is what a library should
-reach; arithmetic and links that several messages share are not in it.
+communication operations in MPICH", 2005). A library should reach the time of the best algorithm for
+the size. The time of arithmetic, and messages that share a link, are not taken into account.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
     Rounds = Callable[[int, float], Iterator[float]]
 
-OTHER = {"hosts", "spot", "ttl"}  # options that do not say what machines are like
+OTHER = {"hosts", "spot", "ttl"}  # options that do not affect what a machine is like
 MACHINES = {field.name for field in structs.fields(SpecOptions)} - OTHER
 SETTINGS = ("host.", "link.", "mca:", "env:")
 
 
 class Prediction(Value, frozen=True, kw_only=True):
-    """A collective operation, as measured and as it should be.
+    """The measured and the predicted time of a collective operation.
 
     Args:
         collective: its name, such as `allreduce`.
-        ranks: that take part.
+        ranks: how many take part.
         size: of all data, in bytes, as benchmarks of collectives count it.
         algorithm: the fastest for this size.
-        predicted: what it should take, in seconds.
-        measured: what was measured, in seconds.
+        predicted: the time that it should take, in seconds.
+        measured: the time that it took, in seconds.
 
     """
 
@@ -112,8 +112,8 @@ def predict(fit: Fit, collective: str, ranks: int, size: float) -> tuple[str, fl
             reduce-scatter or an all-to-all.
 
     Returns:
-        The fastest algorithm and its seconds; none if the operation is not known, or every
-        algorithm needs messages of sizes that the fit says nothing of.
+        The fastest algorithm and its time in seconds; none if the operation is not known, or every
+        algorithm needs messages of sizes outside the range of the fit.
 
     """
     found = {
@@ -154,12 +154,12 @@ class MeasuredCollective(Value, frozen=True, kw_only=True):
 def measured_collectives(
     summaries: Iterable[Summary], ranks: int
 ) -> tuple[MeasuredCollective, ...]:
-    """Find the collective operations that were measured, and that we know how to predict.
+    """Find the measured collective operations that can be predicted.
 
     Args:
         summaries: of the collectives; a metric is named by its operation, as `allreduce` or
             `allreduce_time`.
-        ranks: that took part, where a summary's `ranks` does not say.
+        ranks: how many took part, if a summary has no parameter `ranks`.
 
     Returns:
         The operations.
@@ -181,14 +181,14 @@ def _measured_collective(summary: Summary, ranks: int) -> MeasuredCollective | N
 
 
 def predictions(fit: Fit, operations: Iterable[MeasuredCollective]) -> tuple[Prediction, ...]:
-    """Set measured collective operations beside what they should take.
+    """Predict the times of measured collective operations.
 
     Args:
         fit: of point-to-point messages between the same ranks.
         operations: that were measured.
 
     Returns:
-        A prediction per operation that there is one for.
+        A prediction for each operation that can be predicted.
 
     """
     return tuple(
@@ -208,7 +208,7 @@ def predictions(fit: Fit, operations: Iterable[MeasuredCollective]) -> tuple[Pre
 def without_prediction(
     fit: Fit, operations: Iterable[MeasuredCollective]
 ) -> tuple[MeasuredCollective, ...]:
-    """Find the operations whose messages are of sizes that the fit says nothing of.
+    """Find the operations whose messages have sizes outside the range of the fit.
 
     Args:
         fit: of point-to-point messages.
@@ -224,7 +224,7 @@ def without_prediction(
 
 
 def differences(messages: Record, operations: Record) -> Iterator[str]:
-    """Say what makes the messages of one run no basis for predicting the operations of another.
+    """Say why messages of one run may not predict the operations of another.
 
     Args:
         messages: the run of single messages.

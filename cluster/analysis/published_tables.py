@@ -1,7 +1,7 @@
 """Published tables of throughput, in GitHub's Markdown, as series that can be checked.
 
-A table counts if a column is a rate. The number of ranks is that of `4 GPUs` or the first number of
-a row; rows of the same work in the same network are one series.
+A table is used if a column is a rate. The number of ranks is that in `4 GPUs`, or the first number
+of a row; rows with the same work on the same network are one series.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _THINGS = r"images?|imgs?|samples?|tok(?:en)?s?|sequences?|seqs?|sentences?|examples?|items?"
-# No rate of all ranks together is a ratio, or of one of them.
+# The rate of all ranks together: no ratio, and no rate per rank.
 RATE_COLUMN = re.compile(
     r"^(?!.*(?:speed-?up|efficien|scaling|relative|ratio|improve|gain|learning"
     r"|(?:/ ?|per[ -])(?:gpu|device|rank)))"
@@ -51,7 +51,7 @@ def series(text: str) -> tuple[Series, ...]:
     """Read every table of throughputs.
 
     Args:
-        text: of a page; what is commented out is left out.
+        text: of a page; comments are ignored.
 
     Returns:
         A series per table and work.
@@ -98,7 +98,7 @@ def _grouped(title: str, rows: list[dict[str, str]]) -> dict[tuple[str, str], li
 
 
 def _rate(row: dict[str, str]) -> tuple[float, str] | None:
-    """Give the rate of a row, and its unit: of the cell, or of the column."""
+    """Give the rate of a row, and its unit from the cell or the column."""
     named = ((name, cell) for name, cell in row.items() if RATE_COLUMN.search(name))
     name, cell = next(named, ("", ""))
     rate, bare, unit = RATE.search(cell), BARE.match(cell), UNIT.search(name)
@@ -123,7 +123,7 @@ def _ranks(row: dict[str, str]) -> int | None:
 
 
 def _work(row: dict[str, str]) -> str:
-    """Name what is the same in all rows of a series: the work, and the network."""
+    """Name what all rows of a series have in common: the work and the network."""
     if _cell(row, RANKS_COLUMN) or _cell(row, NODES_COLUMN):
         description = ""
     else:

@@ -1,4 +1,4 @@
-"""Rates that follow from times: nothing is measured or stored twice."""
+"""Rates that are computed from times, so that nothing is measured or stored twice."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 def factor(word: Factor, n: int) -> float:
     """Give the factor of a collective for a number of participants.
 
-    It is the share of the data that has to pass each link of a ring: NVIDIA nccl-tests,
-    doc/PERFORMANCE.md, where n are ranks. For hosts, of which each has one link and its ranks share
-    what passes it, the same holds with n as their number.
+    It is the share of the data that must pass each link of a ring: NVIDIA nccl-tests,
+    doc/PERFORMANCE.md, where n is the number of ranks. With n hosts, it is the share that must pass
+    the link of each host, if the ranks of a host share the data that passes it.
 
     Args:
-        word: of the definition.
+        word: the factor of the definition, such as `2(n-1)/n`.
         n: how many take part.
 
     Returns:
@@ -34,14 +34,14 @@ def factor(word: Factor, n: int) -> float:
 def with_rates(
     measurements: Iterable[Measurement], definitions: Iterable[Definition]
 ) -> Iterator[Measurement]:
-    """Add the rates that are defined by times.
+    """Add the rates that are defined by the times of other metrics.
 
     Args:
-        measurements: as they were taken.
+        measurements: as they were measured.
         definitions: of the run.
 
     Yields:
-        Each measurement, and what each of its rates makes of it.
+        Each measurement, followed by one for each of its rates.
 
     """
     rates = [definition for definition in definitions if definition.rate_of]
@@ -53,7 +53,7 @@ def with_rates(
 
 
 def _as(rate: Definition, measurement: Measurement) -> Measurement:
-    """Give the times in which as many bytes would move at that rate."""
+    """Give the times in which the same number of bytes would move at that rate."""
     values = measurement.values
     ranks = measurement.params.get("ranks")
     if rate.rate == "bus" and isinstance(ranks, int):

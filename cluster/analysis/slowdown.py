@@ -1,4 +1,4 @@
-"""A run whose time was up: whether it became slower in the middle, by the values that it has."""
+"""Whether a run that reached its time limit had become slower, judged by its values."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
 
     from cluster.core.model.measurements import Measurement
 
-SLOWER = 4.0  # times as long: far beyond what varies between repetitions
-ENOUGH = 3  # values at least, before it
+SLOWER = 4.0  # times as long: repetitions normally vary far less
+ENOUGH = 3  # values that are needed before the slowdown
 
 
 def describe_slowdown(measurements: Sequence[Measurement]) -> str:
-    """Say that the series which a run was in when it was ended had become slower, if it had.
+    """Say whether the last series of a run that was ended had become slower.
 
-    The last repetitions are compared with those before; where all of a series are slow, with the
-    series before it, whose time grows with the bytes that are moved.
+    The last repetitions are compared with those before. If all of a series are slow, they are
+    compared with the series before it, in proportion to the bytes that are moved.
 
     Args:
         measurements: of the run, in their order.
 
     Returns:
-        A sentence; empty where the values do not show it.
+        A sentence; empty if the values do not show a slowdown.
 
     """
     unfinished = [n for n, m in enumerate(measurements) if not m.complete and m.unit == "s"]

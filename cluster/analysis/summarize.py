@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 NOWHERE = Route()
-TIME = "s"  # in which any rate may be measured
+TIME = "s"  # the unit of the values of any rate that is measured by times
 
 
 def summarize(
@@ -36,18 +36,18 @@ def summarize(
     definitions: Iterable[Definition],
     route: Route = NOWHERE,
 ) -> tuple[Summary, ...]:
-    """Say what the values say, one summary per metric, point and series.
+    """Summarise values, one summary per metric, point and series.
 
     Args:
         measurements: in any order.
         definitions: of their metrics.
-        route: that the bytes took; nothing bounds them if it is not known.
+        route: that the bytes took; if it is not known, there are no bounds.
 
     Returns:
-        The summaries, by the order of the definitions, then by their points.
+        The summaries, in the order of the definitions, then of their points.
 
     Raises:
-        ParseError: a measurement's definition is not among the definitions, or of another unit.
+        ParseError: a measurement's definition is missing, or has another unit.
 
     """
     known = {definition.id: (order, definition) for order, definition in enumerate(definitions)}
@@ -93,7 +93,7 @@ def _summary(definition: Definition, measurements: list[Measurement], route: Rou
         params["rank"] = first.rank
     p1, p5, p95, p99 = (quantile(ordered, part) for part in (0.01, 0.05, 0.95, 0.99))
     median = middle(ordered)
-    slow = first.unit == "s" or definition.better == "lower"  # so is what is high
+    slow = first.unit == "s" or definition.better == "lower"  # high values are slow ones
     summary = Summary(
         metric=definition.metric,
         definition=definition.id,
@@ -116,7 +116,7 @@ def _summary(definition: Definition, measurements: list[Measurement], route: Rou
 
 
 def pool_medians(launches: Sequence[Summary]) -> Summary:
-    """Sum up what several launches of one condition say: a series of their medians.
+    """Summarise several launches of one condition by the series of their medians.
 
     Args:
         launches: summaries of one metric at one point; at least one.
@@ -150,13 +150,13 @@ def pool_medians(launches: Sequence[Summary]) -> Summary:
 
 
 def pool_launches(launches: Sequence[Sequence[Summary]]) -> tuple[Summary, ...]:
-    """Sum up what several launches of one condition say, point by point.
+    """Summarise several launches of one condition, point by point.
 
     Args:
         launches: the summaries of each; at least one.
 
     Returns:
-        Those of the only one, or of the launches' medians wherever several have a value.
+        The summaries of a single launch; of several launches, those of their medians.
 
     """
     if len(launches) == 1:

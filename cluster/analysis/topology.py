@@ -1,8 +1,8 @@
-"""How the GPUs of a host are joined: classes of pairs, groups, nearest NICs, and what does not fit.
+"""How the GPUs of a host are connected: classes of pairs, groups, nearest NICs, unusual pairs.
 
 From fast to slow: NV# (bonded NVLinks), PIX (one PCIe bridge), PXB (several), PHB (the CPU's host
-bridge), NODE (host bridges of one NUMA node), SYS (between sockets); `nvidia-smi topo -m` says so.
-NVLinks are compared per link, all others per class: pairs of one class have the same hardware.
+bridge), NODE (host bridges of one NUMA node), SYS (between sockets), as `nvidia-smi topo -m` names
+them. NVLinks are compared per link, all other paths per class, as a class has the same hardware.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import PeerAccess, Topology
     from cluster.core.model.measurements import Measurement
 
-SLOWER, FASTER = 0.8, 1.25  # of what others of the class have: beyond is no noise
-ALIKE = 0.03  # of a bandwidth: pairs as good as the best
-ENOUGH = 3  # pairs whose median is a norm; of fewer the fastest shows what the hardware can do
+SLOWER, FASTER = 0.8, 1.25  # of the others of the class: beyond this, it is not noise
+ALIKE = 0.03  # of a bandwidth: pairs within this are as good as the best
+ENOUGH = 3  # pairs of a class for a median; of fewer, the fastest shows what the hardware can do
 LINK = 25e9  # bytes per second of an NVLink of generation 2 to 4 in each direction
-OF_LINK = (0.85, 1.02)  # of it, that copies reach
-MOST_INFERRED = 6  # NVLinks of a V100; more cannot be told apart by a measurement
-BOARD = "SXM"  # GPUs that have NVLinks to most others; a card on PCIe 4.0 or 5.0 is as fast as one
+OF_LINK = (0.85, 1.02)  # the share of it that copies reach
+MOST_INFERRED = 6  # NVLinks of a V100; a measurement cannot tell more of them apart
+BOARD = "SXM"  # GPUs with NVLinks to most others; PCIe 4.0 or 5.0 is as fast as one NVLink
 
 
 class Copies(Value, frozen=True, kw_only=True):
-    """What copies between two GPUs reached, the slower direction of the two.
+    """The results of copies between two GPUs, in the slower direction.
 
     Args:
         rate: with peer-to-peer, in bytes per second.
         rate_without: without it.
         latency: with it, in seconds.
         latency_without: without it.
-        ways: directions that the rates count.
+        ways: how many directions the rates include.
 
     """
 
@@ -56,10 +56,10 @@ class GpuPair(Value, frozen=True, kw_only=True):
 
     Args:
         gpus: their numbers.
-        path: such as `NV2` or `SYS`; `?` if nobody says.
-        inferred: the path was not said, but follows from the rates.
+        path: such as `NV2` or `SYS`; `?` if it is not known.
+        inferred: whether the path was inferred from the rates.
         copies: between them, as far as they were measured.
-        access: what the driver says of peer-to-peer, such as `OK` or `CNS`; empty if nothing.
+        access: what the driver reports about P2P, such as `OK` or `CNS`; empty if nothing.
 
     """
 
@@ -76,11 +76,11 @@ class GpuPair(Value, frozen=True, kw_only=True):
 
 
 class GpuGroup(Value, frozen=True, kw_only=True):
-    """GPUs of which each reaches each other at least by one class.
+    """GPUs of which each reaches every other by this class of path or a faster one.
 
     Args:
-        path: the slowest among them.
-        sets: of the numbers of GPUs.
+        path: the slowest path within the sets.
+        sets: the numbers of the GPUs of each set.
 
     """
 
@@ -93,8 +93,8 @@ class Nearest(Value, frozen=True, kw_only=True):
 
     Args:
         gpu: its number.
-        nics: their names, as the legend or the columns have them.
-        path: to them.
+        nics: their names, as in the legend or the columns.
+        path: from the GPU to them.
 
     """
 
@@ -104,14 +104,14 @@ class Nearest(Value, frozen=True, kw_only=True):
 
 
 class UnusualPair(Value, frozen=True, kw_only=True):
-    """A pair whose rate does not fit its links.
+    """A pair whose rate does not match its links.
 
     Args:
         gpus: their numbers.
-        path: by which they are joined.
+        path: between them.
         rate: that was measured, in bytes per second.
-        expected: that others of their kind have; none if there are none.
-        why: in words.
+        expected: the rate of other pairs of their kind; none if there are none.
+        why: why it is unusual.
 
     """
 
@@ -123,16 +123,16 @@ class UnusualPair(Value, frozen=True, kw_only=True):
 
 
 class GpuTopology(Value, frozen=True, kw_only=True):
-    """How the GPUs of a host are joined.
+    """How the GPUs of a host are connected.
 
     Args:
-        pairs: every two GPUs.
+        pairs: all pairs of GPUs.
         groups: from the fastest class to the slowest.
-        best: the pairs that two ranks do best on.
-        worst: the pairs that two ranks do worst on.
-        nearest: NICs of each GPU.
-        misfits: pairs whose rates do not fit their links.
-        findings: what peer-to-peer brings.
+        best: the pairs that are best for two ranks.
+        worst: the pairs that are worst for two ranks.
+        nearest: the nearest NICs of each GPU.
+        misfits: pairs whose rates do not match their links.
+        findings: the gain by peer-to-peer.
         notes: what else a reader must know.
 
     """
@@ -167,16 +167,16 @@ def gpu_topology(
     access: PeerAccess | None = None,
     models: Iterable[str] = (),
 ) -> GpuTopology:
-    """Say how GPUs are joined, by all that is known of them.
+    """Find out how GPUs are connected, from everything that is known about them.
 
     Args:
-        topology: as the driver says; none if only measurements are there.
+        topology: as the driver reports it; none if there are only measurements.
         measurements: of copies between GPUs.
-        access: what the driver says of peer-to-peer.
+        access: what the driver reports about peer-to-peer.
         models: of the GPUs, as far as a log names them.
 
     Returns:
-        Pairs and groups; none of them if nothing is known of any pair.
+        Pairs and groups; empty if nothing is known about any pair.
 
     """
     copies = _copies(measurements)
@@ -209,7 +209,7 @@ def gpu_topology(
 
 
 def _paths(topology: Topology) -> dict[tuple[int, int], str]:
-    """Give the class of each pair; where one direction was lost, by the other."""
+    """Give the class of each pair; if the log lost one direction, that of the other."""
     gpus = [device.name for device in topology.devices if device.is_gpu]
     found = {}
     for a, b in combinations(gpus, 2):
@@ -240,7 +240,7 @@ def _rows(access: PeerAccess) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _copies(measurements: Iterable[Measurement]) -> dict[tuple[int, int], Copies]:
-    """Take the rates of one direction where they are there, else those of both at once."""
+    """Take the rates of one direction if there are any, else those of both at once."""
     found: dict[tuple[int, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for m in measurements:
         row, column = m.params.get("row"), m.params.get("column")
@@ -263,9 +263,9 @@ def _copies(measurements: Iterable[Measurement]) -> dict[tuple[int, int], Copies
 
 
 def _measured(m: Measurement) -> str:
-    """Say what a measurement of a pair is; nvbandwidth copies between GPUs as the older test."""
+    """Name what was measured; copies of nvbandwidth are treated like those of the older test."""
     if m.metric == "p2p_latency" and m.params.get("clock") == "CPU":
-        return "other"  # what it takes to launch the copy, too
+        return "other"  # it includes the time to launch the copy
     if m.metric.startswith("p2p_"):
         return f"{m.metric} {m.params.get('p2p', 'on')}"
     alone = str(m.params.get("test", "")).startswith("device_to_device_memcpy")
@@ -273,7 +273,7 @@ def _measured(m: Measurement) -> str:
 
 
 def _inferred(copies: Mapping[tuple[int, int], Copies]) -> dict[tuple[int, int], str]:
-    """Tell NVLinks by rates that are multiples of one link's, where peer-to-peer brings them."""
+    """Infer NVLinks from rates with peer-to-peer that are multiples of the rate of one link."""
     found = {}
     for gpus, copy in copies.items():
         if copy.rate is None or copy.rate_without is None:
@@ -287,7 +287,7 @@ def _inferred(copies: Mapping[tuple[int, int], Copies]) -> dict[tuple[int, int],
 
 
 def _end(pairs: Sequence[GpuPair], end: Callable[[Iterable[float]], float]) -> Iterator[GpuPair]:
-    """Give the pairs of the fastest or slowest class, as far as rates do not tell them apart."""
+    """Give the pairs of the fastest or slowest class, without those whose rates are worse."""
     classes = [speed(pair.path) for pair in pairs]
     wanted = max(classes) if end is max else min(classes)
     same = [pair for pair in pairs if speed(pair.path) == wanted]
@@ -299,7 +299,7 @@ def _end(pairs: Sequence[GpuPair], end: Callable[[Iterable[float]], float]) -> I
 
 
 def _gains(pairs: Sequence[GpuPair]) -> Iterator[str]:
-    """Say of each class what peer-to-peer brings."""
+    """Describe the gain by peer-to-peer for each class."""
     for path in sorted({pair.path for pair in pairs}, key=speed, reverse=True):
         same = [pair.copies for pair in pairs if pair.path == path]
         rates = [one.rate / one.rate_without for one in same if one.rate and one.rate_without]
@@ -317,7 +317,7 @@ def _gains(pairs: Sequence[GpuPair]) -> Iterator[str]:
 
 
 def _groups(pairs: Sequence[GpuPair]) -> Iterator[GpuGroup]:
-    """Join groups while every pair across them has the class; a slower one joins what is left."""
+    """Merge groups whose pairs all have a class, from the fastest class to the slowest."""
     paths = {pair.gpus: pair.path for pair in pairs}
     gpus = sorted({gpu for pair in pairs for gpu in pair.gpus})
     sets: list[tuple[int, ...]] = [(gpu,) for gpu in gpus]
@@ -361,7 +361,7 @@ def _kind(path: str) -> str:
 
 
 def _misfits(pairs: Sequence[GpuPair]) -> Iterator[UnusualPair]:
-    """Compare each pair with the others of its kind, and NVLinks with what is no NVLink."""
+    """Compare each pair with the others of its kind, and NVLinks with other paths."""
     rates: dict[str, list[float]] = defaultdict(list)
     for pair in pairs:
         if pair.copies.rate is not None and pair.path != UNKNOWN:
@@ -384,7 +384,7 @@ def _misfits(pairs: Sequence[GpuPair]) -> Iterator[UnusualPair]:
 
 
 def _why(pair: GpuPair, rate: float, expected: float, others: int, slow: float) -> str:
-    """Say why a rate does not fit; nothing if it does."""
+    """Say why a rate does not match its links; empty if it does."""
     shown, links = format_value(rate, "B/s"), nvlinks(pair.path)
     if links and rate <= slow * FASTER:
         return f"{shown} over {links} NVLink(s): no more than pairs without NVLink have"

@@ -1,7 +1,7 @@
-"""What NCCL chose to carry data between GPUs, whether their links allow better, and what it costs.
+"""The transports that NCCL chose between GPUs, whether faster ones exist, and what that costs.
 
-A log of NCCL and the throughput printed below it are one experiment. Experiments on the same GPUs
-are compared with one another; figures of other work, such as another batch size, are not.
+A log of NCCL and the throughput printed after it are one experiment. Experiments on the same GPUs
+are compared with one another, but not figures of other work, such as another batch size.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import NcclEdge, Parsed
     from cluster.core.model.measurements import Measurement
 
-MOST_SHOWN = 4  # carriers that name an experiment
+MOST_SHOWN = 4  # carriers in the name of an experiment
 DIRECT = "P2P"
-ADDRESS = 4  # digits that PCI addresses have at least, as RCCL prints them in all versions
+ADDRESS = 4  # the fewest digits of a PCI address, as all versions of RCCL print it
 THROUGHPUTS = ("throughput", "tf_cnn", "horovod")  # parsers of what training prints
 TABLES = "tables"
 REMARK = "remark"
@@ -39,13 +39,13 @@ class Carrier(Value, frozen=True, kw_only=True):
     """What carries data between two ranks.
 
     Args:
-        ranks: of NCCL.
-        gpus: their GPUs on the host; -1 where the log does not say.
-        places: what NCCL printed behind the ranks.
-        same_host: whether both are on one host; it is assumed where the log does not say.
-        via: what NCCL chose, in each direction once.
-        channels: of the direction that has more.
-        direct: GPUDirect RDMA in all of it.
+        ranks: their numbers in NCCL.
+        gpus: their GPUs on the host; -1 if the log does not say.
+        places: what NCCL printed after the ranks.
+        same_host: whether both are on one host; assumed if the log does not say.
+        via: the transports that NCCL chose in both directions, each once.
+        channels: how many the direction with more channels has.
+        direct: whether all of it uses GPUDirect RDMA.
 
     """
 
@@ -59,7 +59,7 @@ class Carrier(Value, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Who is joined, as well as it is known."""
+        """The two GPUs or ranks, as precisely as they are known."""
         if min(self.gpus) >= 0:
             return "-".join(f"GPU{gpu}" for gpu in self.gpus)
         return " - ".join(
@@ -69,14 +69,14 @@ class Carrier(Value, frozen=True, kw_only=True):
 
 
 class NcclExperiment(Value, frozen=True, kw_only=True):
-    """A log of NCCL, and the throughput that came of it.
+    """A log of NCCL, and the throughput that followed it.
 
     Args:
         line: of the log where it begins.
         carriers: between its ranks.
         channels: of the collectives.
         settings: that NCCL took from the environment.
-        rate: the median of what was printed; none if nothing was.
+        rate: the median of the printed rates; none if there are none.
         unit: of the rate.
 
     """
@@ -97,7 +97,7 @@ class NcclExperiment(Value, frozen=True, kw_only=True):
 
     @property
     def how(self) -> str:
-        """What carried its data, and by which settings."""
+        """What carried its data, and with which settings."""
         if not self.carriers:
             return "nothing that the log names"
         kinds = dict.fromkeys(via for carrier in self.carriers for via in carrier.via)
@@ -114,11 +114,11 @@ class PublishedFigure(Value, frozen=True, kw_only=True):
     """A figure of a published table.
 
     Args:
-        column: in which it stands.
-        params: what the other cells of its row say.
+        column: of the figure.
+        params: the other cells of its row.
         rate: as printed.
-        unit: of it.
-        alone: why it is not to be compared with the others of its column; empty if it is.
+        unit: of the rate.
+        alone: why it must not be compared with the others of its column; empty if it can be.
 
     """
 
@@ -130,12 +130,12 @@ class PublishedFigure(Value, frozen=True, kw_only=True):
 
 
 class Transports(Value, frozen=True, kw_only=True):
-    """What NCCL chose, and what came of it.
+    """The transports that NCCL chose, and the results.
 
     Args:
         experiments: in the order of the logs.
         figures: of published tables.
-        findings: what follows.
+        findings: what follows from both.
 
     """
 
@@ -148,11 +148,11 @@ def transports(results: Sequence[Parsed], joined: GpuTopology) -> Transports:
     """Find experiments, and compare them.
 
     Args:
-        results: what logs say, in their order.
-        joined: how the GPUs are joined, as far as it is known.
+        results: of the logs, in their order.
+        joined: how the GPUs are connected, as far as it is known.
 
     Returns:
-        What NCCL chose, and what follows.
+        The transports that NCCL chose, and what follows.
 
     """
     experiments, figures = tuple(_experiments(results)), tuple(_figures(results))
@@ -168,7 +168,7 @@ def transports(results: Sequence[Parsed], joined: GpuTopology) -> Transports:
 
 
 def _experiments(results: Sequence[Parsed]) -> Iterator[NcclExperiment]:
-    """Give each log of NCCL the throughput that was printed after it."""
+    """Combine each log of NCCL with the throughput that was printed after it."""
     open_: NcclExperiment | None = None
     for result in results:
         if isinstance(result.detail, NcclLog):
@@ -218,7 +218,7 @@ def _carriers(log: NcclLog) -> Iterator[Carrier]:
 
 
 def _gpus(log: NcclLog) -> dict[int, int]:
-    """Tell the GPU of each rank: as NCCL says it, or in the order of those it was bound near to."""
+    """Find the GPU of each rank: as logged, or in the order of GPUs that ranks were bound near."""
     said = {rank.rank: rank.gpu for rank in log.ranks if rank.gpu >= 0}
     if not said and _names_gpus(log):
         said = {rank.rank: int(rank.place) for rank in log.ranks}
@@ -229,14 +229,14 @@ def _gpus(log: NcclLog) -> dict[int, int]:
 
 
 def _names_gpus(log: NcclLog) -> bool:
-    """Tell whether the brackets behind ranks hold numbers of GPUs: from NCCL 2.18.3 on."""
+    """Tell whether the brackets after ranks contain numbers of GPUs, as from NCCL 2.18.3 on."""
     versions = [tuple(map(int, _PARTS.findall(version)[:3])) for version in log.versions]
     numbers = all(rank.place.isdigit() and len(rank.place) < ADDRESS for rank in log.ranks)
     return bool(versions and log.ranks) and numbers and min(versions) >= (2, 18, 3)
 
 
 def _figures(results: Iterable[Parsed]) -> Iterator[PublishedFigure]:
-    """Read published tables; a remark that not all figures of a column have sets some apart."""
+    """Read published tables; figures with a remark of their own are not comparable with others."""
     columns: dict[str, list[Measurement]] = defaultdict(list)
     for result in results:
         for m in result.measurements if result.format == TABLES else ():
@@ -265,7 +265,7 @@ def _incomparable(figure: PublishedFigure) -> str:
 
 
 def _unused(experiment: NcclExperiment, joined: GpuTopology) -> Iterator[str]:
-    """Name pairs with NVLinks that NCCL did not use."""
+    """Name pairs whose NVLinks NCCL did not use."""
     for carrier in experiment.carriers:
         pair = joined.pair(*carrier.gpus) if carrier.same_host else None
         other = [via for via in carrier.via if not via.startswith(DIRECT)]
@@ -276,7 +276,7 @@ def _unused(experiment: NcclExperiment, joined: GpuTopology) -> Iterator[str]:
 
 
 def _costs(experiments: Sequence[NcclExperiment]) -> Iterator[str]:
-    """Compare experiments on the same GPUs, with peer-to-peer and without."""
+    """Compare experiments on the same GPUs with and without peer-to-peer."""
     rated = [one for one in experiments if one.rate is not None and one.carriers]
     for _, group in groupby(sorted(rated, key=_place), key=_place):
         same = list(group)
@@ -307,7 +307,7 @@ def _shown(experiment: NcclExperiment) -> str:
 
 
 def _extremes(experiments: Sequence[NcclExperiment]) -> Iterator[str]:
-    """Compare pairs of GPUs of one machine, each as NCCL chose by itself."""
+    """Compare pairs of GPUs of one machine, each with the transports that NCCL chose by itself."""
     rated = [
         one
         for one in experiments

@@ -1,8 +1,8 @@
 """Two groups of launches: by what factor they differ, and whether that is more than chance.
 
-A launch is the unit: values of one launch share its placement, its cores and its moment, so that a
-thousand of them say little of the next launch. Nothing is assumed of the distribution but that, if
-the two groups do not differ, any launch could as well have been in the other group.
+A launch is the unit: values of one launch share its placement, its cores and its time, so that a
+thousand of them say little about the next launch. The only assumption is that, if the two groups do
+not differ, any launch could as well have been in the other group.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     Values = NDArray[np.float64]
 
 LEVEL = 0.95
-MOST_SWAPS = 5000  # ways to part launches into two groups that are looked at
+MOST_SWAPS = 5000  # permutations of launches between the two groups that are examined
 SEED = 20180626  # any number will do, if it is always the same
-LARGEST = 2**20  # values that are looked at in one piece
-GRAIN = 0.001  # of a median: no two launches are compared more finely
+LARGEST = 2**20  # values that are processed at once
+GRAIN = 0.001  # of a median: launches that differ by less count as equal
 
 
 @cache
@@ -37,7 +37,7 @@ def mann_whitney_distribution(n: int, m: int) -> Values:
         m: in the other.
 
     Returns:
-        For each u from 0 to n * m the probability that u pairs of the n * m have the larger value
+        For each u from 0 to n * m, the probability that u of the n * m pairs have the larger value
         in the first group, by the recurrence of H. B. Mann and D. R. Whitney (1947).
 
     """
@@ -45,14 +45,14 @@ def mann_whitney_distribution(n: int, m: int) -> Values:
     for i in range(1, n + 1):
         for j in range(1, m + 1):
             shares = np.zeros(i * j + 1)
-            shares[j:] += table[i - 1][j] * (i / (i + j))  # the largest value is in the first
+            shares[j:] += table[i - 1][j] * (i / (i + j))  # the largest value is in the first group
             shares[: i * (j - 1) + 1] += table[i][j - 1] * (j / (i + j))
             table[i][j] = shares
     return table[n][m]
 
 
 def median_ratio(base: Sequence[float], other: Sequence[float]) -> float:
-    """Estimate by what factor one group's values are above another's.
+    """Estimate the ratio of one group's values to another's.
 
     Args:
         base: positive values.
@@ -69,12 +69,12 @@ def median_ratio(base: Sequence[float], other: Sequence[float]) -> float:
 def ratio_interval(
     base: Sequence[float], other: Sequence[float], level: float = LEVEL
 ) -> tuple[float, float] | None:
-    """Give the confidence interval of that factor, which belongs to Mann and Whitney's test.
+    """Compute the confidence interval of that ratio, by inversion of Mann and Whitney's test.
 
     Args:
         base: positive values.
         other: positive values.
-        level: of confidence, at least: the test has steps.
+        level: the least confidence; the test is discrete, so it may be higher.
 
     Returns:
         Its ends; none if there are too few values for the level (less than 4 and 4 for 95 %).
@@ -96,15 +96,15 @@ def _logs(base: Sequence[float], other: Sequence[float]) -> Values:
 def permutation_p_values(
     base: Sequence[Sequence[float]], other: Sequence[Sequence[float]]
 ) -> list[float]:
-    """Tell for each of several cells how likely one of them all would be as far apart by chance.
+    """Compute how likely any of several cells would be as far apart by chance, for each cell.
 
-    The launches are parted into two groups in all other ways (5000 of them, if there are more), and
-    each way's farthest cell is taken: so looking at many cells finds no more differences that are
-    none than looking at one (P. H. Westfall, S. S. Young, 1993).
+    The launches are divided into two groups in all other ways (in 5000 of them, if there are more),
+    and the largest distance of any cell is taken each time. So comparing many cells gives no more
+    false differences than comparing one (P. H. Westfall, S. S. Young, 1993).
 
     Args:
-        base: for each cell the launches' values, in the same order of launches; positive.
-        other: the same, of the other group.
+        base: for each cell, the positive values of the launches, in the same order of launches.
+        other: the same for the other group.
 
     Returns:
         A probability per cell.
@@ -121,9 +121,9 @@ def permutation_p_values(
 
 
 def _distances(logs: Values, orders: NDArray[np.intp], n: int) -> Values:
-    """Give for each order of the launches and each cell how far two groups are apart.
+    """Give the distance of the two groups, for each order of the launches and each cell.
 
-    In their own spreads; the first group is the first n launches of an order.
+    The unit is their own spread; the first group is the first n launches of an order.
     """
     ordered = logs[orders]
     groups = (ordered[:, :n], ordered[:, n:])
@@ -134,7 +134,7 @@ def _distances(logs: Values, orders: NDArray[np.intp], n: int) -> Values:
 
 
 def _orders(n: int, total: int) -> NDArray[np.intp]:
-    """Give the ways to choose n of all as the first group, but for that which it was."""
+    """Give all ways to choose n launches as the first group, except the actual one."""
     if math.comb(total, n) <= MOST_SWAPS:
         chosen = np.array([*islice(combinations(range(total), n), 1, None)], dtype=np.intp)
         left = np.ones((len(chosen), total), dtype=bool)

@@ -1,6 +1,6 @@
-"""What healthy hardware reaches of its bound: the class of a series, and the share of that class.
+"""The share of its bound that healthy hardware reaches, by the class of a series.
 
-The shares, and the published results that they rest on, are in `corpus/thresholds.toml`.
+The shares, and the published results that they are based on, are in `corpus/thresholds.toml`.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition, Medium
     from cluster.core.model.value import Scalar
 
-RINGS = ("", "all_reduce", "all_gather", "reduce_scatter")  # whose figures those across hosts are
-# Bytes of a message from which it fills what it passes, so that its share says something.
+RINGS = ("", "all_reduce", "all_gather", "reduce_scatter")  # the shares between hosts are of these
+# Bytes of a message from which it fills what it passes, so that its share is meaningful.
 LARGE = {"network": 1 << 20, "collective": 1 << 26, "host to GPU": 1 << 23, "GPU memory": 1 << 23}
-FEW_NICS = 4  # interfaces of a host that one pair of ranks may fill
-REPEATED = 0.9  # of a figure that others measured once, which is the same figure
+FEW_NICS = 4  # NICs of a host that one pair of ranks may be able to fill
+REPEATED = 0.9  # of a figure that was published once: above this, it is the same figure
 
 
 class Usual(Value, frozen=True, kw_only=True):
     """The share of a bound that healthy hardware reaches with large messages.
 
     Args:
-        share: at least.
+        share: the lowest share of healthy hardware.
         source: who measured it.
 
     """
@@ -47,10 +47,10 @@ def threshold(name: str) -> Usual:
     """Give the threshold of a class.
 
     Args:
-        name: of it, in `thresholds.toml`.
+        name: of the class, in `thresholds.toml`.
 
     Returns:
-        The share, and the published results that it rests on.
+        The share, and the published results that it is based on.
 
     """
     found = corpus.thresholds()[name]
@@ -67,15 +67,15 @@ def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardwa
     Args:
         definition: of the metric.
         params: the point.
-        hardware: that it was taken on.
+        hardware: that it was measured on.
 
     Returns:
-        The share; none where nobody that we know has measured it.
+        The share; none if no measurement of it is known to us.
 
     """
     medium, size = definition.medium, params.get("size", math.inf)
     is_small = not isinstance(size, str) and size < LARGE.get(medium, 0)
-    # UDP is sent as fast as it was asked for; iperf3 sends 1 Mbit/s of itself.
+    # UDP is sent at the requested rate; iperf3 sends 1 Mbit/s by default.
     if is_small or params.get("protocol") == "UDP":
         return None
     if medium == "collective":
@@ -88,7 +88,7 @@ def usual(definition: Definition, params: Mapping[str, Scalar], hardware: Hardwa
 
 
 def _usual_of_one(medium: Medium, params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
-    """Give it for one connection, or for the links and the memory of one GPU."""
+    """Give the share for one connection, or for the links and the memory of one GPU."""
     if medium == "GPU to GPU":
         return threshold("links") if hardware.switched and params.get("p2p") != "off" else None
     if medium == "GPU memory":
@@ -99,7 +99,7 @@ def _usual_of_one(medium: Medium, params: Mapping[str, Scalar], hardware: Hardwa
 def _usual_messages(
     definition: Definition, params: Mapping[str, Scalar], hardware: Hardware
 ) -> Usual | None:
-    """Give it for enough pairs of ranks: one pair does not fill the many interfaces of a host."""
+    """Give the share for messages; one pair of ranks cannot fill many NICs of a host."""
     both, pairs = hardware.both_ways, params.get("pairs", 1)
     if definition.flow == "both ways" and both is not None and hardware.nic is not None:
         return Usual(share=REPEATED * both.rate / (2 * hardware.nic.rate), source=both.source)
@@ -109,7 +109,7 @@ def _usual_messages(
 
 
 def _usual_bus(params: Mapping[str, Scalar], bus: Figure | None) -> Usual | None:
-    """Give it for one GPU alone, in one direction, from memory that is pinned."""
+    """Give the share for a single GPU, in one direction, with pinned memory."""
     test = str(params.get("test", ""))
     alone = params.get("devices", 1) == 1 and "all" not in test and "bidirectional" not in test
     if bus is None or not alone or params.get("memory") == "pageable":
@@ -128,9 +128,9 @@ def _usual_collective(params: Mapping[str, Scalar], hardware: Hardware) -> Usual
 
 
 def _usual_across(params: Mapping[str, Scalar], hardware: Hardware) -> Usual | None:
-    """Give it between hosts, where a ring sends more than it must: NCCL may choose one.
+    """Give the share between hosts; NCCL may choose a ring, which sends more than necessary.
 
-    Some of a host's GPUs alone reach some of its interfaces, and nobody measured how many.
+    Some GPUs of a host reach only some of its NICs, and we know of no measurement for that case.
     """
     hosts, ranks = params.get("hosts", 0), params.get("ranks", 0)
     if params.get("operation", "") not in RINGS:

@@ -24,20 +24,20 @@ POINTS = ("size", "place", "type", "redop", "root", "row", "column", "clock", "b
 """Parameters along which a series has a best point; all others tell series apart."""
 
 
-# What others measured where there is no bound: half a round trip of a small message.
+# Latencies have no bound. This is what others measured: half a round trip of a small message.
 LATENCIES = (
     "others measured 1.6 us on InfiniBand, 10 to 16 us on EFA, 20 to 43 us with TCP in clouds "
     "(OSU, 8 B)"
 )
-REPEATEDLY = 2  # published runs; one alone may be of a host that is slow itself
-COLLAPSE = 0.5  # of the best share, below which a larger message is a finding
-SMALL = 64  # bytes of such a message
-COPIED = "a copy in memory"  # in what sets the bound between ranks of one host
-LARGE_IN_MEMORY = 1 << 16  # bytes of a message between ranks of one host that says something
+REPEATEDLY = 2  # published runs; a single one may come from a slow host
+COLLAPSE = 0.5  # of the best share: a larger message below this is a finding
+SMALL = 64  # bytes of a small message
+COPIED = "a copy in memory"  # in the limit of messages between ranks of one host
+LARGE_IN_MEMORY = 1 << 16  # bytes from which a message within one host is meaningful
 TOO_SMALL = "too small a message"
 
 
-# The command that tells why a value is low, by what its bytes pass.
+# The command that shows why a value is low, by what its bytes pass.
 NEXT = {
     "TCP": "next: iperf3 -c HOST -P 8, and several processes at once: a core carries about 25 "
     "Gbit/s, and iperf3 before 3.16 has one thread",
@@ -53,28 +53,29 @@ NEXT = {
 
 
 class Verdict(Value, frozen=True, kw_only=True):
-    """What there is to say of one series.
+    """The verdict on one series.
 
     Args:
-        word: for it: `normal` or `low` against what healthy hardware reaches, `plausible` below its
-            bound where nobody knows that, `impossible` above it, `unknown` where there is no bound,
-            or where a value is above one that takes something for granted.
-        benchmark: whose it is.
-        metric: of it.
+        word: `normal` or `low`, compared with healthy hardware; `plausible` if it is below its
+            bound, but the share of healthy hardware is not known; `impossible` above its bound;
+            `unknown` without a bound, or above a bound that is based on an assumption.
+        benchmark: that measured it.
+        metric: its name.
         unit: of the median.
         params: its best point.
         n: how many values there are at that point.
-        median: of them.
-        ci: its 95 % interval; none for fewer than 6 values.
-        bound: the best that is possible; none if that is not known.
+        median: of the values.
+        ci: the 95 % interval of the median; none for fewer than 6 values.
+        bound: the best possible value; none if it is not known.
         share: of the bound that the median reaches.
-        share_ci: the same of the interval.
+        share_ci: of the bound that the ends of the interval reach.
         limit: what sets the bound: direction and source.
-        assumes: what the bound takes for granted, and nobody said; empty if nothing.
+        assumes: what the bound assumes without the log or the user having stated it; empty if
+            nothing.
         usual: the share that healthy hardware reaches; none if that is not known.
-        usual_source: who says so.
-        hint: what would have to be known for a bound or a word, or what others measured.
-        published: what others published of the same thing; none if nobody that we know did.
+        usual_source: who measured that share.
+        hint: what must be known for a bound or a word, or what others measured.
+        published: published results of the same test; none if we know of none.
 
     """
 
@@ -102,15 +103,15 @@ def verdicts(
     definitions: Mapping[str, Definition],
     hardware: Hardware | None,
 ) -> tuple[Verdict, ...]:
-    """Judge each series at the best of its large messages, or where it collapses behind that.
+    """Judge each series at its best large message, or where a larger message collapses.
 
     Args:
         summaries: with their bounds.
         definitions: of their metrics, by id.
-        hardware: they were taken on, where that is known.
+        hardware: that they were measured on, if that is known.
 
     Returns:
-        A verdict for each series that its benchmark is run for.
+        A verdict for each main series of its benchmark.
 
     """
     best = [_point(points, definitions) for points in _by_series(summaries)]
@@ -120,10 +121,10 @@ def verdicts(
     for summary in best:
         definition = definitions[summary.definition]
         if definition.benchmark in bounded and not definition.medium:
-            continue  # times beside rates: they say the same again
+            continue  # times of the same messages as a rate
         where = (definition.benchmark, definition.medium, _series(summary))
         if definition.medium == "TCP" and where in told and summary.ci is None:
-            continue  # a sender's figure beside the receiver's
+            continue  # a sender's figure; the receiver's is judged
         told.add(where)
         found.append(_verdict(summary, definition, of_point(hardware, summary.params)))
     return tuple(found)
@@ -146,7 +147,7 @@ def overall(found: Iterable[Verdict], *, failed: bool) -> str:
 
 
 def _by_series(summaries: Iterable[Summary]) -> Iterable[list[Summary]]:
-    """Put the points of each series together, in the order of the summaries."""
+    """Group the points of each series, in the order of the summaries."""
     found: dict[object, list[Summary]] = {}
     for summary in summaries:
         found.setdefault((summary.definition, _series(summary)), []).append(summary)
@@ -156,25 +157,25 @@ def _by_series(summaries: Iterable[Summary]) -> Iterable[list[Summary]]:
 def _point(points: Sequence[Summary], definitions: Mapping[str, Definition]) -> Summary:
     """Choose the point that is judged: small messages cannot fill what they pass.
 
-    A larger message that is much slower than the best one is a finding, and no small share of it.
+    If a larger message is much slower than the best one, it is judged instead: that is a finding.
     """
     definition = definitions[points[0].definition]
     large = [s for s in points if _size(s) >= large_from(s, definition)] or points
-    in_memory = any(COPIED in s.limit for s in points)  # there, small ones may stay in a cache
+    in_memory = any(COPIED in s.limit for s in points)  # small messages may stay in a cache
     best = max(large if in_memory else points, key=_rank)
     slow = [s for s in _best_by_size(points) if _size(s) > _size(best) and _collapses(s, best)]
     return min(slow, key=_rank) if slow else max(large, key=_rank)
 
 
 def large_from(summary: Summary, definition: Definition) -> int:
-    """Give the size from which a message fills what it passes, so that its share says something.
+    """Give the size from which a message fills what it passes, so that its share is meaningful.
 
     Args:
         summary: of a point, with its bound.
         definition: of its metric.
 
     Returns:
-        Bytes; 0 if any size says something.
+        Bytes; 0 if any size is meaningful.
 
     """
     return LARGE_IN_MEMORY if COPIED in summary.limit else LARGE.get(definition.medium, 0)
@@ -194,13 +195,13 @@ def _collapses(point: Summary, best: Summary) -> bool:
 
 
 def _size(summary: Summary) -> float:
-    """Give the bytes of a message; those without a size are large."""
+    """Give the bytes of a message; a point without a size counts as large."""
     size = summary.params.get("size", math.inf)
     return math.inf if isinstance(size, str) else size
 
 
 def _rank(summary: Summary) -> tuple[float, float]:
-    """Order points: by share of the bound, so that large messages win; else by the value."""
+    """Order points by their share of the bound, so that large messages win, else by value."""
     value = summary.median if summary.better == "higher" else -summary.median
     return (summary.share or 0.0, value)
 
@@ -258,7 +259,7 @@ def _hint(
 
 
 def _next_step(summary: Summary, definition: Definition, word: Word) -> str:
-    """Give the command that tells why a value is low."""
+    """Give the command that shows why a value is low."""
     if word != "low":
         return ""
     if definition.medium == "collective" and summary.params.get("hosts") == 1:
@@ -269,12 +270,13 @@ def _next_step(summary: Summary, definition: Definition, word: Word) -> str:
 def word_of(summary: Summary, known: Usual | None, published: Published | None) -> Word:
     """Choose the word: physics first, then what is usual, then what others published.
 
-    What is low for its class is normal if at least two published runs of the same are as low.
+    A value that is low for its class is normal if at least two published runs of the same test are
+    as low.
 
     Args:
         summary: of a series, with its bound.
-        known: what is usual for its class; none if nobody that we know has measured it.
-        published: what others published of the same thing; none if nobody did.
+        known: what is usual for its class; none if we know of no measurement.
+        published: published results of the same test; none if there are none.
 
     Returns:
         The word.

@@ -122,10 +122,10 @@ def solve(tests: PairTests) -> Blame:
     tolerance = _tolerance(tests.values, references[HOST])
     per_part = references[tests.kinds] * (1 - tolerance)
     least = np.append(per_part, np.inf)[tests.paths].min(axis=1)  # -1 is the last: no part
-    told = np.isfinite(least)  # there are parts on the path
-    low = told & (tests.values < least)
+    located = np.isfinite(least)  # there are parts on the path
+    low = located & (tests.values < least)
     suspects = capacities < per_part  # never a part that was not tested: NaN compares false
-    healthy = told & ~np.append(suspects, np.False_)[tests.paths].any(axis=1)
+    healthy = located & ~np.append(suspects, np.False_)[tests.paths].any(axis=1)
     chances = _Chances(tests, healthy, per_part)
     edges = np.append(capacities * (1 - tolerance), np.nan)[tests.paths]
     too_low = ~tests.shared[:, None] & (tests.values[:, None] < edges)
@@ -215,10 +215,10 @@ class _Chances:
         self._paths = tests.paths
         self._shared = tests.shared
         self._values = tests.values
-        told = (tests.paths >= 0).any(axis=1)
+        located = (tests.paths >= 0).any(axis=1)
         # All tests that shared links count: the unluckiest healthy hosts are among the suspects.
         self._healthy = [
-            np.sort(tests.values[at]) for at in (healthy & ~tests.shared, told & tests.shared)
+            np.sort(tests.values[at]) for at in (healthy & ~tests.shared, located & tests.shared)
         ]
         self._parts = np.bincount(tests.kinds, minlength=SPINE + 1)
         self._kinds = tests.kinds

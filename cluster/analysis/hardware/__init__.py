@@ -1,4 +1,4 @@
-"""Hardware by name or in words: instance types, GPU models, machines that someone describes.
+"""Hardware by name or description: instance types, GPU models, machines that the user describes.
 
 Every figure comes from `gpus.toml` and `hosts.toml` beside this file, or from the user; each keeps
 its source.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 _YES_NO = {"yes": True, "no": False}
-THROUGH_SLOTS = ("PIX", "PXB", "PHB", "NODE", "SYS")  # paths, as nvidia-smi says them
+THROUGH_SLOTS = ("PIX", "PXB", "PHB", "NODE", "SYS")  # paths through PCIe, as nvidia-smi names them
 _RACKS = re.compile(r"\bGB[23]00\b")  # sold as racks in which NVLink joins all hosts
 _BONDED = re.compile(r"NV(\d+)")
 _PLAIN = re.compile(r"[^a-z0-9]+")
@@ -35,22 +35,22 @@ _SLOT = re.compile(r"(gen[1-6])\s*x(\d{1,2})")
 
 
 class Described(Value, frozen=True, kw_only=True):
-    """A machine that a user describes, in words or in a TOML file.
+    """A machine that a user describes, on the command line or in a TOML file.
 
     Args:
-        name: to call it by.
-        host: a type of host that it is like.
+        name: of the machine.
+        host: the listed type of host that it resembles.
         gpu: the model of its GPUs.
         gpus: how many it has.
         nvlink: of one GPU, all its links in one direction, such as `300GB/s`.
-        pcie: the slot of a GPU: `gen4 x16`, or as Linux says it.
+        pcie: the slot of a GPU: `gen4 x16`, or as Linux writes it.
         memory: of a GPU, such as `1555GB/s`.
         nic: the rate of each network interface, such as `100gbit`.
         nics: how many there are.
-        rdma: they can do without TCP.
+        rdma: they support RDMA, so messages do not need TCP.
         mtu: of the network.
         flow: the limit of one TCP connection, such as `10gbit`.
-        source: who says all that.
+        source: who gives these figures.
 
     """
 
@@ -70,17 +70,17 @@ class Described(Value, frozen=True, kw_only=True):
 
 
 def find(text: str) -> Hardware:
-    """Find hardware by a name or by words.
+    """Find hardware by its name or description.
 
     Args:
-        text: `p4d.24xlarge`, `h100`, `nic=100gbit,gpus=8,gpu=a100`, or a name with words that
-            change it.
+        text: `p4d.24xlarge`, `h100`, `nic=100gbit,gpus=8,gpu=a100`, or a name followed by such
+            pairs, which override the listed figures.
 
     Returns:
         The hardware.
 
     Raises:
-        SpecError: there is no such name or word.
+        SpecError: the name or a key is unknown.
 
     """
     first, *rest = [word.strip() for word in text.split(",")]
@@ -94,17 +94,17 @@ def find(text: str) -> Hardware:
 
 
 def in_toml(content: bytes, path: str) -> Hardware:
-    """Read hardware from a TOML file with the words of `find`.
+    """Read hardware from a TOML file with the keys of `find`.
 
     Args:
         content: of the file.
-        path: of it, for messages.
+        path: of the file, for messages.
 
     Returns:
         The hardware.
 
     Raises:
-        SpecError: it is no TOML, or has other words.
+        SpecError: it is not valid TOML, or has unknown keys.
 
     """
     try:
@@ -115,7 +115,7 @@ def in_toml(content: bytes, path: str) -> Hardware:
 
 
 def of_devices(models: Iterable[str]) -> Hardware | None:
-    """Find what a log's own words say of the GPUs it was written on.
+    """Find the hardware of the GPUs that a log names.
 
     Args:
         models: of GPUs, as tools print them.
@@ -131,14 +131,14 @@ def of_devices(models: Iterable[str]) -> Hardware | None:
 
 
 def with_logged_gpus(hardware: Hardware | None, models: Sequence[str]) -> Hardware | None:
-    """Add to what a user said of hardware what a log says of its GPUs.
+    """Add the GPUs that a log names to hardware that the user named.
 
     Args:
-        hardware: as the user named it, if he did.
+        hardware: as the user named it; none if the user did not.
         models: of GPUs, as tools print them.
 
     Returns:
-        The hardware, with GPUs if either of them knows any; what the user said counts more.
+        The hardware, with GPUs if the user or the log names any; the user takes precedence.
 
     """
     if hardware is None:
@@ -150,7 +150,7 @@ def with_logged_gpus(hardware: Hardware | None, models: Sequence[str]) -> Hardwa
 
 
 def of_point(hardware: Hardware | None, params: Mapping[str, Scalar]) -> Hardware | None:
-    """Give the hardware of a point: a file may hold runs on several models of GPUs.
+    """Give the hardware of a point: a file may contain runs on several models of GPUs.
 
     Args:
         hardware: of all of them, as far as it is known.
@@ -167,15 +167,15 @@ def of_point(hardware: Hardware | None, params: Mapping[str, Scalar]) -> Hardwar
 def with_fabric(
     hardware: Hardware | None, models: Iterable[str], *, fabric: bool
 ) -> Hardware | None:
-    """Add to hardware that NVLink joins its hosts, too.
+    """Record that NVLink also joins the hosts.
 
     Args:
         hardware: as far as it is known.
         models: of GPUs, as tools print them.
-        fabric: a log says so.
+        fabric: whether a log says so.
 
     Returns:
-        The hardware; `fabric` is set, too, for GPUs of which it is usual.
+        The hardware; `fabric` is also set for GPUs that are usually sold that way.
 
     """
     if hardware is None or not (fabric or any(map(_RACKS.search, models))):
@@ -184,15 +184,15 @@ def with_fabric(
 
 
 def with_bridges(hardware: Hardware | None, links: int) -> Hardware | None:
-    """Add to hardware the NVLink bridges that a log shows.
+    """Add the NVLink bridges that a log shows.
 
     Args:
         hardware: as far as it is known.
         links: NVLinks between two of its GPUs, as `nvidia-smi topo -m` counts them.
 
     Returns:
-        The hardware; its bridges are its NVLink, where a log shows links between boards that may
-        have some.
+        The hardware; the bridges become its NVLink if its boards may have bridges, and the log
+        shows links between them.
 
     """
     if hardware is None or hardware.nvlink or hardware.bridge is None or not links:
@@ -201,14 +201,14 @@ def with_bridges(hardware: Hardware | None, links: int) -> Hardware | None:
 
 
 def contradiction(hardware: Hardware | None, models: Sequence[str]) -> str:
-    """Tell whether a log names other GPUs than the user.
+    """Say whether a log names other GPUs than the user.
 
     Args:
-        hardware: as the user named it, if he did.
+        hardware: as the user named it; none if the user did not.
         models: of GPUs, as tools print them.
 
     Returns:
-        A sentence; empty if they agree, or if one of them does not say.
+        A clause; empty if they agree, or if one of them names none.
 
     """
     if hardware is None or not hardware.gpu:
@@ -283,15 +283,15 @@ def _with_gpu(hardware: Hardware, key: str) -> Hardware:
 
 
 def between(model: str, path: str, slot: str) -> Figure | None:
-    """Give what joins two GPUs of a host, in one direction.
+    """Give the bandwidth between two GPUs of a host, in one direction.
 
     Args:
         model: of both, as the driver names it.
-        path: between them, as `nvidia-smi topo -m` says it: `NV4`, `PIX`, `SYS`.
-        slot: of the slower one, in Linux's words.
+        path: between them, as `nvidia-smi topo -m` names it: `NV4`, `PIX`, `SYS`.
+        slot: of the slower one, as Linux writes it.
 
     Returns:
-        The bonded NVLinks, or the slot that all bytes leave or enter by; none if it is not known.
+        The rate of the bonded NVLinks, or of the slot that all bytes pass; none if not known.
 
     """
     key = _gpu_key(model)
@@ -302,7 +302,7 @@ def between(model: str, path: str, slot: str) -> Figure | None:
 
 @cache
 def _gpu_key(model: str) -> str | None:
-    """Find the GPU whose name is in a model's, the longest that fits."""
+    """Find the listed GPU with the longest name that the name of a model contains."""
     plain = f" {_plain(model)} "
     fits = [
         (len(name), key)

@@ -1,4 +1,4 @@
-"""The lists of GPUs and hosts: what `gpus.toml` and `hosts.toml` beside this file say."""
+"""The lists of GPUs and hosts, in `gpus.toml` and `hosts.toml` beside this file."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ GPUS, HOSTS = "gpus.toml", "hosts.toml"
 
 
 class ListedRate(Value, frozen=True, kw_only=True):
-    """A figure as a file has it.
+    """A rate, as it is written in a file.
 
     Args:
         rate: such as `100gbit` or `1555 GB/s`.
-        source: who says so.
+        source: who states it.
         usual: the share of it that healthy hardware reaches.
         usual_source: who measured it.
 
@@ -57,7 +57,7 @@ class HardwareGpu(Value, frozen=True, kw_only=True):
 
 
 class Maker(Value, frozen=True, kw_only=True):
-    """What all hosts of a maker have in common."""
+    """What all hosts of one cloud or vendor have in common."""
 
     mtu: int
     flow: ListedRate | None = None
@@ -86,13 +86,13 @@ class HardwareHosts(Value, frozen=True, kw_only=True):
 
 @cache
 def listed_gpus() -> dict[str, HardwareGpu]:
-    """Give all of `gpus.toml`, by key."""
+    """Read `gpus.toml`: the GPUs by their keys."""
     return msgspec.toml.decode(_text(GPUS), type=dict[str, HardwareGpu])
 
 
 @cache
 def listed_hosts() -> HardwareHosts:
-    """Give all of `hosts.toml`."""
+    """Read `hosts.toml`."""
     return msgspec.toml.decode(_text(HOSTS), type=HardwareHosts)
 
 

@@ -1,1 +1,1 @@
-"""Known troubles, as rules: each a function of the evidence, silent if it has none."""
+"""Known problems, as rules: each is a function of the evidence, and silent without evidence."""

@@ -1,4 +1,4 @@
-"""Troubles of GPUs: transports that NCCL fell back to, and copies that take the long way."""
+"""Problems of GPUs: slow transports that NCCL fell back to, and copies that take a detour."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import NcclEdge, NcclLog, Parsed
     from cluster.core.model.measurements import Summary
 
-SLOWER = 0.75  # of the rate without peer-to-peer, below which it does harm
-ALIKE = 0.1  # by which matrices with and without peers may differ, and still be the same
-FAR = 1.5  # of the near memory's rate over the far one's, from which the place counts
+SLOWER = 0.75  # of the rate without peer-to-peer: below this, peer-to-peer does harm
+ALIKE = 0.1  # relative difference up to which matrices with and without peer-to-peer are the same
+FAR = 1.5  # near memory's rate over far memory's, from which the NUMA node matters
 SLOW = 0.5  # of the bound
 LARGE = 8 << 20  # bytes of a copy from which it fills a slot
-CARRIED = 0.75  # of what iperf measured over TCP, below which it is not TCP that limits
+CARRIED = 0.75  # of what iperf measured over TCP: below this, TCP itself is not the limit
 STRINGS = ("LOC", "NVL", "PIX", "PXB", "PHB", "SYS")
 NICS = ("IB", "AWS Libfabric", "OFI", "IBext")
 
 
 def cuda_ipc(evidence: Evidence) -> Finding | None:
-    """Open MPI complains of CUDA IPC."""
+    """Open MPI reports errors of CUDA IPC."""
     line = evidence.symptom("cuda_ipc")
     if not line:
         return None
@@ -42,9 +42,9 @@ def cuda_ipc(evidence: Evidence) -> Finding | None:
 
 
 def no_gpudirect(evidence: Evidence) -> Finding | None:
-    """NCCL copies through the host's memory on its way to a NIC that could do without."""
+    """NCCL copies through the host's memory although the NIC could access the GPU directly."""
     if evidence.hardware is not None and not evidence.hardware.gpudirect:
-        return None  # nobody has it there
+        return None  # no GPU has it there
     said = evidence.symptom("peermem")
     for log in evidence.nccl:
         edges = [e for e in _between(log) if e.via.split("/")[1].startswith(NICS)]
@@ -86,7 +86,7 @@ def on_sockets(evidence: Evidence) -> Finding | None:
 
 
 def slow_sockets(evidence: Evidence) -> Finding | None:
-    """NCCL over TCP does not fill the network, and nothing was set for it."""
+    """NCCL over TCP does not fill the network, and its number of sockets was not set."""
     on_tcp = any(e.via.startswith("NET/Socket") for log in evidence.nccl for e in _between(log))
     if not on_tcp or evidence.setting("NCCL_NSOCKS_PERTHREAD"):
         return None
@@ -105,7 +105,7 @@ def slow_sockets(evidence: Evidence) -> Finding | None:
 
 
 def _below_streams(evidence: Evidence) -> str:
-    """Hold bus bandwidth against what several connections of iperf carried on the same hosts."""
+    """Compare bus bandwidth with what several connections of iperf carried on the same hosts."""
     several = [s for s in evidence.between_hosts() if count(s, "streams") > 1]
     if not several:
         return ""
@@ -124,13 +124,13 @@ def _below_streams(evidence: Evidence) -> str:
 
 
 def _below_bound(evidence: Evidence) -> str:
-    """Hold bus bandwidth against what the network of the hosts allows."""
+    """Compare bus bandwidth with what the network of the hosts allows."""
     shares = [s.share for s in evidence.series("busbw") if s.share is not None]
     return f"{max(shares):.0%} of its bound" if shares and max(shares) < SLOW else ""
 
 
 def level_by_number(evidence: Evidence) -> Finding | None:
-    """A level is a number, whose meaning changed, or has no effect on what carries data."""
+    """NCCL_P2P_LEVEL is a number, whose meaning has changed, or it has no effect on transports."""
     level = evidence.setting("NCCL_P2P_LEVEL")
     if level.isdigit():
         return _level(f"NCCL_P2P_LEVEL is {level}: numbers changed their meaning in NCCL 2.4.7")
@@ -151,7 +151,7 @@ def _level(evidence: str) -> Finding:
 
 
 def peers_blocked(evidence: Evidence) -> Finding | None:
-    """Switching peer-to-peer on changes nothing, or bridges send it through the host (ACS)."""
+    """Peer-to-peer makes no difference, or PCIe bridges send it through the host (ACS)."""
     line = evidence.symptom("acs")
     series = evidence.series("p2p_bandwidth", "p2p_bidirectional")
     without = {_pair(s): s.median for s in series if s.params.get("p2p") == "off"}
@@ -184,7 +184,7 @@ def peers_blocked(evidence: Evidence) -> Finding | None:
 
 
 def _without_peers(evidence: Evidence) -> str:
-    """Name a board that allows no peer-to-peer, whatever the host does."""
+    """Name a board that never allows peer-to-peer."""
     models = [model for result in evidence.results for model in result.devices]
     models += [evidence.hardware.gpu] if evidence.hardware else []
     return next((model for model in models if "GeForce" in model), "")
@@ -219,7 +219,7 @@ def _pair(summary: Summary) -> tuple[object, ...]:
 
 
 def far_memory(evidence: Evidence) -> Finding | None:
-    """Copies between a host and a GPU depend on the NUMA node, which was not chosen."""
+    """Copies between a host and a GPU depend on the NUMA node, and no node was chosen."""
     copies = evidence.series("host_copy_bandwidth")
     for test in dict.fromkeys(s.params.get("test") for s in copies):
         mine = [s for s in copies if s.params.get("test") == test]
@@ -266,7 +266,7 @@ def _between(log: NcclLog) -> Iterator[NcclEdge]:
 
 
 def unconnected(evidence: Evidence) -> Finding | None:
-    """Every process believes that it is alone: MPI is not wired to it."""
+    """Each process is a job of its own: the program does not use the MPI that started it."""
     alone = [r for r in evidence.results if r.format == "nccl_tests" and r.ranks == 1]
     silent = evidence.series("busbw") and not any(s.median for s in evidence.series("busbw"))
     if not alone or not silent:

@@ -1,4 +1,4 @@
-"""Troubles of hosts and of MPI on them: cores, limits, copies between processes, waiting."""
+"""Problems of hosts and of MPI on them: cores, limits, copies between processes, waiting."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from cluster.core.units import format_value
 if TYPE_CHECKING:
     from cluster.core.model.hosts import RankProcess
 
-SLOW = 10e-6  # seconds, from which the latency of a small message on idle cores is not normal
-SMALL = 64  # bytes of a message that carries no payload worth speaking of
-WAITING = 20e-6  # seconds of a small allreduce, from which most of it is waiting
-SHARE = 0.3  # of the time in MPI, from which it is worth speaking of
+SLOW = 10e-6  # seconds: on idle cores, a small message has a lower latency
+SMALL = 64  # bytes: smaller messages carry hardly any payload
+WAITING = 20e-6  # seconds: a small allreduce that takes longer is mostly waiting
+SHARE = 0.3  # of the time in MPI, from which it is reported
 SHOWN = 4  # ranks that are named
-LOCKED = 1 << 20  # kB, below which RDMA runs out of memory that it may lock
+LOCKED = 1 << 20  # kB: with less, RDMA runs out of memory that it may lock
 BUILT = "mpi_built_with_cuda_support"  # of ompi_info
 BURSTS = ("t2.", "t3.", "t3a.", "t4g.", "e2-micro", "e2-small", "e2-medium", "f1-", "g1-")
 
@@ -82,7 +82,7 @@ def not_cuda_aware(evidence: Evidence) -> Finding | None:
 
 
 def limits(evidence: Evidence) -> Finding | None:
-    """Memory that may be locked, or shared memory, ran out."""
+    """Lockable memory or shared memory ran out."""
     locked = [
         text
         for text, value in evidence.symptoms("memlock")
@@ -102,7 +102,7 @@ def limits(evidence: Evidence) -> Finding | None:
 
 
 def hyper_threads(evidence: Evidence) -> Finding | None:
-    """Ranks may share cores, and their times scatter."""
+    """Ranks may share cores, and their times vary widely."""
     threads = [v for _, v in evidence.symptoms("threads") if v.isdigit() and int(v) > 1]
     scatter = [s for s in evidence.summaries if s.shape and s.shape.tail > 1.5]  # noqa: PLR2004
     if not threads or not scatter:
@@ -118,7 +118,7 @@ def hyper_threads(evidence: Evidence) -> Finding | None:
 
 
 def shared_core(evidence: Evidence) -> Finding | None:
-    """Ranks are bound to fewer cores than they are, and other cores have none."""
+    """Several ranks are bound to the same core, and other cores have no rank."""
     for machine, ranks in evidence.machines():
         places = _places(machine.physical_cores, ranks)
         free = len(machine.physical_cores) - len(frozenset().union(*places.values()))
@@ -132,7 +132,7 @@ def shared_core(evidence: Evidence) -> Finding | None:
 def _places(
     cores: tuple[tuple[int, ...], ...], ranks: tuple[RankProcess, ...]
 ) -> dict[RankProcess, frozenset[tuple[int, ...]]]:
-    """Give the cores that each rank is bound to; one that may use any of them is not bound."""
+    """Give the cores that each rank is bound to; a rank that may use any core is not bound."""
     found = {
         process: frozenset(core for core in cores if not set(process.processors).isdisjoint(core))
         for process in ranks
@@ -186,7 +186,7 @@ def _worse(better: str, drift: float) -> float:
 
 
 def waiting(evidence: Evidence) -> Finding | None:
-    """Tiny allreduces take so long that they are waiting, and no transfer."""
+    """Tiny allreduces take so long that they are waiting, not transferring."""
     for profile in evidence.profiles:
         tiny = [
             r
@@ -210,7 +210,7 @@ def waiting(evidence: Evidence) -> Finding | None:
 
 
 def slow_input(evidence: Evidence) -> Finding | None:
-    """One GPU alone is already slower than expected: it is the input, and no network."""
+    """A single GPU is already slower than expected: the input is slow, not the network."""
     wanted = evidence.series("expected_rate")
     for expected in wanted:
         where = {k: v for k, v in expected.params.items() if k != "part"}

@@ -1,4 +1,4 @@
-"""Troubles of networks: caps, wrong interfaces, packets, overlays, TCP."""
+"""Problems of networks: caps, wrong interfaces, packets, overlays, TCP."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 GBIT = 1e9 / 8
 CAPS = (5 * GBIT, 10 * GBIT)
 """Of one TCP connection on EC2: outside and inside a cluster placement group (EC2 user guide)."""
-FULL = 0.8  # of an interface's rate, from which it is what limits
-NEAR = 0.92  # of a cap, from which a rate is at it: 4.7 of 5 and 9.5 of 10 Gbit/s are seen
-CORE = (10 * GBIT, 45 * GBIT)  # what one core was seen to carry over TCP: about 25 Gbit/s
-FEW = 0.6  # of a network's rate, below which one connection does not fill it
-GAIN = 1.5  # of several streams over one, from which one stream is the limit
+FULL = 0.8  # of an interface's rate, from which the interface is the limit
+NEAR = 0.92  # of a cap, from which a rate is at the cap: 4.7 of 5 and 9.5 of 10 Gbit/s are usual
+CORE = (10 * GBIT, 45 * GBIT)  # the range of what one core carries over TCP: about 25 Gbit/s
+FEW = 0.6  # of a network's rate: below this, one connection does not fill it
+GAIN = 1.5  # of several streams over one, from which a single stream is the limit
 JUMBO = 9001
 PRIVATE = (IPv4Network("172.17.0.0/16"), IPv4Network("192.168.122.0/24"))
 BUFFER = 16 * 2**20  # bytes, what hosts with fast networks should allow a socket
-HALVED = 0.8  # of a bound: below it, both directions together are slow
-EAGER = 65_536  # bytes: above it, Open MPI asks over TCP before it sends (btl_tcp_eager_limit)
-OLD = (3, 16)  # the version of iperf3 that has a thread for each stream
+HALVED = 0.8  # of a bound: below this, both directions together are slow
+EAGER = 65_536  # bytes: for larger messages, Open MPI over TCP asks first (btl_tcp_eager_limit)
+OLD = (3, 16)  # the first version of iperf3 with a thread for each stream
 OVERLAYS = ("cali", "vxlan", "flannel", "tunl", "geneve", "cilium", "weave")
 TYPICAL = {1398: 1450, 1388: 1440, 1428: 1480, 1410: 1450, 1400: 1440}
-"""Segments of TCP, and the MTU of an overlay that they tell of: vxlan 1450, ipip 1480."""
+"""Sizes of TCP segments, and the MTU of the overlay that they imply: vxlan 1450, ipip 1480."""
 
 
 def one_flow(evidence: Evidence) -> Finding | None:
-    """One connection is capped, by the cloud or by the member of a bond that it is on."""
+    """A single connection is capped, by the cloud or by the member of a bond that carries it."""
     return _streams_help(evidence) or _at_a_cap(evidence) or _one_core(evidence)
 
 
@@ -50,7 +50,7 @@ def _streams_help(evidence: Evidence) -> Finding | None:
 
 
 def _at_a_cap(evidence: Evidence) -> Finding | None:
-    """See whether the fastest single connection is where caps are, on a faster network."""
+    """Check whether the fastest single connection is at a known cap, on a faster network."""
     hardware, rates = evidence.hardware, evidence.between_hosts()
     if hardware is None or hardware.nic is None or not rates or count(rates[0], "streams") > 1:
         return None
@@ -66,7 +66,7 @@ def _at_a_cap(evidence: Evidence) -> Finding | None:
 
 
 def _one_core(evidence: Evidence) -> Finding | None:
-    """See whether one connection carries what one core can, on a network that is much faster."""
+    """Check whether one connection carries what one core can, on a much faster network."""
     hardware, rates = evidence.hardware, evidence.between_hosts()
     if hardware is None or hardware.nic is None or not rates:
         return None
@@ -97,7 +97,7 @@ def _one_flow(evidence: str, *, sure: bool) -> Finding:
 
 
 def links_without_effect(evidence: Evidence) -> Finding | None:
-    """Several links were asked of Open MPI, and the connections or the rate are those of one."""
+    """Open MPI was told to use several links, but connections or rate are those of one."""
     asked = evidence.setting("OMPI_MCA_btl_tcp_links")
     links = evidence.links()
     if not asked.isdigit() or int(asked) < 2:  # noqa: PLR2004
@@ -120,10 +120,10 @@ def links_without_effect(evidence: Evidence) -> Finding | None:
 
 
 def directions_wait(evidence: Evidence) -> Finding | None:
-    """MPI over one TCP connection lets each direction wait for the other.
+    """With MPI over one TCP connection, each direction waits for the other.
 
-    Before Open MPI sends a large message it asks, and the answer has to queue behind the data
-    that go the same way. Which of the two asked first decides whether both send at once.
+    Before Open MPI sends a large message, it asks the receiver. The answer queues behind data in
+    the same direction, so it depends on which side asked first whether both send at once.
     """
     if evidence.setting("OMPI_MCA_btl_tcp_eager_limit"):
         return None
@@ -146,10 +146,10 @@ def directions_wait(evidence: Evidence) -> Finding | None:
 
 
 def wrong_interface(evidence: Evidence) -> Finding | None:
-    """The rate is that of a slower interface, and there is a much faster one."""
+    """The rate is that of a slow interface, although there is a much faster one."""
     rates = evidence.between_hosts()
     speeds = sorted({i.speed for host in evidence.hosts for i in host.interfaces if i.speed})
-    if not rates or len(speeds) < 2:  # noqa: PLR2004 - two to take the wrong one of
+    if not rates or len(speeds) < 2:  # noqa: PLR2004 - with two, one can be wrong
         return None
     slow, fast = speeds[0], speeds[-1]
     near = FULL < rates[0].median / slow <= 1
@@ -172,7 +172,7 @@ def one_of_several(evidence: Evidence) -> Finding | None:
     if hardware is None or hardware.nic is None or hardware.nics < 2 or not rates:  # noqa: PLR2004
         return None
     each = hardware.nic.rate / hardware.nics
-    if not 0.85 < rates[0].median / each <= 1.02:  # noqa: PLR2004 - at what one brings
+    if not 0.85 < rates[0].median / each <= 1.02:  # noqa: PLR2004 - the rate of one
         return None
     return Finding(
         name="one network interface of several is used",
@@ -186,7 +186,7 @@ def one_of_several(evidence: Evidence) -> Finding | None:
 
 
 def shared_subnet(evidence: Evidence) -> Finding | None:
-    """Addresses of docker0 or virbr0, the same on every host, were used to connect."""
+    """Ranks used addresses of docker0 or virbr0, which are the same on every host."""
     tried = [value for _, value in evidence.symptoms("connect") if value and _is_private(value)]
     claims = Counter(i.address for host in evidence.hosts for i in host.interfaces)
     twice = [address for address, hosts in claims.items() if hosts > 1]
@@ -211,7 +211,7 @@ def _is_private(address: str) -> bool:
 
 
 def socket_buffers(evidence: Evidence) -> Finding | None:
-    """The kernel's limit of a socket's buffer is too small for a fast network, and it is slow."""
+    """The kernel's limit for socket buffers is small for a fast network, and the rate is low."""
     small = [
         int(value)
         for kind in ("rmem", "wmem")
@@ -256,7 +256,7 @@ def _common(evidence: Evidence) -> set[str]:
 
 
 def congestion_control(evidence: Evidence) -> Finding | None:
-    """BBR without the fair queue that it needs, or many segments sent again."""
+    """BBR runs without the fair queue that it needs, or many segments were retransmitted."""
     kinds = {value for _, value in evidence.symptoms("congestion")}
     kinds |= {s.value for r in evidence.results for s in r.settings if s.name == "congestion"}
     queues = {value for _, value in evidence.symptoms("qdisc")}
@@ -274,7 +274,7 @@ def congestion_control(evidence: Evidence) -> Finding | None:
 
 
 def retransmissions(evidence: Evidence) -> Finding | None:
-    """So many segments were sent again that the path loses packets."""
+    """Many segments were retransmitted, so the path loses packets."""
     for again in evidence.series("retransmits"):
         sent = [s for s in evidence.between_hosts() if s.metric in ("sent", "received")]
         if again.median > 1000 and sent and (sent[0].share or 0) < 0.9:  # noqa: PLR2004 - many
@@ -289,7 +289,7 @@ def retransmissions(evidence: Evidence) -> Finding | None:
 
 
 def old_iperf(evidence: Evidence) -> Finding | None:
-    """Streams of an iperf3 that has one thread for all of them."""
+    """An iperf3 with one thread for all streams was used."""
     for result in evidence.results:
         said = {s.name: s.value for s in result.settings}
         version = tuple(
@@ -316,7 +316,7 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def overlay(evidence: Evidence) -> Finding | None:
-    """Packets are wrapped on their way."""
+    """An overlay network encapsulates the packets."""
     names = [
         f"{i.name} (MTU {i.mtu})"
         for host in evidence.hosts

@@ -1,4 +1,4 @@
-"""Values that cannot be: a unit, a direction or the hardware is not what was said."""
+"""Impossible values: the unit, the direction or the hardware is not as stated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from cluster.analysis.evidence import Evidence, Finding
 from cluster.analysis.link_bounds import BELIEVABLE
 from cluster.core.units import format_point, format_value
 
-# How far a value is off by each of the usual mistakes, as a range around it.
+# The factor of each common mistake; a value that is off by about this factor suggests it.
 MISTAKES = (
     (8.0, "bits were taken for bytes"),
     (2.0, "both directions were counted, or read and write"),

@@ -1,7 +1,7 @@
-"""From MPI profiles of single ranks to that of a job: totals, imbalance, checks, and what it means.
+"""Combines MPI profiles of single ranks into that of a job: totals, imbalance, checks, findings.
 
-A time in MPI is that of a transfer and of all waiting for other ranks; a profile cannot tell them
-apart, but sizes can: what takes longer than larger messages do is no transfer.
+A time in MPI includes the transfer and all waiting for other ranks. A profile cannot separate them,
+but sizes help: a small message that takes longer than larger ones was waiting.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def job_profiles(sources: Iterable[Source]) -> tuple[JobProfile, ...]:
-    """Put the profiles of ranks together.
+    """Combine the profiles of ranks.
 
     Args:
-        sources: in any order. A rank that comes again begins another job.
+        sources: in any order. A rank that occurs again belongs to another job.
 
     Returns:
-        A profile per job, and per context within it, in the order they came.
+        A profile per job, and per context within it, in the order of the sources.
 
     """
     groups: dict[tuple[str, int, str, int], list[Profile]] = {}
@@ -95,7 +95,7 @@ def _total(name: str, found: Sequence[tuple[int, Routine]], whole: float) -> Tot
 
 
 def _bins(profiles: Sequence[Profile]) -> tuple[Bin, ...]:
-    """Add up messages by the power of two that they fit into, as the profiles themselves do."""
+    """Add up messages by size, rounded up to powers of two, as the profiles themselves do."""
     rows: dict[tuple[str, int], list[Routine]] = defaultdict(list)
     for profile in profiles:
         for row in profile.distributions:
@@ -111,12 +111,12 @@ def _bins(profiles: Sequence[Profile]) -> tuple[Bin, ...]:
 
 
 def _power(size: float) -> int:
-    """Give the power of two that a size fits into."""
+    """Give the exponent of the power of two that a size fits into."""
     return max(0, (max(0, round(size) - 1)).bit_length())
 
 
 def _tasks(profiles: Sequence[Profile]) -> tuple[TaskTimes, ...]:
-    """Take the table of all ranks where a file has it, and each file's own totals."""
+    """Take the table of all ranks, if a file has it, and the totals of each file."""
     known = {
         p.rank: TaskTimes(
             rank=p.rank,

@@ -1,4 +1,4 @@
-"""The sums that a profile must agree with itself about."""
+"""Consistency checks: sums in a profile that must agree."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TENTH = 0.1  # bytes to which an average rounds
 
 
 def sum_checks(profile: Profile) -> Iterator[SumCheck]:
-    """Check a profile by its own sums, as far as it has them."""
+    """Check the sums of a profile, as far as it has them."""
     whose = f"rank {profile.rank}"
     bins: dict[str, list[Routine]] = defaultdict(list)
     for row in profile.distributions:

@@ -1,4 +1,4 @@
-"""What a job's profile in MPI means."""
+"""Findings from the MPI profile of a job."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from cluster.analysis.profiles.values import Bin, JobProfile
     from cluster.core.model.logs import Profile
 
-SMALL = 64.0  # bytes of a message that carries a decision, and no data
-LARGE = 65536.0  # bytes; a program that moves data by MPI has larger messages, or many
-TRICKLE = 1e6  # bytes per second in MPI: no network is as slow
-ENOUGH_CALLS = 100  # that no set-up of connections explains
-MOST_CALLS = 0.5  # of a routine's
+SMALL = 64.0  # bytes: smaller messages coordinate ranks, and carry no data
+LARGE = 65536.0  # bytes: a program that moves data by MPI has larger messages, or many
+TRICKLE = 1e6  # bytes per second in MPI: no network is this slow
+ENOUGH_CALLS = 100  # calls: more than connections need to be set up
+MOST_CALLS = 0.5  # of the calls of a routine
 MUCH = 0.25  # of a time
-UNEVEN = 0.15  # of the elapsed time, between the most and the least time in MPI
+UNEVEN = 0.15  # of the elapsed time: difference between the most and the least time in MPI
 ROLES = ("minimum", "median", "maximum")
 WAITS = ("MPI_Wait", "MPI_Waitall", "MPI_Waitany", "MPI_Waitsome", "MPI_Barrier", "MPI_Probe")
 RECEIVES = ("MPI_Recv", "MPI_Irecv", "MPI_Mrecv", "MPI_Imrecv")  # the same bytes as the sends
 
 
 def findings(job: JobProfile) -> Iterator[ProfileFinding]:
-    """Give all that a job's profile means, but for its files."""
+    """Give all findings from the profile of a job, except those about files."""
     if job.elapsed:
         yield _share(job)
     for rule in (_no_payload, _payload, _waiting, _imbalance):
@@ -46,7 +46,7 @@ def _share(job: JobProfile) -> ProfileFinding:
 
 
 def file_findings(profiles: Sequence[Profile]) -> Iterator[ProfileFinding]:
-    """Say how much of the time goes to files: the network may have no part in it."""
+    """Say how much of the time is spent on files, which may not involve the network."""
     whole = [profile for profile in profiles if profile.complete]
     time, elapsed = sum(p.files for p in whole), sum(p.elapsed for p in whole)
     if time > MILLI and elapsed:
@@ -58,7 +58,7 @@ def file_findings(profiles: Sequence[Profile]) -> Iterator[ProfileFinding]:
 
 
 def _no_payload(job: JobProfile) -> ProfileFinding | None:
-    """Notice ranks that spend time in MPI, and give it nothing to carry."""
+    """Find ranks that spend time in MPI, but send hardly any data."""
     routines = [routine for routine in job.routines if not is_file_routine(routine.name)]
     time, held = sum(r.time for r in routines), sum(r.bytes for r in routines)
     sizes = [row.size for row in job.bins if not is_file_routine(row.routine)] or [
@@ -110,7 +110,7 @@ def _waiting(job: JobProfile) -> ProfileFinding | None:
 
 
 def _imbalance(job: JobProfile) -> ProfileFinding | None:
-    """Compare ranks: who computes longest waits least."""
+    """Compare ranks: the one that computes longest waits least."""
     least, middle, most = _extremes(job)
     if least is None or most is None or least.rank == most.rank:
         return None
@@ -128,9 +128,9 @@ def _imbalance(job: JobProfile) -> ProfileFinding | None:
 
 
 def _extremes(job: JobProfile) -> tuple[RoleTime | None, str, RoleTime | None]:
-    """Give who spends least and most in MPI, and the median in words.
+    """Give the ranks with the least and the most time in MPI, and the median in words.
 
-    A file's own summary counts more than its table, which may be cut.
+    The summary of a file takes precedence over its table, which may be cut off.
     """
     said = {one.role: one for one in job.extremes}
     if len(said) == len(ROLES):
@@ -164,7 +164,7 @@ def _negotiations(job: JobProfile) -> Iterator[ProfileFinding]:
 
 
 def _faster(small: Bin, rows: Sequence[Bin]) -> str:
-    """Name larger messages that take less time each: so the small ones are no transfers."""
+    """Name larger messages that take less time each, as proof that small ones are waiting."""
     timed = [row for row in rows if row.size > small.size and row.time > 5 * MILLI]
     faster = [row for row in timed if row.time / row.calls < small.time / small.calls]
     if not faster:

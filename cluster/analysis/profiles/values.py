@@ -1,4 +1,4 @@
-"""The values of a job's profile in MPI."""
+"""The values of the MPI profile of a job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Source(Value, frozen=True, kw_only=True):
     """A profile, and the job that its file names.
 
     Args:
-        job: such as `19013`; the name of the file, if it names none.
+        job: such as `19013`; the name of the file, if it names no job.
         profile: of one rank.
 
     """
@@ -22,14 +22,14 @@ class Source(Value, frozen=True, kw_only=True):
 
 
 class Total(Value, frozen=True, kw_only=True):
-    """A routine over all ranks whose files are there.
+    """A routine, over all ranks that have a file.
 
     Args:
         name: such as `MPI_Allreduce`.
         calls: of all these ranks.
         bytes: in all calls together.
         time: of all these ranks, seconds.
-        share: of their time in MPI.
+        share: of the time of these ranks in MPI.
         most: the time of the rank that spent most in it, seconds.
         most_rank: that rank.
 
@@ -45,7 +45,7 @@ class Total(Value, frozen=True, kw_only=True):
 
 
 class Bin(Value, frozen=True, kw_only=True):
-    """Messages of about one size, of one routine, over all ranks whose files are there.
+    """Messages of one routine and of about the same size, over all ranks that have a file.
 
     Args:
         routine: such as `MPI_Allreduce`.
@@ -64,12 +64,12 @@ class Bin(Value, frozen=True, kw_only=True):
 
 
 class SumCheck(Value, frozen=True, kw_only=True):
-    """A sum that a profile must agree with itself about.
+    """A sum in a profile that must agree with another figure in it.
 
     Args:
-        what: was added up.
-        agrees: whether it does.
-        how: the numbers.
+        what: what was added up.
+        agrees: whether the two figures agree.
+        how: the two figures.
 
     """
 
@@ -79,7 +79,7 @@ class SumCheck(Value, frozen=True, kw_only=True):
 
 
 class ProfileFinding(Value, frozen=True, kw_only=True):
-    """What a profile means.
+    """A finding from a profile.
 
     Args:
         name: of the rule.
@@ -94,15 +94,15 @@ class ProfileFinding(Value, frozen=True, kw_only=True):
 
 
 class JobProfile(Value, frozen=True, kw_only=True):
-    """What the ranks of one job spent in MPI.
+    """The time that the ranks of one job spent in MPI.
 
     Args:
         job: that the files name.
         context: the part of the program; empty if it is all of it.
         size: ranks of the job; 0 if no file says so.
-        ranks: whose files are there.
+        ranks: that have a file.
         calls: of MPI routines, of these ranks.
-        bytes: that these ranks gave to MPI, or got from it.
+        bytes: that these ranks passed to MPI, or received from it.
         communication: seconds in MPI, of all ranks that are known.
         elapsed: seconds in all, of the same ranks.
         share: of that time that MPI took; 0 if it is not known.
@@ -111,7 +111,7 @@ class JobProfile(Value, frozen=True, kw_only=True):
         tasks: times of every rank that is known, by rank.
         extremes: the ranks with the least, the median and the most time in MPI, as a file says.
         checks: sums that were checked.
-        findings: what it means.
+        findings: what the profile shows.
 
     """
 
