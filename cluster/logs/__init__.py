@@ -1,1 +1,1 @@
-"""Other tools' text to values."""
+"""Reads what other tools printed: from text to values."""

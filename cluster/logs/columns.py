@@ -1,4 +1,4 @@
-"""Measurements in columns: millions of values in little more memory than their numbers need."""
+"""Measurements stored in columns: millions of values in little more memory than the numbers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class SeriesPoint(NamedTuple):
-    """Where series were measured; the series of a point share it, and nobody changes it.
+    """The point at which series were measured; all series of a point share this object.
 
     Args:
         params: such as `{"size": 8}` (bytes).
-        rank: that took the values; 0 if nobody says.
-        size: bytes that moved during each value; 0 if nothing was moved.
+        rank: that measured the values; 0 if it is not known.
+        size: bytes that moved during each value; 0 if nothing moved.
 
     """
 
@@ -32,10 +32,10 @@ class SeriesPoint(NamedTuple):
 
 
 class Points:
-    """The points of one log over sizes, each made once: tables repeat them."""
+    """The points of one log over sizes, each created once, as tables repeat them."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Begin without points."""
         self._known: dict[tuple[object, ...], dict[int, SeriesPoint]] = {}
 
     def over(
@@ -46,10 +46,10 @@ class Points:
         Args:
             params: of all its rows.
             sizes: of the rows, in bytes.
-            moved: that many bytes moved during each value.
+            moved: whether this number of bytes moved during each value.
 
         Returns:
-            A point for each size; those of equal parameters are the same objects.
+            A point for each size; points with equal parameters are the same object.
 
         """
         known = self._known.setdefault((moved, *params.items()), {})
@@ -63,19 +63,19 @@ class Points:
 
 @cache
 def _id(definition: Definition) -> str:
-    """Give the id of a definition: a digest, and the same few are asked for again and again."""
+    """Give the id of a definition, from a cache: it is a digest of a few definitions."""
     return definition.id
 
 
 class Columns(Sequence[Measurement]):
-    """Series of one run of a tool; each becomes a `Measurement` when it is asked for.
+    """The series of one run of a tool; each becomes a `Measurement` when it is accessed.
 
     Args:
         definitions: of the metrics.
-        metrics: which of the definitions each series is of, a byte each.
+        metrics: the index of each series' definition, one byte each.
         points: where each series was measured.
         values: of all series, one after another.
-        ends: where each series ends in `values`; none if each has one value.
+        ends: where each series ends in `values`; none if each series has one value.
 
     """
 
@@ -98,7 +98,7 @@ class Columns(Sequence[Measurement]):
 
     @property
     def nbytes(self) -> int:
-        """How much memory its columns take, in bytes; the points are shared."""
+        """The memory of its columns in bytes, without the points, which are shared."""
         ends = self._ends or ()
         return 8 * (len(self._values) + len(self._points) + len(ends)) + len(self._metrics)
 
@@ -128,7 +128,7 @@ class Columns(Sequence[Measurement]):
         return len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
 
     def __hash__(self) -> int:
-        """Give equal ones the same number."""
+        """Give equal sequences the same hash."""
         return hash((self._metrics, bytes(self._values)))
 
     def __repr__(self) -> str:

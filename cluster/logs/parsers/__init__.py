@@ -1,8 +1,8 @@
-"""What other people's tools print: one file per format, pure.
+"""Parsers of what other tools print: one file per format.
 
-A parser reads one log, line by line, and says of each line whether it is its own. So several tools
-may write into one log, and none needs to hold it in memory. What the numbers are is written in the
-definitions that each parser has.
+A parser reads one log, line by line, and tells for each line whether it belongs to its format. So
+several tools may write into one log, and no parser holds it in memory. The definitions of each
+parser say what its numbers mean.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ class Parser(Plugin):
     folder: ClassVar[str] = "cluster.logs.parsers"
 
     marks: ClassVar[tuple[str, ...]]
-    """Words of which at least one is in every log of this format: it is recognised by them."""
+    """Every log of this format contains at least one of these words, by which it is recognised."""
 
     has_rows: ClassVar[bool] = False
-    """Whether it has rows of bare numbers: they are its own only if its header came last."""
+    """Whether it has rows of bare numbers; they belong to the parser whose header came last."""
 
     mends: ClassVar[bool] = False
-    """Whether its rows are torn by the lines of others: it skims before them, and takes parts."""
+    """Whether other lines may interrupt its rows: it skims before others, and takes parts."""
 
     definitions: ClassVar[tuple[Definition, ...]]
-    """Of all metrics that it can read: unit, direction, and what exactly the tool measured."""
+    """Of all metrics that it can read: unit, direction, and exactly what the tool measured."""
 
     @abstractmethod
     def take(self, line: str, number: int) -> bool:
-        """Read a line, if it is one of ours.
+        """Read a line, if it belongs to this format.
 
         Args:
-            line: without its newline, clean.
-            number: of it in the log, from 1.
+            line: cleaned, without its newline.
+            number: of the line in the log, from 1.
 
         Returns:
             Whether it was understood.
@@ -62,55 +62,55 @@ class Parser(Plugin):
         """
 
     def awaits(self, line: str) -> bool:
-        """Tell whether a row may be the first of a table whose columns were named, and no more.
+        """Tell whether a row may be the first one below a header that this parser has read.
 
         Args:
             line: that another parser took.
 
         Returns:
-            Whether nobody can tell whose row it is.
+            Whether the row may belong to this parser, too.
 
         """
         del line
         return False
 
     def take_rows(self, text: str, at: int, number: int) -> int:
-        """Read rows that stand one below the other, many at once.
+        """Read many consecutive rows at once.
 
-        It is only asked behind a line that it took, and each row that it takes must mean what
-        `take` would read in it: this is the fast way for large tables.
+        This is the fast way for large tables. It is called only after a line that this parser took,
+        and must read each row exactly as `take` would.
 
         Args:
-            text: of many lines.
-            at: where a line begins in it.
+            text: many lines.
+            at: the offset in it at which a line begins.
             number: of that line in the log, from 1.
 
         Returns:
-            Where the first line begins that it does not take; `at` if that is the first one.
+            The offset of the first line that it does not take; `at` if it takes none.
 
         """
         del text, number
         return at
 
     def skim(self, text: str, number: int) -> tuple[str, int]:
-        """Take many lines at once, where logs are too large to look at each by itself.
+        """Take many lines at once, for logs that are too large to examine each line.
 
         Args:
-            text: of many lines.
+            text: many lines.
             number: of the first of them in the log, from 1.
 
         Returns:
-            The text, in which each line that was taken is empty now, and how many these are.
+            The text, with each line that was taken replaced by an empty one, and their number.
 
         """
         del number
         return text, 0
 
     def take_document(self, text: str, number: int) -> bool:
-        """Read a JSON document, if it is one of ours.
+        """Read a JSON document, if it belongs to this format.
 
         Args:
-            text: of it; its end may be missing.
+            text: of the document; its end may be missing.
             number: of its first line in the log, from 1.
 
         Returns:
@@ -122,7 +122,7 @@ class Parser(Plugin):
 
     @abstractmethod
     def results(self) -> tuple[Parsed, ...]:
-        """Give what was read, after the last line.
+        """Give the results, after the last line.
 
         Returns:
             A result per run of the tool, in the order of the log.
@@ -131,10 +131,10 @@ class Parser(Plugin):
 
 
 class RunParser(Parser):
-    """Keeps the results of the runs that ended, and the run that is open."""
+    """Base of parsers that read one run after another: keeps finished runs and the open one."""
 
     title: ClassVar[str] = ""
-    """What a run is called whose log does not say so."""
+    """The title of a run if the log does not name it."""
 
     def __init__(self) -> None:
         """Begin outside any run."""
@@ -142,7 +142,7 @@ class RunParser(Parser):
         self._run: ResultBuilder | None = None
 
     def _begin(self, number: int, title: str = "") -> ResultBuilder:
-        """Begin a run, after the last one.
+        """End the open run, and begin another one.
 
         Args:
             number: of its first line.
@@ -157,10 +157,10 @@ class RunParser(Parser):
         return self._run
 
     def _open(self, number: int) -> ResultBuilder:
-        """Give the open run; begin one if there is none: its first lines are missing.
+        """Give the open run; begin one if there is none, because its first lines are missing.
 
         Args:
-            number: of the line that belongs to it.
+            number: of a line that belongs to it.
 
         Returns:
             The run.
@@ -177,7 +177,7 @@ class RunParser(Parser):
         self._run = None
 
     def _finish(self, run: ResultBuilder) -> None:
-        """Say what is missing in a run that has ended.
+        """Add notes or failures about what is missing in a run that has ended.
 
         Args:
             run: that has ended.
@@ -192,7 +192,7 @@ class RunParser(Parser):
         return tuple(self._parsed)
 
 
-Sheet = ResultBuilder  # its name before, which plug-ins of users may import
+Sheet = ResultBuilder  # the old name, which plug-ins of users may import
 
 
 def number(text: str) -> float | None:
@@ -202,8 +202,8 @@ def number(text: str) -> float | None:
         text: such as `25.21`, `1e-06`, `1,234.5` or `25,21`.
 
     Returns:
-        The number; none if it is no finite number, or if nobody can tell whether its comma is a
-        decimal one (`1,234`).
+        The number; none if it is not a finite number, or if its comma may separate decimals or
+        thousands (`1,234`).
 
     """
     if _NUMBER.fullmatch(text) is None:
@@ -234,10 +234,10 @@ def numbers(texts: Iterable[str]) -> list[float] | None:
     """Read numbers.
 
     Args:
-        texts: of them.
+        texts: of the numbers.
 
     Returns:
-        The numbers; none if one of them is not.
+        The numbers; none if one of the texts is not a number.
 
     """
     values = [number(text) for text in texts]

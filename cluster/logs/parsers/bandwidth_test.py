@@ -83,7 +83,7 @@ class BandwidthTest(Parser):
 
     def __init__(self) -> None:
         """Begin outside any test."""
-        self._sheets: list[ResultBuilder] = []
+        self._builders: list[ResultBuilder] = []
         self._ended = False
         self._title: re.Match[str] | None = None
         self._memory = ""
@@ -92,10 +92,10 @@ class BandwidthTest(Parser):
     def take(self, line: str, number: int) -> bool:
         """Read a title, a row, or the verdict."""
         if _START.match(line):
-            is_mixed = bool(self._sheets) and self._sheets[-1].empty and not self._ended
-            self._sheets.append(ResultBuilder("bandwidth_test", number, "bandwidthTest"))
+            is_mixed = bool(self._builders) and self._builders[-1].empty and not self._ended
+            self._builders.append(ResultBuilder("bandwidth_test", number, "bandwidthTest"))
             if is_mixed:
-                self._sheets[-1].doubt()
+                self._builders[-1].doubt()
             self._title, self._unit, self._ended = None, "", False
             return True
         return (
@@ -107,7 +107,7 @@ class BandwidthTest(Parser):
 
     def awaits(self, line: str) -> bool:
         """Tell whether a row may be the first of the open table."""
-        is_open = bool(self._sheets) and self._sheets[-1].empty and bool(self._unit)
+        is_open = bool(self._builders) and self._builders[-1].empty and bool(self._unit)
         return is_open and _ROW.match(line) is not None
 
     def _heading(self, line: str) -> bool:
@@ -124,7 +124,7 @@ class BandwidthTest(Parser):
         match = _ROW.match(line) if self._unit and self._title else None
         value = number(match[2]) if match else None
         if match is None or value is None or self._title is None or not count(match[1]):
-            return False  # nor is the row of another tool's column numbers one: no transfer has 0 B
+            return False  # also for a row of column numbers of another tool: no transfer has 0 B
         self._add(at, _SHORT[self._title[1]], value * SCALE[self._unit], (match[1], self._title[2]))
         return True
 
@@ -146,29 +146,29 @@ class BandwidthTest(Parser):
 
     def _rest(self, line: str, at: int) -> bool:
         result, device = _RESULT.match(line), _DEVICE.match(line)
-        if result and self._sheets:
+        if result and self._builders:
             self._ended = True
             if result[1] != "PASS":
                 self._open(at).fail(f"Result = {result[1]}")
-        elif device and self._sheets:
+        elif device and self._builders:
             self._open(at).note(f"device {device[1]} is {device[2]}")
             self._open(at).on(device[2])
-        elif _FAILED.match(line) and self._sheets:
+        elif _FAILED.match(line) and self._builders:
             self._open(at).fail(line.strip())
         else:
-            return bool(self._sheets) and _KNOWN.match(line) is not None
+            return bool(self._builders) and _KNOWN.match(line) is not None
         return True
 
     def _open(self, at: int) -> ResultBuilder:
-        if not self._sheets:
-            self._sheets.append(ResultBuilder("bandwidth_test", at, "bandwidthTest"))
-        return self._sheets[-1]
+        if not self._builders:
+            self._builders.append(ResultBuilder("bandwidth_test", at, "bandwidthTest"))
+        return self._builders[-1]
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per test."""
-        for sheet in self._sheets:
-            if sheet.empty:
-                sheet.fail("there is no row: it failed, or the log is cut off")
-        if self._sheets and not self._ended:
-            self._sheets[-1].note("its verdict is missing: it was stopped, or the log is cut off")
-        return tuple(sheet.parsed() for sheet in self._sheets)
+        for builder in self._builders:
+            if builder.empty:
+                builder.fail("there is no row: it failed, or the log is cut off")
+        if self._builders and not self._ended:
+            self._builders[-1].note("its verdict is missing: it was stopped, or the log is cut off")
+        return tuple(builder.parsed() for builder in self._builders)

@@ -1,7 +1,7 @@
 """DeepSpeed's communication: its logger (per call, and the summary), and ds_bench.
 
 Gbps are 1e9 bits; a message of 98.25 MB is 98.25 * 2**20 bytes, rounded. The throughput of the
-logger counts what a collective moves, so of an all_reduce it is twice the size over the time.
+logger counts the bytes that a collective moves: for an all_reduce, twice the size over the time.
 https://www.deepspeed.ai/tutorials/comms-logging
 """
 

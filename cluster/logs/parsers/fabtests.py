@@ -1,7 +1,7 @@
 """libfabric's fabtests and fi_pingpong: a row per size.
 
-MB/sec are 1e6 bytes; sizes such as 64k are of 1024. `usec/xfer` of a test that goes to and fro is
-of one way. https://github.com/ofiwg/libfabric
+MB/sec are 1e6 bytes; in sizes such as 64k, k is 1024. `usec/xfer` of a ping-pong test is one way.
+https://github.com/ofiwg/libfabric
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Fabtests(RunParser):
 
 
 def _agree(size: int, rate: float, time: float) -> bool:
-    """Tell whether size over time is the rate; of a size such as 1.5k, not all digits are there."""
+    """Tell whether size over time is the rate; a size such as 1.5k is rounded."""
     expected = size / time if time else 0.0
     slack = SLACK + RESOLUTION / time if time else 1.0
     return abs(rate - expected) <= RESOLUTION + slack * max(expected, rate)

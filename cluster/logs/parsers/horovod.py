@@ -1,8 +1,8 @@
 """Horovod's synthetic benchmarks, for PyTorch, TensorFlow and MXNet.
 
-A line of an iteration is of one GPU (or CPU). Some versions print that of all there, without saying
-so: the last lines, of one and of all, tell which it is. What stands behind +- is 1.96 standard
-deviations.
+The line of an iteration is the rate of one GPU (or CPU). Some versions print the rate of all GPUs
+there without saying so: it is compared with the last lines, which name both rates. The number after
++- is 1.96 standard deviations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
     from cluster.core.model.value import Scalar
 
-NEAR = 0.2  # by which the iterations may differ from their mean
+NEAR = 0.2  # relative difference of the iterations from their mean that is accepted
 
 _hvd = partial(
     Definition,
@@ -71,7 +71,7 @@ class Horovod(Parser):
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._sheets: list[ResultBuilder] = []
+        self._builders: list[ResultBuilder] = []
         self._about: dict[str, str] = {}
         self._ended = True
         self._one = 0.0  # the mean of one GPU
@@ -81,28 +81,28 @@ class Horovod(Parser):
         """Read an iteration, a mean or the total."""
         iteration, mean, total = _ITERATION.match(line), _MEAN.match(line), _TOTAL.match(line)
         if iteration:
-            sheet, value = self._open(number_), number(iteration[2]) or 0.0
+            builder, value = self._open(number_), number(iteration[2]) or 0.0
             if iteration[3]:
-                sheet.add(ITERATION, value)
+                builder.add(ITERATION, value)
             else:
                 self._unclear.append(value)
         elif mean:
-            sheet = self._open(number_)  # a new one forgets the mean of the last
+            builder = self._open(number_)  # a new run forgets the mean of the last one
             self._one = number(mean[2]) or 0.0
-            sheet.add(MEAN, self._one)
+            builder.add(MEAN, self._one)
         elif total:
             devices: dict[str, Scalar] = {"devices": int(total[1])}
             value = number(total[3]) or 0.0
-            sheet = self._open(number_)
-            sheet.add(TOTAL, value, devices)
-            self._clear_up(sheet, value)
+            builder = self._open(number_)
+            builder.add(TOTAL, value, devices)
+            self._clear_up(builder, value)
             self._ended = True
         else:
             return self._rest(line)
         return True
 
-    def _clear_up(self, sheet: ResultBuilder, total: float) -> None:
-        """Tell rates of all from rates of one by what the last lines say."""
+    def _clear_up(self, builder: ResultBuilder, total: float) -> None:
+        """Find out from the last lines whether iterations are of one GPU or of all."""
         unclear, self._unclear = self._unclear, []
         if not unclear:
             return
@@ -110,9 +110,9 @@ class Horovod(Parser):
         for definition, known in ((ITERATION_ALL, total), (ITERATION, self._one)):
             if abs(middle - known) <= NEAR * known:
                 for value in unclear:
-                    sheet.add(definition, value)
+                    builder.add(definition, value)
                 return
-        sheet.note("its iterations are neither of one GPU nor of all: they are not used")
+        builder.note("its iterations are neither of one GPU nor of all: they are not used")
 
     def _rest(self, line: str) -> bool:
         about = _ABOUT.match(line)
@@ -125,16 +125,16 @@ class Horovod(Parser):
     def _open(self, first: int) -> ResultBuilder:
         if self._ended:
             model = self._about.get("Model", "")
-            self._sheets.append(
+            self._builders.append(
                 ResultBuilder("horovod", first, f"Horovod synthetic {model}".strip())
             )
             for name, value in self._about.items():
-                self._sheets[-1].note(f"{name.lower()}: {value}")
+                self._builders[-1].note(f"{name.lower()}: {value}")
             self._ended, self._one, self._unclear = False, 0.0, []
-        return self._sheets[-1]
+        return self._builders[-1]
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per run."""
-        if self._sheets and not self._ended:
-            self._sheets[-1].note("there is no total: it was stopped, or the log is cut off")
-        return tuple(sheet.parsed() for sheet in self._sheets)
+        if self._builders and not self._ended:
+            self._builders[-1].note("there is no total: it was stopped, or the log is cut off")
+        return tuple(builder.parsed() for builder in self._builders)

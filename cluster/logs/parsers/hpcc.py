@@ -109,7 +109,7 @@ class Hpcc(RunParser):
         if kind is None or value is None:
             return self._run is not None and not self._is_ended
         run = self._open(number_)
-        if value > 0:  # tests that did not run say -1 or 0
+        if value > 0:  # tests that did not run print -1 or 0
             run.add(kind[1], value * kind[2], {"test": name.rpartition("_")[0]})
         return True
 

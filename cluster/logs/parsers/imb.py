@@ -1,8 +1,8 @@
 """Intel MPI Benchmarks (IMB-MPI1 and its siblings).
 
-`t[usec]` of PingPong is one way: half of a round trip. Mbytes/sec is of 2**20 bytes in old versions
-and of 1e6 bytes in new ones: each row says which, by its own bytes over its time; where it cannot,
-the version says it. Tables with a column of messages per second count those of all pairs together.
+`t[usec]` of PingPong is one way: half of a round trip. A Mbyte is 2**20 bytes in old versions and
+1e6 bytes in new ones. Size over time of each row shows which; if it fits both, the version decides.
+In tables with a column of messages per second, these are of all pairs together.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
     from cluster.core.model.value import Scalar
 
-MICRO = 1e6  # of them are one
+MICRO = 1e6  # microseconds per second
 SLACK = 0.02  # by which bytes over time may differ from the printed rate
 ROUNDING = 0.01  # microseconds and Mbytes/sec, to which figures are printed
-WAYS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 4}  # bytes counted, of the size
-# How often the bytes of a row may be counted in the tests that are not named above.
+WAYS = {"pingpong": 1, "pingping": 1, "sendrecv": 2, "exchange": 4}  # how often bytes are counted
+# How often the bytes of a row may be counted in the other tests.
 MULTIPLES = (1, 2, 4)
-DECIMAL = 2018  # the version from which on a megabyte is 1e6 bytes
-DEFECT = 0.01  # from which on what arrived is wrong
+DECIMAL = 2018  # the first version in which a megabyte is 1e6 bytes
+DEFECT = 0.01  # from this value on, the received data is wrong
 PAIR = 2  # processes
-# What bytes of a test pass: one way or both ways of what joins two hosts. Of the others, nobody can
-# tell in general: they have a metric of their own, without a bound.
+# Tests whose bytes pass the link between two hosts one way, or both ways. It is not known for the
+# other tests: they have a metric of their own, without a bound.
 ONE_WAY = {"pingpong", "uniband", "unidir_put", "unidir_get", "unibandmt", "pingpongmt"}
 BOTH = {
     *("sendrecv", "exchange", "biband", "bidir_put", "bidir_get", "exchange_put", "exchange_get"),
@@ -208,15 +208,15 @@ class Imb(Parser):
 
     def __init__(self) -> None:
         """Begin outside any benchmark."""
-        self._sheets: list[ResultBuilder] = []
+        self._builders: list[ResultBuilder] = []
         self._name = ""
         self._params: dict[str, Scalar] = {}
         self._columns: list[str] = []
         self._last = -1
-        self._usual = MB  # what a megabyte is in this version
-        self._next = 0  # line behind the head of the benchmark that has no row yet; 0 if it has
-        self._is_mixed = False  # with the lines of another run
-        self._is_any = False  # a heading of a document may say "Benchmarking", too
+        self._usual = MB  # a megabyte in this version
+        self._next = 0  # the line after the head of a benchmark without rows so far; else 0
+        self._is_mixed = False  # whether lines of another run are mixed in
+        self._is_any = False  # "Benchmarking" alone may be a heading in some document
 
     def take(self, line: str, number: int) -> bool:
         """Read a header or a row."""
@@ -236,11 +236,11 @@ class Imb(Parser):
         if start or name:
             self._follow(number if name else 0, number)
         if start:
-            self._sheets.append(ResultBuilder("imb", number, line.strip("# \t")))
+            self._builders.append(ResultBuilder("imb", number, line.strip("# \t")))
             self._is_any = True
             self._usual = MIB if start[1] and int(start[1]) < DECIMAL else MB
             if self._is_mixed:
-                self._sheets[-1].doubt()
+                self._builders[-1].doubt()
         elif name:
             self._open(number)
             self._name, self._columns = name[1], []
@@ -253,14 +253,14 @@ class Imb(Parser):
         return True
 
     def _follow(self, begins: int, number: int) -> None:
-        """Notice a benchmark that begins right behind the head of another, which has no row yet."""
+        """Notice a benchmark that begins right after the head of another one without rows."""
         if self._next and number - self._next <= GAP and self._name:
             self._open(number).doubt()
             self._is_mixed = True
         self._next = begins
 
     def _said(self, line: str) -> bool:
-        """Read what stands between the name of a benchmark and its columns."""
+        """Read a line between the name of a benchmark and its columns."""
         processes, groups, mode = _PROCESSES.match(line), _GROUPS.match(line), _MODE.match(line)
         invalid = _INVALID.match(line)
         if processes:
@@ -272,33 +272,33 @@ class Imb(Parser):
             self._params |= {"groups": int(groups[1]), "processes": int(groups[2])}
         elif mode:
             self._params["mode"] = mode[1].lower()
-        elif invalid and self._sheets:
+        elif invalid and self._builders:
             self._next = 0
-            self._sheets[-1].note(invalid[1])
+            self._builders[-1].note(invalid[1])
         elif not self._failed(line):
-            return bool(self._sheets) and _KNOWN.match(line) is not None
+            return bool(self._builders) and _KNOWN.match(line) is not None
         return True
 
     def _failed(self, line: str) -> bool:
-        failed = _FAILED.match(line) if self._sheets else None
+        failed = _FAILED.match(line) if self._builders else None
         if failed:
             self._is_any, self._next = True, 0
-            self._sheets[-1].fail(f"{self._name}: {failed[1].strip()}")
+            self._builders[-1].fail(f"{self._name}: {failed[1].strip()}")
         return failed is not None
 
     def _unmeasured(self, line: str) -> bool:
         match = _UNMEASURED.match(line)
-        if match and self._sheets:
+        if match and self._builders:
             self._is_any, self._next = True, 0
             text = f"{self._name}, {match[1]} B: {match[2]}"
-            # IMB stops a size that takes too long, and goes on: that is no failure.
-            (self._sheets[-1].note if "time-out" in match[2] else self._sheets[-1].fail)(text)
+            # IMB stops a size that takes too long, and continues: that is not a failure.
+            (self._builders[-1].note if "time-out" in match[2] else self._builders[-1].fail)(text)
         return match is not None
 
     def _row(self, cells: list[str]) -> bool:
         columns = self._columns
         values = numbers(cells)
-        if values is None or not columns or len(cells) != len(columns) or not self._sheets:
+        if values is None or not columns or len(cells) != len(columns) or not self._builders:
             return False
         named = dict(zip(columns, values, strict=True))
         point = dict(self._params)
@@ -315,21 +315,21 @@ class Imb(Parser):
         if scale is None:
             return False
         for column, value in named.items():
-            self._add(self._sheets[-1], column, value, point, scale)
+            self._add(self._builders[-1], column, value, point, scale)
         return True
 
     @property
     def _test(self) -> str:
-        """The benchmark, without what it has in common with others of its kind."""
+        """The name of the benchmark, without the parts that all of its kind share."""
         if not self._name and "t[usec]" in self._columns:
-            return "pingpong"  # pasted without its name; of the tests that are pasted, only this
+            return "pingpong"  # the only test that people paste without its name
         name = self._name.lower().removeprefix("multi-")
         return name.removesuffix("specificsource").removesuffix("anysource")
 
     def _scale(self, named: dict[str, float], size: int) -> float | None:
-        """Find what the row's megabyte is, from its bytes over its time; none if it is neither."""
+        """Find the megabyte of a row from its size over its time; none if neither fits."""
         if "Msg/sec" in named:
-            return MB  # a column that came later than megabytes of 1e6 bytes
+            return MB  # this column was added after the change to 1e6 bytes
         rate = named.get("Mbytes/sec")
         time = named.get("t[usec]", named.get("t_max[usec]"))
         if not rate or not time or not size:
@@ -339,7 +339,7 @@ class Imb(Parser):
         slack = SLACK + ROUNDING / time + ROUNDING / rate
         fits = {
             scale: min(abs(rate * scale / (many * once) - 1) for many in _multiples(ways))
-            for scale in (self._usual, MB, MIB)  # of two that fit, that of the version
+            for scale in (self._usual, MB, MIB)  # if both fit, that of the version
         }
         if fits[self._usual] <= slack / 2:
             return self._usual
@@ -350,7 +350,7 @@ class Imb(Parser):
 
     def _add(
         self,
-        sheet: ResultBuilder,
+        builder: ResultBuilder,
         column: str,
         value: float,
         point: dict[str, Scalar],
@@ -359,20 +359,20 @@ class Imb(Parser):
         size = int(point.get("size", 0))
         name, _, unit = column.partition("[")
         if unit == "usec]":
-            sheet.add(self._time(name), value / MICRO, point, size=size)
+            builder.add(self._time(name), value / MICRO, point, size=size)
         elif column == "Mbytes/sec":
-            sheet.add(self._rate(), value * scale, point, size=size)
+            builder.add(self._rate(), value * scale, point, size=size)
         elif column == "Msg/sec":
-            sheet.add(RATE, value, point)
+            builder.add(RATE, value, point)
         elif name == "overlap":
-            sheet.add(OVERLAP, value, point)
+            builder.add(OVERLAP, value, point)
         elif column == "defects" and value > DEFECT:
-            sheet.fail(f"{self._name}, {size} B: {value:g} defects: what arrived is wrong")
+            builder.fail(f"{self._name}, {size} B: {value:g} defects: what arrived is wrong")
 
     def _time(self, name: str) -> Definition:
         if name == "t" and "Msg/sec" in self._columns:
             return LATENCY if self._test in TO_AND_FRO else MEAN
-        # t alone is that of the slowest rank, but for a message that goes to and fro
+        # `t` is the time of the slowest rank, except in ping-pong tests
         return _TIMES.get(name, LATENCY if self._test in TO_AND_FRO else SLOWEST)
 
     def _rate(self) -> Definition:
@@ -387,18 +387,18 @@ class Imb(Parser):
         return TOTAL
 
     def _open(self, number: int) -> ResultBuilder:
-        if not self._sheets:
-            self._sheets.append(ResultBuilder("imb", number, "Intel MPI Benchmarks"))
-        return self._sheets[-1]
+        if not self._builders:
+            self._builders.append(ResultBuilder("imb", number, "Intel MPI Benchmarks"))
+        return self._builders[-1]
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per run."""
         if not self._is_any:
             return ()
-        for sheet in self._sheets:
-            if sheet.empty:
-                sheet.fail("there is no row: it failed, or the log is cut off")
-        return tuple(sheet.parsed() for sheet in self._sheets)
+        for builder in self._builders:
+            if builder.empty:
+                builder.fail("there is no row: it failed, or the log is cut off")
+        return tuple(builder.parsed() for builder in self._builders)
 
 
 def _multiples(ways: int | None) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """iperf 2: text and `-y C`.
 
-GBytes are 2**30 bytes and Gbits 1e9 bits. A client's figure is what it handed over, a server's what
-it took; where the log does not say who wrote it, the metric is plain `rate`.
+GBytes are 2**30 bytes and Gbits 1e9 bits. A client's figure counts what it sent, a server's what it
+received; if the log does not say which side wrote it, the metric is `rate`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 BITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 BYTES = {"": 1.0, "K": KIB, "M": MIB, "G": GIB, "T": 2.0**40}
-START = 0.05  # seconds: a report that begins before is of the whole test
-WHOLE = 0.95  # of what the reports of a test reach: a sum may end before its streams
+START = 0.05  # seconds: a report that begins before this covers the whole test
+WHOLE = 0.95  # of the end of the last report: a sum may end before its streams
 SLACK = 0.02  # by which the bits of a line of CSV may differ from its bytes over its seconds
 ROUNDING = 0.05  # seconds, by which each end of its interval may be off
-SAME = 0.05  # by which a sum may differ from that of its streams
+SAME = 0.05  # by which a sum may differ from the added rates of its streams
 SUM = "SUM"
 FIELDS = (9, 14)  # of a line of CSV: TCP, UDP
 
@@ -133,7 +133,7 @@ class Iperf2(Parser):
         return bool(self._tests) and self._tests[-1].other(line)
 
     def _head(self, number: int, role: str, protocol: str) -> bool:
-        """Begin a test; streams may have connected before it said what it is."""
+        """Begin a test; streams may have connected before its role is printed."""
         newest = self._tests[-1] if self._tests else None
         if role == "client" and self._is_dual and not self._tests[-1].has_rows:
             return True  # a server of -d starts a client for each of its streams
@@ -145,7 +145,7 @@ class Iperf2(Parser):
         return True
 
     def _connect(self, match: re.Match[str], number: int) -> bool:
-        """Read that a stream connected: behind the figures of a test, it is of the next one."""
+        """Read that a stream connected; after the figures of a test, it belongs to the next one."""
         test = self._dual(match[2]) if self._is_dual else self._open(number)
         if test.has_rows:
             test = self._new(number, test)
@@ -154,7 +154,7 @@ class Iperf2(Parser):
         return True
 
     def _row(self, match: re.Match[str], number: int) -> bool:
-        """Read a figure; one more of the whole test is of another test."""
+        """Read a figure; a second one for the whole test belongs to another test."""
         name, flow = match[1], _Flow.of(match)
         if flow is None:
             return False
@@ -172,13 +172,13 @@ class Iperf2(Parser):
         return roles == ["server", "client"] and self._tests[-1].is_beside
 
     def _dual(self, port: str) -> _Iperf2Test:
-        """Find the side that a stream is of: a server's has its port here."""
+        """Find the side that a stream belongs to: a server's stream has the server's port here."""
         server, client = self._tests[-2:]
         return server if port == self._port else client
 
     def _new(self, number: int, like: _Iperf2Test | None = None) -> _Iperf2Test:
         newest = self._tests[-1] if self._tests else None
-        # A server that has said no more than that it listens is the other side of this client.
+        # A server that only printed that it listens is the other side of this client.
         beside = newest is not None and newest.role == "server"
         self._tests.append(_Iperf2Test(number, is_beside=like is None and beside))
         if like is not None:
@@ -194,7 +194,7 @@ class Iperf2(Parser):
 
 
 class _Flow:
-    """What was reported of a stream in one direction: of all reports, that of the whole test."""
+    """The report on a stream in one direction: of all its reports, that on the whole test."""
 
     def __init__(self, end: float, amount: float, rate: float, begin: float = 0.0) -> None:
         self.begin, self.end = begin, end
@@ -214,7 +214,7 @@ class _Flow:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it covers all that its reports reach, and not an interval of it."""
+        """Whether it covers the whole time of all reports, and not only an interval."""
         return self.begin <= START and self.end >= WHOLE * self.last
 
     def joined(self, other: _Flow) -> _Flow:
@@ -232,14 +232,14 @@ class _Iperf2Test:
         self.role = self.protocol = ""
         self.is_headed = False
         self.is_beside = is_beside
-        self._sheet = ResultBuilder("iperf2", first)
+        self._builder = ResultBuilder("iperf2", first)
         self._flows: dict[str, _Flow] = {}  # of streams and of their sum
         self._remote: dict[str, _Flow] = {}  # that a server reported to this client (UDP)
-        self._asked = ""  # the stream whose next row is a server's
+        self._asked = ""  # the stream whose next row is the server's report
         self._streams: dict[str, None] = {}
         self._reverse: set[str] = set()
-        self._many = 0  # streams, by a sum that counts them
-        self._csv: dict[str, _Flow] = {}  # of a log that never names a sum
+        self._many = 0  # how many streams a sum counts
+        self._csv: dict[str, _Flow] = {}  # the flows of a log without a sum
 
     @property
     def has_rows(self) -> bool:
@@ -255,7 +255,7 @@ class _Iperf2Test:
             self._reverse.add(stream.lstrip("*"))
 
     def has_ended(self, stream: str, row: _Flow) -> bool:
-        """Tell whether a row is of a later test, because this one has its figure of the whole."""
+        """Tell whether a row is of a later test, because this one already has its total."""
         known = self._flows.get(stream)
         if known is None or stream == self._asked or row.begin > START or not known.is_whole:
             return False
@@ -264,7 +264,7 @@ class _Iperf2Test:
     def other(self, line: str) -> bool:
         error, remote = _ERROR.match(line), _REMOTE.match(line)
         if error:
-            self._sheet.fail(error[1].strip())
+            self._builder.fail(error[1].strip())
         elif remote:
             self._asked = remote[1]
         return bool(error or remote or _KNOWN.match(line))
@@ -278,7 +278,7 @@ class _Iperf2Test:
             self._streams[stream.lstrip("*")] = None
 
     def csv(self, fields: list[str]) -> bool:
-        """Read a line of CSV; its last number must agree with the others."""
+        """Read a line of CSV, whose last number must agree with the others."""
         begin, end = (number(part) for part in fields[6].split("-"))
         size, bits = count(fields[7]), count(fields[8])
         if len(fields) not in FIELDS or begin is None or end is None or end <= begin:
@@ -292,11 +292,11 @@ class _Iperf2Test:
         return True
 
     def parsed(self) -> Parsed:
-        sheet = self._sheet
-        sheet.title = f"iperf {self.role}".strip()
+        builder = self._builder
+        builder.title = f"iperf {self.role}".strip()
         for stream, flow in self._csv.items():
             if flow.is_whole:
-                sheet.add(RATE, flow.rate, {"stream": stream})
+                builder.add(RATE, flow.rate, {"stream": stream})
         sides: dict[Definition, dict[str, _Flow]] = {}
         for stream, flow in self._flows.items():
             if stream != SUM:
@@ -305,16 +305,16 @@ class _Iperf2Test:
             self._add(definition, flows)
         self._datagrams()
         self._remark()
-        return sheet.parsed()
+        return builder.parsed()
 
     def _remark(self) -> None:
         """Say what is missing."""
         if self._csv:
-            self._sheet.note("who wrote it, client or server, is not said")
-        if self._sheet.empty and self.role == "server" and not self._streams:
-            self._sheet.note("nobody connected to this server")
-        elif self._sheet.empty:
-            self._sheet.fail(
+            self._builder.note("who wrote it, client or server, is not said")
+        if self._builder.empty and self.role == "server" and not self._streams:
+            self._builder.note("nobody connected to this server")
+        elif self._builder.empty:
+            self._builder.fail(
                 "there is no report of the whole test: it was stopped, or the log is cut off"
             )
 
@@ -322,7 +322,7 @@ class _Iperf2Test:
         return {self._definition(SUM): {}} if SUM in self._flows else {}
 
     def _add(self, definition: Definition, flows: dict[str, _Flow]) -> None:
-        """Add what all streams of one direction moved together."""
+        """Add the rate of all streams of one direction together."""
         streams = max(1, self._many, len(self._streams))
         params: dict[str, Scalar] = {"streams": streams}
         if self.protocol:
@@ -334,29 +334,31 @@ class _Iperf2Test:
         if total is None or not total.is_whole or total.end < WHOLE * last:
             return
         amount = sum(flow.amount for flow in flows.values())
-        if amount and total.amount > (1 + SAME) * amount:  # it counts the other direction, too
+        if amount and total.amount > (1 + SAME) * amount:  # it includes the other direction
             if not all(flow.is_whole for flow in flows.values()):
                 return
-            self._sheet.note("[SUM] is of both directions: rates of the streams were added instead")
-            self._sheet.add(definition, sum(flow.rate for flow in flows.values()), params)
+            self._builder.note(
+                "[SUM] is of both directions: rates of the streams were added instead"
+            )
+            self._builder.add(definition, sum(flow.rate for flow in flows.values()), params)
         else:
-            self._sheet.add(definition, total.rate, params)
+            self._builder.add(definition, total.rate, params)
 
     def _datagrams(self) -> None:
-        """Add what a server said of datagrams, here or to this client."""
+        """Add what a server reported about datagrams, in this log or to this client."""
         for flows in (self._flows, self._remote):
             for stream, flow in flows.items():
                 if flow.udp is None or not flow.is_whole or stream == SUM:
                     continue
                 params: dict[str, Scalar] = {"stream": stream} if len(self._streams) > 1 else {}
-                self._sheet.add(JITTER, float(flow.udp[1]) / 1e3, params)
-                self._sheet.add(LOST, 100 * int(flow.udp[2]) / max(1, int(flow.udp[3])), params)
+                self._builder.add(JITTER, float(flow.udp[1]) / 1e3, params)
+                self._builder.add(LOST, 100 * int(flow.udp[2]) / max(1, int(flow.udp[3])), params)
         for stream, flow in self._remote.items():
             streams: dict[str, Scalar] = {"stream": stream} if len(self._streams) > 1 else {}
-            self._sheet.add(RECEIVED, flow.rate, {"protocol": self.protocol or "UDP", **streams})
+            self._builder.add(RECEIVED, flow.rate, {"protocol": self.protocol or "UDP", **streams})
 
     def _definition(self, stream: str) -> Definition:
-        """Tell what a stream's figure is: with -R and --full-duplex, a client receives."""
+        """Tell what the figure of a stream counts: with -R and --full-duplex, a client receives."""
         name = stream.lstrip("*")
         turned = name in self._reverse or (stream == SUM and bool(self._reverse))
         # The client that a server starts beside itself (-d, -r) sends, though it has a star.

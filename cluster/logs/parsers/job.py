@@ -1,6 +1,6 @@
-"""What launchers and batch systems say of a job that failed.
+"""What launchers and batch systems print about a job that failed.
 
-It holds no measurements. A log that holds such a line is the log of a failed job, whatever figures
+There are no measurements in it. A log with such a line is the log of a failed job, whatever figures
 were printed before.
 """
 
@@ -53,7 +53,7 @@ MOST = 20  # lines that are kept
 
 
 class JobFailures(Parser):
-    """The last words of mpirun, srun and PBS for a job that failed."""
+    """The error messages of mpirun, srun, PBS and others about a job that failed."""
 
     marks: ClassVar[tuple[str, ...]] = (
         *("noticed that", "detected that", "was unable to", "MPI_ABORT", "BAD TERMINATION"),
@@ -72,10 +72,10 @@ class JobFailures(Parser):
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._sheet: ResultBuilder | None = None
+        self._builder: ResultBuilder | None = None
         self._kinds: Counter[str] = Counter()
-        self._traceback = 0  # the line on which one began, if it is open
-        self._is_frame = False  # the last line named a file of it
+        self._traceback = 0  # the line on which the open traceback began; 0 if none is open
+        self._is_frame = False  # whether the last line named a file of the traceback
         self._is_harmless = False
 
     def take(self, line: str, number: int) -> bool:
@@ -95,7 +95,7 @@ class JobFailures(Parser):
         return True
 
     def _is_traced(self, line: str) -> bool:
-        """Tell whether a line is of the open traceback: a file, or the code in it."""
+        """Tell whether a line belongs to the open traceback: a file, or its code."""
         is_frame = _FRAME.match(line) is not None
         is_code = self._is_frame and line[:1].isspace()
         self._is_frame = is_frame
@@ -107,21 +107,21 @@ class JobFailures(Parser):
         self._traceback, self._is_harmless = 0, False
 
     def _fail(self, line: str, number: int) -> None:
-        if self._sheet is None:
-            self._sheet = ResultBuilder("job", number, "the job")
+        if self._builder is None:
+            self._builder = ResultBuilder("job", number, "the job")
         text = line.strip()
         kind = _DIGITS.sub("0", text)  # the same failure of many ranks
         self._kinds[kind] += 1
         if self._kinds[kind] == 1 and len(self._kinds) <= MOST:
-            self._sheet.fail(text)
+            self._builder.fail(text)
 
     def results(self) -> tuple[Parsed, ...]:
         """Give one result."""
         if self._traceback:
             self._end_traceback("a Python traceback whose end is missing")
-        if self._sheet is None:
+        if self._builder is None:
             return ()
         more = sum(self._kinds.values()) - len(self._kinds)
         if more:
-            self._sheet.note(f"{more} more line(s) say the same of other ranks or hosts")
-        return (self._sheet.parsed(),)
+            self._builder.note(f"{more} more line(s) say the same of other ranks or hosts")
+        return (self._builder.parsed(),)

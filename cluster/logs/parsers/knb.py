@@ -50,7 +50,7 @@ class Knb(RunParser):
         self._path = self._protocol = ""
 
     def take(self, line: str, number_: int) -> bool:
-        """Read where packets went, or a bandwidth."""
+        """Read the path of the packets, or a bandwidth."""
         path, protocol, figure = _PATH.match(line), _PROTOCOL.match(line), _FIGURE.match(line)
         if path or _START.match(line):
             if self._run is None or not path:

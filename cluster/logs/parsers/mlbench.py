@@ -1,8 +1,8 @@
-"""mlbench's p2p.py and collective scripts: a JSON line per length, and the lines on the way.
+"""mlbench's p2p.py and collective scripts: a JSON line per length, and the lines in between.
 
-Its "MB" is 2**20 bytes. The receiver timed one message, one way; the first iteration is a warm-up,
-and is kept apart. `elapsed` of the collectives is seconds per call: size over time is algorithm
-bandwidth.
+Its "MB" is 2**20 bytes. The receiver timed one message, one way; the first iteration is a warm-up
+and is kept separately. `elapsed` of the collectives is seconds per call: size over time is
+algorithm bandwidth.
 """
 
 from __future__ import annotations
@@ -88,20 +88,20 @@ class MlBench(Parser):
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._sheets: list[ResultBuilder] = []
+        self._builders: list[ResultBuilder] = []
 
     def take(self, line: str, number: int) -> bool:
-        """Read what the program printed on its way."""
+        """Read what the program printed while it ran."""
         match = _SUMMARY.match(line)
         if match is None:
             return _KNOWN.match(line) is not None
         rate = _rate(match)
         if rate is None:
             return False
-        sheet = ResultBuilder("mlbench", number, "p2p.py")
+        builder = ResultBuilder("mlbench", number, "p2p.py")
         size = round(float(match[1]) * MIB)
-        sheet.add(MEAN, rate, {"size": size}, size=size)
-        self._sheets.append(sheet)
+        builder.add(MEAN, rate, {"size": size}, size=size)
+        self._builders.append(builder)
         return True
 
     def take_document(self, text: str, number: int) -> bool:
@@ -112,14 +112,14 @@ class MlBench(Parser):
             return False
         if not found.values:
             return False
-        sheet = ResultBuilder("mlbench", number, "p2p.py" if found.throughput else "collective")
-        found.fill(sheet)
-        self._sheets.append(sheet)
+        builder = ResultBuilder("mlbench", number, "p2p.py" if found.throughput else "collective")
+        found.fill(builder)
+        self._builders.append(builder)
         return True
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per length."""
-        return tuple(sheet.parsed() for sheet in self._sheets)
+        return tuple(builder.parsed() for builder in self._builders)
 
 
 def _rate(match: re.Match[str]) -> float | None:
@@ -141,17 +141,17 @@ class _MlBenchJson(msgspec.Struct):
     def values(self) -> list[float]:
         return self.throughput or self.elapsed
 
-    def fill(self, sheet: ResultBuilder) -> None:
-        """Give a sheet all values."""
+    def fill(self, builder: ResultBuilder) -> None:
+        """Add all values to a result."""
         size = self.length * FLOAT
         first, then = (FIRST, ONE_WAY) if self.throughput else (FIRST_COLLECTIVE, COLLECTIVE)
         scale = MIB if self.throughput else 1.0
         for value in self.values[1:]:
-            sheet.add(then, value * scale, {"size": size}, size=size)
-        sheet.add(first, self.values[0] * scale, {"size": size}, size=size)
-        sheet.note(
+            builder.add(then, value * scale, {"size": size}, size=size)
+        builder.add(first, self.values[0] * scale, {"size": size}, size=size)
+        builder.note(
             f"the first of {len(self.values)} iterations is a warm-up, and not among the values of "
             f"{then.metric}: it is kept as {first.metric}"
         )
         if self.n_iters and self.n_iters != len(self.values):
-            sheet.note(f"{len(self.values)} of {self.n_iters} iterations are there")
+            builder.note(f"{len(self.values)} of {self.n_iters} iterations are there")

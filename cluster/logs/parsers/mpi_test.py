@@ -1,7 +1,7 @@
-"""The founding line of `launch_mpi_test.py`, and of the allreduce beside it.
+"""The lines that `launch_mpi_test.py` prints, and those of its allreduce.
 
 `Process 1 transferred 100 MB in 23.1 ms (4323.8 MB/sec)`: MB is 1e6 bytes, one message one way,
-timed by each rank for itself: rank 0 until its buffer was free again, rank 1 in its receive.
+timed by each rank separately: by rank 0 until its buffer is free again, by rank 1 in its receive.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cluster.logs.parsers import MB, Parser, ResultBuilder, number
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
 
-MILLI = 1e3  # of them are one
+MILLI = 1e3  # milliseconds per second
 SLACK = 0.02  # by which the printed rate may differ: times are printed to 0.1 ms
 ROUNDING = 0.05  # ms
 
@@ -50,7 +50,7 @@ class MpiTest(Parser):
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._sheet: ResultBuilder | None = None
+        self._builder: ResultBuilder | None = None
 
     def take(self, line: str, number: int) -> bool:
         """Read a transfer, if its time and its rate agree."""
@@ -61,19 +61,19 @@ class MpiTest(Parser):
         if found is None:
             return False
         size, milliseconds = found
-        if self._sheet is None:
-            self._sheet = ResultBuilder("mpi_test", number, "launch_mpi_test.py")
+        if self._builder is None:
+            self._builder = ResultBuilder("mpi_test", number, "launch_mpi_test.py")
         point = {"size": size}
-        self._sheet.add(TIME, milliseconds / MILLI, point, rank=int(match[1]), size=size)
+        self._builder.add(TIME, milliseconds / MILLI, point, rank=int(match[1]), size=size)
         return True
 
     def results(self) -> tuple[Parsed, ...]:
         """Give one result."""
-        return () if self._sheet is None else (self._sheet.parsed(),)
+        return () if self._builder is None else (self._builder.parsed(),)
 
 
 def _figures(match: re.Match[str]) -> tuple[int, float] | None:
-    """Give bytes and milliseconds, unless the rate says that a digit was lost."""
+    """Give bytes and milliseconds; none if the rate shows that a digit was lost."""
     size, time, rate = (number(match[at]) for at in (2, 3, 4))
     if size is None or not time or not rate or not size:
         return None

@@ -253,25 +253,25 @@ class _Profile:
         parts = [part for part in self._parts if part.routines or part.totals]
         for part in parts or self._parts[:1]:
             title = f"rank {self._rank} of {self._size}"
-            sheet = ResultBuilder(
+            builder = ResultBuilder(
                 "mpitrace", self._first, title + (f", {part.name}" if part.name else "")
             )
             profile = self._profile(part)
-            self._fill(sheet, profile)
-            yield sheet.parsed(profile)
+            self._fill(builder, profile)
+            yield builder.parsed(profile)
 
-    def _fill(self, sheet: ResultBuilder, profile: Profile) -> None:
+    def _fill(self, builder: ResultBuilder, profile: Profile) -> None:
         rank = max(self._rank, 0)
         where = {"context": profile.context} if profile.context else {}
         for routine in profile.routines:
-            sheet.add(ROUTINE, routine.time, {**where, "routine": routine.name}, rank=rank)
+            builder.add(ROUTINE, routine.time, {**where, "routine": routine.name}, rank=rank)
         if profile.complete:
-            sheet.add(COMMUNICATION, profile.communication, where, rank=rank)
-            sheet.add(ELAPSED, profile.elapsed, where, rank=rank)
+            builder.add(COMMUNICATION, profile.communication, where, rank=rank)
+            builder.add(ELAPSED, profile.elapsed, where, rank=rank)
         elif not self._tasks:
-            sheet.note("its totals are missing: it was stopped, or the file is cut off")
+            builder.note("its totals are missing: it was stopped, or the file is cut off")
         for doubt in _doubts(profile):
-            sheet.note(doubt)
+            builder.note(doubt)
 
     def _profile(self, part: _Part) -> Profile:
         totals = part.totals

@@ -110,7 +110,7 @@ class NvBandwidth(Parser):
 
     def __init__(self) -> None:
         """Begin outside any test."""
-        self._sheets: list[ResultBuilder] = []
+        self._builders: list[ResultBuilder] = []
         self._test = ""
         self._part = ""  # of a bidirectional test: one direction, the other, or both together
         self._unit = ""
@@ -122,16 +122,16 @@ class NvBandwidth(Parser):
 
     def take(self, line: str, at: int) -> bool:
         """Read what names a test, its matrix, or an error."""
-        alone = None if self._sheets else _SUM.match(line)
+        alone = None if self._builders else _SUM.match(line)
         if alone and "memcpy" in alone[1] and number(alone[2]) is not None:
             self._open(at).note("only its sum is there: the matrix is missing")
             self._unit = "GB/s"
         if "nvbandwidth Version" in line:
-            last = self._sheets[-1] if self._sheets else None
+            last = self._builders[-1] if self._builders else None
             is_mixed = last is not None and last.empty and at - last.first <= HEAD
-            self._sheets.append(ResultBuilder("nvbandwidth", at, line.strip()))
+            self._builders.append(ResultBuilder("nvbandwidth", at, line.strip()))
             if is_mixed:
-                self._sheets[-1].doubt()
+                self._builders[-1].doubt()
             return True
         running, unit = _RUNNING.match(line), _UNIT.match(line)
         if running:
@@ -139,7 +139,7 @@ class NvBandwidth(Parser):
             self._leave(self._open(at))
             self._begun, self._begun_at = running[1], at
             self._test, self._part, self._unit, self._columns = running[1], "", "", []
-        elif unit and self._sheets:
+        elif unit and self._builders:
             self._begun = ""
             self._part = f"_{unit[1].lower()}" if unit[1] else ""
             self._unit, self._columns = unit[2] or unit[3], []
@@ -148,7 +148,7 @@ class NvBandwidth(Parser):
         return True
 
     def _cells(self, line: str) -> bool:
-        if not self._unit or not self._sheets:
+        if not self._unit or not self._builders:
             return False
         if not self._columns and _HEADER.match(line):
             self._columns = line.split()
@@ -163,54 +163,54 @@ class NvBandwidth(Parser):
             return False  # a row of sizes
         for column, value in zip(self._columns, values, strict=False):
             if value is not None:
-                self._add(self._sheets[-1], (int(row), int(column)), value)
+                self._add(self._builders[-1], (int(row), int(column)), value)
         return True
 
-    def _add(self, sheet: ResultBuilder, cell: tuple[int, int], value: float) -> None:
+    def _add(self, builder: ResultBuilder, cell: tuple[int, int], value: float) -> None:
         if not value and cell[0] == cell[1]:
             return  # a GPU and itself, which some versions print as 0.00
         test = self._test.removesuffix(self._part) + self._part
         params: dict[str, Scalar] = {"test": test, "row": cell[0], "column": cell[1]}
         if self._unit == "ns":
-            sheet.add(LATENCY, value / NANO, params)
+            builder.add(LATENCY, value / NANO, params)
         else:
-            sheet.add(_family(test), value * GB, params)
+            builder.add(_family(test), value * GB, params)
 
     def _rest(self, line: str) -> bool:
-        if not self._sheets:
+        if not self._builders:
             return False
         if _HELP.match(line):
             self._is_help = True
             return True
         total, waived, device = _SUM.match(line), _WAIVED.match(line), _DEVICE.match(line)
         if device:
-            self._sheets[-1].on(device[1])
+            self._builders[-1].on(device[1])
         elif total:
             value = number(total[2])
             if value is not None and self._unit == "GB/s":
-                self._sheets[-1].add(SUM, value * GB, {"test": total[1]})
+                self._builders[-1].add(SUM, value * GB, {"test": total[1]})
         elif waived:
             self._begun = ""
-            self._sheets[-1].note(WAIVED)
+            self._builders[-1].note(WAIVED)
         elif _ERROR.match(line):
             self._begun = ""
-            self._sheets[-1].fail(line.strip())
+            self._builders[-1].fail(line.strip())
         else:
             return _KNOWN.match(line) is not None
         return True
 
-    def _leave(self, sheet: ResultBuilder) -> None:
+    def _leave(self, builder: ResultBuilder) -> None:
         """Notice that a test was begun, and nothing came of it."""
         if self._begun and self._is_next:
-            sheet.doubt()
+            builder.doubt()
         if self._begun:
-            sheet.fail(f"{self._begun} has no matrix: it failed, or the log is cut off")
+            builder.fail(f"{self._begun} has no matrix: it failed, or the log is cut off")
         self._begun = ""
 
     def _open(self, at: int) -> ResultBuilder:
-        if not self._sheets:
-            self._sheets.append(ResultBuilder("nvbandwidth", at, "nvbandwidth"))
-        return self._sheets[-1]
+        if not self._builders:
+            self._builders.append(ResultBuilder("nvbandwidth", at, "nvbandwidth"))
+        return self._builders[-1]
 
     def take_document(self, text: str, number: int) -> bool:
         """Read what `-j` wrote."""
@@ -218,47 +218,47 @@ class NvBandwidth(Parser):
             found = msgspec.json.decode(text, type=_NvBandwidthJson).nvbandwidth
         except (msgspec.DecodeError, UnicodeEncodeError):
             return False
-        sheet = ResultBuilder("nvbandwidth", number, f"nvbandwidth {found.version}".strip())
+        builder = ResultBuilder("nvbandwidth", number, f"nvbandwidth {found.version}".strip())
         if found.error:
-            sheet.fail(found.error.strip())
+            builder.fail(found.error.strip())
         for device in map(_MODEL.fullmatch, found.devices):
             if device:
-                sheet.on(device[1])
+                builder.on(device[1])
         for case in found.testcases:
-            self._case(sheet, case)
-        self._sheets.append(sheet)
+            self._case(builder, case)
+        self._builders.append(builder)
         self._test = self._unit = ""  # lines that follow are of no test of it
         return True
 
-    def _case(self, sheet: ResultBuilder, case: _Case) -> None:
+    def _case(self, builder: ResultBuilder, case: _Case) -> None:
         unit = _UNIT.match(case.bandwidth_description)
         self._test = case.name
         self._part = f"_{unit[1].lower()}" if unit and unit[1] else ""
         self._unit = "ns" if "(ns)" in case.bandwidth_description else "GB/s"
         if case.status in ("Error", "Not Found", "Running") or case.error:
-            sheet.fail(f"{case.name}: {case.error or _STATUS.get(case.status, case.status)}")
+            builder.fail(f"{case.name}: {case.error or _STATUS.get(case.status, case.status)}")
         elif case.status == "Waived":
-            sheet.note(WAIVED)
+            builder.note(WAIVED)
         for row, cells in enumerate(case.bandwidth_matrix):
             for column, cell in enumerate(cells):
                 value = number(str(cell))
                 if value is not None:
-                    self._add(sheet, (row, column), value)
+                    self._add(builder, (row, column), value)
         if case.sum is not None and self._unit == "GB/s" and case.bandwidth_matrix:
-            sheet.add(SUM, case.sum * GB, {"test": case.name})
+            builder.add(SUM, case.sum * GB, {"test": case.name})
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per run."""
-        if self._sheets:
-            self._leave(self._sheets[-1])
-        for sheet in self._sheets:
-            if sheet.empty and sheet.says(WAIVED):
-                sheet.fail("there is no matrix: all of it was waived")
-            elif sheet.empty and self._is_help:
-                sheet.note("it lists its options or its tests, and ran none")
-            elif sheet.empty:
-                sheet.fail("there is no matrix: it failed, or the log is cut off")
-        return tuple(sheet.parsed() for sheet in self._sheets)
+        if self._builders:
+            self._leave(self._builders[-1])
+        for builder in self._builders:
+            if builder.empty and builder.says(WAIVED):
+                builder.fail("there is no matrix: all of it was waived")
+            elif builder.empty and self._is_help:
+                builder.note("it lists its options or its tests, and ran none")
+            elif builder.empty:
+                builder.fail("there is no matrix: it failed, or the log is cut off")
+        return tuple(builder.parsed() for builder in self._builders)
 
 
 def _family(test: str) -> Definition:

@@ -100,7 +100,7 @@ class P2PMatrix(Parser):
         self._begin()
 
     def _begin(self) -> None:
-        self._sheet: ResultBuilder | None = None
+        self._builder: ResultBuilder | None = None
         self._title: re.Match[str] | None = None
         self._by = ""  # GPU or CPU, whose clock a latency is by
         self._columns: list[str] = []
@@ -140,13 +140,13 @@ class P2PMatrix(Parser):
             return False
         if self._in_peers:
             self._peers[row] = cells[1:]
-        elif self._title and self._sheet:
+        elif self._title and self._builder:
             for column, value in zip(self._columns, values, strict=True):
-                self._add(self._sheet, self._title, (row, int(column)), value)
+                self._add(self._builder, self._title, (row, int(column)), value)
         return True
 
     def _add(
-        self, sheet: ResultBuilder, title: re.Match[str], pair: tuple[int, int], value: float
+        self, builder: ResultBuilder, title: re.Match[str], pair: tuple[int, int], value: float
     ) -> None:
         params: dict[str, Scalar] = {"row": pair[0], "column": pair[1]}
         params["p2p"] = "on" if title[2] == "Enabled" else "off"
@@ -155,16 +155,16 @@ class P2PMatrix(Parser):
         is_link = pair[0] != pair[1]
         if title[3] == "Latency":
             params["clock"] = self._by
-            sheet.add(LATENCY if is_link else LOCAL_LATENCY, value / MICRO, params)
+            builder.add(LATENCY if is_link else LOCAL_LATENCY, value / MICRO, params)
             return
         params["ways"] = 2 if title[1] == "Bidirectional" else 1
         definition = BOTH_WAYS if title[1] == "Bidirectional" else ONE_WAY
-        sheet.add(definition if is_link else LOCAL, value * GB, params)
+        builder.add(definition if is_link else LOCAL, value * GB, params)
 
     def _open(self, number: int) -> ResultBuilder:
-        if self._sheet is None:
-            self._sheet = ResultBuilder("p2p_matrix", number, _TEST)
-        return self._sheet
+        if self._builder is None:
+            self._builder = ResultBuilder("p2p_matrix", number, _TEST)
+        return self._builder
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per run, with all its matrices."""
@@ -172,11 +172,11 @@ class P2PMatrix(Parser):
         return tuple(self._parsed)
 
     def _end(self) -> None:
-        if self._sheet is None:
+        if self._builder is None:
             return
-        if self._sheet.empty and not self._peers:
-            self._sheet.fail("there is no matrix: it was stopped, or the log is cut off")
-        self._parsed.append(self._sheet.parsed(self._access()))
+        if self._builder.empty and not self._peers:
+            self._builder.fail("there is no matrix: it was stopped, or the log is cut off")
+        self._parsed.append(self._builder.parsed(self._access()))
         self._begin()
 
     def _access(self) -> PeerAccess | None:

@@ -73,11 +73,11 @@ class RocmTopology(Parser):
         names = [name for name in self._names if name in self._rows]
         if not names:
             return ()
-        sheet = ResultBuilder("rocm_topology", self._first, f"{len(self._names)} devices")
+        builder = ResultBuilder("rocm_topology", self._first, f"{len(self._names)} devices")
         missing = [name for name in self._names if name not in self._rows]
         if missing:
-            sheet.note(f"the rows of {', '.join(missing)} are missing")
-        return (sheet.parsed(Topology(devices=tuple(map(self._device, self._names)))),)
+            builder.note(f"the rows of {', '.join(missing)} are missing")
+        return (builder.parsed(Topology(devices=tuple(map(self._device, self._names)))),)
 
     def _device(self, name: str) -> Device:
         width = len(self._names)

@@ -91,5 +91,5 @@ class SymptomLines(Parser):
         """Give one result."""
         if not self._found:
             return ()
-        sheet = ResultBuilder("symptoms", self._first, "symptoms")
-        return (sheet.parsed(Symptoms(found=tuple(self._found))),)
+        builder = ResultBuilder("symptoms", self._first, "symptoms")
+        return (builder.parsed(Symptoms(found=tuple(self._found))),)

@@ -113,7 +113,7 @@ class Tables(Parser):
 
     def __init__(self) -> None:
         """Begin outside any table."""
-        self._sheets: list[ResultBuilder] = []
+        self._builders: list[ResultBuilder] = []
         self._heading = ""
         self._columns: list[str] = []
         self._is_new = False  # the header was the last line
@@ -136,7 +136,7 @@ class Tables(Parser):
         if any(map(_COLUMN.match, names)) and not _FIGURE.search(line):
             self._columns, self._is_new = names, True
             self._is_closed = line.rstrip().endswith("|")
-            self._sheets.append(ResultBuilder("tables", number_, self._heading or "table"))
+            self._builders.append(ResultBuilder("tables", number_, self._heading or "table"))
             self._rows = {}
             return True
         if _RULE.match(line.strip()):
@@ -150,14 +150,14 @@ class Tables(Parser):
 
     def _row(self, cells: list[str], *, commented: bool) -> bool:
         """Read a row; ragged ones have fewer cells, and their last are missing."""
-        sheet = self._sheets[-1]
+        builder = self._builders[-1]
         if commented:
-            sheet.note("rows in HTML comments were read, too: they are marked `commented`")
+            builder.note("rows in HTML comments were read, too: they are marked `commented`")
         named = dict(zip(self._columns, cells, strict=False))
         params = _params(named, commented=commented)
         if not commented:
             self._tell_apart(params)
-        found = [self._cell(sheet, name, cell, params) for name, cell in named.items()]
+        found = [self._cell(builder, name, cell, params) for name, cell in named.items()]
         return any(found)
 
     def _tell_apart(self, params: dict[str, Scalar]) -> None:
@@ -167,29 +167,31 @@ class Tables(Parser):
         if self._rows[key] > 1:
             params["row"] = self._rows[key]
 
-    def _cell(self, sheet: ResultBuilder, name: str, cell: str, params: dict[str, Scalar]) -> bool:
+    def _cell(
+        self, builder: ResultBuilder, name: str, cell: str, params: dict[str, Scalar]
+    ) -> bool:
         sentence, percent, rate = _SENTENCE.search(cell), _PERCENT.match(cell), _RATE.match(cell)
         bare = _BARE.match(cell)
         if sentence:
-            _add(sheet, RATE, sentence[1], params)
-            return _add(sheet, EXPECTED, sentence[2], params)
+            _add(builder, RATE, sentence[1], params)
+            return _add(builder, EXPECTED, sentence[2], params)
         if "efficiency" in name:
-            return percent is not None and _add(sheet, EFFICIENCY, percent[1], params)
+            return percent is not None and _add(builder, EFFICIENCY, percent[1], params)
         if name.startswith("top-") and bare:
-            return _add(sheet, TOP1 if name == "top-1" else TOP5, bare[1], params)
+            return _add(builder, TOP1 if name == "top-1" else TOP5, bare[1], params)
         if rate:
             wanted = name.startswith("expected")
-            return _add(sheet, EXPECTED if wanted else RATE, rate[1], params)
+            return _add(builder, EXPECTED if wanted else RATE, rate[1], params)
         definition = _kind(name)
         if bare is None or definition is None:
             return False
         about = {"column": name} if name.startswith("throughput") or definition is EACH else {}
         remark = {"remark": bare[2]} if bare[2] else {}
-        return _add(sheet, definition, bare[1], {**params, **about, **remark})
+        return _add(builder, definition, bare[1], {**params, **about, **remark})
 
     def results(self) -> tuple[Parsed, ...]:
         """Give a result per table that holds a figure."""
-        return tuple(sheet.parsed() for sheet in self._sheets if not sheet.empty)
+        return tuple(builder.parsed() for builder in self._builders if not builder.empty)
 
 
 def _kind(column: str) -> Definition | None:
@@ -237,10 +239,10 @@ def _value(cell: str) -> Scalar:
 
 
 def _add(
-    sheet: ResultBuilder, definition: Definition, text: str, params: dict[str, Scalar]
+    builder: ResultBuilder, definition: Definition, text: str, params: dict[str, Scalar]
 ) -> bool:
     value = number(text)
     if value is None:
         return False
-    sheet.add(definition, value, params)
+    builder.add(definition, value, params)
     return True

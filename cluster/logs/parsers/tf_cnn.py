@@ -59,7 +59,7 @@ class TfCnn(Parser):
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._sheet: ResultBuilder | None = None
+        self._builder: ResultBuilder | None = None
         self._first = 0
         self._about: dict[str, str] = {}
         self._steps: dict[str, int] = {}
@@ -84,25 +84,27 @@ class TfCnn(Parser):
         return True
 
     def _open(self, first: int) -> ResultBuilder:
-        if self._sheet is None:
-            self._sheet = ResultBuilder("tf_cnn", first)
-        return self._sheet
+        if self._builder is None:
+            self._builder = ResultBuilder("tf_cnn", first)
+        return self._builder
 
     def results(self) -> tuple[Parsed, ...]:
         """Give one result: ranks that write into one log cannot be told apart."""
-        sheet = self._sheet
-        if sheet is None:
+        builder = self._builder
+        if builder is None:
             return ()
-        sheet.title = f"tf_cnn_benchmarks {self._about.get('Model', '')}".strip()
+        builder.title = f"tf_cnn_benchmarks {self._about.get('Model', '')}".strip()
         for name, value in self._about.items():
-            sheet.note(f"{name.lower()}: {value}")
+            builder.note(f"{name.lower()}: {value}")
         many = max(self._steps.values(), default=0)
         if many > 1:
-            sheet.note(f"{many} processes wrote into this log; each step's rate is of one of them")
+            builder.note(
+                f"{many} processes wrote into this log; each step's rate is of one of them"
+            )
         if self._totals > 1:
-            sheet.note(f"{self._totals} processes printed the global rate: it is not summed")
-        if sheet.empty:
-            sheet.fail("there is no step: it failed, or the log is cut off")
+            builder.note(f"{self._totals} processes printed the global rate: it is not summed")
+        if builder.empty:
+            builder.fail("there is no step: it failed, or the log is cut off")
         elif not self._totals:
-            sheet.note("there is no total: it was stopped, or the log is cut off")
-        return (sheet.parsed(),)
+            builder.note("there is no total: it was stopped, or the log is cut off")
+        return (builder.parsed(),)

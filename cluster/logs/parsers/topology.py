@@ -107,10 +107,10 @@ class _Matrix:
 
     def parsed(self) -> Parsed:
         missing = [name for name in self._names if name not in self.rows]
-        sheet = ResultBuilder("topology", self._first, f"{len(self._names)} devices")
+        builder = ResultBuilder("topology", self._first, f"{len(self._names)} devices")
         if missing:
-            sheet.note(f"the rows of {', '.join(missing)} are missing")
-        return sheet.parsed(self._detail())
+            builder.note(f"the rows of {', '.join(missing)} are missing")
+        return builder.parsed(self._detail())
 
     def _detail(self) -> Detail:
         cells = {cell for row in self.rows.values() for cell in row[: len(self._names)]} - {"X"}

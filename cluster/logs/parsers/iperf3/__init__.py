@@ -1,7 +1,7 @@
-"""iperf3: JSON (`-J`), several documents in one file too, and text.
+"""iperf3: JSON (`-J`), also several documents in one file, and text.
 
-GBytes are 2**30 bytes and Gbits 1e9 bits. The figure is the receiver's, of all streams together;
-the sender's counts what its kernel took.
+GBytes are 2**30 bytes and Gbits 1e9 bits. The result is the receiver's rate of all streams
+together; the sender's rate counts what its kernel accepted.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
     from cluster.core.model.measurements import Definition
 
-EVENT = 64  # characters at the beginning of a line of `--json-stream`, which name its event
-# What no line of iperf 2 has: a log that was pasted without its head is known by it.
+EVENT = 64  # characters at the beginning of a line of `--json-stream` that name its event
+# Lines that iperf 2 never prints: they identify a log that was pasted without its head.
 _OURS = re.compile(
     r"\s*\[ *(?:SUM|\d+)\]"
     r"(?:\[[TR]X-[CS]\]|\s+\d+\.\d\d-\d+\.\d\d\s{2,}sec | +local .* connected to )"
@@ -120,7 +120,7 @@ class Iperf3(Parser):
         return document.title.startswith("iperf ") and self._torn(text, number)
 
     def _event(self, event: JsonEvent, number: int) -> bool:
-        """Read a line of `--json-stream`, which has a document for each part of a document."""
+        """Read a line of `--json-stream`, which contains one part of the report as a document."""
         data = event.data
         if event.event == "start":
             start = msgspec.json.decode(data, type=Start)
@@ -147,9 +147,9 @@ class Iperf3(Parser):
         self._document(document, self._stream_at)
 
     def _document(self, document: Iperf3JsonReport, number: int) -> bool:
-        sheet = ResultBuilder("iperf3", number, document.title)
-        document.fill(sheet)
-        self._parsed.append(sheet.parsed())
+        builder = ResultBuilder("iperf3", number, document.title)
+        document.fill(builder)
+        self._parsed.append(builder.parsed())
         return True
 
     def results(self) -> tuple[Parsed, ...]:
@@ -159,12 +159,12 @@ class Iperf3(Parser):
         return tuple(self._parsed)
 
     def _torn(self, text: str, number: int) -> bool:
-        """Say of a document without an end that it is one: its totals are lost."""
+        """Record that a document has no end, so that its totals are lost."""
         if '"test_start"' not in text and '"intervals"' not in text:
             return False
-        sheet = ResultBuilder("iperf3", number, "iperf3")
-        sheet.fail("the JSON document is broken or cut off: there are no totals")
-        self._parsed.append(sheet.parsed())
+        builder = ResultBuilder("iperf3", number, "iperf3")
+        builder.fail("the JSON document is broken or cut off: there are no totals")
+        self._parsed.append(builder.parsed())
         return True
 
     def _open(self, number: int) -> TextReport:

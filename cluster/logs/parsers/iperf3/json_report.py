@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
     from cluster.logs.parsers import ResultBuilder
 
-_NAN = re.compile(r"(?<=[:\s])-?(?:nan|inf)\b", re.IGNORECASE)  # as cJSON wrote 0/0
+_NAN = re.compile(r"(?<=[:\s])-?(?:nan|inf)\b", re.IGNORECASE)  # how cJSON writes 0/0
 
 
 class _Sum(msgspec.Struct):
@@ -52,13 +52,13 @@ class Interval(msgspec.Struct):
 
 
 class _Udp(msgspec.Struct):
-    """What the end says of a stream of UDP."""
+    """The totals of a UDP stream."""
 
     udp: _Sum | None = None
 
 
 class _Cpu(msgspec.Struct):
-    """How busy the processors were with it, in percent of one."""
+    """The processor time that it used, in percent of one processor."""
 
     host_total: float = 0.0
     remote_total: float = 0.0
@@ -78,7 +78,7 @@ class End(msgspec.Struct):
 
 
 class TestStart(msgspec.Struct):
-    """What was asked."""
+    """The settings of a test."""
 
     protocol: str = "TCP"
     num_streams: int = 1
@@ -105,7 +105,7 @@ class JsonEvent(msgspec.Struct):
 
 
 class Iperf3JsonReport(msgspec.Struct):
-    """What we read of a document."""
+    """The parts of a document that we read."""
 
     start: Start | None = None
     intervals: list[Interval] | None = None
@@ -115,7 +115,7 @@ class Iperf3JsonReport(msgspec.Struct):
 
     @property
     def is_any(self) -> bool:
-        """Whether it is a report of iperf3 that ended."""
+        """Whether it is a complete report of iperf3."""
         return self.start is not None and (self.end is not None or bool(self.error))
 
     @property
@@ -129,47 +129,47 @@ class Iperf3JsonReport(msgspec.Struct):
 
     @property
     def _sends(self) -> bool:
-        """Whether the side that wrote it sent."""
+        """Whether the side that wrote it was the sender."""
         is_client = self.start is not None and self.start.connecting_to is not None
         return is_client != bool(self._test.reverse)
 
-    def fill(self, sheet: ResultBuilder) -> None:
-        """Give a sheet all of it."""
+    def fill(self, builder: ResultBuilder) -> None:
+        """Add everything to a result."""
         if self.error.startswith(STOPPED) and not (self.start and self.start.test_start):
-            sheet.note("the server was stopped")
+            builder.note("the server was stopped")
         elif self.error:
-            sheet.fail(self.error)
-        self._say(sheet)
+            builder.fail(self.error)
+        self._say(builder)
         test = self._test
         params: dict[str, Scalar] = {"protocol": test.protocol, "streams": test.num_streams}
         if test.reverse:
             params["reverse"] = 1
-        self._totals(sheet, params)
-        if sheet.empty and self.intervals and not self.error:
-            sheet.fail("its end is empty: there are no totals")
+        self._totals(builder, params)
+        if builder.empty and self.intervals and not self.error:
+            builder.fail("its end is empty: there are no totals")
         for interval in self.intervals or ():
             if interval.sum is not None and interval.sum.seconds and not interval.sum.omitted:
-                sheet.add(INTERVAL, interval.sum.rate, params)
-        if sheet.empty and not self.error:
-            sheet.fail("nothing was transferred")
+                builder.add(INTERVAL, interval.sum.rate, params)
+        if builder.empty and not self.error:
+            builder.fail("nothing was transferred")
 
-    def _say(self, sheet: ResultBuilder) -> None:
-        """Say what it was run with, which explains some figures."""
+    def _say(self, builder: ResultBuilder) -> None:
+        """Add the settings that explain some figures."""
         start, end = self.start or Start(), self.end or End()
-        sheet.set("version", start.version.removeprefix("iperf").strip())
-        sheet.set("congestion", end.sender_tcp_congestion)
+        builder.set("version", start.version.removeprefix("iperf").strip())
+        builder.set("congestion", end.sender_tcp_congestion)
         mss = start.tcp_mss or start.tcp_mss_default
-        sheet.set("mss", str(mss) if mss else "")
+        builder.set("mss", str(mss) if mss else "")
         if end.cpu_utilization_percent is not None:
             busy = end.cpu_utilization_percent
-            sheet.set("cpu", f"{max(busy.host_total, busy.remote_total):.0f}")
+            builder.set("cpu", f"{max(busy.host_total, busy.remote_total):.0f}")
 
-    def _totals(self, sheet: ResultBuilder, params: dict[str, Scalar]) -> None:
+    def _totals(self, builder: ResultBuilder, params: dict[str, Scalar]) -> None:
         end = self.end or End()
         sent, received = end.sum_sent, end.sum_received
         if (
             sent is None and received is None
-        ):  # of UDP, old versions have one sum, of their own side
+        ):  # for UDP, old versions have a single sum, of their own side
             sent, received = (end.sum, None) if self._sends else (None, end.sum)
         ways: tuple[tuple[Definition, _Sum | None, dict[str, Scalar]], ...] = (
             (RECEIVED, received, {}),
@@ -179,20 +179,20 @@ class Iperf3JsonReport(msgspec.Struct):
         )
         for definition, total, way in ways:
             if total is not None and total.rate > 0:
-                sheet.add(definition, total.rate, {**params, **way})
+                builder.add(definition, total.rate, {**params, **way})
         if sent is not None and sent.retransmits is not None:
-            sheet.add(RETRANSMITS, sent.retransmits, params)
+            builder.add(RETRANSMITS, sent.retransmits, params)
         udp = end.sum if self._test.protocol == "UDP" else None
         if udp is not None and udp.jitter_ms is not None:
-            sheet.add(JITTER, udp.jitter_ms / 1e3, params)
+            builder.add(JITTER, udp.jitter_ms / 1e3, params)
         if udp is not None and udp.lost_percent is not None:
-            sheet.add(LOST, udp.lost_percent, params)
+            builder.add(LOST, udp.lost_percent, params)
         if received is None and sent is not None:
-            sheet.note(ONLY_SENT)
+            builder.note(ONLY_SENT)
 
 
 def decode_report(text: str) -> Iperf3JsonReport:
-    """Read a document, also one of a list, and with figures that are no numbers."""
+    """Read a document, also one in a list, and one with figures that are not numbers."""
     text = text.rstrip().removesuffix(",")
     try:
         return msgspec.json.decode(text, type=Iperf3JsonReport)

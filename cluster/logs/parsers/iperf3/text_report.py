@@ -37,7 +37,7 @@ OMITTED = re.compile(r"\(omitted\)")
 ROLE = re.compile(r"\b(sender|receiver)\s*$")
 # Above the totals of UDP in versions before 3.2, and above each interval.
 _OLD_UDP = re.compile(r"\s*\[ *ID\] Interval .*\bBandwidth\b.*\bJitter\b")
-_SUMMARY = re.compile(r"\s*- - ")  # stands before the totals
+_SUMMARY = re.compile(r"\s*- - ")  # the line before the totals
 _SAID = (
     ("version", re.compile(r"iperf (3\.[\w.+-]+)")),
     ("mss", re.compile(r"(?:Control connection |TCP )MSS:? (\d+)")),
@@ -55,7 +55,7 @@ class TextReport:
 
     def __init__(self, first: int) -> None:
         """Begin without figures."""
-        self._sheet = ResultBuilder("iperf3", first, "iperf3")
+        self._builder = ResultBuilder("iperf3", first, "iperf3")
         # (role, way) -> the totals of streams, and of [SUM]
         self._totals: dict[tuple[str, str], dict[str, float]] = {}
         self._streams: dict[str, None] = {}
@@ -65,25 +65,25 @@ class TextReport:
         self._intervals: list[tuple[str, str, float]] = []  # stream, way, rate
         self._is_summary = self._is_old_udp = self._failed = False
         self.is_begun = False
-        self.is_headed = False  # its first lines are there: it was stopped if its last are not
+        self.is_headed = False  # whether its first lines exist; without its last, it was stopped
 
     def fail(self, text: str) -> None:
-        """Keep what went wrong; that the server was stopped in the end is no failure."""
+        """Keep what went wrong; a server that was stopped after the test did not fail."""
         if text.startswith(STOPPED) and (self._totals or not self.is_begun):
-            self._sheet.note("the server was stopped after the test")
+            self._builder.note("the server was stopped after the test")
             return
         self.is_begun = self._failed = True
-        self._sheet.fail(text)
+        self._builder.fail(text)
 
     def say(self, line: str) -> None:
-        """Read what it says of itself."""
+        """Read a line with its version or settings."""
         if line.lstrip().startswith("Reverse mode"):
             self._params["reverse"] = 1
         self._is_summary |= _SUMMARY.match(line) is not None
         self._is_old_udp |= self._is_summary and _OLD_UDP.match(line) is not None
         for name, pattern in _SAID:
             found = pattern.search(line)
-            self._sheet.set(name, found[1] if found else "")
+            self._builder.set(name, found[1] if found else "")
 
     def row(self, match: re.Match[str]) -> bool:
         """Read a line of `LINE`."""
@@ -102,7 +102,7 @@ class TextReport:
         side = role[1] if role else "sender" if udp and self._is_old_udp else ""
         if not side and not OMITTED.search(match[10]):
             self._intervals.append((stream, way, amount * scale))
-        if side and amount:  # no bytes: this side does not know what the other one counted
+        if side and amount:  # without bytes, this side does not know the count of the other one
             self._totals.setdefault((side, way), {})[stream] = amount * scale
         again = _RETRANSMITS.match(match[10])
         if again:
@@ -114,46 +114,46 @@ class TextReport:
 
     def parsed(self) -> Parsed:
         """Give what was read."""
-        sheet = self._sheet
+        builder = self._builder
         by_role = sorted(self._totals.items(), key=lambda item: item[0][0] != "receiver")
         for (role, way), totals in by_role:
             name, params = self._total(way, totals)
             if role == "sender" and way + name in self._again:
-                sheet.add(RETRANSMITS, self._again[way + name], params)
+                builder.add(RETRANSMITS, self._again[way + name], params)
             if name in totals:
-                sheet.add(RECEIVED if role == "receiver" else SENT, totals[name], params)
+                builder.add(RECEIVED if role == "receiver" else SENT, totals[name], params)
         for way, datagrams in self._udp.items():
             name, params = self._total(way, datagrams)
             if name in datagrams:
-                sheet.add(JITTER, datagrams[name][0], params)
-                sheet.add(LOST, datagrams[name][1], params)
-        if sheet.empty and self.is_begun:
-            self._without_totals(sheet)
+                builder.add(JITTER, datagrams[name][0], params)
+                builder.add(LOST, datagrams[name][1], params)
+        if builder.empty and self.is_begun:
+            self._without_totals(builder)
         if self._totals and "receiver" not in {role for role, _ in self._totals}:
-            sheet.note(ONLY_SENT)
-        return sheet.parsed()
+            builder.note(ONLY_SENT)
+        return builder.parsed()
 
-    def _without_totals(self, sheet: ResultBuilder) -> None:
+    def _without_totals(self, builder: ResultBuilder) -> None:
         if self._intervals and not self._failed and not self.is_headed:
-            self._add_intervals(sheet)
+            self._add_intervals(builder)
         else:
-            sheet.fail("there are no totals: it was stopped, or the log is cut off")
+            builder.fail("there are no totals: it was stopped, or the log is cut off")
 
-    def _add_intervals(self, sheet: ResultBuilder) -> None:
-        """Use what each interval brought: somebody pasted nothing else."""
+    def _add_intervals(self, builder: ResultBuilder) -> None:
+        """Use the rates of the intervals, if the log contains nothing else."""
         names = dict.fromkeys(name for name, _, _ in self._intervals)
         sums = [one for one in self._intervals if one[0] == "SUM"]
         streams = len(names) - bool(sums)
         if streams > 1 and not sums:
-            sheet.fail(f"there are no totals, and no sums of its {streams} streams")
+            builder.fail(f"there are no totals, and no sums of its {streams} streams")
             return
-        sheet.note(ONLY_INTERVALS)
+        builder.note(ONLY_INTERVALS)
         for _, way, rate in sums or self._intervals:
             params = {**self._params, "streams": max(1, streams), **({"way": way} if way else {})}
-            sheet.add(INTERVAL, rate, params)
+            builder.add(INTERVAL, rate, params)
 
     def _total(self, way: str, found: Mapping[str, object]) -> tuple[str, dict[str, Scalar]]:
-        """Name what is of all streams together: their sum, or the only one."""
+        """Choose the total of all streams: their sum, or the only stream."""
         streams = [name for name in self._streams if not way or name in found]
         params = {**self._params, "streams": max(1, len(streams))}
         if way:

@@ -310,29 +310,29 @@ class NcclDebug(Parser):
         if log == NcclLog():
             return ()
         version = " ".join(self._versions)
-        sheet = ResultBuilder("nccl_log", self._first, f"{self._library} {version}".strip())
-        self._judge(sheet)
+        builder = ResultBuilder("nccl_log", self._first, f"{self._library} {version}".strip())
+        self._judge(builder)
         if log.fabric:
-            sheet.note("NVLink joins its hosts (MNNVL): their network is no bound of it")
+            builder.note("NVLink joins its hosts (MNNVL): their network is no bound of it")
         if self._edges and not self._connected:
-            sheet.note(
+            builder.note(
                 "no rank said that all rings are connected: it may have hung, or was cut off"
             )
         if self._torn:
-            sheet.note(f"{self._torn} line(s) were torn by lines of other ranks")
-        return (sheet.parsed(log),)
+            builder.note(f"{self._torn} line(s) were torn by lines of other ranks")
+        return (builder.parsed(log),)
 
-    def _judge(self, sheet: ResultBuilder) -> None:
+    def _judge(self, builder: ResultBuilder) -> None:
         """Say which warnings are failures: those that nothing shows to be got over."""
         for warning, waiting in self._warnings.items():
             if _SERIOUS.search(warning) is None:
                 continue
             if not waiting or _HARMLESS.search(warning):
-                sheet.note(f"NCCL went on after: {warning}")
+                builder.note(f"NCCL went on after: {warning}")
             elif not _FATAL.search(warning) and all(map(self._outlived, waiting)):
-                sheet.note(f"its test succeeded all the same: NCCL WARN {warning}")
+                builder.note(f"its test succeeded all the same: NCCL WARN {warning}")
             else:
-                sheet.fail(f"NCCL WARN {warning}")
+                builder.fail(f"NCCL WARN {warning}")
 
     def _outlived(self, process: str) -> bool:
         """Tell whether a process is known to be of nccl-tests, and all its tests succeeded."""

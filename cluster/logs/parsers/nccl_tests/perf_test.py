@@ -350,18 +350,18 @@ class PerfTest:
 
     def parsed(self) -> Parsed:
         """Give what was read."""
-        sheet = ResultBuilder("nccl_tests", self._first, self.name or "nccl-tests")
+        builder = ResultBuilder("nccl_tests", self._first, self.name or "nccl-tests")
         for failure in self._failures:
-            sheet.fail(failure)
+            builder.fail(failure)
         table = self._table
         table[0] /= MICRO
         table[1:] *= GB
         points = [point for point in self._points for _ in METRICS]
-        sheet.add_rows(METRICS, points, array("d", table.T.tobytes()))
+        builder.add_rows(METRICS, points, array("d", table.T.tobytes()))
         if self.is_mixed and (self._ends != 1 or not self._rises):
-            sheet.doubt()
-        self._say(sheet)
-        return sheet.parsed()
+            builder.doubt()
+        self._say(builder)
+        return builder.parsed()
 
     @property
     def _rises(self) -> bool:
@@ -370,15 +370,15 @@ class PerfTest:
         least = min(sizes, default=0)
         return all(a <= b or b == least for a, b in pairwise(sizes))
 
-    def _say(self, sheet: ResultBuilder) -> None:
-        ranks = sheet.ranks = self.count
-        sheet.hosts = self.hosts
+    def _say(self, builder: ResultBuilder) -> None:
+        ranks = builder.ranks = self.count
+        builder.hosts = self.hosts
         for model in self.models:
-            sheet.on(model)
-        if ranks and sheet.hosts:
-            sheet.note(f"{ranks} rank(s) on {sheet.hosts} host(s)")
+            builder.on(model)
+        if ranks and builder.hosts:
+            builder.note(f"{ranks} rank(s) on {builder.hosts} host(s)")
         elif ranks:
-            sheet.note(
+            builder.note(
                 f"{ranks} ranks, of which {len(self.ranks)} are named; the number of hosts is not "
                 "known (use --hosts)"
             )
@@ -387,35 +387,37 @@ class PerfTest:
         busbw = max((busbw for rate, busbw in rates if rate == algbw), default=0.0)
         family = family_of(algbw, busbw, ranks)
         if family:
-            sheet.note(f"its bus bandwidth is that of {family} on {ranks} ranks")
-        sheet.operation = operation(self.name, family)
+            builder.note(f"its bus bandwidth is that of {family} on {ranks} ranks")
+        builder.operation = operation(self.name, family)
         for applies, text in self._oddities():
             if applies:
-                sheet.note(text)
-        self._end(sheet)
+                builder.note(text)
+        self._end(builder)
 
-    def _end(self, sheet: ResultBuilder) -> None:
+    def _end(self, builder: ResultBuilder) -> None:
         """Say what is missing."""
         if not (self.headed or self._points or self._failures) and self._average:
-            sheet.add(AVERAGE, self._average * GB, {})
-            sheet.note("only its last lines are there, so the sizes behind this mean are not known")
+            builder.add(AVERAGE, self._average * GB, {})
+            builder.note(
+                "only its last lines are there, so the sizes behind this mean are not known"
+            )
             return
         if self._points and not self.headed:
-            sheet.note("its header is missing: the columns are as nccl-tests prints them")
-        if sheet.empty and self.refused:
-            sheet.fail(
+            builder.note("its header is missing: the columns are as nccl-tests prints them")
+        if builder.empty and self.refused:
+            builder.fail(
                 f"none of its {self.refused} row(s) has size, count, type, time, algbw and busbw "
                 "that agree with one another in B, us and GB/s"
             )
-        elif sheet.empty and self.hidden:
-            sheet.fail(
+        elif builder.empty and self.hidden:
+            builder.fail(
                 "its rows cannot be read, because of other text around their columns: remove it "
                 f"({self.hidden[:60]!r})"
             )
-        elif sheet.empty:
-            sheet.fail("there is no row: it ended before its first size")
+        elif builder.empty:
+            builder.fail("there is no row: it ended before its first size")
         elif not self.ended:
-            sheet.note("its last lines are missing: it was stopped, or the log is cut off")
+            builder.note("its last lines are missing: it was stopped, or the log is cut off")
 
     def _oddities(self) -> Iterable[tuple[bool, str]]:
         """Give what may be odd about it, and whether it is."""

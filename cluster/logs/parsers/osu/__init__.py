@@ -119,9 +119,9 @@ class Osu(Parser):
             self._end()
             self._table = _Table(title[1].strip(), number, self._points)
             if is_mixed:
-                self._table.sheet.doubt()
-            self._table.sheet.ranks = len(self._hosts)
-            self._table.sheet.hosts = len(set(self._hosts.values()))
+                self._table.builder.doubt()
+            self._table.builder.ranks = len(self._hosts)
+            self._table.builder.hosts = len(set(self._hosts.values()))
             return True
         if startup:
             return self._start(startup[1])
@@ -162,7 +162,7 @@ class _Table:
     """One test: its title, its columns, its rows."""
 
     def __init__(self, title: str, first: int, points: Points) -> None:
-        self.sheet = ResultBuilder("osu", first, title)
+        self.builder = ResultBuilder("osu", first, title)
         self.lines = 1  # that it took, but for rows
         self._points = points
         self._rows: re.Pattern[str] | None = None  # rows of nothing but a size and known figures
@@ -182,17 +182,17 @@ class _Table:
 
     def awaits(self, cells: list[str]) -> bool:
         """Tell whether a row has its columns, and it has no row yet."""
-        return self.sheet.empty and bool(self._columns) and len(cells) == len(self._columns)
+        return self.builder.empty and bool(self._columns) and len(cells) == len(self._columns)
 
     def is_only_begun(self, number: int) -> bool:
         """Tell whether all lines before this one were of its head."""
-        return self.sheet.empty and self.sheet.first + self.lines == number
+        return self.builder.empty and self.builder.first + self.lines == number
 
     def take(self, line: str) -> bool:
         text = line.strip()
         if text[:1].isdigit():
             if not (self._columns or self._windows):
-                self.sheet.doubt()  # a row of another table: this one has no columns yet
+                self.builder.doubt()  # a row of another table: this one has no columns yet
             cells = text.split()
             return self._varied(cells) if self._windows else self._row(cells)
         if text.startswith(("#", "Size", "[ pairs", "Overall", "Avg Latency")):
@@ -214,8 +214,8 @@ class _Table:
             rates = any(unit or name in ("MB/s", "Messages/s") for name, unit in columns)
             if not (rates and _HEAD.match(text)):
                 return _KNOWN.match(text) is not None
-            if (self._columns and self.sheet.empty) or not self._fits(columns):
-                self.sheet.doubt()  # the columns of another table
+            if (self._columns and self.builder.empty) or not self._fits(columns):
+                self.builder.doubt()  # the columns of another table
             self._columns, self._windows, self._last = columns, [], -1
             self._plan()
         return True
@@ -254,7 +254,7 @@ class _Table:
             scaled = [f / scale if is_time else f * scale for f in figures]
             values[column::width] = array("d", scaled)
             points[column::width] = self._points.over(self._params, sizes, moved=moved)
-        self.sheet.add_rows([definition for definition, _ in self._kinds], points, values)
+        self.builder.add_rows([definition for definition, _ in self._kinds], points, values)
         return rows.end()
 
     def _kind(self, name: str, unit: str) -> tuple[Definition, float] | None:
@@ -286,9 +286,9 @@ class _Table:
         """Read a line that is neither of a header nor a row."""
         init, invalid = _INIT.match(text), _INVALID.match(text)
         if init:
-            self.sheet.add(INIT, float(init[2]) / 1e3, {**self._params, "ranks": int(init[1])})
+            self.builder.add(INIT, float(init[2]) / 1e3, {**self._params, "ranks": int(init[1])})
         if invalid:
-            self.sheet.fail(f"{self._test}: data were wrong: {invalid[1]}")
+            self.builder.fail(f"{self._test}: data were wrong: {invalid[1]}")
         return bool(init or invalid or _KNOWN.match(text))
 
     def _varied(self, cells: list[str]) -> bool:
@@ -302,7 +302,7 @@ class _Table:
         scale = MB if self._cell is MULTI else 1.0
         for window, value in zip(self._windows, values, strict=True):
             point = {**self._params, "window": window, "size": size}
-            self.sheet.add(self._cell, value * scale, point, size=size)
+            self.builder.add(self._cell, value * scale, point, size=size)
         return True
 
     def _row(self, cells: list[str]) -> bool:
@@ -311,7 +311,7 @@ class _Table:
             return False
         if columns[-1][0] == "Validation":
             if cells[-1].lower() not in ("pass", "passed"):
-                self.sheet.fail(f"{self._test}: validation of {cells[0]} B says {cells[-1]}")
+                self.builder.fail(f"{self._test}: validation of {cells[0]} B says {cells[-1]}")
             columns, cells = columns[:-1], cells[:-1]
         values = numbers(cells)
         if values is None:
@@ -334,14 +334,14 @@ class _Table:
         if tail:
             point = {**params, "percentile": float(tail[1])}
             if unit in SCALES:
-                self.sheet.add(RATE_PERCENTILE, value * SCALES[unit], point, size=size)
+                self.builder.add(RATE_PERCENTILE, value * SCALES[unit], point, size=size)
             elif unit == "us":
-                self.sheet.add(PERCENTILE, value / MICRO, point)
+                self.builder.add(PERCENTILE, value / MICRO, point)
         elif kind and kind[0].unit == "s":
-            self.sheet.add(kind[0], value / kind[1], params)
+            self.builder.add(kind[0], value / kind[1], params)
         elif kind:
             moved = size if kind[0].unit == "B/s" else 0
-            self.sheet.add(kind[0], value * kind[1], params, size=moved)
+            self.builder.add(kind[0], value * kind[1], params, size=moved)
 
     def _rate(self) -> Definition:
         test = self._test.lower()
@@ -369,14 +369,14 @@ class _Table:
 
     def parsed(self) -> Parsed:
         if self._mixed:
-            self.sheet.clear()
-            self.sheet.fail(
+            self.builder.clear()
+            self.builder.fail(
                 f"{self._test}: its sizes do not rise, so rows of several programs are mixed; "
                 "none of them is used"
             )
-        elif self.sheet.empty and "Hello World" not in self._test:
-            self.sheet.fail(f"{self._test}: there is no row; it ended before its first size")
-        return self.sheet.parsed()
+        elif self.builder.empty and "Hello World" not in self._test:
+            self.builder.fail(f"{self._test}: there is no row; it ended before its first size")
+        return self.builder.parsed()
 
 
 @cache

@@ -154,7 +154,7 @@ class TrainingThroughput(Parser):
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self._sheet: ResultBuilder | None = None
+        self._builder: ResultBuilder | None = None
         self._iterations = IterationTimes()
         self._kinds: dict[str, _LineKind] = {}  # of lines, by their shape
 
@@ -188,7 +188,7 @@ class TrainingThroughput(Parser):
         )
 
     def _said(self, line: str) -> bool:
-        known = self._sheet is not None and _KNOWN.match(line) is not None
+        known = self._builder is not None and _KNOWN.match(line) is not None
         return known or self._iterations.notes(line)
 
     def _rates(self, line: str, number_: int, kind: _LineKind) -> bool:
@@ -209,16 +209,16 @@ class TrainingThroughput(Parser):
         return True
 
     def _open(self, at: int) -> ResultBuilder:
-        if self._sheet is None:
-            self._sheet = ResultBuilder("throughput", at, "training throughput")
-        return self._sheet
+        if self._builder is None:
+            self._builder = ResultBuilder("throughput", at, "training throughput")
+        return self._builder
 
     def results(self) -> tuple[Parsed, ...]:
         """Give one result."""
-        if self._sheet is None:
+        if self._builder is None:
             return ()
-        self._sheet.note("whether its rates are of one process or of all, the log does not say")
-        return (self._sheet.parsed(),)
+        self._builder.note("whether its rates are of one process or of all, the log does not say")
+        return (self._builder.parsed(),)
 
 
 def _figure(match: re.Match[str], known: Definition | None) -> _Figure:
