@@ -1,4 +1,4 @@
-"""A log to results: every line is offered to the parsers whose words are in the log."""
+"""From a log to results: each line is offered to the parsers whose words occur in the log."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from cluster.logs.unwrap import DEEPEST, inside
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-IMPOSSIBLE = (ValueError, ArithmeticError, LookupError)  # what an absurd number leads to
-EXAMPLES = 5  # lines that nobody understood, kept to be shown
-HEAD = 1 << 16  # characters of a document that show what it is
+IMPOSSIBLE = (ValueError, ArithmeticError, LookupError)  # the result of absurd numbers in a log
+EXAMPLES = 5  # lines that no parser understood, kept as examples
+HEAD = 1 << 16  # characters at the beginning of a document by which it is recognised
 SHOWN = 200  # characters of such a line
-JOB = "job"  # the parser of what launchers say of a job
-_HELPER = re.compile(r"srun: error: .*: Exited with exit code \d+$")  # of a step of Slurm
+JOB = "job"  # the parser of what launchers print about a job
+_HELPER = re.compile(r"srun: error: .*: Exited with exit code \d+$")  # of a Slurm step
 _NAMED_NUMBER = re.compile(r"[A-Za-z]=[\d.]+$")
 _BARE = re.compile(r"\s*\d[\d.]*(?:\s|$)")  # how rows of numbers begin
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
@@ -36,14 +36,14 @@ def read(chunks: Iterable[bytes], format_: str = "") -> Reading:
 
     Args:
         chunks: its bytes, in portions of any size.
-        format_: the name of the parser to use; those that recognise it, if empty.
+        format_: the name of the parser to use; if empty, those that recognise the log.
 
     Returns:
-        What it says; its memory does not grow with the log, but for JSON documents and values.
+        Its contents. Memory grows only with JSON documents and values, not with the log.
 
     Raises:
         SpecError: there is no such parser.
-        ParseError: nothing in it was understood.
+        ParseError: no parser understood any of it.
 
     """
     reader = _Reader(format_)
@@ -57,7 +57,7 @@ class _Reader:
 
     def __init__(self, format_: str, depth: int = 0) -> None:
         self._forced = format_
-        self._depth = depth  # of documents in documents
+        self._depth = depth  # of nested documents
         names = (format_,) if format_ else _names()
         self._idle = [_parser(name)() for name in names]
         self._active: list[Parser] = []
@@ -66,13 +66,13 @@ class _Reader:
         self._results: list[Parsed] = []
         self._lines = self._unread = 0
         self._examples: list[Unread] = []
-        self._is_any = False  # there is a line that is not blank
-        self._last = ""  # line that was taken
-        self._is_open = False  # the parser that is asked first took the line before
-        self._owner = ""  # of the table that is open
-        self._owned = 0  # the last line of it
-        self._before: Parser | None = None  # whose table was begun right before it
-        self._mixed: set[str] = set()  # parsers whose rows came between those of others
+        self._is_any = False  # whether there is a line that is not blank
+        self._last = ""  # the last line that was taken
+        self._is_open = False  # whether the first parser took the previous line
+        self._owner = ""  # the parser of the open table
+        self._owned = 0  # the number of the last line of this table
+        self._before: Parser | None = None  # the parser whose table began right before it
+        self._mixed: set[str] = set()  # parsers whose rows are mixed with those of others
 
     def take(self, piece: Lines | JsonDocument) -> None:
         """Read the next piece."""
@@ -82,7 +82,7 @@ class _Reader:
             self.lines(piece)
 
     def lines(self, piece: Lines) -> None:
-        """Read some lines; what stands between the fences of a document is a log of its own."""
+        """Read some lines; text between the code fences of a document is a separate log."""
         self._is_any = self._is_any or not piece.text.isspace()
         text, newline, end = piece.text.rpartition("\n")
         at, number = 0, piece.first
@@ -95,7 +95,7 @@ class _Reader:
             self._cut(end, number)
 
     def document(self, piece: JsonDocument) -> None:
-        """Read a JSON document; one that nobody knows may be lines after all."""
+        """Read a JSON document; if no parser knows it, read it as lines."""
         if self._take_document(piece) or (
             self._wake(piece.text[:HEAD]) and self._take_document(piece)
         ):
@@ -104,7 +104,7 @@ class _Reader:
             self.lines(Lines(first=piece.first, text=piece.text))
 
     def _take_inside(self, piece: JsonDocument) -> bool:
-        """Read the logs that a document holds in its strings, and documents within it."""
+        """Read the logs in the strings of a document, and the documents within it."""
         texts = inside(piece.text) if piece.complete and self._depth < DEEPEST else ()
         readings = [found for text in texts if (found := self._inside(text))]
         for found in readings:
@@ -145,7 +145,7 @@ class _Reader:
         )
 
     def _some(self, text: str, first: int) -> int:
-        """Offer lines to the parsers that are awake; what they miss may wake others."""
+        """Offer lines to the active parsers; lines that they do not take may activate others."""
         if not self._active:
             self._wake(text)
         rest = text
@@ -164,7 +164,7 @@ class _Reader:
         return text.count("\n")
 
     def _missed(self, text: str, number: int) -> list[tuple[int, str]]:
-        """Offer lines; give those that nobody took, and their numbers."""
+        """Offer lines, and give those that no parser took, with their numbers."""
         missed = []
         at = 0
         while at < len(text):
@@ -184,13 +184,13 @@ class _Reader:
         return missed
 
     def _rows(self, text: str, at: int, number: int) -> int:
-        """Offer rows to the parser that took the last line, and whose table is open."""
+        """Offer rows to the parser that took the last line, if its table is open."""
         parser = self._active[0]
         if parser.has_rows and parser.name != self._owner:
             return at
         behind = parser.take_rows(text, at, number)
         if behind > at:
-            self._is_open = False  # the next line is no such row
+            self._is_open = False  # the next line is not a row of the table
             self._lines += text.count("\n", at, behind)
             self._last = text[text.rfind("\n", 0, behind - 1) + 1 : behind - 1]
         return behind
@@ -210,7 +210,7 @@ class _Reader:
             except IMPOSSIBLE as error:
                 raise _impossible(parser, line) from error
             if taken:
-                if at:  # it likely takes the next one, too
+                if at:  # it will probably take the next line, too
                     self._active.insert(0, self._active.pop(at))
                 self._last = line
                 self._lines += 1
@@ -220,10 +220,10 @@ class _Reader:
         return False
 
     def _own(self, parser: Parser, line: str, number: int) -> None:
-        """Notice a bare row that may be anybody's.
+        """Notice a bare row that may belong to another parser.
 
-        It stands behind a line of another table, or may be the first row of a table that began
-        right before this one.
+        It follows a line of another table, or may be the first row of a table that began right
+        before this one.
         """
         is_row = _BARE.match(line) is not None
         if parser.name != self._owner:
@@ -239,16 +239,16 @@ class _Reader:
         self._owned = number
 
     def _cut(self, line: str, number: int) -> None:
-        """Read a last line without an end: its last number may be cut.
+        """Read a last line without a newline, whose last number may be cut off.
 
-        Pasted text often lacks only the newline. It is taken if the line before it had such
-        columns, and as many decimals in the last of them.
+        Pasted text often lacks only the newline. The line is accepted if the previous line had the
+        same columns, and as many decimals in the last one.
         """
         ends_whole = not (line[-1:].isdigit() or line[-1:] in (".", ","))
         shape = _shape(line)
-        if _NAMED_NUMBER.search(line):  # the line before it says nothing of its digits
+        if _NAMED_NUMBER.search(line):  # the previous line does not show how many digits it has
             shape = []
-        # Rows of whole numbers alone say nothing: the header of a matrix looks like them.
+        # Rows of whole numbers only do not count: the header of a matrix looks like them.
         if ends_whole or (shape == _shape(self._last) and set(shape) != {"whole"}):
             self._some(line, number)
         else:
@@ -298,7 +298,7 @@ class _Reader:
 
 
 def _impossible(parser: Parser, line: str = "") -> ParseError:
-    """Make the error for a log that says what its program cannot have printed."""
+    """Give the error for a log with a number that its program cannot have printed."""
     return ParseError(
         f"A number in this log is none that {parser.name} prints.",
         line=line,
@@ -307,7 +307,7 @@ def _impossible(parser: Parser, line: str = "") -> ParseError:
 
 
 def _outlived(result: Parsed, all_: Sequence[Parsed]) -> Parsed:
-    """Take no failure of a helper for that of a job whose figures are all there."""
+    """Turn a failure of another job step into a note, if the figures of the job are complete."""
     helpers = result.format == JOB and all(map(_HELPER.match, result.failures))
     if not result.failures or not helpers or not any(map(_is_whole, all_)):
         return result

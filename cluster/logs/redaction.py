@@ -1,4 +1,4 @@
-"""Secrets taken out of text that comes from elsewhere; everything else stays as it is."""
+"""Removes secrets from text that comes from elsewhere, and leaves everything else unchanged."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MOST = 50_000  # shapes that are kept
-# Lines that differ in digits only have the same shape: no pattern asks which digit stands there.
+# Lines that differ only in digits have the same shape: no pattern depends on a certain digit.
 _SHAPE = bytes.maketrans(b"123456789", b"0" * 9)
 _BEGIN = re.compile(r"----[- ]?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]?----")
 _END = re.compile(r"----[- ]?END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?[- ]?----")
 _PUTTY = re.compile(r"^[ \t]{0,40}Private-Lines:[ \t]{0,9}(\d{1,4})[ \t\r]{0,9}$")
-_BLOCK = re.compile(r":[ \t]{0,9}[|>][-+0-9]{0,2}[ \t\r]{0,9}$")  # YAML: its value is below
+_BLOCK = re.compile(
+    r":[ \t]{0,9}[|>][-+0-9]{0,2}[ \t\r]{0,9}$"
+)  # YAML: the value is on the next lines
 _VARIABLE = re.compile(r"\bname[\"']?[ \t]{0,9}:[^:]{0,200}$", re.IGNORECASE)
 _ITS_VALUE = re.compile(
     r"(^[ \t]{0,200}[\"']?value[\"']?[ \t]{0,9}:[ \t]{0,9}[\"']?)(?!\[redacted\])[^\s\"']+",
@@ -26,14 +28,14 @@ _ITS_VALUE = re.compile(
 
 
 def redact(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Take keys, tokens and passwords out of a log.
+    """Remove keys, tokens and passwords from a log.
 
     Args:
         chunks: its bytes, in portions of any size.
 
     Yields:
-        The same bytes but for secrets, each of which is `[redacted]` now; lines stay lines. A log
-        in UTF-16 becomes one in UTF-8.
+        The same bytes, with each secret replaced by `[redacted]`; the number of lines does not
+        change. A log in UTF-16 becomes UTF-8.
 
     """
     waiting: list[bytes] = []
@@ -50,7 +52,7 @@ def redact(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def secret_lines(text: bytes) -> tuple[int, ...]:
-    """Find lines that hold a secret.
+    """Find lines that contain a secret.
 
     Args:
         text: of a file.
@@ -66,21 +68,25 @@ def secret_lines(text: bytes) -> tuple[int, ...]:
 
 
 class _Redactor:
-    """Cleans line by line, so that it does not matter in which portions the lines come.
+    """Cleans line by line, so that the portions in which lines arrive do not matter.
 
-    What one line says of those below it is kept between them, and which shapes of lines hold no
-    secret: a log repeats a few of them.
+    It remembers what a line says about the lines below it, and the shapes of lines without a
+    secret, because a log repeats a few shapes.
     """
 
     def __init__(self) -> None:
-        self._plain: set[bytes] = set()  # shapes of lines in which there is no secret
+        self._plain: set[bytes] = set()  # shapes of lines without a secret
         self._inside_key = False
-        self._lines_of_key = 0  # of PuTTY's, which says how many they are
-        self._block: int | None = None  # the indentation of a YAML name, whose value is below
-        self._variable = False  # Kubernetes has the value of a variable on the line below its name
+        self._lines_of_key = 0  # lines that are left of a PuTTY key, which names their number
+        self._block: int | None = (
+            None  # the indentation of a YAML name whose value is on the next lines
+        )
+        self._variable = (
+            False  # in Kubernetes, the value of a variable is on the line after its name
+        )
 
     def clean(self, data: bytes) -> bytes:
-        """Clean some whole lines, the last of them without its newline."""
+        """Clean complete lines, the last one without its newline."""
         lines, shapes = data.split(b"\n"), data.translate(_SHAPE).split(b"\n")
         at = 0
         while at < len(lines):
@@ -94,12 +100,12 @@ class _Redactor:
 
     @property
     def _is_waiting(self) -> bool:
-        """Whether a line above says that of a secret some lines are still to come."""
+        """Whether an earlier line shows that more lines of a secret follow."""
         is_inside = self._inside_key or bool(self._lines_of_key)
         return is_inside or self._variable or self._block is not None
 
     def _cleaned(self, data: bytes, shape: bytes) -> bytes:
-        """Clean a line; remember its shape if there is nothing to clean in such lines."""
+        """Clean a line, and remember its shape if there is nothing to clean."""
         was_waiting = self._is_waiting
         line = data.decode("latin-1")  # any bytes, and back
         cleaned = self._clean(line)

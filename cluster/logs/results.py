@@ -22,7 +22,7 @@ MIXED = (
 
 
 class ResultBuilder:
-    """Collects what one run of a tool says.
+    """Collects the result of one run of a tool.
 
     Args:
         format_: the name of the parser.
@@ -36,17 +36,19 @@ class ResultBuilder:
         self.format = format_
         self.first = first
         self.title = title
-        self._definitions: dict[str, Definition] = {}  # of each metric, in the order they came
-        self._numbers: dict[str, int] = {}  # of the metrics in that order
-        self._metrics = bytearray()  # of each series, by these numbers
+        self._definitions: dict[
+            str, Definition
+        ] = {}  # of each metric, in the order in which they occurred
+        self._numbers: dict[str, int] = {}  # the index of each metric in that order
+        self._metrics = bytearray()  # the index of the metric of each series
         self._points: list[SeriesPoint] = []  # of each series
-        self._values = array("d")  # the first of each series
-        self._more: dict[int, array[float]] = {}  # the others, of series that have some
-        self._places: dict[tuple[object, ...], int] = {}  # of series, by what tells them apart
-        self._indexed = 0  # series that are in it
-        # Of points (by identity) of rows that were added together: the first series, the columns
+        self._values = array("d")  # the first value of each series
+        self._more: dict[int, array[float]] = {}  # the other values of series with several
+        self._places: dict[tuple[object, ...], int] = {}  # the index of each series, by its key
+        self._indexed = 0  # how many series are in `_places`
+        # By the id of the points of rows that were added together: first series, and columns
         self._rows: dict[int, tuple[int, Sequence[Definition]]] = {}
-        self._is_doubted = False  # its rows may be those of another run
+        self._is_doubted = False  # whether its rows may belong to another run
         self._notes: dict[str, None] = {}
         self._failures: dict[str, None] = {}
         self._devices: dict[str, None] = {}
@@ -68,8 +70,8 @@ class ResultBuilder:
         Args:
             definition: of the metric.
             value: in the definition's unit.
-            params: the point; metrics of a point may share it, and nobody changes it.
-            rank: that took it; 0 if nobody says.
+            params: the point; metrics of a point may share this object, which must not change.
+            rank: that measured it; 0 if it is not known.
             size: bytes that moved.
 
         """
@@ -94,8 +96,8 @@ class ResultBuilder:
 
         Args:
             definitions: of its columns.
-            points: of each value; equal ones of one log are the same object.
-            values: of the first row, then of the next; in the units of the definitions.
+            points: of each value; equal points of one log are the same object.
+            values: row by row, in the units of the definitions.
 
         """
         width = len(definitions)
@@ -123,17 +125,17 @@ class ResultBuilder:
                 self._points += points[at : at + width]
                 self._values += values[at : at + width]
                 continue
-            for column in range(width):  # once more
+            for column in range(width):  # the point was measured before
                 self._more.setdefault(place + column, array("d")).append(values[at + column])
 
     def rest(self) -> None:
-        """Give back the memory that only adding needs: the next run has begun."""
+        """Free the memory that is needed only to add values: the next run has begun."""
         self._places.clear()
         self._rows.clear()
         self._indexed = 0
 
     def _index(self) -> None:
-        """Note where the series of rows are, which were added without looking."""
+        """Index the series of rows, which were added without checking for duplicates."""
         if self._indexed == len(self._metrics):
             return
         names = tuple(self._definitions)
@@ -148,32 +150,32 @@ class ResultBuilder:
         return self._numbers.setdefault(definition.metric, len(self._numbers))
 
     def note(self, text: str) -> None:
-        """Say once what a reader of the numbers must know."""
+        """Add a note for readers of the numbers, once."""
         self._notes[text] = None
 
     def says(self, note: str) -> bool:
-        """Tell whether a note was said."""
+        """Tell whether a note was added."""
         return note in self._notes
 
     def fail(self, text: str) -> None:
-        """Say once that the log records a failure."""
+        """Add a failure that the log records, once."""
         self._failures[text[:500]] = None
 
     def on(self, device: str) -> None:
-        """Say that a GPU of this model took part."""
+        """Record that a GPU of this model took part."""
         self._devices[device] = None
 
     def doubt(self) -> None:
-        """Say that its rows may be those of another run: two logs are mixed."""
+        """Record that its rows may belong to another run, as two logs are mixed."""
         self._is_doubted = True
 
     def set(self, name: str, value: str) -> None:
-        """Say what the tool or its host was set to; nothing, if the value is empty."""
+        """Record a setting of the tool or its host; an empty value is ignored."""
         if value:
             self._settings[name] = value
 
     def clear(self) -> None:
-        """Forget the values: they cannot be believed."""
+        """Remove the values, because they are not credible."""
         for kept in (self._definitions, self._numbers, self._metrics, self._points, self._more):
             kept.clear()
         self._values = array("d")
@@ -187,10 +189,10 @@ class ResultBuilder:
         return not self._metrics
 
     def parsed(self, detail: Detail | None = None) -> Parsed:
-        """Give all of it.
+        """Give the complete result.
 
         Args:
-            detail: what is no measurement.
+            detail: what the log says besides measurements, such as a topology.
 
         Returns:
             The result.

@@ -1,9 +1,9 @@
-"""What a secret looks like in one line: behind a name, in a command, in an address, or by itself.
+"""Patterns of secrets in a line: after a name, in a command, in an address, or by themselves.
 
-Every pattern takes time that grows with the line and not with its square: a name is looked for
-where it begins, repetitions are bounded or possessive. The patterns for tokens of single services
-are those of detect-secrets (https://github.com/Yelp/detect-secrets), beside prefixes that it does
-not know; its other patterns can take quadratic time, so names, addresses and keys are ours.
+The time of each pattern is linear in the length of the line: a name is matched from its beginning,
+and repetitions are bounded or possessive. The patterns for tokens of single services are those of
+detect-secrets (https://github.com/Yelp/detect-secrets), with prefixes that it does not know. Its
+other patterns can take quadratic time, so those for names, addresses and keys are our own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BLANK = rf"(?:[ \t]|\xc2\xa0|{_ESC}){{0,20}}+"  # also a no-break space, in UTF
 _COLON = r"(?>:=|=>|[:=]|\xef\xbc\x9a|\xef\xbc\x9d)"  # also full-width, in UTF-8
 _QUOTE = r"(?:\\{0,3}[\"'])"
 _STOP = rf"{_ESC}|[\s\"',;\\]"
-# Behind these names anything is a secret. What stands before a name does not matter.
+# After these names, anything is a secret. What precedes a name does not matter.
 _STRONG = (
     r"(?:pass(?:word|wd|phrase|code)|(?<![a-z])pass(?=[\"' \t]{0,3}[:=])|pwd|passwd|secret"
     r"|credential|(?<=[_.-])(?:pw|psw|jwt|pat|sas|dsn|otp)(?![a-z])"
@@ -29,14 +29,14 @@ _STRONG = (
     r"|client|shared|storage|deploy)(?:[_.-]|%20| )?key|connection[_-]?string|mnemonic"
     r"|webhook(?=[\w-]{0,20}[\"']?[:= ])|identitytoken|user_name)"
 )
-# Behind these a figure is a figure (`ms/token: 23.1`), and a switch is a switch.
+# After these names, numbers (`ms/token: 23.1`) and switches such as `true` are no secrets.
 _WEAK = r"(?:token|(?<=[_.-])key|(?<=[\"'_-])auth(?![a-z])|authtoken)"
 _SUFFIX = r"[\w.-]{0,24}+"
 _FIGURE = (
     r"(?:[+-]?\d{1,9}(?:\.\d+)?(?:e[+-]?\d+)?(?:[^\w.+/=~-]|$)"
     r"|(?:true|false|none|null|yes|no|on|off|auto)\b)"
 )
-# The name of something secret, wherever it stands in a line.
+# The name of a secret, anywhere in a line.
 NAME = re.compile(f"{_STRONG}|{_WEAK}", re.IGNORECASE | re.ASCII)
 _PLACEHOLDER = r"(?:\[redacted\]|\(removed\)|\*\*\*)"
 _VALUE = (
@@ -56,11 +56,11 @@ def _named(names: str, keep: str = "") -> str:
 
 
 class Rule(Value, frozen=True, kw_only=True):
-    """One way in which secrets are written that have a name.
+    """One way to write a secret that has a name.
 
     Args:
-        words: in lower case; a line without any of them holds no such secret.
-        pattern: of a line in lower case; its groups that `_SECRETS` names are the secret.
+        words: in lower case; a line without any of them has no such secret.
+        pattern: for a line in lower case; its groups that `_SECRETS` names are the secret.
 
     """
 
@@ -82,10 +82,10 @@ _NAMES = (
         _named(_STRONG),
     ),
     _rule("token key auth", _named(_WEAK, _FIGURE)),
-    # A header goes on to the end of the line, or of its quotes. What iperf3 calls Cookie is none.
+    # A header extends to the end of the line, or of its quotes. iperf3's Cookie is not a secret.
     _rule("authorization", rf"authorization{_QUOTE}?{_BLANK}[:=]{_BLANK}{_QUOTE}?{_REST}"),
     _rule("cookie", rf"cookie{_QUOTE}?{_BLANK}[:=]{_BLANK}{_QUOTE}?(?=[^\n=]{{1,200}}=){_REST}"),
-    # Behind a blank, what has a letter and a digit, or stands alone with its name.
+    # After a blank: a word with a letter and a digit, or one that is alone with its name.
     _rule(
         "pass secret token credential",
         r"(?:password|passwd|passphrase|secret|token|credentials?)[ \t]{1,20}+"
@@ -93,14 +93,14 @@ _NAMES = (
         r"(?P<secret>(?!\[redacted\])[^\s\"',;()/]{6,100000}+)(?=[\s\"',;)]|$)",
     ),
     _rule("password passwd", r"^[ \t]{0,80}(?:password|passwd)[ \t]{1,20}+(?P<secret>\S+)\s*$"),
-    # Kubernetes has the name of a variable, and its value behind it.
+    # Kubernetes: the name of a variable, followed by its value.
     _rule(
         "value",
         rf"\bname{_TO}[\w.-]{{0,60}}?(?:{_STRONG}|{_WEAK})[\w.-]{{0,20}}[\"']?,?[ \t]{{1,80}}"
         rf"[\"']?value{_TO}{_WORD}",
     ),
 )
-_FLAG = r"\b.{0,200}?[ \t]"  # some way behind a command
+_FLAG = r"\b.{0,200}?[ \t]"  # anywhere after a command
 _COMMANDS = (
     _rule(
         "pass secret token key credential auth pwd",
@@ -152,7 +152,7 @@ _ADDRESSES = (
     _rule("hooks.zapier.com", r"hooks\.zapier\.com/hooks/catch/(?P<secret>[\w/]{6,1000}+)"),
     _rule("api.telegram.org", r"api\.telegram\.org/bot(?P<secret>[\w:-]{8,1000}+)"),
 )
-# How tokens of single services begin; 16 characters or more follow.
+# Prefixes of the tokens of single services; 16 characters or more follow.
 _PREFIXES = (
     *("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
     *("glpat-", "gldt-", "glrt-", "glcbt-", "glptt-", "glsoat-", "glft-", "glimt-", "glagent-"),
@@ -167,7 +167,7 @@ _PREFIXES = (
     *("CFPAT-", "duffel_live_", "AGE-SECRET-KEY-1", "lsv2_pt_", "lsv2_sk_", "tgp_v1_", "jina_"),
     *("tfp_", "vercel_", "nfp_"),
 )
-# These begin words, too: a digit must follow, and 20 characters.
+# Words may begin with these, too: a digit and 20 characters must follow.
 _LIKE_WORDS = (
     "dapi",
     "AIza",
@@ -198,7 +198,7 @@ _TOKENS = (
     _prefixed(_PREFIXES, 16),
     _prefixed(_LIKE_WORDS, 20, rf"(?={_TAIL}{{0,60}}\d)"),
 )
-# Of detect-secrets, those whose time is linear.
+# The plug-ins of detect-secrets whose time is linear.
 _PLUGINS = (
     "artifactory.ArtifactoryDetector",
     "aws.AWSKeyDetector",
@@ -218,12 +218,12 @@ _PLUGINS = (
 _BY_WORDS = (*_NAMES, *_COMMANDS, *_ADDRESSES)
 _WORDS = frozenset(("private key", "private-lines")).union(*(rule.words for rule in _BY_WORDS))
 _WORD_IN = re.compile("|".join(sorted(map(re.escape, _WORDS))))
-_LONG = re.compile(r"[\w-]{16}")  # every token has so much without a blank or a dot in it
+_LONG = re.compile(r"[\w-]{16}")  # every token has such a part without a blank or a dot
 
 
 @functools.cache
 def _library() -> tuple[re.Pattern[str], ...]:
-    """Give the patterns of detect-secrets, which is loaded for the first log only."""
+    """Give the patterns of detect-secrets, which is imported for the first log."""
     found: list[re.Pattern[str]] = []
     for plugin in _PLUGINS:
         module, _, name = plugin.partition(".")
@@ -233,7 +233,7 @@ def _library() -> tuple[re.Pattern[str], ...]:
 
 
 def has_word(lowered: str) -> bool:
-    """Tell quickly whether a line may hold a secret behind a name.
+    """Tell quickly whether a line may have a secret after a name.
 
     Args:
         lowered: the line, in lower case.
@@ -246,7 +246,7 @@ def has_word(lowered: str) -> bool:
 
 
 def has_token(line: str) -> bool:
-    """Tell quickly whether a line may hold a token, which needs no name.
+    """Tell quickly whether a line may have a token, which needs no name.
 
     Args:
         line: of a log.
@@ -259,7 +259,7 @@ def has_token(line: str) -> bool:
 
 
 def without_secrets(line: str) -> str:
-    """Replace what is secret in a line.
+    """Replace the secrets in a line.
 
     Args:
         line: bytes as characters (latin-1), without its newline.
@@ -292,7 +292,7 @@ def _spans(match: re.Match[str]) -> list[tuple[int, int]]:
     names = match.re.groupindex.keys() & _SECRETS
     if names:
         return [match.span(name) for name in names if match[name] is not None]
-    # Some patterns of the library take in what stands beside the token.
+    # Some patterns of the library also match text next to the token.
     text = match.group()
     start = match.start() + len(text) - len(text.lstrip(' \t=:"'))
     return [(start, match.end() - (len(text) - len(text.rstrip(' \t"'))))]

@@ -1,8 +1,8 @@
-"""What a log is before it has a format: clean lines, and JSON documents between them.
+"""Splits a log into clean lines and JSON documents, before any parser reads it.
 
 Logs reach us through launchers, terminals, e-mail and editors. What those add (colours, carriage
-returns, `[1,0]<stdout>:`, `> `, line numbers, time stamps) is taken away here, so that no parser
-needs to know of it. Nothing here does I/O: bytes come in, in any portions.
+returns, `[1,0]<stdout>:`, `> `, line numbers, time stamps) is removed here, so that no parser sees
+it. This module does no I/O: it is given bytes, in any portions.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from cluster.logs.unwrap import unwrapped
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-LONGEST = 8192  # characters of a line that a parser is shown; a line of no tool is longer
-PORTION = 1 << 20  # characters handled at once; binary data without a newline is cut there
+LONGEST = 8192  # characters of a line that a parser is given; no tool prints longer lines
+PORTION = 1 << 20  # characters processed at once; binary data without a newline is cut there
 UTF8 = "utf-8-sig"
-MOST_PREFIXES = 3  # before a line, one behind the other
-SAMPLE = 64  # lines at the head of a portion that show what stands before each line
+MOST_PREFIXES = 3  # before a line, one after the other
+SAMPLE = 64  # lines at the beginning of a portion that show which prefix each line has
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\^_])")
 # Open MPI and Horovod tag streams (Open MPI 5 also names the job, and SageMaker the host), torchrun
@@ -35,14 +35,14 @@ _TAGS = re.compile(
 )
 _TAG_WORDS = ("<stdout>:", "<stderr>:", "<stddiag>:", "[default", "[rank")
 _NUMBERED = re.compile(r"^[ \t]*(\d{1,9})(?:[:|)\t]|(?=$)|(?= +))", re.MULTILINE)
-# What may stand before every line; it must do so before most of them to be taken away.
+# Prefixes of lines; one is removed only if most lines have it.
 _HABITS = (
     re.compile(r"^(?:[ \t]*>)+ ?", re.MULTILINE),  # quoted in a mail
     re.compile(r"^\+(?![-+=])", re.MULTILINE),  # added by a diff; no border of a table
     re.compile(r"^\| (?!.*\|[ \t]*$)", re.MULTILINE),  # quoted with a bar; no row of a table
     re.compile(
         r"^\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]? "
-        r"(?:\| (?!.*\|[ \t]*$))?",  # a bar behind it, but none of a table
+        r"(?:\| (?!.*\|[ \t]*$))?",  # a bar after it, but not that of a table
         re.MULTILINE,
     ),
     # iperf3 --timestamps, journalctl, syslog, ts
@@ -60,7 +60,7 @@ _HABITS = (
         r"^(?:\([^()\n]{0,80}\bpid=\d+[^()\n]{0,80}\)|\[NID \d+\]) ", re.MULTILINE
     ),
     re.compile(r"^ {0,5}\d{1,6}: ", re.MULTILINE),  # srun --label
-    # MPICH and Intel MPI label so; iperf's stream ids look alike, but times follow them
+    # labels of MPICH and Intel MPI; iperf's stream ids look alike, but times follow them
     re.compile(r"^\[\d{1,6}\] (?! *(?:[\d.]+ ?- ?[\d.]+ |local |ID|connected))", re.MULTILINE),
 )
 # Names of hosts and containers: kubectl --prefix, docker compose, pdsh, iperf3 --title, ReFrame.
@@ -69,7 +69,7 @@ _NAMED = (
     re.compile(r"^([\w.-]{1,80}) +\| ?", re.MULTILINE),
     re.compile(r"^([A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}|[\w.-]{1,80}(?=:  )): {1,2}", re.MULTILINE),
 )
-FEW = 3  # lines or more that each name stands before
+FEW = 3  # lines that each name must precede
 _OPENING = re.compile(r"^[ \t]*\{[ \t]*(?=\n|\"|\}|$)", re.MULTILINE)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _JSON_LINE = re.compile(r"[ \t]*[]\"{}\[\d,tfn-]")
@@ -80,7 +80,7 @@ class Lines(Value, frozen=True, kw_only=True):
 
     Args:
         first: the number of the first of them in the log, from 1.
-        text: of all of them, each with a newline at its end but perhaps the last.
+        text: all lines, each with a newline at its end, except perhaps the last.
 
     """
 
@@ -89,17 +89,17 @@ class Lines(Value, frozen=True, kw_only=True):
 
     @property
     def is_cut(self) -> bool:
-        """Whether the last line has no end: these are the last lines of the log."""
+        """Whether the last line has no newline: these are the last lines of the log."""
         return not self.text.endswith("\n")
 
 
 class JsonDocument(Value, frozen=True, kw_only=True):
-    """A JSON object that stands on lines of its own.
+    """A JSON object on lines of its own.
 
     Args:
         first: the number of its first line in the log, from 1.
         text: from its opening brace on.
-        complete: its closing brace is there.
+        complete: whether it has its closing brace.
 
     """
 
@@ -115,7 +115,7 @@ def split_log(chunks: Iterable[bytes]) -> Iterator[Lines | JsonDocument]:
         chunks: its bytes, in portions of any size.
 
     Yields:
-        Its pieces, in order; a document is kept whole, lines come as they are there.
+        Its pieces, in order; documents are complete, lines are given as soon as they are read.
 
     """
     splitter = _Splitter()
@@ -125,7 +125,7 @@ def split_log(chunks: Iterable[bytes]) -> Iterator[Lines | JsonDocument]:
 
 
 def decode_text(chunks: Iterable[bytes]) -> Iterator[str]:
-    """Decode UTF-8, or UTF-16 as Windows writes it; what is neither is replaced.
+    """Decode UTF-8, or UTF-16 as Windows writes it; other bytes are replaced.
 
     Args:
         chunks: of bytes.
@@ -144,7 +144,7 @@ def decode_text(chunks: Iterable[bytes]) -> Iterator[str]:
 
 
 def as_utf8(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Give a log in UTF-16 as one in UTF-8, and any other as it is.
+    """Convert a log in UTF-16 to UTF-8, and leave any other unchanged.
 
     Args:
         chunks: its bytes.
@@ -173,7 +173,7 @@ def _encoding(head: bytes) -> str:
 
 
 def _portions(texts: Iterable[str]) -> Iterator[str]:
-    """Make portions that end at newlines; a line that gets too long is cut, unless it is JSON."""
+    """Make portions that end at newlines; a line that is too long is cut, unless it is JSON."""
     waiting: list[str] = []
     size = 0
     for text in texts:
@@ -190,7 +190,7 @@ def _portions(texts: Iterable[str]) -> Iterator[str]:
 
 
 def _clean(text: str) -> str:
-    """Take away what terminals, launchers, mails and editors added."""
+    """Remove what terminals, launchers, e-mail and editors added."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     if "\r" in text:
@@ -198,7 +198,7 @@ def _clean(text: str) -> str:
     if "\u00a0" in text:  # web pages
         text = text.replace("\u00a0", " ")
     habits: tuple[re.Pattern[str], ...] = (*_NAMED, *_HABITS)
-    for at in range(MOST_PREFIXES):  # in any order: a launcher's tag behind a mail's mark, ...
+    for at in range(MOST_PREFIXES):  # in any order: a launcher's tag after an e-mail's mark, ...
         before = text
         if any(word in text for word in _TAG_WORDS):
             text = _TAGS.sub("", text)
@@ -210,7 +210,7 @@ def _clean(text: str) -> str:
 
 
 def _returned(text: str) -> str:
-    """Give what a terminal showed of progress bars: what came last. Old Macs end lines so."""
+    """Keep the last state of progress bars, as a terminal does; old Macs end lines in this way."""
     if "\n" not in text:
         return text.replace("\r", "\n")
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
@@ -219,7 +219,7 @@ def _returned(text: str) -> str:
 def _unlabelled(
     text: str, habits: tuple[re.Pattern[str], ...], *, numbers: bool
 ) -> tuple[str, set[re.Pattern[str]]]:
-    """Take away what stands before most lines; say which of these habits did."""
+    """Remove prefixes that most lines have, and give the patterns that matched."""
     head = text.split("\n", SAMPLE)[:SAMPLE]
     head = [line for line in head if line.strip()]
     used = set()
@@ -236,7 +236,7 @@ def _unlabelled(
 
 
 def _are_names(matches: list[re.Match[str]], head: list[str]) -> bool:
-    """Tell names before all lines, which are the same few again and again, from what lines say."""
+    """Tell whether prefixes are names: a few of them, each before several lines."""
     names = {match[1] for match in matches}
     return len(matches) == len(head) and len(names) * FEW <= len(head)
 
@@ -244,8 +244,8 @@ def _are_names(matches: list[re.Match[str]], head: list[str]) -> bool:
 def _is_numbered(head: list[str]) -> bool:
     """Tell whether an editor or `grep -n` put a number before each line.
 
-    Such numbers rise by one, and the lines behind them are not all numbers: the rows of a table
-    whose first column counts are no numbered lines.
+    Such numbers rise by one, and the text after them is not always a number: rows of a table whose
+    first column counts are not numbered lines.
     """
     found = [_NUMBERED.match(line) for line in head]
     numbers = [int(match[1]) for match in found if match]
@@ -259,18 +259,20 @@ def _is_numbered(head: list[str]) -> bool:
 
 
 class _Splitter:
-    """Finds JSON documents in text that comes in portions.
+    """Finds JSON documents in text that arrives in portions.
 
     A document begins with a line that is an opening brace, alone or before a quote. It ends on
-    that line, or with the closing brace that is indented alike. Any other line that is indented
-    no deeper shows that its end was lost. Where all indentation was lost, braces are counted.
+    that line, or with a closing brace of the same indentation. Any other line that is not indented
+    further shows that its end was lost. If all indentation was lost, braces are counted.
     """
 
     def __init__(self) -> None:
-        self._line = 1  # number of the line that comes next
+        self._line = 1  # the number of the next line
         self._parts: list[str] = []  # of the open document
         self._indent = 0  # of its braces
-        self._depth = 0  # braces open, in a document without indentation; 0 in one with it
+        self._depth = (
+            0  # open braces in a document without indentation; 0 in a document with indentation
+        )
 
     def feed(self, text: str) -> Iterator[Lines | JsonDocument]:
         """Split the next portion."""
@@ -304,7 +306,7 @@ class _Splitter:
         return end
 
     def _end(self, text: str, at: int) -> tuple[int, bool | None]:
-        """Find where the open document ends: whether with its brace; none if it goes on."""
+        """Find the end of the open document, and whether it has its brace; none if it continues."""
         if len(self._parts) == 1:
             if _is_balanced(self._parts[0]):
                 return at, True
@@ -352,7 +354,7 @@ def _line_end(text: str, at: int) -> int:
 
 
 def _is_balanced(text: str) -> bool:
-    """Tell whether all braces are closed; those in strings count only if they must."""
+    """Tell whether all braces are closed, with or without those in strings."""
     if text.count("{") != text.count("}"):
         text = _STRING.sub("", text)
     return text.count("{") == text.count("}")

@@ -1,6 +1,6 @@
-"""Logs that are wrapped in something else: container logs, saved pages, notebooks, JSON in JSON.
+"""Logs inside something else: container logs, saved web pages, notebooks, JSON in JSON.
 
-What is inside is given as text, to be read as any other log. Nothing here does I/O.
+The content is given as text, to be read like any other log. This module does no I/O.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# Where container runtimes and collectors put a line: Docker, Fluentd, CloudWatch, Google, Loki.
+# The key under which a line is stored: by Docker, Fluentd, CloudWatch, Google, Loki.
 _LINE_KEYS = ("log", "message", "textPayload", "line", "msg")
 _BESIDE = frozenset(
     ("stream", "time", "timestamp", "ts", "level", "kubernetes", "resource", "insertId", "labels")
 )
 _BREAKS = frozenset(("br", "p", "div", "tr", "li", "pre", "h1", "h2", "h3", "h4", "table", "ul"))
 _HIDDEN = frozenset(("script", "style", "noscript", "svg", "head"))
-DEEPEST = 8  # levels of JSON that are looked into
+DEEPEST = 8  # levels of JSON that are searched
 LONGEST_PAGE = 1 << 26  # characters of a page that is held in memory
 
 
 def unwrapped(portions: Iterable[str]) -> Iterator[str]:
-    """Take lines out of container logs, and text out of web pages; give anything else as it is.
+    """Extract lines from container logs and text from web pages; leave anything else unchanged.
 
     Args:
         portions: of text, each of whole lines.
@@ -49,7 +49,7 @@ def unwrapped(portions: Iterable[str]) -> Iterator[str]:
 
 
 def inside(text: str) -> Iterator[str]:
-    """Find what a JSON document holds that may be a log of its own.
+    """Find the parts of a JSON document that may be logs.
 
     Args:
         text: of the document.
@@ -70,7 +70,7 @@ def inside(text: str) -> Iterator[str]:
 
 
 def _found(value: object, depth: int) -> Iterator[str]:
-    """Walk down: a document of its own is tried whole before its parts."""
+    """Search a value; a nested document is given as a whole before its parts."""
     if isinstance(value, str):
         if "\n" in value.strip() or value.lstrip().startswith("{"):
             yield value
@@ -84,7 +84,7 @@ def _found(value: object, depth: int) -> Iterator[str]:
 
 
 def _outputs(cells: list[object]) -> Iterator[str]:
-    """Give what the cells of a notebook printed, not their code."""
+    """Give the outputs of the cells of a notebook, without their code."""
     outputs = (
         output
         for cell in cells
@@ -108,7 +108,7 @@ def _line(line: str) -> str:
 
 
 def _payload(line: str) -> str | None:
-    """Give the line that a line of a container log holds; none if it is no such line."""
+    """Give the log line in a line of a container log; none if it is not such a line."""
     if not line.lstrip().startswith("{"):
         return None
     try:
@@ -137,7 +137,7 @@ def _page(text: str) -> str:
 
 
 def _texts(document: str) -> Iterator[str]:
-    """Give all strings of several lines of a document, however deep."""
+    """Give all strings of several lines in a document, at any depth."""
     waiting = list(inside(document))
     for _ in range(DEEPEST * DEEPEST):
         if not waiting:
@@ -151,7 +151,7 @@ def _texts(document: str) -> Iterator[str]:
 
 
 class _Page(HTMLParser):
-    """The text of a web page, and the JSON that its scripts hold."""
+    """The text of a web page, and the JSON in its scripts."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

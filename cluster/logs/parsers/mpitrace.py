@@ -1,9 +1,9 @@
 """Profiles of IBM's mpitrace (libmpitrace, libhpmprof): three generations and two variants.
 
-Times are seconds of one rank, spent inside MPI: waiting for others is among them, and operations on
-files are no part of the total, as they are no communication. Sizes are bytes
-of a call on average. Only rank 0 and the ranks with the least, the median and the most time in MPI
-write a file unless asked otherwise, so missing ranks are normal.
+Times are seconds of one rank inside MPI. They include waiting for other ranks; operations on files
+are not part of the total, as they are not communication. Sizes are average bytes of a call. By
+default, only rank 0 and the ranks with the least, the median and the most time in MPI write a file,
+so missing ranks are normal.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _RANK = re.compile(r"\s*Data for MPI rank (\d{1,9}) of (\d{1,9})")
 _REGION = re.compile(r"\s*Times (?:and statistics )?from (.*?)\.?\s*$")
 _CONTEXT = re.compile(r"\s*Data for context = (.*?), call count = (\d+)")
 _TABLE = re.compile(r"\s*MPI Routine\s+#calls")
-# Times have three decimals and sizes one: a row that was cut has not.
+# Times have three decimals and sizes have one; a row that was cut off does not match.
 _ROW = re.compile(r"\s*(MPI_\w+)\s+(\d{1,18})((?:\s+\d{1,18}\.\d)?\s+\d{1,12}\.\d{3})\s*$")
 _SIZES = re.compile(r"\s*(On-node m|M)essage size distributions:")
 _SIZED = re.compile(r"\s*(MPI_\w+)\s+#calls\s+avg\. bytes")
@@ -145,13 +145,13 @@ class _Profile:
         self._columns: list[tuple[str, str]] = []  # of the table of all ranks
         self._parts: list[_Part] = [_Part("")]
         self._into: list[Routine] = self._parts[0].routines  # where rows go
-        self._routine = ""  # whose sizes follow
+        self._routine = ""  # the routine whose sizes follow
 
     def context(self, name: str) -> None:
         self._parts.append(_Part(name))
 
     def table(self) -> None:
-        """Begin a table: the profile itself, or that of the section that has just begun."""
+        """Begin a table: of the profile itself, or of the section that has just begun."""
         part = self._parts[-1]
         self._into = part.sections[-1][3] if part.sections else part.routines
         self._columns = []
@@ -312,7 +312,7 @@ def _task_times(rank: int, host: str, known: dict[str, float], scale: float) -> 
 
 
 def _doubts(profile: Profile) -> Iterable[str]:
-    """Check a profile by its own sums."""
+    """Find sums in a profile that do not agree."""
     calls = {routine.name: routine.calls for routine in profile.routines}
     binned: dict[str, int] = {}
     for row in profile.distributions:

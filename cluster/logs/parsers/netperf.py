@@ -1,6 +1,6 @@
 """netperf: streams (10^6 bits per second) and request/response tests, in their classic tables.
 
-Of a UDP stream, the second row is what arrived. https://hewlettpackard.github.io/netperf
+The second row of a UDP stream is what arrived. https://hewlettpackard.github.io/netperf
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Netperf(RunParser):
         return done
 
     def _request(self, run: ResultBuilder, cells: list[str], values: list[float]) -> bool:
-        """Read the rate of requests; the row below it has the other side's buffers."""
+        """Read the rate of requests; the row below it shows the buffers of the other side."""
         if self._rows:
             return len(cells) == 2 and all(count(cell) is not None for cell in cells)  # noqa: PLR2004
         if len(cells) not in (RR, RR + 4):

@@ -1,7 +1,7 @@
 """nvbandwidth: copies between hosts and GPUs as matrices, text and JSON (`-j`).
 
 GB is 1e9 bytes. A bidirectional test prints the rate of one direction while the other is loaded.
-A copy within a device counts its bytes once, though its memory reads and writes each.
+A copy within a device counts its bytes once, although the memory reads and writes each byte.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
     from cluster.core.model.value import Scalar
 
-NANO = 1e9  # of them are one
+NANO = 1e9  # nanoseconds per second
 
 _nv = partial(
     Definition,
@@ -91,7 +91,7 @@ _KNOWN = re.compile(
     r"NOTE: |Performance can vary|Additional system-specific tuning|Process \d+ \(|MPI version|"
     r"Current offset :)"
 )
-MOST_DEVICES = 1024  # of a node, or of hosts that NVLink joins
+MOST_DEVICES = 1024  # of a host, or of hosts that NVLink joins
 HEAD = 8  # lines before the first test
 _HELP = re.compile(
     r"\s*(?:nvbandwidth CLI|Index, Name:|-h \[ --help \]|(?:Usage|usage):? \S*nvbandwidth)"
@@ -112,16 +112,18 @@ class NvBandwidth(Parser):
         """Begin outside any test."""
         self._builders: list[ResultBuilder] = []
         self._test = ""
-        self._part = ""  # of a bidirectional test: one direction, the other, or both together
+        self._part = (
+            ""  # the part of a bidirectional test: one direction, the other, or both together
+        )
         self._unit = ""
         self._columns: list[str] = []
         self._is_help = False
-        self._begun = ""  # the test of which nothing more was said yet
-        self._begun_at = 0  # its line
-        self._is_next = False  # another begins on the line below it
+        self._begun = ""  # a test that has begun, and printed nothing else so far
+        self._begun_at = 0  # the number of its line
+        self._is_next = False  # whether another test begins on the next line
 
     def take(self, line: str, at: int) -> bool:
-        """Read what names a test, its matrix, or an error."""
+        """Read the name of a test, its matrix, or an error."""
         alone = None if self._builders else _SUM.match(line)
         if alone and "memcpy" in alone[1] and number(alone[2]) is not None:
             self._open(at).note("only its sum is there: the matrix is missing")
@@ -168,7 +170,7 @@ class NvBandwidth(Parser):
 
     def _add(self, builder: ResultBuilder, cell: tuple[int, int], value: float) -> None:
         if not value and cell[0] == cell[1]:
-            return  # a GPU and itself, which some versions print as 0.00
+            return  # a GPU with itself, which some versions print as 0.00
         test = self._test.removesuffix(self._part) + self._part
         params: dict[str, Scalar] = {"test": test, "row": cell[0], "column": cell[1]}
         if self._unit == "ns":
@@ -200,7 +202,7 @@ class NvBandwidth(Parser):
         return True
 
     def _leave(self, builder: ResultBuilder) -> None:
-        """Notice that a test was begun, and nothing came of it."""
+        """Record that a test has begun without a result."""
         if self._begun and self._is_next:
             builder.doubt()
         if self._begun:
@@ -227,7 +229,7 @@ class NvBandwidth(Parser):
         for case in found.testcases:
             self._case(builder, case)
         self._builders.append(builder)
-        self._test = self._unit = ""  # lines that follow are of no test of it
+        self._test = self._unit = ""  # the lines that follow belong to none of its tests
         return True
 
     def _case(self, builder: ResultBuilder, case: _Case) -> None:

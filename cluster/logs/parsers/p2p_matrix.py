@@ -1,7 +1,7 @@
 """CUDA's p2pBandwidthLatencyTest: matrices of bandwidth (GB/s, 1e9 bytes) and latency (us).
 
-Bidirectional bandwidth counts both directions. The diagonal is a copy on one device and no link.
-Rows and columns are CUDA devices; which of the two sends is not printed.
+Bidirectional bandwidth counts both directions. The diagonal is a copy within one device, without a
+link. Rows and columns are CUDA devices; which of the two sends is not printed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
     from cluster.core.model.value import Scalar
 
-MICRO = 1e6  # of them are one
+MICRO = 1e6  # microseconds per second
 
 _p2p = partial(
     Definition,
@@ -102,7 +102,7 @@ class P2PMatrix(Parser):
     def _begin(self) -> None:
         self._builder: ResultBuilder | None = None
         self._title: re.Match[str] | None = None
-        self._by = ""  # GPU or CPU, whose clock a latency is by
+        self._by = ""  # whose clock a latency is measured with: GPU or CPU
         self._columns: list[str] = []
         self._in_peers = False
         self._peers: dict[int, list[str]] = {}
@@ -110,7 +110,7 @@ class P2PMatrix(Parser):
     def take(self, line: str, number: int) -> bool:
         """Read a title, a header or a row."""
         if _FIRST.match(line):
-            self._end()  # another run of it
+            self._end()  # another run begins
         title, peers = _TITLE.match(line), _PEERS.match(line)
         if title or peers:
             self._open(number)

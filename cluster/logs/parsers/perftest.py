@@ -1,8 +1,9 @@
 """perftest: `ib_write_bw`, `ib_read_bw`, `ib_send_lat` and their siblings, text and `--out_json`.
 
-MB/sec are 2**20 bytes; with `--report_gbits`, Gb/sec are 1e9 bits. The JSON names no unit: its rate
-is compared with its messages per second. A latency of a write or a send is half of a round trip,
-that of a read or an atomic operation all of it. https://github.com/linux-rdma/perftest
+MB/sec are 2**20 bytes; with `--report_gbits`, Gb/sec are 1e9 bits. The JSON names no unit, so it is
+found by comparing the rate with the messages per second. The latency of a write or a send is half a
+round trip, that of a read or an atomic operation a whole one.
+https://github.com/linux-rdma/perftest
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ class Perftest(RunParser):
         self._params: dict[str, Scalar] = {}
 
     def take(self, line: str, number_: int) -> bool:
-        """Read a title, what it was run with, a header or a row."""
+        """Read a title, a setting, a header or a row."""
         title = _TITLE.match(line)
         if title:
             self._begin(number_, title[1])
@@ -188,7 +189,7 @@ class Perftest(RunParser):
 
 
 def _unit(size: int, found: dict[str, str]) -> str:
-    """Find the unit in which the rate is that of so many messages of this size."""
+    """Find the unit in which the rate agrees with messages per second of this size."""
     rate, messages = number(found.get("BW_average", "")), number(found.get("MsgRate", ""))
     if not rate or not messages:
         return ""

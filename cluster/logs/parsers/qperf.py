@@ -77,7 +77,7 @@ class Qperf(RunParser):
         test = _TEST.match(line)
         if test:
             self._flush()
-            if test[1] in self._tests:  # once more, perhaps with another size
+            if test[1] in self._tests:  # repeated, perhaps with another size
                 self._begin(number_)
                 self._tests.clear()
             self._open(number_)
@@ -115,7 +115,7 @@ class Qperf(RunParser):
         return True
 
     def _flush(self) -> None:
-        """Add the figures of a test: the size of its messages may stand behind them."""
+        """Add the figures of a test; the size of its messages may follow them."""
         for definition, value, name in self._waiting:
             side = {"side": name.partition("_")[0]} if name.startswith(("send", "recv")) else {}
             if self._run is not None:

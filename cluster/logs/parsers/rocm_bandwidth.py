@@ -74,7 +74,7 @@ class RocmBandwidth(RunParser):
         """Begin outside any matrix."""
         super().__init__()
         self._gpus: dict[int, bool] = {}  # devices, and whether each is a GPU
-        self._way = ""  # of the matrix that is open; empty if it is none of bandwidths
+        self._way = ""  # of the open matrix; empty if it has no bandwidths
         self._columns: list[int] = []
 
     def take(self, line: str, number_: int) -> bool:
@@ -115,7 +115,7 @@ class RocmBandwidth(RunParser):
         return True
 
     def _kind(self, row: int, column: int) -> Definition | None:
-        """Find what a cell is of: two GPUs, a GPU and a processor, one GPU alone."""
+        """Find the metric of a cell: two GPUs, a GPU and a processor, or one GPU alone."""
         known = [self._gpus.get(device) for device in (row, column)]
         both = self._way == "Bi"
         if None in known or not any(known):

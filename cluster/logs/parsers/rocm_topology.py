@@ -1,6 +1,7 @@
-"""`rocm-smi --showtopo` and `amd-smi topology`: how the GPUs of a host are joined.
+"""`rocm-smi --showtopo` and `amd-smi topology`: how the GPUs of a host are connected.
 
-It holds no measurements. XGMI is AMD's link between GPUs (Infinity Fabric), PCIE the rest.
+There are no measurements in it. XGMI is AMD's link between GPUs (Infinity Fabric); all other paths
+are PCIE.
 https://rocm.docs.amd.com/projects/rocm_smi_lib
 """
 
@@ -48,7 +49,7 @@ class RocmTopology(Parser):
         self._is_links = False
 
     def take(self, line: str, number: int) -> bool:
-        """Read a title, a header, a row, or the node of a GPU."""
+        """Read a title, a header, a row, or the NUMA node of a GPU."""
         title, row, numa = (
             _TITLE.match(line) or _TABLE.match(line),
             _ROW.match(line),

@@ -1,7 +1,7 @@
-"""Lines by which known troubles show, whoever wrote them: MPI, UCX, CUDA, kernels, `sysctl`.
+"""Lines that are signs of known problems, from any source: MPI, UCX, CUDA, kernels, `sysctl`.
 
-They hold no measurements, and are no failures by themselves. What they mean is said by the rules of
-`analysis/pitfalls`; here they are only found.
+They contain no measurements, and are not failures by themselves. They are only collected here; the
+rules in `analysis/pitfalls` interpret them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST = 3  # of a kind that are kept
 LONGEST = 200  # characters of a line that are kept
 
-# Each kind by words that are in such a line, and by what it looks like; a group is its value.
+# Each kind, words that every such line contains, and its pattern; a group in it is the value.
 _KINDS = (
     ("cma", "Read -1, expected", r"Read -1, expected \d+, errno = 1\b"),
     ("cma", "process_vm_readv", r"process_vm_readv.*(?:Operation not permitted|errno ?= ?1\b)"),
@@ -59,7 +59,7 @@ _RULES = tuple((kind, word, re.compile(pattern)) for kind, word, pattern in _KIN
 
 
 class SymptomLines(Parser):
-    """Complaints of libraries and settings of hosts that explain figures."""
+    """Errors of libraries and settings of hosts that explain figures."""
 
     marks: ClassVar[tuple[str, ...]] = tuple(dict.fromkeys(word for _, word, _ in _KINDS))
     definitions: ClassVar[tuple[Definition, ...]] = ()
@@ -71,7 +71,7 @@ class SymptomLines(Parser):
         self._counts: Counter[str] = Counter()
 
     def take(self, line: str, number: int) -> bool:
-        """Read a line that shows a known trouble."""
+        """Read a line that is a sign of a known problem."""
         for kind, word, pattern in _RULES:
             match = pattern.search(line) if word in line else None
             if match:

@@ -1,7 +1,7 @@
-"""Markdown tables of training throughput: the DLaaS documents, and tables like theirs.
+"""Markdown tables of training throughput, such as those of the DLaaS documents.
 
 Each row is a measurement of all GPUs together, with its other cells as parameters. The efficiency
-that a table prints is kept as printed: it mixes rounding with truncation, so recompute it.
+in a table is kept as printed. Some tables round it and others truncate it, so recompute it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ABOUT = (
     *("description", "cluster", "network", "notes", "gpus", "condition", "model", "batch size"),
     *("nodes", "workers", "precision"),
 )
-# Other columns that say what was run.
+# Other columns that describe what was run.
 _SETTING = re.compile(
     r"gpus?\b|nodes|hosts|ranks|processes|workers|devices|batch|precision|d?type$|model|network|config"
     r"|instance|framework|seq|dataset|method|optimi[sz]er|backend|zero|parallel|\b[tpd]p$|version"
@@ -85,9 +85,9 @@ _KINDS = (
 _RESULT = re.compile(r"throughput|rate|efficien|time|memory|util|mfu|flops|top-|accuracy|loss|/ ?s")
 _RATIO = re.compile(r"speed-?up|relative|ratio|improve|gain|scaling(?! efficiency)|factor|\bx\b|%")
 _PER_GPU = re.compile(r"/ ?(?:s(?:ec)? ?/ ?)?(?:gpu|device|chip)\b|per[ -](?:gpu|device|chip)")
-_UNIT = re.compile(r"/ ?s|per sec|[kmgt]i?b(?:ps|its?|ytes?)?\b")  # of something else
+_UNIT = re.compile(r"/ ?s|per sec|[kmgt]i?b(?:ps|its?|ytes?)?\b")  # of another quantity
 _EMPHASIS = re.compile(r"</?\w+>|[*`]+")
-_FIGURE = re.compile(r":\s*[\d.]+")  # in no header, but in lines of logs that have bars
+_FIGURE = re.compile(r":\s*[\d.]+")  # in lines of logs that contain bars, but never in a header
 _COMMENT = re.compile(r"\s*<!--\s*(.*?)\s*-->\s*$")
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _RATE = re.compile(r"~?\s*(\d[\d.,]*)\s*(?:images?|img)/s(?:ec)?\b", re.IGNORECASE)
@@ -125,7 +125,7 @@ class Tables(Parser):
         heading = _HEADING.match(line)
         if heading:
             self._heading = heading[1].rstrip(":")
-            return False  # any document has headings
+            return False  # any document may have headings
         comment = _COMMENT.match(line)
         cells = _cells(comment[1] if comment else line)
         if len(cells) < 2:  # noqa: PLR2004 - a table has columns
@@ -149,7 +149,7 @@ class Tables(Parser):
         return bool(self._columns) and self._row(cells, commented=comment is not None)
 
     def _row(self, cells: list[str], *, commented: bool) -> bool:
-        """Read a row; ragged ones have fewer cells, and their last are missing."""
+        """Read a row; if it has fewer cells than the header, the last ones are missing."""
         builder = self._builders[-1]
         if commented:
             builder.note("rows in HTML comments were read, too: they are marked `commented`")
@@ -161,7 +161,7 @@ class Tables(Parser):
         return any(found)
 
     def _tell_apart(self, params: dict[str, Scalar]) -> None:
-        """Number a row that differs from one above in nothing but its figures."""
+        """Number a row that differs from an earlier one only in its figures."""
         key = tuple(params.items())
         self._rows[key] = self._rows.get(key, 0) + 1
         if self._rows[key] > 1:
@@ -195,7 +195,7 @@ class Tables(Parser):
 
 
 def _kind(column: str) -> Definition | None:
-    """Find what bare numbers of a column are; none if they are no rate, or of bytes."""
+    """Find the metric of bare numbers in a column; none if they are not rates, or of bytes."""
     if _RATIO.search(column):
         return None
     kinds = [definition for pattern, definition in _KINDS if pattern.search(column)]
@@ -216,7 +216,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _params(named: dict[str, str], *, commented: bool) -> dict[str, Scalar]:
-    """Make parameters of the cells that are no figures."""
+    """Convert the cells that are not figures to parameters."""
     params: dict[str, Scalar] = {}
     for name in ABOUT:
         cell = named.get(name, "")

@@ -1,7 +1,7 @@
 """tf_cnn_benchmarks: images per second of each step, and in total.
 
-A step's rate is the mean since the first step, of one process. `total images/sec` is of all
-processes together, and under Horovod every rank prints it: these are never summed.
+The rate of a step is the mean since the first step, of one process. `total images/sec` is the rate
+of all processes together. With Horovod, every rank prints it, so these rates are never added up.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class TfCnn(Parser):
         return self._builder
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give one result: ranks that write into one log cannot be told apart."""
+        """Give a single result: ranks that write into one log cannot be told apart."""
         builder = self._builder
         if builder is None:
             return ()

@@ -1,6 +1,6 @@
-"""`nvidia-smi topo -m` and `-p2p`: how the GPUs and NICs of a host are joined.
+"""`nvidia-smi topo -m` and `-p2p`: how the GPUs and NICs of a host are connected.
 
-It holds no measurements. From fast to slow: NV# (bonded NVLinks), PIX (one PCIe bridge), PXB
+There are no measurements in it. From fast to slow: NV# (bonded NVLinks), PIX (one PCIe bridge), PXB
 (several), PHB (the CPU's host bridge), NODE (host bridges of one NUMA node), SYS (between sockets).
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PATH = re.compile(r"X|NV\d{1,3}|PIX|PXB|PHB|NODE|SYS|SOC")
 STATUS = re.compile(r"X|OK|NS|CNS|GNS|TNS|DR|U")
 _GPU = re.compile(r"GPU\d{1,3}")
-_NAMES = re.compile(r"(?:(?:GPU|NIC)\d{1,3}){2,}")  # wide terminals lose the space between them
+_NAMES = re.compile(r"(?:(?:GPU|NIC)\d{1,3}){2,}")  # wide tables have no space between names
 _CELLS = re.compile(f"(?:{PATH.pattern}){{2,}}")
 _NAME = re.compile(r"[A-Za-z][\w.:-]{0,40}")
 _LEGEND = re.compile(r"\s*(NIC\d+): (\S+)\s*$")
@@ -43,7 +43,7 @@ class NvidiaTopology(Parser):
         if len(cells) >= 1 and _GPU.fullmatch(cells[0]) and all(map(_is_header, cells)):
             names = _devices(cells)
             if len(set(names)) < len(names):
-                return False  # nobody can tell them apart
+                return False  # the matrices cannot be told apart
             self._matrices.append(_Matrix(names, number, has_numa="NUMA" in cells))
             return True
         if not self._matrices:
@@ -62,7 +62,7 @@ class NvidiaTopology(Parser):
 
 
 def _apart(cells: list[str]) -> list[str]:
-    """Split cells that abut, such as `SYSPIX` and `NIC7NIC8`."""
+    """Split cells without a space between them, such as `SYSPIX` and `NIC7NIC8`."""
     if not any(map(_NAMES.fullmatch, cells)) and not any(map(_CELLS.fullmatch, cells)):
         return cells
     found = []

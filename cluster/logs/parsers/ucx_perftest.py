@@ -1,7 +1,7 @@
 """ucx_perftest: the `Final:` row of each test.
 
-MB/s are 2**20 bytes. The latency of a test that goes to and fro is of one way; that of a test of
-bandwidth is how long the processor is busy with a message. https://github.com/openucx/ucx
+MB/s are 2**20 bytes. The latency of a ping-pong test is one way; that of a bandwidth test is the
+time that the processor is busy with a message. https://github.com/openucx/ucx
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ class UcxPerftest(RunParser):
         self._boxed = False
 
     def take(self, line: str, number: int) -> bool:
-        """Read what a test is, or a row."""
+        """Read the description of a test, or a row."""
         row, kind = _ROW.match(line), _KIND.search(line)
-        # A table of somebody else has bars, too, but no border above it.
+        # Other tables have bars, too, but no border above them.
         self._boxed = bool(_BORDER.match(line)) or (self._boxed and "|" in line)
         if row:
             return self._row(row, number)
@@ -104,7 +104,7 @@ class UcxPerftest(RunParser):
         return True
 
     def _start(self, number: int, title: str) -> ResultBuilder:
-        """Begin a test where rows have come since the last one began."""
+        """Begin a test if there were rows since the last one began."""
         run = self._open(number)
         if not run.empty:
             self._params = {}
@@ -130,7 +130,7 @@ class UcxPerftest(RunParser):
         if values is None or len(values) != CELLS or not self._kind or count(cells[0]) is None:
             return False
         run = self._open(number)
-        if row[1] == "Final:":  # rows before it are of parts, and repeat what came before them
+        if row[1] == "Final:":  # the rows before it are intermediate results
             self._add(run, values)
         return True
 

@@ -1,8 +1,8 @@
-"""What NCCL says of its decisions with NCCL_DEBUG=INFO, versions 1.3 to today, and AMD's RCCL.
+"""NCCL's log of its decisions (NCCL_DEBUG=INFO), from version 1.3 on, and that of AMD's RCCL.
 
-It holds no measurements: rings, trees, channels, what carries data between which ranks, networks,
-GPUDirect, settings and warnings. Several ranks write at once, so lines may be torn: such lines are
-counted, and what can still be read of them is read.
+There are no measurements in it: rings, trees, channels, transports between ranks, networks,
+GPUDirect, settings and warnings. Several ranks write at once, so a line may be torn, which means
+that another line interrupts it. Torn lines are counted, and read as far as possible.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 INFO = "NCCL INFO "
 MOST = 200  # warnings that are kept
-MOST_SEEN = 100_000  # messages that are remembered, for they come again
+MOST_SEEN = 100_000  # messages that are remembered, because they are repeated
 
 _EDGE = re.compile(
     r"\w+ (\d{1,4})(?:/\d+)? : (\d{1,7})(?:\[(\w+)\])?(?: -> (\d{1,7})(?:\[(\w+)\])?)?"
@@ -59,12 +59,12 @@ _SERIOUS = re.compile(
     r"|vendor.err",
     re.IGNORECASE,
 )
-# What no run outlives, whatever else it says.
+# Warnings that are fatal, whatever else the log says.
 _FATAL = re.compile(
     r"abort|time(?:d )?-?out|watchdog|async|fatal|got completion|vendor.err", re.IGNORECASE
 )
-# What NCCL warns of, and gets along without: another network, another device, another way. It has
-# done so, too, where the process that warned says later that its set-up is complete.
+# Warnings after which NCCL continues, with another network, device or path. It has also continued
+# if the process that warned reports later that its set-up is complete.
 _HARMLESS = re.compile(
     r"open libibverbs|NET/OFI (?:Only EFA|Failed to init|Disabling shared)|"
     r"aws-ofi-nccl initialization failed|find real path of|"
@@ -72,7 +72,7 @@ _HARMLESS = re.compile(
     r"Got non-fatal async event|Cannot get incoming CPU|falling back to simple order"
 )
 _MESSAGE = re.compile(f"{INFO}(.*)")
-COMM = "comm 0x"  # messages whose prefix, with the host, matters
+COMM = "comm 0x"  # messages whose prefix is needed, as it names the host
 
 
 class NcclDebug(Parser):
@@ -87,14 +87,14 @@ class NcclDebug(Parser):
     def __init__(self) -> None:
         """Begin with nothing."""
         self._first = 0
-        self._edges: dict[tuple[str, str | None, str], int] = {}  # to a bit per channel
-        self._vias: set[str] = set()  # that were found to be whole
+        self._edges: dict[tuple[str, str | None, str], int] = {}  # a bit per channel
+        self._vias: set[str] = set()  # that matched completely
         self._rings: dict[int, tuple[int, ...]] = {}
         self._seen: set[str] = set()  # messages that were read
         self._trees: dict[tuple[str, str], tuple[str, str]] = {}
         self._size = 0  # of the largest communicator
         self._ranks: dict[int, NcclRank] = {}  # of it
-        self._places: dict[int, str] = {}  # of ranks, as the lines of edges say them
+        self._places: dict[int, str] = {}  # of ranks, as printed in the lines of edges
         self._gpus: set[int] = set()
         self._nodes: dict[int, int] = {}  # by size
         self._channels = self._p2p_channels = 0
@@ -103,11 +103,11 @@ class NcclDebug(Parser):
         self._trials: list[LoggedTest] = []
         self._library = "NCCL"
         self._versions: dict[str, None] = {}
-        self._networks: dict[str, None] = {}  # that are there
-        self._used: dict[str, None] = {}  # that NCCL said it uses
+        self._networks: dict[str, None] = {}  # that were found
+        self._used: dict[str, None] = {}  # that NCCL reports to use
         self._interfaces: dict[str, None] = {}
         self._settings: dict[str, str] = {}
-        self._warnings: dict[str, set[str]] = {}  # to the processes that did not go on
+        self._warnings: dict[str, set[str]] = {}  # with the processes that did not continue
         self._words: dict[str, Callable[[str], None]] = {
             "Channel": self._link,
             "Ring": self._link,
@@ -133,7 +133,7 @@ class NcclDebug(Parser):
         return True
 
     def skim(self, text: str, number: int) -> tuple[str, int]:
-        """Take what NCCL says of no one rank: ranks and communicators repeat it, read it once."""
+        """Take the lines that ranks and communicators repeat; each message is read only once."""
         left, taken = text, 0
         if INFO in text:
             left, taken = self._without_repeated(text, number)
@@ -153,7 +153,7 @@ class NcclDebug(Parser):
         return "\n".join(rest), taken
 
     def _watch(self, text: str, number: int) -> None:
-        """Follow the tests of nccl-tests, whose own parser takes these lines."""
+        """Follow the tests of nccl-tests; their own parser takes these lines."""
         at = 0
         for said in AROUND.finditer(text):
             number += text.count("\n", at, said.start())
@@ -170,7 +170,7 @@ class NcclDebug(Parser):
             handler(message)
             self._seen.add(message)
         if len(self._seen) > MOST_SEEN:
-            self._seen.clear()  # they would only be read again
+            self._seen.clear()  # at worst, messages are read again
 
     def _other(self, line: str, number: int) -> bool:
         version, warning, oldest = (
@@ -198,7 +198,7 @@ class NcclDebug(Parser):
         return True
 
     def _link(self, message: str) -> None:
-        """Read what carries a channel from one rank to another, or the order of its ring."""
+        """Read the transport of a channel from one rank to another, or the order of its ring."""
         match = _EDGE.match(message)
         if match is None:
             self._ring(message)
@@ -217,7 +217,7 @@ class NcclDebug(Parser):
         self._edges[key] = self._edges.get(key, 0) | 1 << int(channel)
 
     def _tear(self, message: str) -> None:
-        """Count a torn line, and read the whole one that may be behind the tear."""
+        """Count a torn line, and read the complete line that may follow in it."""
         self._torn += 1
         _, info, rest = message.partition(INFO)
         if info:
@@ -229,7 +229,7 @@ class NcclDebug(Parser):
             self._rings[int(match[1])] = tuple(int(rank) for rank in match[3].split())
             self._channels = max(self._channels, int(match[2] or 0), int(match[1]) + 1)
         elif "->" not in message or " via" in message or message.rstrip().endswith("->"):
-            self._tear(message)  # else it is a line of the search for graphs
+            self._tear(message)  # otherwise it is a line about the search for graphs
 
     def _tree(self, message: str) -> None:
         for channel, left, rank, right in _TREE.findall(message):
@@ -282,14 +282,14 @@ class NcclDebug(Parser):
         self._connected |= message.startswith(("Connected all rings", "Connected all trees"))
 
     def _rare(self, message: str) -> None:
-        """Read what a log has few of."""
+        """Read messages that are rare in a log."""
         if "CCL version" in message:
             for library, version in _VERSION.findall(message):
                 self._library, self._versions[version] = library, None
         if message.startswith("NET/"):
             network = _NETWORK.match(message)
             interfaces = _INTERFACE.findall(network[2]) if network else []
-            if network and interfaces:  # none was found if there is only `[RO]; OOB eth0`
+            if network and interfaces:  # with only `[RO]; OOB eth0`, no network was found
                 self._networks[network[1]] = None
                 self._interfaces |= dict.fromkeys(interfaces)
             return
@@ -305,7 +305,7 @@ class NcclDebug(Parser):
             self._warnings.setdefault(text, set()).add(_process(_PREFIX.search(line)))
 
     def results(self) -> tuple[Parsed, ...]:
-        """Give one result, for ranks' lines cannot be told apart by run."""
+        """Give a single result, because lines of ranks do not show which run they belong to."""
         log = self._log()
         if log == NcclLog():
             return ()
@@ -323,24 +323,24 @@ class NcclDebug(Parser):
         return (builder.parsed(log),)
 
     def _judge(self, builder: ResultBuilder) -> None:
-        """Say which warnings are failures: those that nothing shows to be got over."""
+        """Decide which warnings are failures: those after which nothing shows that NCCL went on."""
         for warning, waiting in self._warnings.items():
             if _SERIOUS.search(warning) is None:
                 continue
             if not waiting or _HARMLESS.search(warning):
                 builder.note(f"NCCL went on after: {warning}")
-            elif not _FATAL.search(warning) and all(map(self._outlived, waiting)):
+            elif not _FATAL.search(warning) and all(map(self._succeeded, waiting)):
                 builder.note(f"its test succeeded all the same: NCCL WARN {warning}")
             else:
                 builder.fail(f"NCCL WARN {warning}")
 
-    def _outlived(self, process: str) -> bool:
-        """Tell whether a process is known to be of nccl-tests, and all its tests succeeded."""
+    def _succeeded(self, process: str) -> bool:
+        """Tell whether a process belongs to nccl-tests, and all its tests succeeded."""
         own = [trial for trial in self._trials if process in trial.processes]
         return bool(own) and all(trial.succeeded for trial in own)
 
     def _placed(self) -> Iterable[NcclRank]:
-        """Give what is known of each rank, by whichever lines."""
+        """Combine what all lines say about each rank."""
         for rank in sorted(self._ranks.keys() | self._places.keys()):
             known = self._ranks.get(rank, NcclRank(rank=rank))
             yield structs.replace(known, place=self._places.get(rank, ""))
@@ -380,7 +380,7 @@ def _process(prefix: re.Match[str] | None) -> str:
 
 
 def _trees(found: Mapping[tuple[str, str], tuple[str, str]]) -> tuple[NcclTree, ...]:
-    """Order trees; NCCL 2.4 wrote parent->rank->children, later ones the reverse."""
+    """Sort trees; NCCL 2.4 printed parent->rank->children, later versions the reverse."""
     trees = []
     for (channel, rank), (left, right) in found.items():
         up, down = (left, right) if "/" in right and "/" not in left else (right, left)
@@ -401,7 +401,7 @@ def _edge(source: str, target: str | None, via: str, channels: int) -> NcclEdge:
 
 
 def _transport(via: str) -> str:
-    """Name the transport; older versions used words for it."""
+    """Name the transport; older versions described it in words."""
     if via in ("direct shared memory", "zero-copy host mem"):
         return "SHM"
     if via in ("IPC device mem", "P2P device mem", "common device"):

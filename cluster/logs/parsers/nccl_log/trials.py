@@ -1,10 +1,10 @@
-"""Tests of nccl-tests in a log of NCCL: what they outlived was no failure."""
+"""Tests of nccl-tests in a log of NCCL: a warning in a successful test is not a failure."""
 
 from __future__ import annotations
 
 import re
 
-# What nccl-tests says around its rows: that it begins, where its ranks are, and how it ended.
+# What nccl-tests prints around its rows: its start, where its ranks are, and how it ended.
 AROUND = re.compile(
     r"^[# \t]*+(?:(nThreads?\b)|Rank +\d+ .*?\bPid +(\d+) +on +(\S+) +device"
     r"|(?:Out of bounds values|Bitwise mismatches|Avg bus bandwidth) *:(.*))",
@@ -15,10 +15,10 @@ GOOD = "Avg bus bandwidth"
 
 
 class LoggedTest:
-    """A test of nccl-tests: which processes took part, and whether it said that it succeeded.
+    """A test of nccl-tests: which processes took part, and whether it reported success.
 
-    One that begins before another has ended may run beside it: nobody can tell whose lines are
-    whose, so it proves nothing.
+    A test that begins before another has ended may run at the same time. Then it is not known which
+    lines belong to which test, so it proves nothing.
     """
 
     def __init__(self, first: int, *, beside: bool) -> None:
@@ -26,7 +26,7 @@ class LoggedTest:
 
         Args:
             first: the number of its first line; 0 if that is missing.
-            beside: another test is still open.
+            beside: whether another test is still open.
 
         """
         self._first = first
@@ -41,11 +41,11 @@ class LoggedTest:
 
     @property
     def succeeded(self) -> bool:
-        """Whether it said so at its end."""
+        """Whether it reported success at its end."""
         return bool(self._last) and not self._failed
 
     def follow(self, said: re.Match[str], number: int) -> None:
-        """Read a line around its rows."""
+        """Read a line before or after its rows."""
         if said[2]:
             self.processes.add(f"{said[3]}:{said[2]}")
         elif said[4] is not None:
@@ -53,6 +53,6 @@ class LoggedTest:
             self._last = number if GOOD in said[0] else self._last
 
     def meet(self, process: str, number: int) -> None:
-        """Count a process in whose set-up was complete while the test ran."""
+        """Add a process whose set-up was completed while the test ran."""
         if self._first <= number and not 0 < self._last < number:
             self.processes.add(process)

@@ -5,8 +5,8 @@ GB is 1e9 bytes. A row is one size: time, algorithm bandwidth (size over time) a
 carry), each out of place and in place. Figures are means over iterations and over all ranks.
 Until 2019, times were printed in ms.
 
-A row is printed in parts, before and after its runs; with NCCL_DEBUG=INFO, NCCL's lines come
-between them. Such parts are put together again, and believed if their arithmetic holds.
+A row is printed in parts, before and after its runs; with NCCL_DEBUG=INFO, NCCL's lines may come
+in between. Such parts are joined again, and accepted if their figures agree with one another.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _COLUMNS = re.compile(r"\btime\s+algbw\s+busbw\b|\bcputime\s+algbw\s+busbw\b")  
 _COUNTS = re.compile(r"\bbusbw #?(?:wrong|err|res)")  # wrong values, in the last column of a half
 _UNITS = re.compile(r"\([^)|]*\)")
 _RULE = re.compile(r"[|\s:-]+$")
-# What is a row but for something that stands around its columns.
+# A row with other text around its columns.
 _HIDDEN = re.compile(
     r"\b\d+\W+\d+\W+(?:u?int\d*|float\w*|half|double|bfloat16|f(?:p)?8\w*)\W.*?\d\.\d\d\b"
 )
-# A part of a row, and behind it a line of NCCL, which may begin with a label or the time.
+# A part of a row, followed by a line of NCCL, which may begin with a label or the time.
 _TORN = re.compile(
     r" +(\d+ +\d+ +[a-z]\w* +(?:[a-z]\w* +)?(?:-1|0|\d+)"
     r"|[\d.e+]+ +[\d.e+]+ +[\d.e+]+ +(?:N/A|0|\d+))"
@@ -65,7 +65,7 @@ _COMMAND = re.compile(r"(?:^|[\s/])(\w+_perf(?:_mpi)?)\s+-")
 _RANKS = re.compile(
     r"(?:#[ \t]+Rank[ \t]+\d+ [^\n|]*\bon[ \t]+[^\s|]+[ \t]+device[ \t]+\d+ \[[\w:.]+\] [^\n|]*\n)+"
 )
-MOST = 64  # texts that are kept, for they may come again
+MOST = 64  # texts that are kept, because they may be repeated
 _ROWS = re.compile(r"(?:[ \t]*\d[^\n]*\n)+")
 _STAMP = re.compile(r"\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
 
@@ -85,14 +85,14 @@ class NcclTests(Parser):
         self._parsed: list[Parsed] = []  # of the tests before the last
         self._test: PerfTest | None = None
         self._heads = Heads()
-        self._ranks: dict[str, Sequence[tuple[int, str, int, str]]] = {}  # lines that name them
-        self._plain: set[str] = set()  # lines that say nothing
+        self._ranks: dict[str, Sequence[tuple[int, str, int, str]]] = {}  # lines that name ranks
+        self._plain: set[str] = set()  # lines without information
         self._command = ""
-        self._parts: list[tuple[int, list[str]]] = []  # of rows, and their lines
-        self._boxed = False  # the last line was of a Markdown table with our header
+        self._parts: list[tuple[int, list[str]]] = []  # parts of rows, with their lines
+        self._boxed = False  # whether the last line belongs to a Markdown table with our header
 
     def take(self, line: str, number: int) -> bool:
-        """Read a row, or what stands around the rows."""
+        """Read a row, or a line before or after the rows."""
         text = line.strip()
         if not text or INFO in text:
             return False
@@ -104,7 +104,7 @@ class NcclTests(Parser):
         return text in self._plain or self._said(text, number)
 
     def _said(self, text: str, number: int) -> bool:
-        """Read a line that is no row: of a head, or a foot."""
+        """Read a line before or after the rows."""
         if _START.match(text):
             self._begin(text, number)
             return True
@@ -136,7 +136,7 @@ class NcclTests(Parser):
         return at
 
     def _named(self, text: str) -> Sequence[tuple[int, str, int, str]]:
-        """Read lines that name ranks; the tests of a log repeat them."""
+        """Read lines that name ranks, which the tests of a log repeat."""
         found = self._ranks.get(text)
         if found is None:
             self._ranks = {} if len(self._ranks) > MOST else self._ranks
@@ -145,7 +145,7 @@ class NcclTests(Parser):
         return found
 
     def _markdown(self, text: str, number: int) -> bool:
-        """Read a line of a Markdown table; those of other programs have no such rows."""
+        """Read a line of a Markdown table; tables of other programs have no such rows."""
         if "algbw" in text and "busbw" in text and "payload" not in text:  # of all_reduce_bench
             self._boxed = True
             names = " ".join(_cells(_UNITS.sub("", text)))
@@ -162,7 +162,7 @@ class NcclTests(Parser):
         return self._boxed and _RULE.match(text) is not None
 
     def skim(self, text: str, number: int) -> tuple[str, int]:
-        """Take parts of rows from before the lines that tore them."""
+        """Take parts of rows that are followed by other lines."""
         rest, at, torn = [], 0, text.find(INFO)
         while torn >= 0:
             start = text.rfind("\n", 0, torn) + 1
@@ -177,7 +177,7 @@ class NcclTests(Parser):
         return "".join((*rest, text[at:])), 0
 
     def _row(self, text: str, number: int) -> bool:
-        """Read a row, or what is left of a torn one: its last part, or only its first."""
+        """Read a row, or what is left of a torn row: its last part, or only its first."""
         test, cells = self._open(number), _STAMP.sub("", text).split()
         if test.row(cells) or test.row([*self._torn(number), *cells]):
             self._parts = [part for part in self._parts if part[0] > number]
@@ -189,7 +189,7 @@ class NcclTests(Parser):
         return False
 
     def _torn(self, number: int) -> list[str]:
-        """Give the cells of the row that began last, before a line."""
+        """Give the cells of the row that began last before a line."""
         parts = [cells for at, cells in self._parts if at < number]
         heads = [at for at, cells in enumerate(parts) if _HEAD.fullmatch(" ".join(cells))]
         return [cell for part in parts[heads[-1] :] for cell in part] if heads else []
@@ -197,11 +197,11 @@ class NcclTests(Parser):
     def _around(self, text: str, number: int) -> bool:
         begun = (RANK, FAILED, AVERAGE_LINE)
         if self._test is None and any(form.match(text) for form in begun):
-            self._open(number)  # the log begins behind its head
+            self._open(number)  # the log begins after its head
         return self._test is not None and (self._test.take(text) or self._hides(self._test, text))
 
     def _hides(self, test: PerfTest, text: str) -> bool:
-        """Notice a row that cannot be read, for something stands around its columns."""
+        """Notice a row that cannot be read, because of other text around its columns."""
         if _HIDDEN.search(text):
             test.hidden = test.hidden or text
         return False
@@ -246,10 +246,10 @@ class NcclTests(Parser):
         named = _NAME.match(text)
         test.headed = True
         test.name = named[1] if named else test.name or self._command
-        self._command = ""  # of the next test, another
+        self._command = ""  # the next test has its own
         test.checked &= "validation: 0" not in text
 
 
 def _cells(text: str) -> list[str]:
-    """Give the cells of a row of a Markdown table, without its marks for bold and code."""
+    """Give the cells of a row of a Markdown table, without marks for bold and code."""
     return [cell.strip(" \t*`") or ABSENT for cell in text[1:-1].split("|")]

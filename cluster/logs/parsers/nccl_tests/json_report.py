@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
     from cluster.logs.parsers.nccl_tests.perf_test import PerfTest
 
-MOST_RANKS = 1024  # of a process: more is no sane figure
+MOST_RANKS = 1024  # of a process: a larger figure is an error
 
 
 class _Half(msgspec.Struct):
-    """Half a row of the JSON of `-J`; what is no number is the word `nan`."""
+    """Half a row of the JSON of `-J`; a missing number is the word `nan`."""
 
     alg_bw: float | str
     bus_bw: float | str
@@ -27,7 +27,7 @@ class _Half(msgspec.Struct):
 
     @property
     def figures(self) -> list[float] | None:
-        """Time, algorithm and bus bandwidth; none if one of them is no number."""
+        """Time, algorithm and bus bandwidth; none if one of them is not a number."""
         time = self.time if self.time is not None else self.cpu_time or 0.0
         return numbers(map(str, (time, self.alg_bw, self.bus_bw)))
 
@@ -43,7 +43,7 @@ class _Row(msgspec.Struct):
 
 
 class _Process(msgspec.Struct):
-    """A process of it, by its first rank."""
+    """A process of the test, described by its first rank."""
 
     rank: int
     hostname: str = ""
@@ -52,7 +52,7 @@ class _Process(msgspec.Struct):
 
 
 class _Config(msgspec.Struct):
-    """The head of it."""
+    """The settings of the test."""
 
     nthreads: int = 1
     ngpus: int = 1
@@ -61,7 +61,7 @@ class _Config(msgspec.Struct):
 
 
 class _Outcome(msgspec.Struct):
-    """A verdict of it."""
+    """A result of the test as a whole."""
 
     count: int = 0
     bandwidth: float | str = 0.0
@@ -69,7 +69,7 @@ class _Outcome(msgspec.Struct):
 
 
 class NcclJsonReport(msgspec.Struct):
-    """What we read of the file."""
+    """The parts of the file that we read."""
 
     results: list[_Row]
     args: list[str] = []
@@ -79,7 +79,7 @@ class NcclJsonReport(msgspec.Struct):
     errors: list[str] = []
 
     def fill(self, test: PerfTest) -> None:
-        """Give a test all of it."""
+        """Add everything to a test."""
         test.headed = test.ended = True
         test.name = (self.args or [""])[0].rpartition("/")[2]
         test.checked = bool(self.config.validation)
@@ -92,7 +92,7 @@ class NcclJsonReport(msgspec.Struct):
                     test.add(row.size, (row.type, row.redop, place), figures, str(half.nwrong))
 
     def _place(self, test: PerfTest) -> None:
-        """Name all ranks: the file has the first of each process only."""
+        """Name all ranks: the file names only the first one of each process."""
         each = self.config.nthreads * self.config.ngpus
         for process in self.config.devices:
             for at in range(min(each, MOST_RANKS)):

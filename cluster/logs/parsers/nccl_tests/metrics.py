@@ -68,9 +68,9 @@ _FAMILIES = {
     **dict.fromkeys(("all_gather", "reduce_scatter", "alltoall", "gather", "scatter"), SHARED),
     **dict.fromkeys(("broadcast", "reduce", "sendrecv"), WHOLE),
 }
-SLACK = 0.02  # by which a printed rate may differ from what the other columns say
+SLACK = 0.02  # by which a printed rate may differ from the other columns
 RESOLUTION = 0.01  # GB/s, to which rates are printed
-HALF_STEP = 0.51 * RESOLUTION  # a little more, for what a float cannot hold
+HALF_STEP = 0.51 * RESOLUTION  # a little more than half, for rounding of floats
 
 
 def operation(program: str, family: str) -> str:
@@ -78,7 +78,7 @@ def operation(program: str, family: str) -> str:
 
     Args:
         program: such as `all_reduce_perf` or `AllReduce`.
-        family: of collectives with one factor, as `family_of` says it; empty if nobody knows.
+        family: the collectives with the same factor, as `family_of` names them; empty if unknown.
 
     Returns:
         Such as `all_reduce`; empty if it cannot be told.
@@ -94,8 +94,8 @@ def operation(program: str, family: str) -> str:
 def ranks_of(algbw: NDArray[np.float64], busbw: NDArray[np.float64]) -> int:
     """Tell the number of ranks from bus bandwidth over algorithm bandwidth.
 
-    The ratio is 2(n-1)/n or (n-1)/n, and 1 says nothing. Both rates are printed to 0.01 GB/s, so
-    each row allows a range of ratios.
+    The ratio is 2(n-1)/n or (n-1)/n; a ratio of 1 fits any number. Both rates are printed to 0.01
+    GB/s, so each row allows a range of ratios.
 
     Args:
         algbw: algorithm bandwidth of each row in GB/s, as printed.

@@ -1,4 +1,4 @@
-"""One test of nccl-tests: its rows, and what its head and foot say."""
+"""One test of nccl-tests: its rows, and the lines before and after them."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
     from cluster.core.model.logs import Parsed
 
-MICRO, MILLI = 1e6, 1e3  # of them are one
+MICRO, MILLI = 1e6, 1e3  # microseconds and milliseconds per second
 ABSENT = "N/A"  # a cell without a value
 HALF = 4  # columns of each half of a row, counted from the right: time algbw busbw error
 LEAST = 3  # columns before them: size, count, type
 FOREVER, TINY = 1e18, 1e-18  # us, longer and shorter than any test
-MANY = 8  # rows that are worth a table
+MANY = 8  # rows from which reading them as a table is faster
 METRICS = (TIME, ALGBW, BUSBW)
 COARSE = 0.05  # by which times of 10 s and more are rounded: they are printed as 1.7e+07
 
@@ -55,7 +55,7 @@ CONCLUDED = "Collective test concluded"
 
 
 def named_rank(match: re.Match[str]) -> tuple[int, str, int, str]:
-    """Give what a line of `RANK` says: rank, host, device there, model."""
+    """Give what a line of `RANK` names: rank, host, device on it, model."""
     return int(match[1]), match[2], int(match[3]), match[4] or ""
 
 
@@ -73,7 +73,7 @@ _OLDEST = "res"  # a column of NCCL's own tests and of nccl-tests until 2019: ti
 
 
 class Heads:
-    """What stands left of the figures of rows; the tests of a log have it in common."""
+    """The cells to the left of the figures of rows, which all tests of a log repeat."""
 
     def __init__(self) -> None:
         """Begin with nothing."""
@@ -83,11 +83,11 @@ class Heads:
         """Give the points of the halves of a row: out of place, in place.
 
         Args:
-            cells: size, count, type, and reduction and root if they are there.
-            halves: that the row has.
+            cells: size, count, type, and perhaps reduction and root.
+            halves: how many the row has.
 
         Returns:
-            A point for each; nothing if these cells begin no row.
+            A point for each half; none if these cells do not begin a row.
 
         """
         key = (*cells, "") if halves == 1 else tuple(cells)
@@ -111,11 +111,11 @@ def _point(size: int, type_: str, redop: str, place: str) -> SeriesPoint:
 
 
 class PerfTest:
-    """One test: its rows, and what its head and foot say.
+    """One test: its rows, and the lines before and after them.
 
     Args:
         first: the number of its first line in the log.
-        heads: of rows, which tests have in common.
+        heads: the first cells of rows, which all tests of a log share.
 
     """
 
@@ -125,31 +125,33 @@ class PerfTest:
         self._heads = heads
         self.name = ""
         self.checked = True
-        self.is_mixed = False  # it began while another had not ended: its rows may be of that
+        self.is_mixed = (
+            False  # it began before another one had ended, so its rows may belong to that
+        )
         self._head = ""  # what it was run with
         self.headed = False
         self.ended = False
-        self.ranks: dict[int, tuple[str, int]] = {}  # the host of each, and its device there
+        self.ranks: dict[int, tuple[str, int]] = {}  # the host of each rank, and its device there
         self.models: dict[str, None] = {}
         self._points: list[SeriesPoint] = []  # of each half of a row
         self._columns = array("d"), array("d"), array("d")  # times in us, both rates in GB/s
         self._width = HALF
         self._counts = True  # the last column of a half counts wrong values
         self._scale = MICRO  # of its times
-        self._usual = 0  # cells left of the figures in rows like the last; 0 if they are special
-        self._counted = self._ranks = 0  # halves of rows, and the ranks that they tell of
-        self._alone = False  # each process ran a test of its own
-        self._partial = False  # algorithm bandwidth was printed without the part of each rank
-        self.refused = 0  # rows that contradict themselves
-        self.hidden = ""  # the first line that would be a row, but for what stands around it
-        self.stopped = -1  # size of the row that was begun last, and never ended
+        self._usual = 0  # cells to the left of the figures in the last row; 0 if it is special
+        self._counted = self._ranks = 0  # halves of rows, and the number of ranks derived from them
+        self._alone = False  # each process ran its own test
+        self._partial = False  # algorithm bandwidth was printed without each rank's own part
+        self.refused = 0  # rows whose figures do not agree
+        self.hidden = ""  # the first line that would be a row without the text around it
+        self.stopped = -1  # size of the last row, if it was begun and never finished
         self._average: float | None = None
-        self._ends = 0  # last lines that it has: one, or one of each process that ran alone
+        self._ends = 0  # how many last lines it has: one, or one for each process that ran alone
         self._failures: list[str] = []
 
     @property
     def hosts(self) -> int:
-        """How many hosts there are; containers may have one name, but a device is there once."""
+        """How many hosts there are; containers with one name are told apart by repeated devices."""
         if self._alone:
             return 1
         if len(self.ranks) < self.count:
@@ -162,7 +164,7 @@ class PerfTest:
     def count(self) -> int:
         """How many ranks there are; 0 if the log does not say.
 
-        Lines of ranks may be missing: the last rank, and the two bandwidths, tell of more.
+        Lines of ranks may be missing: then the last rank and the two bandwidths show how many.
         """
         if self._alone:
             return len(self.ranks)
@@ -189,24 +191,24 @@ class PerfTest:
         return bool(self._points or self.ended)
 
     def head(self, text: str) -> None:
-        """Keep what it was run with, as its first line says it."""
+        """Keep the settings in its first line."""
         self._head = self._head or (text if "minBytes" in text else "")
 
     def differs(self, text: str) -> bool:
-        """Tell whether a first line says that another test was run with something else."""
+        """Tell whether a first line has other settings, and so begins another test."""
         return bool(self._head) and "minBytes" in text and text != self._head
 
     @property
     def is_any(self) -> bool:
-        """Whether the log says anything of it."""
+        """Whether the log contains anything about it."""
         return bool(self.headed or self.is_begun or self._failures)
 
     def header(self, text: str, *, counts: bool = True) -> None:
-        """Find how wide each half of a row is; options add columns to it.
+        """Find the width of each half of a row, to which options add columns.
 
         Args:
             text: the names of the columns.
-            counts: the fourth column of a half counts wrong values.
+            counts: whether the fourth column of a half counts wrong values.
 
         """
         self.headed = True
@@ -218,13 +220,13 @@ class PerfTest:
         self._scale = MILLI if _OLDEST in words else MICRO
 
     def take(self, text: str) -> bool:
-        """Read a line of its head or foot.
+        """Read a line before or after its rows.
 
         Args:
             text: of the line, without spaces around it.
 
         Returns:
-            Whether it is one.
+            Whether it is such a line.
 
         """
         rank = RANK.match(text)
@@ -248,7 +250,7 @@ class PerfTest:
         return True
 
     def named(self, ranks: Sequence[tuple[int, str, int, str]]) -> None:
-        """Read lines that name ranks: number, host, device there, model."""
+        """Record ranks that lines name: number, host, device on it, model."""
         for rank, host, device, model in ranks:
             self._alone |= rank in self.ranks
             self.ranks[rank] = host, device
@@ -260,7 +262,7 @@ class PerfTest:
         self._failures.append(text)
 
     def row(self, cells: list[str]) -> bool:
-        """Read a row from the right, for the columns in its middle come and go."""
+        """Read a row from the right, because the columns in its middle vary."""
         width = self._width
         halves = 2 if len(cells) >= LEAST + 2 * width else 1
         head = len(cells) - halves * width
@@ -286,7 +288,7 @@ class PerfTest:
             text: of lines that begin with a number.
 
         Returns:
-            How many characters of it were taken: whole lines, up to the first that is unlike.
+            How many characters of it were taken: complete lines, up to the first different one.
 
         """
         head, lines = self._usual, text.split("\n")
@@ -317,8 +319,8 @@ class PerfTest:
     def _figures(self, size: int, half: list[str]) -> list[float] | None:
         """Read time (in us), algorithm and bus bandwidth, if they agree with the size.
 
-        hypercube_perf, and until 2020 all_gather_perf and reduce_scatter_perf, count without the
-        part that each rank has already: both bandwidths are what is the bus bandwidth elsewhere.
+        hypercube_perf, and until 2020 all_gather_perf and reduce_scatter_perf, do not count the
+        part that each rank already has: both bandwidths are then what others call bus bandwidth.
         """
         found = numbers(half[:3])
         if not found:
@@ -335,7 +337,7 @@ class PerfTest:
         return None
 
     def add(self, size: int, kind: tuple[str, str, str], values: list[float], wrong: str) -> None:
-        """Add half a row; its last column counts wrong values, or is an error such as 1e-06."""
+        """Add half a row, whose last column is a count of wrong values or an error like 1e-06."""
         type_, redop, place = kind
         self._add(_point(size, type_, redop, place), values, wrong)
 
@@ -365,7 +367,7 @@ class PerfTest:
 
     @property
     def _rises(self) -> bool:
-        """Whether its sizes rise, as those of one test do; cycles begin anew with the least."""
+        """Whether its sizes rise, as those of one test do; cycles start over at the smallest."""
         sizes = [point.size for point in self._points]
         least = min(sizes, default=0)
         return all(a <= b or b == least for a, b in pairwise(sizes))
@@ -420,7 +422,7 @@ class PerfTest:
             builder.note("its last lines are missing: it was stopped, or the log is cut off")
 
     def _oddities(self) -> Iterable[tuple[bool, str]]:
-        """Give what may be odd about it, and whether it is."""
+        """List what may be odd about it, and whether it is."""
         yield not self.checked, "its data were not checked (validation: 0)"
         yield self._alone, ALONE
         alone = self.count == 1 and bool(self._points)
@@ -430,7 +432,7 @@ class PerfTest:
 
 
 def _are_good(table: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell which halves of rows agree with their size, and have no wrong values."""
+    """Tell which halves of rows agree with their size and have no wrong values."""
     time, algbw, busbw, wrong = table.T
     expected = sizes / time.clip(min=TINY) * MICRO / GB * (time > 0)
     agree = abs(algbw - expected) <= RESOLUTION + SLACK * expected
@@ -440,7 +442,7 @@ def _are_good(table: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray
 
 
 def _agrees(size: float, time: float, algbw: float, busbw: float, slack: float) -> bool:
-    """Check a row by its own arithmetic: torn or shifted columns do not pass."""
+    """Check that the figures of a row agree, which torn or shifted columns do not."""
     if not 0 <= time < FOREVER or algbw < 0 or not 0 <= busbw <= 2 * algbw + 2 * RESOLUTION:
         return False
     expected = size / time * MICRO / GB if time else 0.0

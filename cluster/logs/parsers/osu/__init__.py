@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
-MICRO = 1e6  # of them are one
+MICRO = 1e6  # microseconds per second
 NOWHERE = SeriesPoint({}, 0, 0)
 
 _TITLE = re.compile(
     r"\s*#?\s*((?:OSU|OMB)(?:-Py)? (?:One Sided |MPI|OpenSHMEM|UPC|[A-Z]+CCL|Java).*\bTests?\b.*)"
 )
-# The library, and behind a dash whose memory the buffers may be in: `MPI-CUDA`, `MPI_Put-CUDA`.
+# The library, and after a dash, the memory of the buffers: `MPI-CUDA`, `MPI_Put-CUDA`.
 _NAME = re.compile(
     r"(?:OSU|OMB)(?:-Py)?\s+(?:One Sided\s+)?(?:(?:MPI|OpenSHMEM|UPC\S*)\s+)?"
     r"(.*?)\s+Tests?\b"
@@ -60,20 +60,20 @@ _KNOWN = re.compile(
 )
 _DATATYPE = re.compile(r"#\s*Datatype:\s*(?:MPI_)?(\w+)")
 _SYNCHRONISATION = re.compile(r"#\s*Synchronization:\s*(?:MPI_Win_)?(\S+)")
-# Intel MPI says at its start where each rank runs (I_MPI_DEBUG); so the log knows the hosts.
+# Intel MPI prints at its start where each rank runs (I_MPI_DEBUG), so the hosts are known.
 _STARTUP = re.compile(r"\s*(?:\[\d+\] )?MPI startup\(\): (.*)")
 _PLACED = re.compile(r"(\d{1,7})\s+\d+\s+(\S+)\s+(?:\{[\d,-]*\}|[\d,-]+)\s*$")
 _PAIRS = re.compile(r"\s*#?\s*\[\s*pairs:\s*(\d+)\s*\]\s*\[\s*window size:\s*(\d+|varied)")
 _BUFFERS = re.compile(
     r"\s*#\s*(?:Send Buffer|Rank 0 Memory) on (\w+).*(?:Receive Buffer|Rank 1 Memory) on (\w+)"
 )
-# Old versions name no unit; it is the same.
+# Old versions name no unit, but it is the same.
 _INIT = re.compile(
     r"\s*nprocs: (\d+), min: [\d.]+(?: ms)?, max: [\d.]+(?: ms)?, avg: ([\d.]+)(?: ms)?\s*$"
 )
 _INVALID = re.compile(r"DATA VALIDATION ERROR: (.*)")
 _TAIL = re.compile(r"P(\d+(?:\.\d+)?)\b")
-# Words in the names of tests that send to and fro: their latency is of one way.
+# Words in the names of ping-pong tests: their latency is one way.
 _ONE_WAY = {
     *("latency", "multi", "multi-threaded", "multi-process", "congestion"),
     *("persistent", "partitioned", "nccl", "rccl"),
@@ -84,7 +84,7 @@ _ONE_SIDED = re.compile(
     re.IGNORECASE,
 )
 SIZES = ("Size", "Size (B)", "Message Size")  # how the first column is called
-# What `-f` adds to the mean; some builds print it below the header without it.
+# The columns that `-f` adds to the mean; some builds print them without naming them in the header.
 FULL = (("Min Latency", "us"), ("Max Latency", "us"), ("Iterations", ""))
 SCALES = {"MB/s": MB, "GB/s": GB}
 PLAIN = "CHAR"  # the datatype unless said otherwise
@@ -163,7 +163,7 @@ class _Table:
 
     def __init__(self, title: str, first: int, points: Points) -> None:
         self.builder = ResultBuilder("osu", first, title)
-        self.lines = 1  # that it took, but for rows
+        self.lines = 1  # that it took, without rows
         self._points = points
         self._rows: re.Pattern[str] | None = None  # rows of nothing but a size and known figures
         self._kinds: list[tuple[Definition, float]] = []  # of their columns, and the units
@@ -171,8 +171,8 @@ class _Table:
         named = _NAME.match(title.replace(f"-{memory[1]}", "", 1) if memory else title)
         self._test = named[1] if named else title
         self._one_sided = _ONE_SIDED.search(title) is not None
-        self._windows: list[int] = []  # of a table with a column per window size
-        self._cell: Definition | None = None  # that such a table is of
+        self._windows: list[int] = []  # the columns of a table with one per window size
+        self._cell: Definition | None = None  # the metric of such a table
         self._params: dict[str, Scalar] = {"test": self._test}
         if memory:
             self._params["memory"] = memory[1]
@@ -181,11 +181,11 @@ class _Table:
         self._mixed = False
 
     def awaits(self, cells: list[str]) -> bool:
-        """Tell whether a row has its columns, and it has no row yet."""
+        """Tell whether a row has its columns, and is the first one."""
         return self.builder.empty and bool(self._columns) and len(cells) == len(self._columns)
 
     def is_only_begun(self, number: int) -> bool:
-        """Tell whether all lines before this one were of its head."""
+        """Tell whether all lines before this one belong to its header."""
         return self.builder.empty and self.builder.first + self.lines == number
 
     def take(self, line: str) -> bool:
@@ -221,7 +221,7 @@ class _Table:
         return True
 
     def _fits(self, columns: list[tuple[str, str]]) -> bool:
-        """Tell whether columns are of rates where the title says so, and of times elsewhere."""
+        """Tell whether the columns are rates if the title says so, and otherwise times."""
         rates = any(unit in SCALES or name in ("MB/s", "Messages/s") for name, unit in columns)
         overall = any(name == "Overall" for name, _ in columns)
         title = self._test.lower()
@@ -229,14 +229,14 @@ class _Table:
         return rates == titled and (not overall or "non-blocking" in title or "_i" in title)
 
     def _plan(self) -> None:
-        """Find what the columns are, if each but the first has a definition and is of one size."""
+        """Find the metric of each column, if all but the first have one and belong to one size."""
         kinds = [self._kind(name, unit) for name, unit in self._columns[1:]]
         self._kinds = [kind for kind in kinds if kind is not None]
         is_plain = self._columns[0][0] in SIZES and len(self._kinds) == len(kinds) > 0
         self._rows = _rows_of(len(kinds)) if is_plain else None
 
     def take_rows(self, text: str, at: int) -> int:
-        """Read rows whose sizes rise; give where they end."""
+        """Read rows whose sizes rise, and give the offset where they end."""
         rows = self._rows.match(text, at) if self._rows else None
         if rows is None:
             return at
@@ -258,9 +258,9 @@ class _Table:
         return rows.end()
 
     def _kind(self, name: str, unit: str) -> tuple[Definition, float] | None:
-        """Find what a column is, and its unit: of a second so many, or a unit so much.
+        """Find the metric of a column, and its unit: how many per second, or the size of one.
 
-        None if its figures say nothing, or have parameters of their own.
+        None if its figures are not used, or have parameters of their own.
         """
         if _TAIL.match(name.upper()):
             return None
@@ -274,7 +274,7 @@ class _Table:
         return (OVERLAP, 1.0) if unit == "%" else None
 
     def _option(self, text: str) -> bool:
-        """Read what the rows below were measured with."""
+        """Read a setting of the rows below."""
         datatype, synchronisation = _DATATYPE.match(text), _SYNCHRONISATION.match(text)
         if datatype and (datatype[1] != PLAIN or "datatype" in self._params):
             self._params |= {"datatype": datatype[1]}
@@ -283,7 +283,7 @@ class _Table:
         return bool(datatype or synchronisation)
 
     def _said(self, text: str) -> bool:
-        """Read a line that is neither of a header nor a row."""
+        """Read a line that is neither a header nor a row."""
         init, invalid = _INIT.match(text), _INVALID.match(text)
         if init:
             self.builder.add(INIT, float(init[2]) / 1e3, {**self._params, "ranks": int(init[1])})
@@ -350,7 +350,7 @@ class _Table:
         return MULTI if "multiple" in test else BANDWIDTH
 
     def _time(self, name: str) -> Definition | None:
-        """Find what a column of times is; parts of a non-blocking call are left out."""
+        """Find the metric of a column of times; parts of a non-blocking call are left out."""
         for word, definition in (
             ("overall", OVERALL),
             ("compute", COMPUTE),
@@ -364,7 +364,7 @@ class _Table:
             return None
         if self._one_sided:
             return ONE_SIDED
-        # `Allreduce Latency` is of a collective, `Multi Latency` of one way
+        # `Allreduce Latency` is that of a collective, `Multi Latency` is one way
         return LATENCY if set(self._test.lower().split()) <= _ONE_WAY else COLLECTIVE
 
     def parsed(self) -> Parsed:
@@ -381,14 +381,14 @@ class _Table:
 
 @cache
 def _rows_of(figures: int) -> re.Pattern[str]:
-    """Match rows of a size and so many figures."""
+    """Give a pattern for rows of a size and this many figures."""
     whole = rf"\d{{1,{DIGITS}}}"
     figure = rf"[ \t]+{whole}(?:\.\d{{1,20}})?"
     return re.compile(rf"(?:[ \t]*{whole}(?:{figure}){{{figures}}}[ \t]*\n)+")
 
 
 def _columns_of(columns: list[tuple[str, str]], cells: list[str]) -> list[tuple[str, str]]:
-    """Give the columns of a row: with the extremes, if they stand behind its mean."""
+    """Give the columns of a row, with the extremes if they follow its mean."""
     values = numbers(cells[len(columns) - 1 :])
     if values is None or len(values) != len(FULL) + 1 or columns[-1][0] != "Avg Latency":
         return columns

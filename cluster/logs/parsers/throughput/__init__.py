@@ -1,9 +1,10 @@
-"""Lines of any training program that say how much it did per second.
+"""Lines of any training program that print its throughput.
 
 Such as `Images/sec: 100702.49`, `Throughput: 1965.668 images/s`, `train_throughput : 6638.0`,
 `Throughput Average (sentences/sec) = 52.31`, and the lines of timm, Keras, DeepSpeed, Megatron,
-transformers, fairseq, torchtitan, PaddlePaddle, Caffe2 and MLPerf. Whether that is of one process
-or of all, the line does not say. Of loops that print the time of an iteration: `iterations.py`.
+transformers, fairseq, torchtitan, PaddlePaddle, Caffe2 and MLPerf. The line does not say whether
+the rate is that of one process or of all. Loops that print the time of an iteration are read by
+`iterations.py`.
 """
 
 from __future__ import annotations
@@ -82,8 +83,8 @@ _AFTER = re.compile(
     re.IGNORECASE,
 )
 _OTHERS = re.compile(r"total images/sec|\+/-|\bIter #|Img/sec per|\|")  # lines of other parsers
-# What stands anywhere in a line, several times too: each with a name, a word or a unit of its own,
-# and behind words of which one is in every such line.
+# Figures anywhere in a line, perhaps several: each with words of which one is in every such line,
+# and a pattern with a name, a word or a unit.
 _FORMS = tuple(
     (words, re.compile(pattern, re.IGNORECASE), definition)
     for words, pattern, definition in (
@@ -95,7 +96,7 @@ _FORMS = tuple(
         ),
         # `train.total_ips : 2500.1 images/s`, `ips: 1040.6 images/sec,`
         (("ips",), rf"\b(?P<name>(?:\w+_)?ips)\s*:\s*{_NUMBER}\s+{_PER}\b", None),
-        # NVIDIA's DLLogger named what it counts nowhere on the line
+        # NVIDIA's DLLogger does not name on the line what it counts
         (
             ("total_ips", "train_throughput", "throughput_train"),
             rf"\b(?P<name>{_LOGGED})\s*:\s*{_NUMBER}{_END}(?!\s+(?:{_WORD})/s)(?! [a-z]{{1,9}}$)",
@@ -124,25 +125,25 @@ _KNOWN = re.compile(r"\s*Epoch(?: time :|\s+\d+/\d+\s*$)")
 
 
 class _Figure(NamedTuple):
-    """Where a figure stands in a line, and what it is."""
+    """The position of a figure in a line, and its metric."""
 
     definition: Definition
     begin: int
     end: int
     scale: float
-    name: tuple[int, int]  # where it begins and ends
+    name: tuple[int, int]  # the offsets of its beginning and end
     has_thousands: bool
 
 
 class _LineKind(NamedTuple):
-    """What there is in lines of a shape: rates, and times of iterations."""
+    """The content of lines of one shape: rates, and times of iterations."""
 
     figures: tuple[_Figure, ...]
     has_times: bool
 
 
 class TrainingThroughput(Parser):
-    """Anything per second that a training program prints; its scope is not known."""
+    """Any rate that a training program prints, of one process or of all: that is not known."""
 
     marks: ClassVar[tuple[str, ...]] = (
         *("/sec", "/s", "hroughput", "_ips", "ips:", "Images/", "images/", "PerSec", "per_sec"),
@@ -159,7 +160,7 @@ class TrainingThroughput(Parser):
         self._kinds: dict[str, _LineKind] = {}  # of lines, by their shape
 
     def take(self, line: str, number_: int) -> bool:
-        """Read a line that says how much per second, or how long an iteration took."""
+        """Read a line with a rate, or with the time of an iteration."""
         shape = line.translate(_SHAPE)
         kind = self._kinds.get(shape)
         if kind is None:
@@ -172,7 +173,7 @@ class TrainingThroughput(Parser):
         return self._rates(line, number_, kind) or bool(iterations) or self._said(line)
 
     def _kind(self, line: str) -> _LineKind:
-        """Find where a line has figures; lines that differ in digits only have them there, too."""
+        """Find the figures of a line; lines that differ only in digits have the same kind."""
         found = [
             (match, known)
             for words, form, known in _FORMS

@@ -1,4 +1,4 @@
-"""How long an iteration of a training loop took, and what that is per second.
+"""The time of an iteration of a training loop, and the rate that follows from it.
 
 Megatron, NeMo, nanoGPT and its descendants, LitGPT, MaxText, mmcv and mmengine, detectron2, the
 ImageNet example of PyTorch, TensorFlow's estimators, and progress bars of tqdm.
@@ -57,7 +57,7 @@ DEVICE_TOKENS = _loop(
 DEFINITIONS = (TIME, RATE, SAMPLES, TOKENS, DEVICE_TOKENS)
 
 _UNITS = {"ms": 1e3, "s": 1.0, "sec": 1.0, "": 1.0}
-# Each by words that are in such a line, and what it looks like: a time and its unit.
+# Each with words that every such line contains, and a pattern with a time and its unit.
 _TIMES = tuple(
     (word, re.compile(pattern))
     for word, pattern in (
@@ -101,7 +101,7 @@ class Found(NamedTuple):
 
 
 class IterationTimes:
-    """Reads lines of training loops; it remembers how many tokens an iteration has."""
+    """Reads lines of training loops, and remembers how many tokens an iteration has."""
 
     marks = (
         *("elapsed time per iteration", ", time ", "iter time:", "step_timing", "completed step:"),
@@ -113,20 +113,20 @@ class IterationTimes:
         self._tokens = 0
 
     def notes(self, line: str) -> bool:
-        """Read how many tokens an iteration has, if a line says that."""
+        """Read how many tokens an iteration has, if a line says so."""
         match = _PER_ITERATION.match(line) if "okens per" in line else None
         if match:
             self._tokens = int(match[1].replace(",", ""))
         return match is not None
 
     def find(self, line: str) -> list[Found]:
-        """Find what a line says of its iteration, and what that is per second.
+        """Find the figures of an iteration in a line, and the rates that follow from them.
 
         Args:
             line: of a log.
 
         Returns:
-            Its figures; none if it is of no training loop.
+            The figures; none if the line is not from a training loop.
 
         """
         return [*self._times(line), *_rates(line)]
