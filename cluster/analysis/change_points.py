@@ -110,7 +110,7 @@ def _split(logs: Floats, start: int, end: int) -> Iterator[tuple[int, float, flo
     if end - start < LEAST:
         return
     newest = NEWEST if end == len(logs) else SEGMENT
-    at, errors, error = _largest(_clipped(logs[start:end]), newest)
+    at, errors, error = _largest_difference(_clipped(logs[start:end]), newest)
     if errors < THRESHOLD:
         return
     if newest == NEWEST and not _all_moved(logs, start + at):
@@ -130,7 +130,7 @@ def _all_moved(logs: Floats, at: int) -> bool:
     return bool(np.all(moved / largest > SHARED))
 
 
-def _largest(logs: Floats, newest: int) -> tuple[int, float, float]:
+def _largest_difference(logs: Floats, newest: int) -> tuple[int, float, float]:
     """Give the place of the largest standardised difference of means, and its standard error."""
     count = len(logs)
     sums = np.cumsum(logs)
@@ -144,13 +144,16 @@ def _largest(logs: Floats, newest: int) -> tuple[int, float, float]:
     variance = float(rest @ rest) / (count - 2)
     if variance <= 0:
         return at, math.inf if distance[best] > 0 else 0.0, 0.0
-    like = _resemblance(rest, variance)
-    errors = np.sqrt(variance * (_of_mean(sizes, like) + _of_mean(count - sizes, like)))
+    correlation = _autocorrelation(rest, variance)
+    errors = np.sqrt(
+        variance
+        * (_variance_of_mean(sizes, correlation) + _variance_of_mean(count - sizes, correlation))
+    )
     best = int(np.argmax(distance / errors))
     return int(sizes[best]), float(distance[best] / errors[best]), float(errors[best])
 
 
-def _resemblance(rest: Floats, variance: float) -> float:
+def _autocorrelation(rest: Floats, variance: float) -> float:
     """Estimate the correlation of a value with the one before, corrected for short series."""
     count = len(rest)
     found = float(rest[1:] @ rest[:-1]) / (count - 1) / variance
@@ -161,11 +164,11 @@ def _resemblance(rest: Floats, variance: float) -> float:
     return min(max(corrected, 0.0), CORRELATED)
 
 
-def _of_mean(sizes: NDArray[np.int_], like: float) -> Floats:
+def _variance_of_mean(sizes: NDArray[np.int_], correlation: float) -> Floats:
     """Give the variance of a mean of an AR(1) process, relative to that of a value."""
-    whole: Floats = (1 + like) / (1 - like) - 2 * like * (1 - like**sizes) / (
-        sizes * (1 - like) ** 2
-    )
+    whole: Floats = (1 + correlation) / (1 - correlation) - 2 * correlation * (
+        1 - correlation**sizes
+    ) / (sizes * (1 - correlation) ** 2)
     return whole / sizes
 
 

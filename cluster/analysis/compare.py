@@ -219,12 +219,16 @@ def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison
     """
     if not 0 < threshold < 1:
         raise SpecError(f"The threshold is {threshold:.4g}; it must be more than 0 and below 1.")
-    several = {place for side in (base, other) for x in side.launches for place in _several(x)}
-    tables = [[_table(launch, several) for launch in side.launches] for side in (base, other)]
+    several = {
+        place for side in (base, other) for x in side.launches for place in _ambiguous_places(x)
+    }
+    tables = [
+        [_summaries_by_key(launch, several) for launch in side.launches] for side in (base, other)
+    ]
     keys = dict.fromkeys(key for table in (*tables[0], *tables[1]) for key in table)
-    pairs = [_taken(key, tables) for key in keys]
+    pairs = [_pair_of(key, tables) for key in keys]
     cells = [_cell(pair, (base, other), threshold) for pair in pairs]
-    cells = _among_all(cells, pairs, base, other)
+    cells = _without_chance_verdicts(cells, pairs, base, other)
     return Comparison(
         base=base.name,
         other=other.name,
@@ -242,18 +246,18 @@ def _place(summary: Summary) -> Place:
     return summary.metric, tuple(sorted(summary.params.items()))
 
 
-def _several(launch: Launch) -> Iterator[Place]:
+def _ambiguous_places(launch: Launch) -> Iterator[Place]:
     """Find metrics that one run has with several definitions: two tools may use the same name."""
     counts = Counter(_place(summary) for summary in launch.summaries)
     yield from (place for place, count in counts.items() if count > 1)
 
 
-def _table(launch: Launch, several: AbstractSet[Place]) -> dict[Key, Summary]:
+def _summaries_by_key(launch: Launch, several: AbstractSet[Place]) -> dict[Key, Summary]:
     places = ((_place(summary), summary) for summary in launch.summaries)
     return {(place, s.definition if place in several else ""): s for place, s in places}
 
 
-def _taken(key: Key, tables: Sequence[Sequence[dict[Key, Summary]]]) -> Pair:
+def _pair_of(key: Key, tables: Sequence[Sequence[dict[Key, Summary]]]) -> Pair:
     first, second = ([t[key] for t in tables_ if key in t] for tables_ in tables)
     return first, second
 
@@ -279,12 +283,12 @@ def _cell(pair: Pair, groups: tuple[Side, Side], threshold: float) -> Comparison
         return cell
     estimate = median_ratio(medians[0], medians[1])
     if cell.launches == (1, 1):
-        interval = _within(pair[0][0], pair[1][0])
+        interval = _interval_of_two_launches(pair[0][0], pair[1][0])
     else:
         interval = ratio_interval(medians[0], medians[1])
     verdict, reason = _verdict(estimate, interval, threshold, some.better)
     if min(cell.launches) < ENOUGH_LAUNCHES:
-        verdict, reason = "inconclusive", _few(cell.launches)
+        verdict, reason = "inconclusive", _too_few_launches(cell.launches)
     return msgspec.structs.replace(
         cell, ratio=estimate, interval=interval, verdict=verdict, reason=reason
     )
@@ -299,7 +303,7 @@ def _incomparable(pair: Pair, groups: tuple[Side, Side]) -> str:
     """Say why a cell cannot be compared; empty if it can."""
     for taken, side in zip(pair, groups, strict=True):
         if not taken:
-            return f"not measured in {side.name}{_why(side)}"
+            return f"not measured in {side.name}{_failure_reasons(side)}"
     definitions = {summary.definition for taken in pair for summary in taken}
     if len(definitions) > 1:
         return f"not the same metric: its definitions are {' and '.join(sorted(definitions))}"
@@ -308,18 +312,18 @@ def _incomparable(pair: Pair, groups: tuple[Side, Side]) -> str:
     return ""
 
 
-def _why(side: Side) -> str:
+def _failure_reasons(side: Side) -> str:
     reasons = dict.fromkeys(x.record.reason for x in side.launches if x.record.reason)
     return f": {' '.join(reasons)}" if reasons else ""
 
 
-def _few(launches: tuple[int, int]) -> str:
+def _too_few_launches(launches: tuple[int, int]) -> str:
     return (
         f"{launches[0]} against {launches[1]} launch(es); a verdict needs {ENOUGH_LAUNCHES} of each"
     )
 
 
-def _within(base: Summary, other: Summary) -> tuple[float, float] | None:
+def _interval_of_two_launches(base: Summary, other: Summary) -> tuple[float, float] | None:
     """Compare one launch with another by their own intervals, which say nothing of the next one."""
     if base.ci is None or other.ci is None or not base.ci[0] > 0 or not base.ci[1] < math.inf:
         return None
@@ -341,7 +345,7 @@ def _verdict(
     return ("faster" if (estimate > 1) == (better == "higher") else "slower"), ""
 
 
-def _among_all(
+def _without_chance_verdicts(
     cells: Sequence[ComparisonCell], pairs: Sequence[Pair], base: Side, other: Side
 ) -> list[ComparisonCell]:
     """Withdraw verdicts that could be chance among so many cells."""
@@ -370,7 +374,9 @@ def _notes(base: Side, other: Side) -> Iterable[str]:
             "Intervals are those of two launches, and say nothing of the next one: the same "
             "command may give another median. For a verdict: cluster bench ... --ab KEY=A,B"
         )
-    if min(len(base.launches), len(other.launches)) >= ENOUGH_LAUNCHES and _apart(base, other):
+    if min(len(base.launches), len(other.launches)) >= ENOUGH_LAUNCHES and _ran_one_after_the_other(
+        base, other
+    ):
         yield (
             f"No launch of {base.name} was between those of {other.name}: whatever changed in the "
             "meantime may be the reason. In turn: cluster bench ... --ab KEY=A,B"
@@ -382,7 +388,7 @@ def _notes(base: Side, other: Side) -> Iterable[str]:
                 yield f"{launch.record.id} ({side.name}) is {launch.record.status}{why}"
 
 
-def _apart(base: Side, other: Side) -> bool:
+def _ran_one_after_the_other(base: Side, other: Side) -> bool:
     """Tell whether all launches of one group ran before all of the other."""
     first, second = ([launch.record.at for launch in side.launches] for side in (base, other))
     return max(first) < min(second) or max(second) < min(first)

@@ -240,14 +240,14 @@ def implausible_values(summaries: Iterable[Summary]) -> Iterator[str]:
             yield (
                 f"{summary.metric} ({format_point(summary.params)}) is {summary.share:.1%} of its "
                 "bound, which is faster than possible: do not believe it. The link's rate or MTU "
-                "is not what was said, a shaper lets a burst of this size pass, or the bytes went "
-                "another way."
+                "is not as stated, a shaper lets a burst of this size pass, or the bytes took "
+                "another path."
             )
         if _timeless(summary):
             yield (
                 f"{summary.metric} ({format_point(summary.params)}) has values that took no time, "
-                "or less: do not believe it. The clock cannot tell so little, or what was recorded "
-                "is damaged."
+                "or less: do not believe it. The clock cannot measure such a short time, or the "
+                "record is damaged."
             )
 
 

@@ -32,13 +32,15 @@ def describe_slowdown(measurements: Sequence[Measurement]) -> str:
     unfinished = [n for n, m in enumerate(measurements) if not m.complete and m.unit == "s"]
     for number in unfinished:
         series = measurements[number]
-        sentence = _within(series) or _since(series, measurements[:number])
+        sentence = _slower_within_series(series) or _slower_than_series_before(
+            series, measurements[:number]
+        )
         if sentence:
             return f"{sentence} A link or a host became slower while it ran."
     return ""
 
 
-def _within(series: Measurement) -> str:
+def _slower_within_series(series: Measurement) -> str:
     usual = median(sorted(series.values)[: max(ENOUGH, len(series.values) // 4)])
     slow = 0
     for value in reversed(series.values):
@@ -55,7 +57,7 @@ def _within(series: Measurement) -> str:
     )
 
 
-def _since(series: Measurement, earlier: Sequence[Measurement]) -> str:
+def _slower_than_series_before(series: Measurement, earlier: Sequence[Measurement]) -> str:
     same = [m for m in earlier if m.complete and m.values and (m.metric, m.rank) == _kind(series)]
     if not same:
         return ""

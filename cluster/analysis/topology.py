@@ -199,8 +199,8 @@ def gpu_topology(
     return GpuTopology(
         pairs=pairs,
         groups=tuple(_groups(pairs)),
-        best=tuple(_end(known, max)) if known else (),
-        worst=tuple(_end(known, min)) if known else (),
+        best=tuple(_extreme_pairs(known, max)) if known else (),
+        worst=tuple(_extreme_pairs(known, min)) if known else (),
         nearest=tuple(_nearest(topology)) if topology else (),
         misfits=tuple(_misfits(pairs)),
         findings=tuple(_gains(pairs)),
@@ -286,7 +286,9 @@ def _inferred(copies: Mapping[tuple[int, int], Copies]) -> dict[tuple[int, int],
     return found
 
 
-def _end(pairs: Sequence[GpuPair], end: Callable[[Iterable[float]], float]) -> Iterator[GpuPair]:
+def _extreme_pairs(
+    pairs: Sequence[GpuPair], end: Callable[[Iterable[float]], float]
+) -> Iterator[GpuPair]:
     """Give the pairs of the fastest or slowest class, without those whose rates are worse."""
     classes = [speed(pair.path) for pair in pairs]
     wanted = max(classes) if end is max else min(classes)
@@ -414,8 +416,8 @@ def _notes(topology: Topology | None, pairs: Sequence[GpuPair]) -> Iterator[str]
         yield f"the matrix lost how these are joined: {', '.join(lost)}"
     if any(pair.inferred for pair in pairs):
         yield (
-            "no matrix says how GPUs are joined: NVLinks are inferred from rates that peer-to-peer "
-            "brings, and that are multiples of 25 GB/s each way (V100, A100, H100)"
+            "no matrix shows how the GPUs are connected: NVLinks are inferred from rates with "
+            "peer-to-peer that are multiples of 25 GB/s each way (V100, A100, H100)"
         )
     for pair in pairs:
         if nvlinks(pair.path) and pair.access not in ("", "OK"):

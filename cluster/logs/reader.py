@@ -286,7 +286,7 @@ class _Reader:
         if first is None:
             return ParseError(
                 "The log holds no figure, and no failure.",
-                remedy="Give the lines with numbers, too: what was there are headings, or remarks",
+                remedy="Include the lines with numbers: there were only headings or remarks.",
             )
         named = f"as {self._forced} " if self._forced else ""
         return ParseError(
@@ -300,9 +300,9 @@ class _Reader:
 def _impossible(parser: Parser, line: str = "") -> ParseError:
     """Give the error for a log with a number that its program cannot have printed."""
     return ParseError(
-        f"A number in this log is none that {parser.name} prints.",
+        f"This log has a number that {parser.name} cannot have printed.",
         line=line,
-        remedy="Look for a line that was changed or cut, and leave it out.",
+        remedy="Look for a line that was changed or cut off, and remove it.",
     )
 
 
@@ -322,8 +322,8 @@ def _is_whole(result: Parsed) -> bool:
 
 def _unusable(result: Parsed) -> Parsed:
     why = (
-        "its rows are mixed with those of another program: nobody can tell whose they are, so none "
-        "of them is used"
+        "its rows are mixed with those of another program, and cannot be told apart, so none of "
+        "them is used"
     )
     return structs.replace(
         result, measurements=(), definitions=(), detail=None, failures=(*result.failures, why)

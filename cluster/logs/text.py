@@ -36,7 +36,7 @@ _TAGS = re.compile(
 _TAG_WORDS = ("<stdout>:", "<stderr>:", "<stddiag>:", "[default", "[rank")
 _NUMBERED = re.compile(r"^[ \t]*(\d{1,9})(?:[:|)\t]|(?=$)|(?= +))", re.MULTILINE)
 # Prefixes of lines; one is removed only if most lines have it.
-_HABITS = (
+_PREFIXES = (
     re.compile(r"^(?:[ \t]*>)+ ?", re.MULTILINE),  # quoted in a mail
     re.compile(r"^\+(?![-+=])", re.MULTILINE),  # added by a diff; no border of a table
     re.compile(r"^\| (?!.*\|[ \t]*$)", re.MULTILINE),  # quoted with a bar; no row of a table
@@ -64,7 +64,7 @@ _HABITS = (
     re.compile(r"^\[\d{1,6}\] (?! *(?:[\d.]+ ?- ?[\d.]+ |local |ID|connected))", re.MULTILINE),
 )
 # Names of hosts and containers: kubectl --prefix, docker compose, pdsh, iperf3 --title, ReFrame.
-_NAMED = (
+_NAME_PREFIXES = (
     re.compile(r"^(\[(?:pod/[^\]\s]{1,200}|[\w.-]{1,80}:\d{1,6})\]):? ?", re.MULTILINE),
     re.compile(r"^([\w.-]{1,80}) +\| ?", re.MULTILINE),
     re.compile(r"^([A-Za-z][\w.-]{0,60}\d[\w.-]{0,20}|[\w.-]{1,80}(?=:  )): {1,2}", re.MULTILINE),
@@ -194,30 +194,30 @@ def _clean(text: str) -> str:
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     if "\r" in text:
-        text = _returned(text.replace("\r\n", "\n"))
+        text = _without_overwritten(text.replace("\r\n", "\n"))
     if "\u00a0" in text:  # web pages
         text = text.replace("\u00a0", " ")
-    habits: tuple[re.Pattern[str], ...] = (*_NAMED, *_HABITS)
+    prefixes: tuple[re.Pattern[str], ...] = (*_NAME_PREFIXES, *_PREFIXES)
     for at in range(MOST_PREFIXES):  # in any order: a launcher's tag after an e-mail's mark, ...
         before = text
         if any(word in text for word in _TAG_WORDS):
             text = _TAGS.sub("", text)
-        text, used = _unlabelled(text, habits, numbers=not at)
-        habits = tuple(habit for habit in habits if habit not in used)
+        text, used = _without_prefixes(text, prefixes, numbers=not at)
+        prefixes = tuple(prefix for prefix in prefixes if prefix not in used)
         if text == before:
             break
     return text
 
 
-def _returned(text: str) -> str:
+def _without_overwritten(text: str) -> str:
     """Keep the last state of progress bars, as a terminal does; old Macs end lines in this way."""
     if "\n" not in text:
         return text.replace("\r", "\n")
     return "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
 
 
-def _unlabelled(
-    text: str, habits: tuple[re.Pattern[str], ...], *, numbers: bool
+def _without_prefixes(
+    text: str, prefixes: tuple[re.Pattern[str], ...], *, numbers: bool
 ) -> tuple[str, set[re.Pattern[str]]]:
     """Remove prefixes that most lines have, and give the patterns that matched."""
     head = text.split("\n", SAMPLE)[:SAMPLE]
@@ -226,12 +226,12 @@ def _unlabelled(
     if numbers and _is_numbered(head):
         text = _NUMBERED.sub("", text)
         head = [_NUMBERED.sub("", line) for line in head]
-    for habit in habits:
-        matches = [match for line in head if (match := habit.match(line))]
-        if len(matches) * 2 > len(head) and (habit in _HABITS or _are_names(matches, head)):
-            text = habit.sub("", text)
-            head = [habit.sub("", line) for line in head]
-            used.add(habit)
+    for prefix in prefixes:
+        matches = [match for line in head if (match := prefix.match(line))]
+        if len(matches) * 2 > len(head) and (prefix in _PREFIXES or _are_names(matches, head)):
+            text = prefix.sub("", text)
+            head = [prefix.sub("", line) for line in head]
+            used.add(prefix)
     return text, used
 
 

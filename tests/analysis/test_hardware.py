@@ -136,7 +136,7 @@ def test_a_file_that_is_none(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("nic = [")
 
-    with pytest.raises(SpecError, match="no TOML"):
+    with pytest.raises(SpecError, match="not valid TOML"):
         find_hardware(str(file))
     file.write_text("nics = 'two'")
     with pytest.raises(SpecError, match="nics"):

@@ -92,7 +92,7 @@ def survey(
         sample = _sample(fleet, rounds, plan.alone)
         tests += measure(_alone(_next(tests), sample, "a sample alone"))
     for _ in range(MOST_TIMES):
-        for step in _again(fleet, tests, routes):
+        for step in _repeated_tests(fleet, tests, routes):
             tests += measure(step)
     if plan.confirm and (again := _confirming(fleet, tests, routes)):
         tests += measure(_alone(_next(tests), again, CONFIRMATION))
@@ -126,7 +126,7 @@ def _sample(fleet: Fleet, rounds: Sequence[Pairs], count: int) -> list[tuple[int
     return [(int(a), int(b)) for a, b in met[[*chosen, *left[: count - len(chosen)]]]]
 
 
-def _again(
+def _repeated_tests(
     fleet: Fleet, tests: Sequence[PairTest], routes: FleetSimulator | None
 ) -> Iterator[SurveyStep]:
     """Give the pairs to test again, alone: low tests that no blamed part explains."""
@@ -136,10 +136,12 @@ def _again(
     found = diagnosed(table, routes)
     number = _next(tests)
     known = {(t.source, t.target) for t in tests if t.alone}
-    pairs = dict.fromkeys([*_suspects(fleet, found), *_odd_pairs(found), *_slow_fabric(found)])
+    pairs = dict.fromkeys(
+        [*_suspects(fleet, found), *_unexplained_pairs(found), *_slow_fabric(found)]
+    )
     if fresh := [pair for pair in pairs if pair not in known]:
         yield _alone(number, fresh, "what could be chance, alone")
-    odd = [pair for pair in dict.fromkeys(_odd_pairs(found)) if pair not in known]
+    odd = [pair for pair in dict.fromkeys(_unexplained_pairs(found)) if pair not in known]
     for port in range(1, PORTS if odd else 0):
         yield _alone(number + port, odd, "pairs of good hosts, by other ports", port)
 
@@ -157,7 +159,7 @@ def _suspects(fleet: Fleet, found: Diagnosed) -> Iterator[tuple[int, int]]:
         yield from ((host, other) for other in fresh_partners(fleet, found, host))
 
 
-def _odd_pairs(found: Diagnosed) -> Iterator[tuple[int, int]]:
+def _unexplained_pairs(found: Diagnosed) -> Iterator[tuple[int, int]]:
     """Give pairs that are low although they shared nothing, or in which nothing arrived."""
     table = found.table
     odd = found.blame.unexplained & (~found.seen.shared | (table.rates <= 0))

@@ -169,7 +169,7 @@ def peers_blocked(evidence: Evidence) -> Finding | None:
             evidence=f"{board}; P2P on is {median(gains):.2f} x P2P off over {len(gains)} pair(s)",
             confidence="likely",
             remedy="nothing is broken: the driver of GeForce boards allows none (GeForce RTX 40 "
-            "and 50, and 30 without a bridge); data pass the host's memory",
+            "and 50, and 30 without a bridge); data passes the host's memory",
             confirm="nvidia-smi topo -p2p r says CNS or NS for every pair",
         )
     figures = f"P2P on is {median(gains):.2f} x P2P off over {len(gains)} pair(s)" if same else ""

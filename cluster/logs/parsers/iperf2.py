@@ -310,9 +310,9 @@ class _Iperf2Test:
     def _remark(self) -> None:
         """Say what is missing."""
         if self._csv:
-            self._builder.note("who wrote it, client or server, is not said")
+            self._builder.note("the log does not say whether the client or the server wrote it")
         if self._builder.empty and self.role == "server" and not self._streams:
-            self._builder.note("nobody connected to this server")
+            self._builder.note("no client connected to this server")
         elif self._builder.empty:
             self._builder.fail(
                 "there is no report of the whole test: it was stopped, or the log is cut off"

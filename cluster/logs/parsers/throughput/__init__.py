@@ -218,7 +218,7 @@ class TrainingThroughput(Parser):
         """Give one result."""
         if self._builder is None:
             return ()
-        self._builder.note("whether its rates are of one process or of all, the log does not say")
+        self._builder.note("the log does not say whether its rates are of one process or of all")
         return (self._builder.parsed(),)
 
 
