@@ -322,7 +322,7 @@ def _is_whole(result: Parsed) -> bool:
 
 def _unusable(result: Parsed) -> Parsed:
     why = (
-        "its rows are mixed with those of another program, and cannot be told apart, so none of "
+        "its rows are mixed with those of another program, and cannot be separated, so none of "
         "them is used"
     )
     return structs.replace(
