@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Two nodes exchange vectors: from the memory of their processors, then of their GPUs.
+"""Two nodes exchange vectors: from the memory of their processors, then from that of their GPUs.
 
 Example: python compare_cpu_gpu.py all --zone us-central1-a
 """

@@ -7,8 +7,8 @@ Example: python compare_cuda_ipc.py all --zone us-central1-a
 from cluster.cli import start
 from cluster.cli.comparisons import ComparedCondition, ComparisonLauncher
 
-# Open MPI's own path between GPUs (up to 5.0: the BTL smcuda, under the PML ob1) has a switch;
-# where UCX carries the messages, it has its own, and the first one means nothing.
+# Switches CUDA IPC of Open MPI's own path between GPUs (up to 5.0: the BTL smcuda, under the PML
+# ob1). If UCX carries the messages, its own switch counts, and this one has no effect.
 SWITCH = "OMPI_MCA_btl_smcuda_use_cuda_ipc"
 LAUNCHER = ComparisonLauncher(
     name="cuda-ipc",  # the founding experiment's
@@ -19,7 +19,7 @@ LAUNCHER = ComparisonLauncher(
     conditions=(
         ComparedCondition(
             verb="cuda-ipc",
-            what="GPU to GPU, which opens the other's memory.",
+            what="GPU to GPU, directly by CUDA IPC.",
             params={"buffer": "cuda"},
             variables={SWITCH: "1"},
         ),

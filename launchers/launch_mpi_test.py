@@ -38,6 +38,8 @@ if __name__ == "__main__":
             name="mpi_test",
             provider="aws",
             instance="t2.large",
-            here={"metrics": ["memory_copy", "oneway_time"]},  # a copy in memory is the limit here
+            here={
+                "metrics": ["memory_copy", "oneway_time"]
+            },  # on one host, a copy in memory is the limit
         )
     )

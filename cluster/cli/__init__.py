@@ -38,7 +38,7 @@ STATUSES = {
 """What each exit status of the command means; the page of exit statuses is made from it."""
 # What a flag means when no value follows: --placement is 1, as in the founding program.
 BARE_FLAGS = {"--placement": ("1", r"(?!-)."), "--profile": ("own", "/")}  # and how values begin
-OTHER_SPELLINGS = {  # of the founding programs; help shows only ours
+OTHER_SPELLINGS = {  # of the founding programs; help shows only the current ones
     "--data-size-mb": "--data-mb",
     "--instance-type": "--instance",
     "--iters": "--iterations",
@@ -63,7 +63,7 @@ def start(*launchers: Callable[..., None], what: str | None = None) -> NoReturn:
     Args:
         launchers: functions whose parameters are annotated with `cluster.cli.flags`; if there are
             several, the name of each is a verb.
-        what: all of them are for.
+        what: they are for, as the help of a script with several verbs.
 
     """
     app = typer.Typer(
@@ -83,7 +83,7 @@ def _run(app: typer.Typer) -> NoReturn:
 
 
 def _call(app: typer.Typer, how_much: int) -> NoReturn:
-    """Call a command; what goes wrong is a message and an exit status."""
+    """Call a command; an error becomes a message and an exit status."""
     received = signals.handle()
     try:
         verbosity.configure(how_much)
@@ -108,14 +108,14 @@ def _call(app: typer.Typer, how_much: int) -> NoReturn:
 
 
 def canonical_arguments(argv: Sequence[str]) -> list[str]:
-    """Give each flag its one spelling, and a bare one the value it stands for.
+    """Replace other spellings of flags by the current ones, and give bare flags their value.
 
     Args:
-        argv: the arguments, such as `--num-iters=5 --placement`; what is behind `--` is
-            somebody else's.
+        argv: the arguments, such as `--num-iters=5 --placement`; those after `--` belong to
+            another program.
 
     Returns:
-        The same in our spelling: `--iterations=5 --placement=1`.
+        The same arguments in the current spelling: `--iterations=5 --placement=1`.
 
     """
     ours = list(argv).index("--") if "--" in argv else len(argv)

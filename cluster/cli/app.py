@@ -1,4 +1,4 @@
-"""The commands; each is short, and what it does is in the layer below."""
+"""The commands; each is short and calls the layer below."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ TOGETHER: dict[tuple[str, ...], str] = {
     ("ls", "hosts"): "List the clusters that exist, or the hosts of one.",
     ("stop", "start"): "Switch machines off, and on again; their disks stay.",
 }
-"""Commands that share a line of the help, which so fits a screen of 50 lines."""
+"""Commands that share a line of the help, so that it fits a screen of 50 lines."""
 
 
 class Commands(TyperGroup):
-    """All commands; their options take one line of a help that fits a screen."""
+    """All commands; the help names their options in one line, to fit a screen."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
         """Name the options, and describe the commands."""
@@ -133,7 +133,7 @@ app.command("check")(check)
 def options(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """Handle what concerns no command."""
+    """Handle the options that belong to no command."""
     if version:
         sys.stdout.write(f"cluster {__version__}\n")
         raise typer.Exit
@@ -159,7 +159,7 @@ def show(
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
-    """Show what a run says; RUN is a folder, id, cluster or latest.
+    """Show a run's results; RUN: folder, id, cluster or latest.
 
     Example: cluster show mpi_test --format markdown
     """

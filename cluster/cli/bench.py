@@ -1,4 +1,4 @@
-"""Launch a cluster, measure, show the results, and take down what costs money."""
+"""Launch a cluster, measure, show the results, and delete what costs money."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def measure(
     options: BenchOptions,
     trial: Trial = PLAIN,
 ) -> None:
-    """Launch a cluster, run a benchmark on it and show what came out.
+    """Launch a cluster, run a benchmark on it and show the results.
 
     Args:
         spec: of the cluster.
         benchmark: its name.
         params: of the benchmark.
-        options: what to do around it.
-        trial: the condition that it is one launch of.
+        options: of the command.
+        trial: the condition under which it runs.
 
     Raises:
         ClusterError: it could not be launched, or the job failed; its values are shown first.
@@ -77,7 +77,7 @@ def measure(
         sys.stderr.write("Interrupted: the ranks are stopped.\n")
         raise
     except SpecError:
-        if not stood_before:  # as if it had never been asked for
+        if not stood_before:  # undo the launch, which the user interrupted
             options = msgspec.structs.replace(options, keep=False)
         raise
     finally:
@@ -95,9 +95,9 @@ def launched(
 
     Args:
         spec: of the cluster.
-        benchmark: that is to run there.
-        params: of it.
-        options: what to do around it.
+        benchmark: its name.
+        params: of the benchmark.
+        options: of the command.
 
     Yields:
         The cluster.
@@ -123,20 +123,20 @@ def check(
     options: BenchOptions,
     conditions: Iterable[Trial],
 ) -> tuple[Provider, Plan]:
-    """Refuse what cannot be measured, before there is anything.
+    """Refuse what cannot be measured, before anything is created.
 
     Args:
         spec: of the cluster.
         benchmark: its name.
         params: of the benchmark, under all conditions.
-        options: what to do around it.
-        conditions: that it is to be run under.
+        options: of the command.
+        conditions: under which it will run.
 
     Returns:
         The provider, and what it would do.
 
     Raises:
-        ClusterError: it cannot be.
+        ClusterError: it cannot be measured.
 
     """
     checked = [
@@ -157,7 +157,7 @@ def _check_common(checked: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSp
         {
             (one.metric, *sorted(one.params.items()))
             for one in chosen.planned(own, ranks)
-            if one.metric != MEMORY  # the limit that is measured beside, of one size
+            if one.metric != MEMORY  # it is measured at one size only
         }
         for chosen, own in checked
     ]
@@ -174,7 +174,7 @@ def _check_how(spec: ClusterSpec, options: BenchOptions) -> None:
     """Refuse flags that contradict each other."""
     if options.detach and options.keep is False:
         raise SpecError(
-            "--no-keep and --detach contradict each other: nobody would be there to take it down.",
+            "--no-keep and --detach contradict each other: no process is left to take it down.",
             remedy=f"Leave one out; after --detach: cluster down {spec.name}",
         )
     if options.expect:
@@ -183,14 +183,14 @@ def _check_how(spec: ClusterSpec, options: BenchOptions) -> None:
         check_count(options.launches, "--launches")
     if options.detach and (options.launches or 1) > 1:
         raise SpecError(
-            "--launches and --detach contradict each other: somebody must start each launch.",
+            "--launches and --detach contradict each other: a process must start each launch.",
             remedy="Leave --detach out, and run it inside tmux.",
         )
     if options.ab:
         check_launches(options.launches or ENOUGH_LAUNCHES)
         if options.detach:
             raise SpecError(
-                "--ab and --detach contradict each other: somebody must start each launch.",
+                "--ab and --detach contradict each other: a process must start each launch.",
                 remedy="Leave --detach out, and run it inside tmux.",
             )
 
@@ -198,7 +198,7 @@ def _check_how(spec: ClusterSpec, options: BenchOptions) -> None:
 def _launch(
     spec: ClusterSpec, planned: tuple[Provider, Plan], live: JobProgress, *, yes: bool
 ) -> Cluster:
-    """Ask before it costs money, launch, and show how far each host is."""
+    """Ask before it costs money, launch, and show the progress of each host."""
 
     def show(line: str) -> None:
         live.console.print(line, soft_wrap=True)
@@ -209,7 +209,7 @@ def _launch(
 
 
 def _leave(cluster: Cluster, options: BenchOptions, live: JobProgress) -> None:
-    """Take it down, and say what it was and cost; or say what it goes on costing."""
+    """Take the cluster down and print its receipt; or leave it up and print what it costs."""
     if _stays(cluster, options):
         _warn(cluster)
         return
@@ -219,7 +219,7 @@ def _leave(cluster: Cluster, options: BenchOptions, live: JobProgress) -> None:
 
 
 def _warn(cluster: Cluster) -> None:
-    """Say that something goes on costing money, and how to end that."""
+    """Warn that a cluster stays up and costs money, with the command that ends it."""
     if cluster.costs:
         hourly = (
             f"${cluster.price.hourly * len(cluster.machines):.4g}" if cluster.price else "money"
@@ -231,7 +231,7 @@ def _warn(cluster: Cluster) -> None:
 
 
 def _stays(cluster: Cluster, options: BenchOptions) -> bool:
-    """Tell whether a cluster is left up: also to see, and mend, why its hosts are not ready."""
+    """Tell whether a cluster is left up: also if its hosts are not ready, to find out why."""
     if options.keep is not None:
         return options.keep
     return not cluster.costs or (options.detach and bool(cluster.state.jobs))

@@ -32,7 +32,7 @@ RUN_FLAGS: flags.Declared = {
     "yes": (flags.Yes, False),
     "json": (flags.Json, False),
 }
-NO_FLAGS = ("gates", "founding", "workdir")  # options that are no flags of a benchmark
+NO_FLAGS = ("gates", "founding", "workdir")  # options that are not flags of a benchmark
 FOLDED = {
     *flags.MACHINES,
     *RUN_FLAGS,
@@ -52,7 +52,7 @@ FOLDED = {
 
 
 class BenchGroup(TyperGroup):
-    """The sub-commands of `cluster bench`, read from the folder when they are asked for."""
+    """The sub-commands of `cluster bench`, read from the folder of benchmarks when needed."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - typer's own type
         """List the benchmarks without importing them."""
@@ -74,7 +74,7 @@ class BenchCommand(TyperCommand):
     """A benchmark's command, whose --help has its own flags and the usual ones, on one screen."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
-        """Write them, and name the others; with --help-all, write all."""
+        """Describe these flags, and name the others; with --help-all, describe all."""
         flags_ = [param for param in self.get_params(ctx) if param.get_help_record(ctx)]
         folded = [] if ctx.params.get(ALL) else [p for p in flags_ if p.name in FOLDED]
         with formatter.section("Options"):
@@ -158,10 +158,10 @@ def launcher(
         name: of the cluster, unless --name is given.
         provider: of the machines, unless --provider or --run-local is given.
         instance: the type of that provider's machines, unless --instance is given.
-        here: parameters for ranks of this machine only, in place of those of `params`.
+        here: parameters if all ranks are on this machine, in place of those of `params`.
 
     Returns:
-        What `cluster.cli.start` runs.
+        A function for `cluster.cli.start`.
 
     """
     own = inspect.signature(params).parameters
@@ -190,6 +190,6 @@ def launcher(
 
 
 def _provider(values: dict[str, Any], default: str) -> str:
-    """Take the two flags that say the provider."""
+    """Remove the two flags for the provider from the values, and give its name."""
     run_local = values.pop("run_local")
     return flags.choose_provider(values.pop("provider"), run_local=run_local, default=default)

@@ -12,7 +12,7 @@ import typer
 from cluster.cli import flags
 from cluster.cli.bench import launched
 from cluster.cli.launches import BenchOptions
-from cluster.cli.show import print_json, relative_path, say, screen_width
+from cluster.cli.show import print_json, print_lines, relative_path, screen_width
 from cluster.core import journal
 from cluster.core.errors import JobError, SpecError
 from cluster.core.units import format_value
@@ -52,7 +52,7 @@ def check(  # noqa: PLR0913 - each is a flag
     json: bool,
     **machines: Any,  # noqa: ANN401 - each flag has its own type
 ) -> None:
-    """Find the host, link or group that is bad, by rounds of pairs.
+    """Find the bad host, link or group, by rounds of pairs.
 
     Example: cluster check big --confirm
     """
@@ -72,7 +72,7 @@ def check(  # noqa: PLR0913 - each is a flag
         _check(attach(name), params, groups, options)
         return
     if name is not None and provider is None:
-        attach(name)  # says that there is none
+        attach(name)  # raises the error that there is none
     spec = flags.spec(name=name or NAME, provider=provider or flags.DEFAULT_PROVIDER, **machines)
     with launched(spec, PAIRS, params, options) as cluster:
         _check(cluster, params, groups, options)
@@ -89,7 +89,7 @@ def _rounds(text: str) -> int:
 def _check(
     cluster: Cluster, params: dict[str, Any], groups: str | None, options: BenchOptions
 ) -> None:
-    """Test the pairs, and show what they say, also of a run that was cut off."""
+    """Test the pairs, and show the results, also those of an interrupted run."""
     from cluster.cli.heat_map import CheckProgress  # noqa: PLC0415 - slow: numpy
     from cluster.orchestration.fleet_check import groups_of  # noqa: PLC0415
 
@@ -119,7 +119,7 @@ def _text_of(groups: str | None) -> str | None:
 
 
 def _show(run: Run, *, as_json: bool) -> None:
-    """Judge the fleet; show what is blamed, then the line that answers."""
+    """Judge the fleet; show its bad parts, then the verdict."""
     from cluster.orchestration.fleet_check import judge_fleet  # noqa: PLC0415 - slow: numpy
 
     verdict = judge_fleet(run)
@@ -128,7 +128,7 @@ def _show(run: Run, *, as_json: bool) -> None:
         return
     if verdict.blamed:
         sys.stdout.write(table_text(blamed_table(verdict), screen_width()))
-    say(*_lines(verdict))
+    print_lines(*_lines(verdict))
 
 
 def _lines(verdict: FleetVerdict) -> Iterator[str]:
@@ -153,11 +153,11 @@ def _lines(verdict: FleetVerdict) -> Iterator[str]:
 Text = str | None
 CHECK: flags.Declared = {
     "name": (
-        Annotated[Text, typer.Argument(metavar="[NAME]", help="Of a cluster that is up.")],
+        Annotated[Text, typer.Argument(metavar="[NAME]", help="A running cluster.")],
         None,
     ),
     "rounds": (
-        Annotated[str, typer.Option("--rounds", metavar="N|all", help="Of disjoint pairs.")],
+        Annotated[str, typer.Option("--rounds", metavar="N|all", help="Rounds of disjoint pairs.")],
         "10",
     ),
     "metric": (
@@ -170,7 +170,7 @@ CHECK: flags.Declared = {
             typer.Option(
                 "--groups",
                 metavar="topology|FILE",
-                help="Which hosts share a switch: as the provider says, or a line for each group."
+                help="Which hosts share a switch: from the provider, or a line per group."
                 "  [default: topology]",
                 show_default=False,
             ),
@@ -178,30 +178,30 @@ CHECK: flags.Declared = {
         None,
     ),
     "alone": (
-        Annotated[int, typer.Option("--alone", metavar="N", help="Pairs tested alone, too.")],
+        Annotated[int, typer.Option("--alone", metavar="N", help="Pairs also tested alone.")],
         8,
     ),
     "pairs": (
         Annotated[
             Text,
-            typer.Option("--pairs", metavar="LIST", help="Only these, alone, such as 7-12,7-40."),
+            typer.Option("--pairs", metavar="LIST", help="Test only these, alone: 7-12,7-40."),
         ],
         None,
     ),
     "confirm": (
         Annotated[
-            bool, typer.Option("--confirm", help="Test what is blamed again, with other partners.")
+            bool, typer.Option("--confirm", help="Test blamed parts again, with other partners.")
         ],
         False,
     ),
     "milliseconds": (
-        Annotated[int, typer.Option("--milliseconds", metavar="N", help="Of each test.")],
+        Annotated[int, typer.Option("--milliseconds", metavar="N", help="Length of a test.")],
         300,
     ),
     "from_": (
         Annotated[
             list[str] | None,
-            typer.Option("--from", metavar="RUN", help="Judge a run that is there already."),
+            typer.Option("--from", metavar="RUN", help="Judge an existing run."),
         ],
         None,
     ),

@@ -83,12 +83,12 @@ def _cells(row: ClusterRow) -> tuple[str, ...]:
 
 
 def _with_clouds(rows: list[ClusterRow], regions: Sequence[str]) -> list[ClusterRow]:
-    """Ask the clouds for clusters of ours that another machine launched, and for what is off."""
+    """Add clusters that were launched from another machine, and machines that are off."""
     known = {row.name: row for row in rows}
     for kind in plugins.names(Provider):
         try:
             live = plugins.find(Provider, kind)(tuple(regions)).live()
-        except ClusterError as error:  # those that are known are listed all the same
+        except ClusterError as error:  # the known clusters are still listed
             sys.stderr.write(f"{kind} was not asked: {error}\n")
             continue
         for one in live:
@@ -123,7 +123,7 @@ def _live_row(kind: str, live: RemoteCluster) -> ClusterRow:
 def _cluster_row(name: str) -> ClusterRow:
     try:
         cluster = attach(name)
-    except ParseError:  # of another version, perhaps: the others are listed all the same
+    except ParseError:  # perhaps of another version: the others are still listed
         return ClusterRow(
             name=name, provider="?", hosts=0, addresses=(), age=0.0, status="unreadable", run=None
         )
@@ -144,13 +144,13 @@ def _cluster_row(name: str) -> ClusterRow:
 
 def connect(
     fragment: Annotated[
-        str, typer.Argument(metavar="[FRAGMENT]", help="Of a name, address or id.")
+        str, typer.Argument(metavar="[FRAGMENT]", help="Part of a name, address or id.")
     ] = "",
     print_: Annotated[
         bool, typer.Option("--print", help="Print the command instead of running it.")
     ] = False,
 ) -> None:
-    """Go to the newest cluster or host that FRAGMENT is part of.
+    """Connect to the newest cluster or host that FRAGMENT matches.
 
     Example: cluster connect mpi_test
     """
@@ -163,13 +163,13 @@ def connect(
 
 
 def find_cluster(fragment: str) -> tuple[Cluster, Machine | None]:
-    """Find the newest cluster that a fragment means.
+    """Find the newest cluster that a fragment matches.
 
     Args:
         fragment: of a cluster's or machine's name, an address or an id; empty means any.
 
     Returns:
-        The cluster, and the machine if the fragment means one of them only.
+        The cluster, and the machine if the fragment matches only one.
 
     Raises:
         SpecError: there is none.
@@ -199,7 +199,7 @@ def down(
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
     region: flags.Regions = None,
 ) -> None:
-    """Take clusters down; results come home first.
+    """Take clusters down; results are downloaded first.
 
     A cluster that was launched from another machine is found by its tags, in --region.
 
@@ -220,14 +220,14 @@ def down(
             continue
         looked = take_down(check_name(name), region or ())
         if not looked:
-            attach(name)  # says so, once the others are down
+            attach(name)  # raises that it is unknown, after the others are down
         sys.stdout.write(f"{name} is down; 0 left (looked for {'; '.join(looked)}).\n")
     if failed:
         raise failed[0] if len(failed) == 1 else ExceptionGroup(_still_up(failed), failed)
 
 
 def _take_down(cluster: Cluster) -> Exception | None:
-    """Take one cluster down; a failure is no reason to leave the others up."""
+    """Take one cluster down; give the error instead of raising it, for the sake of the others."""
     try:
         cluster.down()
     except (ClusterError, ExceptionGroup) as error:

@@ -38,7 +38,7 @@ def compare_(
     by: Annotated[
         str | None,
         typer.Option(
-            "--by", metavar="FACTOR", help="Group all named runs by it: placement, condition ..."
+            "--by", metavar="FACTOR", help="Group the named runs by it: placement, condition ..."
         ),
     ] = None,
     threshold: flags.Threshold = THRESHOLD * 100,
@@ -50,7 +50,7 @@ def compare_(
 ) -> None:
     """Compare two runs: what differs, and a verdict per data point.
 
-    With --by a cluster stands for all of its runs, otherwise for its newest.
+    With --by, a cluster means all of its runs, otherwise its newest.
 
     Example: cluster compare --by condition p2p
     """
@@ -95,7 +95,7 @@ def launch(run: Run) -> Launch:
     """Give a run as a comparison sees it.
 
     Args:
-        run: as read.
+        run: read from its folder.
 
     Returns:
         Its record and its summaries.

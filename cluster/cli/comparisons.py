@@ -1,4 +1,4 @@
-"""The founding comparisons: a cluster, a few conditions on it, a picture, and nothing left.
+"""The founding comparisons: launch a cluster, measure a few conditions, plot them, and clean up.
 
 Each is a launcher with the verbs create-cluster, one for each condition, cleanup-cluster, all and
 plot.
@@ -47,13 +47,13 @@ MEASURE_FLAGS: flags.Declared = {
                 "--max-bytes",
                 metavar="SIZE",
                 parser=parse_size,
-                help="Of the largest vector: 4MB, 1GB.",
+                help="Size of the largest vector: 4MB, 1GB.",
             ),
         ],
         format_size(FLOAT32 * LENGTHS[-1]).replace(" ", ""),
     ),
     "iterations": (
-        Annotated[int, typer.Option("--iterations", metavar="N", help="How many of each.")],
+        Annotated[int, typer.Option("--iterations", metavar="N", help="Messages of each size.")],
         100,
     ),
     "timeout": (flags.Timeout, TIMEOUT),
@@ -67,8 +67,8 @@ class ComparedCondition(Value, frozen=True, kw_only=True):
     Args:
         verb: that measures it, and its name.
         what: it is, in a sentence.
-        params: of the benchmark, that it sets.
-        variables: of every rank's environment, that it sets.
+        params: of the benchmark that it sets.
+        variables: of every rank's environment that it sets.
 
     """
 
@@ -79,7 +79,7 @@ class ComparedCondition(Value, frozen=True, kw_only=True):
 
     @property
     def trial(self) -> Trial:
-        """The same, as a launch has it."""
+        """The condition as an argument of a launch."""
         return Trial(name=self.verb, params=self.params, variables=self.variables)
 
 
@@ -126,7 +126,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
         return {**self._name, **first, **flags.MACHINES}
 
     def _with_defaults(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Give the flags of the machines, with what is usual."""
+        """Give the flags of the machines, with the defaults of this comparison."""
         is_default = values["provider"] == self.provider and not values["instance"]
         usual = self.accelerator if is_default else None
         own = {"accelerator": values["accelerator"] or usual, "ranks_per_host": self.ranks_per_host}
@@ -136,7 +136,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
         def command(**values: Any) -> None:  # noqa: ANN401 - each flag has its own type
             up(**self._with_defaults(values))
 
-        what = f"Make {self.hosts} node(s); on {self.provider} with {self.accelerator} each."
+        what = f"Create {self.hosts} node(s); on {self.provider} with {self.accelerator} each."
         declared: flags.Declared = {
             **self._machines,
             "plan": (flags.PlanOnly, False),
@@ -156,7 +156,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
             down([name], region=region)
 
         declared: flags.Declared = {**self._name, "region": (flags.Regions, None)}
-        return _verb("cleanup-cluster", "Take everything away.", command, declared)
+        return _verb("cleanup-cluster", "Delete the cluster.", command, declared)
 
     def _all(self) -> Callable[..., None]:
         def command(*, yes: bool, **values: Any) -> None:  # noqa: ANN401
@@ -171,7 +171,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
                 for condition in self.conditions:
                     _measure(spec, condition, measuring, as_json=False)
 
-        what = "Do all of it, and leave nothing, whatever happens."
+        what = "Do all steps; delete the cluster even after an error."
         declared = {**self._machines, **MEASURE_FLAGS, "yes": (flags.Yes, False)}
         return _verb("all", what, command, declared)
 
@@ -181,7 +181,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
             if not found:
                 names = " or ".join(condition.verb for condition in self.conditions)
                 raise SpecError(
-                    f"None of the runs of {name} is of {names}, and done.",
+                    f"None of the runs of {name} is of {names} and finished.",
                     remedy="Measure them first; runs are listed by: cluster runs",
                 )
             plot(found, out, "sweep", METRIC, root=root)
@@ -191,7 +191,7 @@ class ComparisonLauncher(Value, frozen=True, kw_only=True):
         return _verb("plot", what, command, {**declared, "root": (flags.Runs, None)})
 
     def _done(self, where: Path, name: str) -> Iterator[Path]:
-        """Find the runs of the conditions that came to their end."""
+        """Find the finished runs of the conditions."""
         names = {condition.verb for condition in self.conditions}
         for folder in store.all_of(where, name):
             record = store.record(folder)
@@ -229,7 +229,7 @@ def _measure(
 
 @contextmanager
 def _cleaned_up(name: str) -> Iterator[None]:
-    """Take a cluster down at the end; what went wrong before stays what is reported."""
+    """Take a cluster down at the end; an earlier error is the one that is reported."""
     with on_failure(lambda: _down_after_failure(name)):
         yield
     down([name])

@@ -1,4 +1,4 @@
-"""The question before anything costs money."""
+"""The question that is asked before anything costs money."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 def confirm_cost(
     spec: ClusterSpec, plan: Plan, show: Callable[[str], object], *, yes: bool
 ) -> None:
-    """Show what will be made and its price, and ask; do nothing where nothing costs money.
+    """Show what will be created and its price, and ask; do nothing if it costs no money.
 
     Args:
         spec: of the cluster.
         plan: what the provider would do.
         show: prints a line.
-        yes: go on without a question.
+        yes: continue without a question.
 
     Raises:
         SpecError: the answer is no, or there is no terminal to ask on.
@@ -51,7 +51,7 @@ def confirm_cost(
 
 
 def has_terminal() -> bool:
-    """Tell whether there is somebody to ask: standard error shows questions."""
+    """Tell whether a question can be asked: it is printed to standard error."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
@@ -73,7 +73,7 @@ def price_words(spec: ClusterSpec, plan: Plan) -> str:
 
 
 def _is_running(spec: ClusterSpec) -> bool:
-    """Tell whether this very cluster was launched before: using it again creates nothing."""
+    """Tell whether this cluster was launched before: to use it again creates nothing."""
     if not journal.for_cluster(spec.name).entries():
         return False
     try:

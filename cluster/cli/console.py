@@ -1,4 +1,4 @@
-"""Consoles of rich, for our own colours and progress bars."""
+"""Consoles of rich, for cluster's own colours and progress bars."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from cluster.core.printable import printable
 
 
 class SafeConsole(Console):
-    """A console of rich, whose own escapes reach the terminal, and those in its text do not."""
+    """A console of rich whose own escape sequences reach the terminal, but not those in texts."""
 
     def print(self, *objects: Any, **how: Any) -> None:  # noqa: ANN401 - as rich has it
-        """Print, with control characters in plain text seen."""
+        """Print; control characters in plain text become visible."""
         super().print(*[printable(o) if isinstance(o, str) else o for o in objects], **how)
 
 
 def console(*, stderr: bool = False, quiet: bool = True) -> SafeConsole:
-    """Give a console for our own colours and bars.
+    """Give a console for cluster's own colours and bars.
 
     Args:
         stderr: on standard error, because standard output is for JSON.
         quiet: print nothing with -q.
 
     Returns:
-        It; text that it prints is plain: neither markup nor highlighting.
+        The console; it prints plain text, without markup and highlighting.
 
     """
     stream = sys.stderr if stderr else sys.stdout

@@ -1,4 +1,4 @@
-"""`cluster corpus`: what others published, and how to add to it."""
+"""`cluster corpus`: the results that others published, and how to add to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from cluster.analysis import corpus as published
 from cluster.analysis.corpus import Point, PublishedRun, PublishedSource, checks
 from cluster.cli import flags
-from cluster.cli.show import print_json, say, table
+from cluster.cli.show import print_json, print_lines, table
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.core.units import format_size, format_value
@@ -52,7 +52,7 @@ class CheckAnswer(Value, frozen=True, kw_only=True):
 @commands.command("list")
 def list_(
     hardware: Annotated[
-        str, typer.Option("--hardware", help="Only those of this hardware: p5.48xlarge.")
+        str, typer.Option("--hardware", help="Only results of this hardware: p5.48xlarge.")
     ] = "",
     json: flags.Json = False,
 ) -> None:
@@ -70,7 +70,7 @@ def list_(
 
 @commands.command()
 def show(
-    id_: Annotated[str, typer.Argument(metavar="ID", help="Of a published run or result.")],
+    id_: Annotated[str, typer.Argument(metavar="ID", help="Id of a published run or result.")],
     json: flags.Json = False,
 ) -> None:
     """Show a published run: its values, versions, source and log.
@@ -83,15 +83,15 @@ def show(
     if json:
         print_json(run)
         return
-    say(*_lines(run))
+    print_lines(*_lines(run))
 
 
 @commands.command()
 def add(
     log: Annotated[str, typer.Argument(metavar="LOG|-", help="The log; - is standard input.")],
     source: Annotated[str, typer.Option("--source", metavar="URL", help="Where it is published.")],
-    hardware: Annotated[str, typer.Option("--hardware", help="A name: p5.48xlarge, h100.")] = "",
-    hosts: Annotated[int, typer.Option("--hosts", help="That took part.")] = 0,
+    hardware: Annotated[str, typer.Option("--hardware", help="Its name: p5.48xlarge, h100.")] = "",
+    hosts: Annotated[int, typer.Option("--hosts", help="Number of hosts.")] = 0,
     format_: flags.LogFormat = "",
 ) -> None:
     """Print the entry for a published log, for a file of `cluster/analysis/corpus`.
@@ -112,9 +112,9 @@ def add(
             f"{log} holds nothing that the corpus compares.", means=f"It compares: {known}."
         )
     for entry in entries:
-        say(*_toml(entry))
+        print_lines(*_toml(entry))
         for problem in checks.problems([entry]):
-            say(f"# to do: {problem}")
+            print_lines(f"# to do: {problem}")
 
 
 @commands.command()
@@ -139,7 +139,7 @@ def check(json: flags.Json = False) -> None:
     if json:
         print_json(answer)
     else:
-        say(
+        print_lines(
             *problems,
             f"{answer.results} results of {answer.runs} published runs, {answer.read_again} of "
             f"them read again from their logs: {len(problems)} problem(s).",
@@ -175,7 +175,7 @@ def _lines(run: PublishedRun) -> Iterator[str]:
         yield f"  {format_size(result.size) if result.size else 'all sizes'}: {values}"
     yield f"  grade {run.grade}{f': {run.reason}' if run.reason else ''}"
     if run.settings:
-        yield f"  settings: {run.settings}; so it is not what is usual"
+        yield f"  settings: {run.settings}; so it does not count as usual"
     yield f"  versions: {run.versions or 'not known'}; date: {run.date or 'not known'}"
     author = f", by {run.source.author}" if run.source.author else ""
     yield f"  source: {run.source.address()}{author}"
@@ -183,7 +183,7 @@ def _lines(run: PublishedRun) -> Iterator[str]:
 
 
 def _entries(result: Parsed, hardware: str, hosts: int, source: str) -> Iterator[PublishedRun]:
-    """Make an entry of each definition that the corpus knows, without its log."""
+    """Make an entry for each definition that the corpus knows, without the log."""
     for definition in result.definitions:
         if definition.id not in published.definitions():
             continue
@@ -222,7 +222,7 @@ def _source(url: str) -> PublishedSource:
 
 
 def _toml(entry: PublishedRun) -> Iterator[str]:
-    """Write an entry as the files of the corpus have it."""
+    """Write an entry in the format of the corpus's files."""
     fields = msgspec.to_builtins(entry)
     yield "[[run]]"
     for key, value in fields.items():

@@ -54,8 +54,8 @@ class DoctorCheck(Value, frozen=True, kw_only=True):
 
     Args:
         what: was looked for.
-        ok: it is there, or is needed for some commands only.
-        found: a version, a place, or that it is missing.
+        ok: it is there, or only some commands need it.
+        found: a version, a path, or that it is missing.
         remedy: the command that installs it, if it is missing.
         needed_for: the commands that need it; empty if all do.
         missing: it is not there.
@@ -71,10 +71,10 @@ class DoctorCheck(Value, frozen=True, kw_only=True):
 
 
 def examine() -> list[DoctorCheck]:
-    """Look at everything that a measured run on this machine needs.
+    """Check everything that a run on this machine needs.
 
     Returns:
-        What was found, good and bad.
+        The checks, passed and failed.
 
     """
     here = host_facts()
@@ -136,7 +136,7 @@ def print_check(check: DoctorCheck) -> None:
 
 
 def optional() -> Iterator[DoctorCheck]:
-    """Look for what only some commands need.
+    """Check what only some commands need.
 
     Yields:
         A check each, with the commands that need it.

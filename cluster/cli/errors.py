@@ -1,4 +1,4 @@
-"""How an error is shown: our own, and that of a command line that cannot be read."""
+"""How errors are shown: cluster's own, and those of a wrong command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Misuse = cast(
     "type[Exception]",
     next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"),
 )
-PLAIN_WORDS = (  # what a library says of a value, and what we say
+PLAIN_WORDS = (  # a library's message about a value, and what replaces it
     (re.compile(r"Input should be a valid integer\b.*"), "a whole number is needed."),
     (re.compile(r"Input should be a valid number\b.*"), "a number is needed."),
     (re.compile(r"Value error, (.*) is not one of (.*?)\.?$", re.MULTILINE), r"\1 is none of \2."),
@@ -39,7 +39,7 @@ def print_error(text: str) -> None:
 
 
 def print_misuse(error: Exception) -> int:
-    """Print what is wrong with a command line, in words of ours.
+    """Print what is wrong with a command line, in cluster's words.
 
     Args:
         error: a `Misuse`.

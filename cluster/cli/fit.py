@@ -1,4 +1,4 @@
-"""`cluster fit`: what a sweep comes down to, and what collectives should take by it."""
+"""`cluster fit`: a line through each sweep, and the times of collectives that it predicts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cluster.analysis.compare import Launch
 
-MESSAGES = "latency"  # of single messages: windows of many hide what one costs
+MESSAGES = "latency"  # a metric of single messages: a window of several hides the time of one
 
 
 class FitAnswer(Value, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ def fit(
 ) -> None:
     """Fit t = alpha + size / beta to each sweep of runs.
 
-    Launches that repeat one another are one fit; what differs is put apart.
+    Launches under equal conditions become one fit; different conditions are fitted separately.
 
     Example: cluster fit p2p --metric latency
     """
@@ -95,19 +95,19 @@ def _of_metric(found: Sequence[Fit], metric: str | None, names: Sequence[str]) -
 
 
 def _messages(found: Sequence[Fit]) -> Fit:
-    """Find the fit of single messages, which must be one."""
+    """Find the fit of single messages; refuse none, or several kinds."""
     single = [one for one in found if one.metric == MESSAGES]
     kinds = dict.fromkeys(one.of for one in single)
     if len(kinds) > 1:
         raise SpecError(
             f"These runs are {len(kinds)} kinds of messages: {', '.join(kinds)}.",
-            means="Predictions are by those of one kind.",
+            means="A prediction needs messages of one kind.",
             remedy="Name the runs of one: cluster fit RUN --collectives RUN",
         )
     if not single:
         raise SpecError(
-            f"There is no sweep of {MESSAGES}, by which operations are predicted.",
-            means="Other metrics have several messages in flight, and hide what one costs.",
+            f"There is no sweep of {MESSAGES}, from which operations are predicted.",
+            means="Other metrics have several messages in flight, which hides the time of one.",
             remedy="Measure it: cluster bench p2p --metrics latency --sizes 1:4MiB",
         )
     return single[0]
@@ -118,7 +118,7 @@ def _operations(where: Path, which: str) -> Launch:
 
 
 def _with_predictions(answer: FitAnswer, messages: Fit, base: Launch, other: Launch) -> FitAnswer:
-    """Add what the operations of a run should take."""
+    """Add the predicted times of a run's operations."""
     from cluster.analysis.predict import (  # noqa: PLC0415 - NumPy
         differences,
         measured_collectives,

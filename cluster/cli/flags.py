@@ -29,7 +29,7 @@ def _clusters() -> list[str]:
     return list(journal.names())
 
 
-def _zero_or_one(value: str | int) -> int:  # a default comes here too, as it is
+def _zero_or_one(value: str | int) -> int:  # typer also passes the default, unparsed
     if str(value) not in ("0", "1"):
         raise typer.BadParameter(f"{value!r} is not 0 or 1.")
     return int(value)
@@ -44,20 +44,20 @@ RunLocal = Annotated[
     bool,
     typer.Option("--run-local", help="Use this machine: --provider local."),
 ]
-PlanOnly = Annotated[bool, typer.Option("--plan", help="Show what would be made.")]
+PlanOnly = Annotated[bool, typer.Option("--plan", help="Show what would be created.")]
 Regions = Annotated[
     list[str] | None,
-    typer.Option("--region", metavar="REGION", help="Look there, too; repeatable."),
+    typer.Option("--region", metavar="REGION", help="Also look there; repeatable."),
 ]
 Keep = Annotated[
     bool | None,
     typer.Option(
         "--keep/--no-keep",
-        help="Leave it up.  [default: if it costs nothing]",
+        help="Leave it running.  [default: if it costs nothing]",
         show_default=False,
     ),
 ]
-Detach = Annotated[bool, typer.Option("--detach", help="Return once it runs.")]
+Detach = Annotated[bool, typer.Option("--detach", help="Return when it runs.")]
 Timeout = Annotated[
     float, typer.Option("--timeout", metavar="S", help="Seconds that the job may take.")
 ]
@@ -99,16 +99,14 @@ Profile = Annotated[
     typer.Option(
         "--profile",
         metavar="[=PATH]",
-        help="Count and time the ranks' calls of MPI; by the libmpitrace at PATH, if it is given.",
+        help="Count and time the ranks' calls of MPI; with the libmpitrace at PATH, if given.",
         show_default=False,
     ),
 ]
-Describe = Annotated[
-    str, typer.Option("--describe", metavar="TEXT", help="For the record: what it is for.")
-]
+Describe = Annotated[str, typer.Option("--describe", metavar="TEXT", help="What the run is for.")]
 Expect = Annotated[
     str,
-    typer.Option("--expect", metavar="VALUE", help="What it should come to: 220, 1.1GB/s, 12us."),
+    typer.Option("--expect", metavar="VALUE", help="Expected result: 220, 1.1GB/s, 12us."),
 ]
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder, id, cluster or latest.")]
 Threshold = Annotated[
@@ -137,14 +135,14 @@ Declared = dict[str, tuple[Any, object]]
 
 
 class Spelling(NamedTuple):
-    """How the command line spells a field, where it is not as the field itself.
+    """How the flag of a field differs from what is derived from the field.
 
     Args:
         flag: its name; that of the field, if empty.
-        kind: of its value, where the field's own does not do.
-        metavar: what stands for its value in the help.
+        kind: the type of its value, if it is not the field's.
+        metavar: the placeholder of its value in the help.
         parser: of its value.
-        more: what the help says beyond the field's own.
+        more: help in addition to the field's own.
         completion: gives the values that it may have.
 
     """
@@ -227,11 +225,11 @@ def parameters(flags: Declared) -> list[Parameter]:
 
 
 def with_flags(command: Callable[..., None], flags: Sequence[Parameter]) -> Callable[..., None]:
-    """Let a function that takes any keyword be a command with these flags.
+    """Turn a function that takes any keyword into a command with these flags.
 
     Args:
         command: the function.
-        flags: of it.
+        flags: of the command.
 
     Returns:
         The same function.
@@ -289,7 +287,7 @@ def pair(flag: str, text: str) -> tuple[str, str]:
 
     Args:
         flag: its name.
-        text: that was given.
+        text: the value given.
 
     Returns:
         The key and the value.

@@ -62,7 +62,7 @@ class Gates(Value, frozen=True, kw_only=True):
 
 
 def with_gates(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the three flags; it takes what they say as `gates`.
+    """Add the three flags to a command, which gets their values as `gates`.
 
     Args:
         command: one with a keyword-only parameter `gates`.
@@ -100,7 +100,7 @@ def read_gates(fail_on: str | None, junit: Path | None, github: bool) -> Gates: 
         The gates.
 
     Raises:
-        SpecError: a word is none of those that there are.
+        SpecError: a word is not a verdict that can be a gate.
 
     """
     words = tuple(word.strip().lower() for word in (fail_on or "").split(",") if word.strip())
@@ -115,7 +115,7 @@ def read_gates(fail_on: str | None, junit: Path | None, github: bool) -> Gates: 
 
 
 def report_cases(given: Gates, cases: Sequence[Case]) -> int:
-    """Write what was asked for, and tell whether a gate was hit.
+    """Write the reports that the flags ask for, and tell whether a gate was hit.
 
     Args:
         given: the flags.
@@ -146,11 +146,11 @@ def report_cases(given: Gates, cases: Sequence[Case]) -> int:
 
 
 def _report_to_github(given: Gates, cases: Sequence[Case]) -> None:
-    """Speak to GitHub Actions; on standard error, as standard output may be JSON."""
+    """Write to GitHub Actions; on standard error, as standard output may be JSON."""
     from cluster.reports import ci  # noqa: PLC0415
 
     if not os.environ.get("GITHUB_ACTIONS"):
-        sys.stderr.write("--github: this is no step of GitHub Actions; nothing was written.\n")
+        sys.stderr.write("--github: this is not a step of GitHub Actions; nothing was written.\n")
         return
     for line in ci.github_annotations(cases, given.fail_on):
         sys.stderr.write(f"{line}\n")

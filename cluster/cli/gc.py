@@ -1,4 +1,4 @@
-"""`cluster gc`: what is ours and forgotten, found and taken away."""
+"""`cluster gc`: find what was left behind, such as orphans, and delete it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def gc(
     ] = False,
     json: flags.Json = False,
 ) -> None:
-    """Find what was forgotten; -y removes it.
+    """Find what was left behind; -y removes it.
 
     Example: cluster gc -y
     """

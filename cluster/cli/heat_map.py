@@ -25,7 +25,7 @@ PER_COLUMN = 2  # characters
 
 
 class PairMap:
-    """What each pair gave so far; of hosts that share a row, the worst.
+    """The values of the pairs so far; of hosts that share a row, the worst.
 
     Args:
         hosts: how many.
@@ -34,7 +34,7 @@ class PairMap:
     """
 
     def __init__(self, hosts: int, *, higher: bool = True) -> None:
-        """Begin without a value."""
+        """Start without values."""
         self.side = min(hosts, MOST)
         self._hosts = hosts
         self._higher = higher
@@ -43,7 +43,7 @@ class PairMap:
         self.tests = 0
 
     def add(self, tests: Iterable[PairTest]) -> None:
-        """Take tests as they come."""
+        """Add the values of tests."""
         for test in tests:
             self.tests += 1
             row, column = (place * self.side // self._hosts for place in (test.source, test.target))
@@ -105,14 +105,14 @@ class CheckProgress(JobProgress):
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Put the map away."""
+        """Remove the map."""
         self._show_round()
         if self._live is not None:
             self._live.stop()
         super().__exit__(*error)
 
     def measured(self, found: Sequence[Measurement]) -> None:
-        """Draw what came."""
+        """Draw the new values."""
         tests = tuple(pair_tests(found))
         self.map.add(tests)
         if self._live is not None:
@@ -124,10 +124,10 @@ class CheckProgress(JobProgress):
             self._of_round.append(test)
 
     def progress(self, progress: Progress) -> None:
-        """Leave it to the map."""
+        """Print nothing: the map shows the progress."""
 
     def _show_round(self) -> None:
-        """Say what a step gave, where there is no map."""
+        """Print the results of a step, where there is no map."""
         tests, self._of_round = self._of_round, []
         if not tests or self._live is not None:
             return

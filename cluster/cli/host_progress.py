@@ -1,4 +1,4 @@
-"""What a person sees while hosts are made ready: how many are how far, in one line."""
+"""The progress of hosts that are prepared: how many are in which state, in one line."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 BETWEEN_LINES = 2.0  # seconds, at least, between two lines where there is no terminal
-QUIET = 1.0  # seconds of which nothing is said: most waits are over by then
+QUIET = 1.0  # seconds before anything is shown: most waits are over by then
 
 
 class HostProgress:
-    """Shows how far each host is: one line that changes on a terminal, a few lines elsewhere.
+    """Shows the states of the hosts: one line that changes on a terminal, a few lines elsewhere.
 
     Args:
         console: to show it on.
@@ -39,12 +39,12 @@ class HostProgress:
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Put the line away."""
+        """Remove the line."""
         if self._status is not None:
             self._status.stop()
 
     def __call__(self, host: str, state: str) -> None:
-        """Hear that a host got to a state."""
+        """Record that a host has reached a state."""
         with self._turn:
             self._states[host] = state
             line = self._line()

@@ -9,7 +9,7 @@ import typer
 from msgspec.structs import replace
 
 from cluster.cli import flags
-from cluster.cli.show import print_json, say, show_run
+from cluster.cli.show import print_json, print_lines, show_run
 from cluster.core.model.logs import Reading
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Condition, Status
@@ -38,7 +38,7 @@ def import_(
     format_: flags.LogFormat = "",
     name: flags.RunName = NAME,
     condition: Annotated[
-        str, typer.Option("--condition", help="Of an experiment, to compare by: cuda-ipc.")
+        str, typer.Option("--condition", help="Condition to compare by: cuda-ipc.")
     ] = "",
     describe: flags.Describe = "",
     expect: flags.Expect = "",
@@ -65,7 +65,7 @@ def import_(
     if json:
         print_json(_answer(imported, run))
     else:
-        say(*_lines(imported))
+        print_lines(*_lines(imported))
         show_run(run, as_json=False)
     raise typer.Exit(0 if run.status == "done" else 1)
 
@@ -86,7 +86,7 @@ def _without_values(reading: Reading) -> Reading:
 
 
 def _lines(imported: Imported) -> list[str]:
-    """Say what was found, a line per run of a tool."""
+    """Give what was found, a line per run of a tool."""
     lines = []
     for result in imported.results:
         count = sum(len(m.values) for m in result.measurements)

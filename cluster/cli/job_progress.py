@@ -1,4 +1,4 @@
-"""What a person sees while a benchmark runs: how to connect, the ranks' lines, a bar."""
+"""What is shown while a benchmark runs: how to connect, the ranks' lines, a progress bar."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class JobProgress(Listener):
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Show the last lines, and put the bar away."""
+        """Show the last lines, and remove the bar."""
         self._end_waiting()
         for line in self._last:
             self._show(line)
@@ -77,7 +77,7 @@ class JobProgress(Listener):
             self._bar.stop()
 
     def preparing(self, host: str, step: str) -> None:
-        """Show how far the hosts are, before the first launch."""
+        """Show the states of the hosts, before the first launch."""
         if self._launch:
             return
         if self._waiting is None:
@@ -115,7 +115,7 @@ class JobProgress(Listener):
             self._last = [*self._last[-1:], line]
 
     def notice(self, line: str) -> None:
-        """Show it now, whatever the ranks print."""
+        """Show it now, however much the ranks print."""
         self._show(line)
 
     def progress(self, progress: Progress) -> None:
@@ -138,7 +138,7 @@ class JobProgress(Listener):
 
 
 def start_lines(cluster: Cluster, folder: Path) -> list[str]:
-    """Say what runs and where, for `cluster bench`.
+    """Give the lines that say what runs where, for `cluster bench`.
 
     Args:
         cluster: whose job was started.

@@ -46,7 +46,7 @@ def _state(cluster: Cluster) -> tuple[str, int | None, str | None]:
         code = cluster.jobs.exit_status()
     except JobError:
         return "lost", None, record.run
-    except ShellError:  # it may still run there, and the other clusters are listed all the same
+    except ShellError:  # it may still run there, and the other clusters are still listed
         return "out of reach", None, record.run
     if status in ("planned", "running") and code is not None:
         return "ended, to be fetched", code, record.run
@@ -54,7 +54,7 @@ def _state(cluster: Cluster) -> tuple[str, int | None, str | None]:
 
 
 def status(name: flags.ClusterName, json: flags.Json = False) -> None:
-    """Tell how far the newest job of a cluster is.
+    """Show the status of the newest job of a cluster.
 
     Example: cluster status mpi_test
     """
@@ -75,14 +75,16 @@ class _Lines(Listener):
         sys.stdout.flush()
 
     def notice(self, line: str) -> None:
-        """Print it now, apart from theirs."""
+        """Print it now, to standard error."""
         sys.stderr.write(f"{line}\n")
         sys.stderr.flush()
 
 
 def logs(
     name: flags.ClusterName,
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until it ends.")] = False,
+    follow: Annotated[
+        bool, typer.Option("-f", "--follow", help="Follow the job until it ends.")
+    ] = False,
 ) -> None:
     """Print what the ranks of the newest job print.
 
@@ -112,7 +114,7 @@ def wait(name: flags.ClusterName) -> None:
 
 
 def fetch(name: flags.ClusterName, json: flags.Json = False) -> None:
-    """Bring the results of the newest job home, and show them.
+    """Download the results of the newest job, and show them.
 
     Example: cluster fetch mpi_test
     """

@@ -23,8 +23,8 @@ from cluster.cli.show import (
     notes_of,
     print_json,
     print_judgement,
+    print_lines,
     relative_path,
-    say,
 )
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.hardware import Hardware
@@ -95,7 +95,7 @@ def judge(
     ] = None,
     hosts: Annotated[
         int | None,
-        typer.Option("--hosts", help="That took part.  [default: what the log says]"),
+        typer.Option("--hosts", help="Number of hosts.  [default: what the log says]"),
     ] = None,
     format_: flags.LogFormat = "",
     name: flags.RunName = NAME,
@@ -124,10 +124,10 @@ def judge(
 
 
 def is_log(named: Sequence[str]) -> bool:
-    """Tell whether these are logs to read, and no name of a run.
+    """Tell whether the arguments are logs, and not the name of a run.
 
     Args:
-        named: on the command line.
+        named: the arguments.
 
     Returns:
         Whether any of them is a file or standard input.
@@ -139,7 +139,7 @@ def is_log(named: Sequence[str]) -> bool:
 
 
 def _folder(named: Sequence[str], root: str | None, *, hosts: int | None, format_: str) -> Path:
-    """Find the one run that is named, and refuse what only logs take."""
+    """Find the one run that is named, and refuse flags that are for logs."""
     if len(named) != 1:
         raise SpecError(
             f"{len(named)} names were given, and none is a file.",
@@ -164,7 +164,7 @@ def _folder(named: Sequence[str], root: str | None, *, hosts: int | None, format
 
 @contextmanager
 def _place(root: str | None) -> Iterator[tuple[Path, bool]]:
-    """Give the folder of all runs; another one for a while, where nothing can be written."""
+    """Give the folder of all runs; a temporary one if nothing can be written there."""
     where = store.root(root)
     try:
         store.make_root(where)
@@ -182,13 +182,13 @@ def _place(root: str | None) -> Iterator[tuple[Path, bool]]:
 def _show(
     run: Run, named: Hardware | None, gates: Gates, *, as_json: bool, kept: bool = True
 ) -> int:
-    """Show what there is to say of a run; give the exit status."""
+    """Show the judgement of a run; give the exit status."""
     summaries = run.summary()
     judged = judgement(run, summaries, named)
     if as_json:
         print_json(_answer(run, summaries, judged, named))
     else:
-        say(*_lines(run, judged), *_rest(run, summaries, named, kept=kept))
+        print_lines(*_lines(run, judged), *_rest(run, summaries, named, kept=kept))
         print_judgement(judged)
     cases = list(judgement_cases("/".join(run.folder.parts[-2:]), judged))
     return report_cases(gates, cases)
@@ -249,10 +249,10 @@ def _lines(run: Run, judged: Judgement) -> Iterator[str]:
 
 
 def detail_lines(result: Parsed) -> Iterator[str]:
-    """Say in a line what a result holds that is no measurement.
+    """Describe what a log holds beside measurements.
 
     Args:
-        result: of a log.
+        result: one run of a tool in the log.
 
     Yields:
         A line; none if it holds nothing else.

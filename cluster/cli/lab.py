@@ -1,7 +1,7 @@
-"""`cluster lab`: slow, cut off or kill hosts of a lab, to see how jobs take it.
+"""`cluster lab`: slow, cut off or kill hosts of a lab, to see how jobs react.
 
-The one command of one provider; a second such command would make it a part of the provider
-interface.
+The only command for a single provider; a second one would be a reason to make such commands a part
+of the provider interface.
 """
 
 from __future__ import annotations
@@ -35,16 +35,14 @@ def lab(
         str,
         typer.Argument(
             metavar="slow|cut|heal|kill",
-            help="What happens to it.",
+            help="What to do with it.",
             autocompletion=lambda: list(DONE),
         ),
     ],
     host: Annotated[str, typer.Argument(metavar="HOST", help="Its number, name or address.")],
     rate: Annotated[
         str,
-        typer.Option(
-            "--rate", metavar="RATE", help="For slow: such as 100mbit.  [default: a tenth]"
-        ),
+        typer.Option("--rate", metavar="RATE", help="Rate for slow: 100mbit.  [default: a tenth]"),
     ] = "",
 ) -> None:
     """Slow, cut, heal or kill a host of a lab.
@@ -53,14 +51,14 @@ def lab(
     """
     if verb not in DONE:
         raise SpecError(
-            f"Nothing called {verb!r} can happen to a host.", remedy=f"There are: {', '.join(DONE)}"
+            f"{verb!r} is not an action for a host.", remedy=f"There are: {', '.join(DONE)}"
         )
     if rate and verb != "slow":
-        raise SpecError(f"--rate means nothing to {verb!r}.", remedy="Leave it out.")
+        raise SpecError(f"--rate has no effect on {verb!r}.", remedy="Leave it out.")
     cluster = attach(name)
     if cluster.spec.provider != "lab":
         raise SpecError(
-            f"{name} is not a lab, but of the provider {cluster.spec.provider!r}.",
+            f"{name} is not a lab: its provider is {cluster.spec.provider!r}.",
             remedy=f"Make one: cluster up {name}-lab --provider lab",
         )
     chosen = _machine(cluster, host)

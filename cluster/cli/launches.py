@@ -20,8 +20,8 @@ from cluster.cli.show import (
     notes_of,
     print_json,
     print_judgement,
+    print_lines,
     relative_path,
-    say,
     screen_width,
     show_newest_run,
     show_run,
@@ -57,7 +57,7 @@ LAUNCHES = "CLUSTER_LAUNCHES"  # the environment variable
 
 
 class BenchOptions(Value, frozen=True, kw_only=True):
-    """What to do around a benchmark: the flags of the same names.
+    """The options of a benchmark's command: the flags of the same names.
 
     Args:
         founding: print the lines of the founding programs; only launchers do.
@@ -113,19 +113,19 @@ class LaunchesAnswer(Value, frozen=True, kw_only=True):
 
 
 def count_launches(cluster: Cluster, benchmark: str, options: BenchOptions) -> int:
-    """Decide how often a benchmark is launched.
+    """Choose how often a benchmark is launched.
 
     Args:
         cluster: that runs it.
         benchmark: its name.
-        options: what to do around it.
+        options: of the command.
 
     Returns:
         What --launches or CLUSTER_LAUNCHES says; else what the benchmark needs where all ranks are
         on one host, and 1 on several hosts.
 
     Raises:
-        SpecError: it is no positive number.
+        SpecError: it is not a positive number.
 
     """
     if options.launches is not None or options.detach or options.profile is not None:
@@ -139,14 +139,14 @@ def count_launches(cluster: Cluster, benchmark: str, options: BenchOptions) -> i
 
 
 def check_count(launches: int, what: str) -> int:
-    """Refuse what is no number of launches.
+    """Refuse a number of launches below 1.
 
     Args:
-        launches: how many.
-        what: says so: a flag or a variable.
+        launches: the number.
+        what: the flag or variable that gives it.
 
     Returns:
-        The same.
+        The number.
 
     Raises:
         SpecError: it is below 1.
@@ -154,7 +154,7 @@ def check_count(launches: int, what: str) -> int:
     """
     if launches < 1:
         raise SpecError(
-            f"{what} is not a number of launches.", remedy="Give a whole number from 1 on."
+            f"{what} is not a number of launches.", remedy="Give a whole number, 1 or more."
         )
     return launches
 
@@ -167,15 +167,15 @@ def run_launches(
     trial: Trial = PLAIN,
     cases: list[Case] | None = None,
 ) -> None:
-    """Launch a benchmark as often as it is wanted, and show the results, also of a failed run.
+    """Launch a benchmark once or several times, and show the results, also of a failed run.
 
     Args:
         cluster: that runs it.
         benchmark: its name.
         params: of the benchmark.
-        options: what to do around it.
-        trial: the condition that it is run under.
-        cases: where the verdicts go, for gates.
+        options: of the command.
+        trial: the condition under which it runs.
+        cases: the list to which verdicts are added, for gates.
 
     Raises:
         JobError: a job failed.
@@ -213,7 +213,7 @@ def _done(run: Run, number: int, total: int) -> str:
 
 
 def _show_launches(ran: Sequence[Run], *, as_json: bool) -> Judgement:
-    """Show what several launches say together: medians over launches, and one answer."""
+    """Show several launches together: medians over launches, and one verdict."""
     from cluster.analysis.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
 
     newest = ran[-1]
@@ -241,12 +241,14 @@ def _show_launches(ran: Sequence[Run], *, as_json: bool) -> Judgement:
         )
         return judged
     show_tables([launches_table(pooled, len(ran), notes)], "terminal")
-    say(*(f"Note: {note}" for note in notes_of(newest, pooled)))
+    print_lines(*(f"Note: {note}" for note in notes_of(newest, pooled)))
     for number, run in enumerate(ran, 1):
-        say(f"Launch {number}: {relative_path(run.folder)} ({run.status})")
+        print_lines(f"Launch {number}: {relative_path(run.folder)} ({run.status})")
     named = findings(newest, pooled)
     if named:
-        say(f"What to look at: {named[0].name}. Details: cluster judge {newest.folder.name}")
+        print_lines(
+            f"What to look at: {named[0].name}. Details: cluster judge {newest.folder.name}"
+        )
     print_judgement(judged)
     return judged
 
@@ -320,15 +322,15 @@ def alternate(
     options: BenchOptions,
     cases: list[Case],
 ) -> None:
-    """Run both conditions in turn, and compare what there is, also after a launch that failed.
+    """Run both conditions in turn, and compare the launches, also after one that failed.
 
     Args:
         cluster: that runs them.
         benchmark: its name.
         pair: the two conditions.
         params: of the benchmark, under both.
-        options: what to do around it.
-        cases: where the verdicts go, for gates.
+        options: of the command.
+        cases: the list to which verdicts are added, for gates.
 
     """
     each = options.launches or ENOUGH_LAUNCHES
@@ -368,4 +370,4 @@ def _show_alternated(
     for _, run in ran:
         sys.stdout.write(f"Run folder: {relative_path(run.folder)} ({run.record.condition})\n")
     if ran:
-        say(f"{headline(comparison)}. Next: cluster report {ran[0][1].record.spec.name}")
+        print_lines(f"{headline(comparison)}. Next: cluster report {ran[0][1].record.spec.name}")

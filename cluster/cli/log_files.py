@@ -1,4 +1,4 @@
-"""Logs that a command reads, and keeps nothing of: one that says nothing is left out."""
+"""Logs that a command reads without keeping them; one that is not understood is left out."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def readings(
 
     Args:
         files: their paths; `-` is standard input.
-        left_out: where it is said why a log could not be read.
-        format_: the parser to use; those that recognise each, if empty.
+        left_out: the list to which the reason is added why a log could not be read.
+        format_: the parser to use; if empty, those that recognise the log.
 
     Yields:
-        Each log that could be read, and what it says.
+        Each log that could be read, with its content.
 
     Raises:
         SpecError: a file cannot be read.
@@ -46,10 +46,10 @@ def readings(
 
 
 def print_left_out(left_out: Sequence[str]) -> None:
-    """Name what was left out on standard error.
+    """Print on standard error which logs were left out.
 
     Args:
-        left_out: why, of each log.
+        left_out: the reason for each log.
 
     """
     for why in left_out:

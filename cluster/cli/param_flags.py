@@ -20,7 +20,7 @@ ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
 def help_of(struct: type[Value]) -> dict[str, str]:
-    """Read what a struct's docstring, and those of its parents, say of each field.
+    """Read the descriptions of fields in the docstrings of a struct and its parents.
 
     Args:
         struct: with an `Args` section.
@@ -64,12 +64,12 @@ def param_flags(params: type[Value]) -> Iterator[inspect.Parameter]:
 
 
 def _choices(kind: Any) -> Callable[[], list[str]]:  # noqa: ANN401 - an annotation
-    """Give what completes a flag: the words that it takes, if there are only so many."""
+    """Give the completion of a flag: its values, if the type lists them."""
     return lambda: list(get_args(kind)) if get_origin(kind) is Literal else []
 
 
 def _metavar(kind: Any) -> str | None:  # noqa: ANN401 - an annotation
-    """Say in a word what a flag takes."""
+    """Give the placeholder of a flag's value in the help."""
     if kind is bool:
         return None
     if get_origin(kind) is Literal:
@@ -78,7 +78,7 @@ def _metavar(kind: Any) -> str | None:  # noqa: ANN401 - an annotation
 
 
 def _flag_type(kind: Any, default: Any) -> tuple[Any, object, str | bool]:  # noqa: ANN401
-    """Choose what typer checks; everything else is text, and is checked by the benchmark."""
+    """Choose a type that typer can check; other values are text, which the benchmark checks."""
     if kind is bool or kind is int:
         return kind, default, True
     if kind == (int | None):

@@ -52,7 +52,7 @@ def plot(
         str | None, typer.Option("--metric", help="Which one.  [default: the first]")
     ] = None,
     by: Annotated[
-        str, typer.Option("--by", metavar="FACTOR", help="Of a comparison.")
+        str, typer.Option("--by", metavar="FACTOR", help="Factor of a comparison.")
     ] = "condition",
     bound: Annotated[
         float | None,
@@ -60,7 +60,7 @@ def plot(
             "--bound",
             metavar="RATE",
             parser=_rate,
-            help="Of a network that the runs do not know: 8gbit.",
+            help="Rate of a network that is not in the runs: 8gbit.",
         ),
     ] = None,
     root: flags.Runs = None,
@@ -77,7 +77,7 @@ def plot(
     write(out, DRAW[kind](found, options).image)
 
 
-def _rate(value: str | float) -> float:  # a default comes here too, as it is
+def _rate(value: str | float) -> float:  # typer also passes the default, unparsed
     return parse_rate(value) if isinstance(value, str) else value
 
 

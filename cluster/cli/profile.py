@@ -1,6 +1,6 @@
-"""`cluster profile`: what ranks spent in MPI, and what that means.
+"""`cluster profile`: the time that ranks spent in MPI, and what it means.
 
-The analysis is imported when it is asked for: `cluster --help` does without.
+The analysis is imported when it is needed: `cluster --help` starts faster without it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def profile(
     root: flags.Runs = None,
     json: flags.Json = False,
 ) -> None:
-    """Say what ranks spent in MPI: mpitrace's profiles, or ours.
+    """Show the ranks' time in MPI, from mpitrace or --profile.
 
     Example: cluster profile mpi_profile.*
     """
@@ -70,7 +70,7 @@ def profile(
 
 
 def _files(name: str, root: str | None) -> Sequence[str]:
-    """Find the files that a word means."""
+    """Find the files that an argument names."""
     if name == STDIN or Path(name).is_file():
         return [name]
     folder = Path(name)

@@ -66,7 +66,7 @@ def _cases(shown: Sequence[ReportRun], compared: Sequence[Comparison]) -> list[C
 
 
 def _why_no_plots() -> str:
-    """Say why no plot can be drawn, on the page and here; the report comes all the same."""
+    """Give the reason why no plot can be drawn, and print it; the report is written without."""
     from cluster.reports.plots import why_no_plots  # noqa: PLC0415
 
     why = why_no_plots()
@@ -76,11 +76,11 @@ def _why_no_plots() -> str:
 
 
 def read_all(where: Path, named: Sequence[str]) -> list[Run]:
-    """Read all runs that were named; one that cannot be read is said, and left out.
+    """Read all runs that were named; one that cannot be read is reported and left out.
 
     Args:
-        where: all runs are.
-        named: runs, or clusters that stand for all of theirs.
+        where: the folder of all runs.
+        named: runs, or clusters, which mean all of their runs.
 
     Returns:
         The runs.
@@ -104,11 +104,11 @@ def read_all(where: Path, named: Sequence[str]) -> list[Run]:
 
 
 def write(out: Path, content: bytes) -> None:
-    """Write a file that was asked for, and say so.
+    """Write a file that was asked for, and print its path.
 
     Args:
         out: its path.
-        content: of it.
+        content: of the file.
 
     Raises:
         SpecError: it cannot be written.
@@ -122,5 +122,5 @@ def write(out: Path, content: bytes) -> None:
 
 
 def set_font_cache() -> None:
-    """Let matplotlib keep its list of fonts where our other caches are."""
+    """Let matplotlib keep its list of fonts where cluster's other caches are."""
     os.environ.setdefault("MPLCONFIGDIR", str(paths.cache_folder() / "matplotlib"))

@@ -1,4 +1,4 @@
-"""`cluster runs` and `cluster push`: the runs that there are, here or in an object store."""
+"""`cluster runs` and `cluster push`: runs here, or in an object store."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class RunRow(Value, frozen=True, kw_only=True):
 def runs_(
     from_: Annotated[
         str | None,
-        typer.Option("--from", metavar="URL", help="Of an object store: s3://bucket/prefix."),
+        typer.Option("--from", metavar="URL", help="List an object store: s3://bucket/prefix."),
     ] = None,
     markdown: Annotated[
         bool, typer.Option("--markdown", help="As the record of experiments, with results.")
@@ -86,7 +86,7 @@ def runs_(
 
 @contextmanager
 def _places(url: str | None, root: str | None, *, values: bool) -> Iterator[list[Place]]:
-    """Give each run's folder and where it is kept; those of a store are here for a while."""
+    """Give each run's folder and where it is kept; runs of a store are downloaded temporarily."""
     if url is None:
         where = store.root(root)
         if root is not None and not where.is_dir():
@@ -102,7 +102,7 @@ def _places(url: str | None, root: str | None, *, values: bool) -> Iterator[list
 
 
 def _each(make: Callable[[Place], T], places: Iterable[Place]) -> Iterator[T]:
-    """Make something of each run; one that cannot be read is said, and left out."""
+    """Call `make` for each run; one that cannot be read is reported and left out."""
     for place in places:
         try:
             yield make(place)
@@ -139,7 +139,7 @@ def _entry(place: Place) -> Entry:
 
 def push(
     run: flags.Run,
-    url: Annotated[str, typer.Argument(metavar="URL", help="For runs: s3://bucket/prefix.")],
+    url: Annotated[str, typer.Argument(metavar="URL", help="Object store: s3://bucket/prefix.")],
     root: flags.Runs = None,
 ) -> None:
     """Copy a run into an object store, unless it holds a secret.

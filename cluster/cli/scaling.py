@@ -27,17 +27,17 @@ PAGE = ".md"
 def scaling(
     named: Annotated[
         list[str],
-        typer.Argument(metavar="RUN", help="Of different numbers of ranks; or a table, FILE.md."),
+        typer.Argument(metavar="RUN", help="With different numbers of ranks; or a table, FILE.md."),
     ],
     batch: Annotated[
-        float | None, typer.Option("--batch", metavar="N", help="What a rank does per step.")
+        float | None, typer.Option("--batch", metavar="N", help="Items per rank and step.")
     ] = None,
     exchange: Annotated[
         str | None,
-        typer.Option("--exchange", metavar="SIZE", help="What ranks agree on per step: 102MB."),
+        typer.Option("--exchange", metavar="SIZE", help="Bytes reduced per step: 102MB."),
     ] = None,
     link: Annotated[
-        str | None, typer.Option("--link", metavar="RATE", help="Of a host's network: 10gbit.")
+        str | None, typer.Option("--link", metavar="RATE", help="Rate of a host's network: 10gbit.")
     ] = None,
     ranks_per_host: Annotated[
         int, typer.Option("--ranks-per-host", metavar="N", help="Ranks that share a link.")

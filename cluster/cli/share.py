@@ -10,7 +10,7 @@ import typer
 from msgspec.structs import replace as with_fields
 
 from cluster.cli import flags
-from cluster.cli.show import say, table
+from cluster.cli.show import print_lines, table
 from cluster.core.errors import ClusterError, SpecError
 from cluster.remote.shells.local import LocalShell
 from cluster.runs import share as shared
@@ -20,7 +20,9 @@ from cluster.runs import store
 def share(
     run: Annotated[str, typer.Argument(metavar="RUN", help="A folder, id, cluster or latest.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write.")],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write it without a question.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask before it is written.")
+    ] = False,
     key: Annotated[
         str, typer.Option("--sign", metavar="KEY", help="Sign it with this SSH key.")
     ] = "",
@@ -33,7 +35,9 @@ def share(
     made, found = shared.prepare(store.find(store.root(root), run))
     rows = [(each.kind, each.original, each.pseudonym) for each in found]
     table(("what", "original", "becomes"), rows, empty="Nothing in it had to be replaced.")
-    say(f"{len(made.parts)} files. Check that the list is complete: others will see the rest.")
+    print_lines(
+        f"{len(made.parts)} files. Check that the list is complete: others will see the rest."
+    )
     if not yes and not typer.confirm(f"Write {output}?"):
         raise typer.Exit(1)
     if key:
@@ -42,16 +46,18 @@ def share(
         output.write_bytes(shared.encode(made))
     except OSError as error:
         raise SpecError(f"{output} cannot be written: {error.strerror}.") from error
-    say(f"Written: {output}", f"Check it anywhere: cluster verify {output}")
+    print_lines(f"Written: {output}", f"Check it anywhere: cluster verify {output}")
 
 
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="That `cluster share` wrote.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A file that `cluster share` wrote.")
+    ],
     signers: Annotated[
         str,
-        typer.Option("--signers", metavar="FILE", help="Allowed signers, as ssh-keygen has it."),
+        typer.Option("--signers", metavar="FILE", help="Allowed signers, as for ssh-keygen."),
     ] = "",
-    signer: Annotated[str, typer.Option("--signer", help="Who has to have signed it.")] = "",
+    signer: Annotated[str, typer.Option("--signer", help="The signer that is required.")] = "",
 ) -> None:
     """Check that no byte of a shared run was changed.
 
@@ -62,17 +68,19 @@ def verify(
     except OSError as error:
         raise SpecError(f"{file} cannot be read: {error.strerror}.") from error
     except SpecError as error:
-        say(f"CHANGED: {error.what}")
+        print_lines(f"CHANGED: {error.what}")
         raise typer.Exit(1) from error
-    if made.signature and not _holds(made, ["check-novalidate"]):
-        say(f"CHANGED: the signature of {file.name} is not of what it holds.")
+    if made.signature and not _is_valid(made, ["check-novalidate"]):
+        print_lines(f"CHANGED: the signature of {file.name} does not match its content.")
         raise typer.Exit(1)
-    if signers and not (made.signature and _holds(made, ["verify", "-f", signers, "-I", signer])):
-        say(f"NOT SIGNED by {signer or 'an allowed signer'}: {file}")
+    if signers and not (
+        made.signature and _is_valid(made, ["verify", "-f", signers, "-I", signer])
+    ):
+        print_lines(f"NOT SIGNED by {signer or 'an allowed signer'}: {file}")
         raise typer.Exit(1)
     kind = "a simulated run" if made.simulated else "a run"
     signed = "signed" if made.signature else "not signed"
-    say(f"WHOLE: {file.name} is {kind} of {len(made.parts)} files, {signed}.")
+    print_lines(f"WHOLE: {file.name} is {kind} of {len(made.parts)} files, {signed}.")
 
 
 def _signature(listing: str, key: str) -> str:
@@ -90,8 +98,8 @@ def _signature(listing: str, key: str) -> str:
         return text.with_suffix(".sig").read_text()
 
 
-def _holds(made: shared.SharedRun, words: list[str]) -> bool:
-    """Ask ssh-keygen about the signature of the names and checksums."""
+def _is_valid(made: shared.SharedRun, words: list[str]) -> bool:
+    """Check the signature of the names and checksums with ssh-keygen."""
     with tempfile.TemporaryDirectory(prefix="cluster-") as folder:
         text, signature = Path(folder) / "listing", Path(folder) / "listing.sig"
         text.write_text(made.listing)

@@ -1,4 +1,4 @@
-"""How things are shown: a run, a table, JSON."""
+"""How runs, tables and JSON are shown."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ class RunAnswer(Value, frozen=True, kw_only=True):
 
 
 def show_newest_run(cluster: Cluster, *, as_json: bool) -> Judgement | None:
-    """Show what there is of the newest run, also of one that failed.
+    """Show the newest run of a cluster, also one that failed.
 
     Args:
         cluster: whose run.
         as_json: as one JSON object.
 
     Returns:
-        What there is to say of it; none if there is no run.
+        Its judgement; None if there is no run.
 
     """
     if not cluster.state.jobs:
@@ -91,7 +91,7 @@ def show_run(
         wide: show all columns, whatever the width of the terminal.
 
     Returns:
-        What there is to say of it; none while it runs.
+        Its judgement; None while it runs.
 
     """
     if run.status in ("planned", "running") and not as_json:
@@ -133,26 +133,26 @@ def _show_on_screen(
     """Show tables, findings and where the run is, as wide as the terminal; the answer last."""
     width = None if wide else screen_width()
     sys.stdout.write(summaries_text(summaries, notes_of(run, summaries), width))
-    say(*_gpu_lines(run.record.environment), *finding_lines(findings(run, summaries)))
+    print_lines(*_gpu_lines(run.record.environment), *finding_lines(findings(run, summaries)))
     reason = f": {run.record.reason}" if run.record.reason else ""
-    say(f"Run folder: {relative_path(run.folder)} ({run.status}{reason})")
+    print_lines(f"Run folder: {relative_path(run.folder)} ({run.status}{reason})")
     _show_profiles(run)
     for verdict in judged.verdicts:
         if verdict.usual_source and verdict.usual is not None:
             usual = f"{verdict.usual:.0%} or more; {verdict.usual_source}"
-            say(f"Usual for {verdict.metric}: {usual}")
+            print_lines(f"Usual for {verdict.metric}: {usual}")
         if verdict.published is not None:
-            say(f"For {verdict.metric}, {verdict.published.text}")
+            print_lines(f"For {verdict.metric}, {verdict.published.text}")
     print_judgement(judged)
 
 
 def screen_width() -> int | None:
-    """Give the width of the terminal in characters; none if standard output is a pipe or a file."""
+    """Give the width of the terminal in characters; None if standard output is a pipe or a file."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
-def say(*lines: str) -> None:
-    """Print lines; on a terminal they wrap between words, so that no number is torn apart.
+def print_lines(*lines: str) -> None:
+    """Print lines; on a terminal they wrap between words, so that no number is split.
 
     Args:
         lines: of prose.
@@ -164,13 +164,13 @@ def say(*lines: str) -> None:
 
 
 def _show_profiles(run: Run) -> None:
-    """Say where MPI profiles are, or that those that were asked for are not there."""
+    """Say where the MPI profiles are, or that none was written."""
     profiles = len(list((run.folder / RAW).rglob(PROFILES)))
     if profiles:
         which = "/".join(run.folder.parts[-2:])
-        say(f"MPI profiles: {profiles}; show them: cluster profile {which}")
+        print_lines(f"MPI profiles: {profiles}; show them: cluster profile {which}")
     elif PRELOAD in run.record.variables:
-        say("No MPI profile was written: no rank came to MPI_Finalize.")
+        print_lines("No MPI profile was written: no rank came to MPI_Finalize.")
 
 
 def judgement(
@@ -179,12 +179,12 @@ def judgement(
     """Judge a run: the same for `show`, `report`, `judge` and `bench`.
 
     Args:
-        run: as read.
-        summaries: of it.
-        hardware: of its hosts, if the user says so.
+        run: read from its folder.
+        summaries: of its series.
+        hardware: of its hosts, if the user gave it.
 
     Returns:
-        One word, one line, and what to do next.
+        The verdict, the line that explains it, and the next command.
 
     """
     from cluster.analysis.judgement import judge  # noqa: PLC0415 - only for summaries
@@ -193,10 +193,10 @@ def judgement(
 
 
 def print_judgement(judged: Judgement) -> None:
-    """Print the line that answers, its word in colour on a terminal.
+    """Print the verdict and the line that explains it, in colour on a terminal.
 
     Args:
-        judged: of a run.
+        judged: the judgement of a run.
 
     """
     line = Text("\n".join(wrapped(printable(judged.line), screen_width())))
@@ -205,14 +205,14 @@ def print_judgement(judged: Judgement) -> None:
 
 
 def findings(run: Run, summaries: tuple[Summary, ...]) -> tuple[Finding, ...]:
-    """Say what may be wrong with a run.
+    """Find what may be wrong with a run.
 
     Args:
-        run: as read.
-        summaries: of it.
+        run: read from its folder.
+        summaries: of its series.
 
     Returns:
-        The findings, the surest first.
+        The findings, the most certain first.
 
     """
     from cluster.analysis.diagnose import diagnose  # noqa: PLC0415 - only for summaries
@@ -221,10 +221,10 @@ def findings(run: Run, summaries: tuple[Summary, ...]) -> tuple[Finding, ...]:
 
 
 def finding_lines(found: Sequence[Finding]) -> Iterator[str]:
-    """Give findings for people.
+    """Give findings as text.
 
     Args:
-        found: by the rules.
+        found: the findings.
 
     Yields:
         Lines; none if nothing was found.
@@ -239,11 +239,11 @@ def finding_lines(found: Sequence[Finding]) -> Iterator[str]:
 
 
 def notes_of(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
-    """Give all that a reader of the numbers must know.
+    """Give all notes for a reader of the values.
 
     Args:
-        run: as read.
-        summaries: of it.
+        run: read from its folder.
+        summaries: of its series.
 
     Returns:
         Sentences.
@@ -256,7 +256,7 @@ def notes_of(run: Run, summaries: Sequence[Summary]) -> tuple[str, ...]:
 
 
 def _gpu_lines(environment: Sequence[Facts]) -> list[str]:
-    """Say which GPUs they have, and what leads to their memory: a line for those that are alike."""
+    """Describe the hosts' GPUs and the access to their memory: a line for equal hosts."""
     alike: dict[str, list[str]] = {}
     for facts in environment:
         if facts.gpus:
@@ -273,7 +273,7 @@ def _gpus(facts: Facts) -> str:
 
 
 def relative_path(path: Path) -> Path:
-    """Give a path as a person would type it from here.
+    """Give a path as a user would type it from here.
 
     Args:
         path: absolute.
@@ -287,27 +287,27 @@ def relative_path(path: Path) -> Path:
 
 
 def show_plan(plan: Plan, *, as_json: bool) -> None:
-    """Show what a provider would do.
+    """Show what a provider would create.
 
     Args:
-        plan: of it.
+        plan: of the provider.
         as_json: as one JSON object.
 
     """
     if as_json:
         print_json(plan)
     else:
-        say(*plan.lines)
+        print_lines(*plan.lines)
 
 
 def receipt_lines(cluster: Cluster) -> list[str]:
-    """Say what a cluster took and cost, and that nothing is left of it.
+    """Give the receipt of a cluster: its time and cost, and that nothing is left.
 
     Args:
-        cluster: one that is down.
+        cluster: one that was taken down.
 
     Returns:
-        Lines; none for one that cost nothing.
+        Lines; empty if it cost nothing.
 
     """
     receipt = cluster.receipt()

@@ -23,13 +23,14 @@ class Received(NamedTuple):
 
 
 def handle() -> list[Received]:
-    """Let SIGTERM interrupt as Ctrl-C does, and let nobody inherit that SIGINT is ignored.
+    """Let SIGTERM interrupt as Ctrl-C does, and let no child process inherit an ignored SIGINT.
 
-    Another signal would interrupt the clean-up that the first one began. So a SIGTERM interrupts
-    only if it is the first; but whoever presses Ctrl-C again after `SAME` does not want to wait.
+    A second signal would interrupt the clean-up that the first one began. So a SIGTERM interrupts
+    only if it is the first signal; but a Ctrl-C later than `SAME` interrupts again, because the
+    user does not want to wait.
 
     Returns:
-        Where the signals go when they come; the first interrupted.
+        The list to which signals are added when they come; the first one interrupted.
 
     """
     received: list[Received] = []

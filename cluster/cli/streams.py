@@ -1,7 +1,7 @@
-"""Standard output and error, on which text of hosts and logs is seen and never obeyed.
+"""Standard output and error, which show control characters of hosts and logs as text.
 
-Whatever a command writes passes here, so no message can be forgotten. Only our own colours and
-progress bars go around it: `console` and `write_coloured`.
+All output of a command passes through here, so that no message is missed. Only cluster's own
+colours and progress bars bypass it: `console` and `write_coloured`.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ class PrintableStream:
     """A text stream that shows control characters as text.
 
     Args:
-        inner: where it goes; everything but writing is done there.
+        inner: the stream to write to, which also does everything but writing.
 
     """
 
     def __init__(self, inner: TextIO) -> None:
-        """Keep it."""
+        """Keep the stream."""
         self.inner = inner
 
     def write(self, text: str) -> int:
-        """Write text, its control characters seen."""
+        """Write text, with visible control characters."""
         self.inner.write(printable(text))
         return len(text)
 
@@ -44,19 +44,19 @@ class PrintableStream:
             self.write(line)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a stream has
-        """Give the rest of the stream."""
+        """Give any other attribute of the inner stream."""
         return getattr(self.inner, name)
 
 
 def make_safe() -> None:
-    """Let no closed stream, none that knows only ASCII, and no text of others do any harm."""
+    """Make standard output and error safe: when closed, in ASCII, and for control characters."""
     codecs.register_error("plain", _plain)
     sys.stdout = _safe(sys.stdout)
     sys.stderr = _safe(sys.stderr)
 
 
 def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Write what a stream's encoding lacks in plain characters: `us` for `µs`."""
+    """Replace characters that a stream's encoding lacks by plain ones: `us` for `µs`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     lacking = error.object[error.start : error.end]
@@ -71,6 +71,6 @@ def _safe(stream: TextIO | None) -> TextIO:
 
 
 def write_coloured(text: str) -> None:
-    """Write a text with colours of ours to standard output; what is not ours in it is printable."""
+    """Write a text with cluster's colours to standard output; other control characters are gone."""
     inner = sys.stdout.inner if isinstance(sys.stdout, PrintableStream) else sys.stdout
     inner.write(text)

@@ -1,6 +1,6 @@
-"""`cluster topology`: how GPUs and NICs are joined, what NCCL chose, and whether rates fit.
+"""`cluster topology`: how GPUs and NICs are connected, what NCCL chose, and whether rates fit.
 
-The analysis is imported when it is asked for: `cluster --help` does without.
+The analysis is imported when it is needed: `cluster --help` starts faster without it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def topology(
     ] = None,
     live: Annotated[
         str | None,
-        typer.Option("--live", metavar="NAME", help="Ask each host of this cluster, too."),
+        typer.Option("--live", metavar="NAME", help="Also ask each host of this cluster."),
     ] = None,
     json: flags.Json = False,
 ) -> None:
@@ -92,7 +92,7 @@ def topology(
 
 
 def _asked(name: str) -> Iterator[tuple[str, Topology]]:
-    """Ask every host of a cluster; those that cannot say are named, unless none can."""
+    """Ask every host of a cluster; report those that fail, or raise if all of them do."""
     failures: list[ClusterError] = []
     answered = False
     for host, end in attach(name).try_run(LIVE, timeout=WITHIN).items():
@@ -104,7 +104,11 @@ def _asked(name: str) -> Iterator[tuple[str, Topology]]:
         answered = True
         yield host, found
     if failures and not answered:
-        raise failures[0] if len(failures) == 1 else ExceptionGroup("No host could say", failures)
+        raise (
+            failures[0]
+            if len(failures) == 1
+            else ExceptionGroup("No host gave its topology", failures)
+        )
     for failure in failures:
         sys.stderr.write(f"Left out: {failure}\n")
 

@@ -1,4 +1,4 @@
-"""How much is said: `-q`, `-v`, and the log file that `CLUSTER_LOG` names."""
+"""How much is printed: `-q`, `-v`, and the log file that `CLUSTER_LOG` names."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def take_flags(argv: Sequence[str]) -> tuple[list[str], int]:
         argv: the arguments.
 
     Returns:
-        The others, and how much is to be said: -1 with -q, 1 with -v, 2 with -vv or -v -v.
+        The others, and how much is printed: -1 with -q, 1 with -v, 2 with -vv or -v -v.
 
     """
     ours = list(argv).index("--") if "--" in argv else len(argv)
@@ -36,11 +36,11 @@ def take_flags(argv: Sequence[str]) -> tuple[list[str], int]:
 
 
 def configure(verbosity: int) -> None:
-    """Decide how much is said, and open the log file.
+    """Set how much is printed, and open the log file.
 
     Args:
-        verbosity: -1 for results and errors only, 0 as usual, 1 for what is done on which host
-            too, 2 for every command.
+        verbosity: -1 for results and errors only, 0 as usual, 1 also for what is done on which
+            host, 2 also for every command.
 
     Raises:
         SpecError: the log file cannot be written.

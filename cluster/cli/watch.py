@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cluster.cli import GATE_HIT, flags
-from cluster.cli.show import print_json, say, table
+from cluster.cli.show import print_json, print_lines, table
 from cluster.core.units import format_point, format_value
 from cluster.runs import store
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cluster.runs.watched import WatchedSeries
 
-MOST_FACTORS = 5  # that are named with a change
+MOST_FACTORS = 5  # named with a change
 
 
 def watch(
@@ -40,7 +40,7 @@ def watch(
         rows = [_row(each) for each in found]
         columns = ("metric", "point", "runs", "last", "baseline", "state", "changed")
         table(columns, rows, empty=f"No series of {name} has a run that is done.")
-        say(*_lines(found))
+        print_lines(*_lines(found))
     raise typer.Exit(GATE_HIT if any(each.state == "alarm" for each in found) else 0)
 
 

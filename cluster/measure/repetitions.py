@@ -22,7 +22,7 @@ class Repetitions(Value, frozen=True, kw_only=True):
 
     Args:
         iterations: Values per size. [default: as OSU]
-        warm_up: Repetitions before. [default: as OSU]
+        warm_up: Untimed repetitions before. [default: as OSU]
         until_precise: Stop when the median is known to 2.5%.
         max_iterations: Limit of --until-precise. [default: 20000]
 
