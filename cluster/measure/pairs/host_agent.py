@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from contextlib import suppress
 
 import msgspec
 
@@ -19,7 +18,6 @@ from cluster.measure.pairs.transfer import TransferError, exit_quietly, receive,
 def main() -> None:
     """Execute orders until the input ends."""
     children: dict[int, int] = {}
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps ended children
     _write(Ready())
     try:
         for line in sys.stdin:
@@ -28,6 +26,7 @@ def main() -> None:
                 children[order.test] = _begin(order)
             else:
                 _end(children.pop(order.test, 0))
+            _reap(children)
     finally:
         for pid in children.values():
             _end(pid)
@@ -39,10 +38,17 @@ def _write(answer: Ready | Listening | TestOutcome) -> None:
 
 
 def _end(pid: int) -> None:
-    """Kill a process, which may have ended before."""
-    with suppress(ProcessLookupError):
-        if pid:
-            os.kill(pid, signal.SIGKILL)
+    """Kill a child that was not reaped: until then its number belongs to no other process."""
+    if pid:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def _reap(children: dict[int, int]) -> None:
+    """Forget the children that have ended."""
+    for test, pid in [*children.items()]:
+        if os.waitpid(pid, os.WNOHANG) != (0, 0):
+            del children[test]
 
 
 def _begin(order: BeginTest) -> int:
