@@ -103,7 +103,7 @@ def _check_hosts(spec: ClusterSpec, *, given: bool) -> None:
 
 
 def plan_(*, json: bool, **machines: Any) -> None:  # noqa: ANN401 - each flag has its own type
-    """Show what would be made, and its price.
+    """Show what would be created, and its price.
 
     Example: cluster plan --provider aws --instance c5.18xlarge --placement
     """

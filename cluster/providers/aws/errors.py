@@ -96,11 +96,15 @@ TOLD: dict[Kind, tuple[type[ProvisionError], str, str]] = {
     ),
     "unsupported": (
         ProvisionError,
-        "It cannot be had like that there",
-        "See what would be made: --plan; choose another --zone or --instance.",
+        "Amazon does not offer this combination there",
+        "See what would be created: --plan; choose another --zone or --instance.",
     ),
 }
-OTHERWISE = (ProvisionError, "That is its own word for it", "See what would be made: --plan")
+OTHERWISE = (
+    ProvisionError,
+    "This error is Amazon's; cluster knows no more of it",
+    "See what would be created: --plan",
+)
 PROFILE = "export AWS_PROFILE=NAME"
 LOG_IN = "Log in: aws sso login (with --profile NAME, if you use one)"
 KEY = "Look at your key: aws configure; who it says you are: aws sts get-caller-identity"

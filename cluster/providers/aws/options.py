@@ -37,7 +37,7 @@ class ZoneSubnet(Value, frozen=True, kw_only=True):
 
 
 class AwsOffer(CloudOffer, frozen=True, kw_only=True):
-    """What would be made, decided to the last detail.
+    """What would be created, decided to the last detail.
 
     Args:
         region: of all of it.

@@ -1,4 +1,4 @@
-"""Whether we may make what would be made: Amazon is asked to check each call, and to do none."""
+"""Whether we may create what a plan says: Amazon is asked to check each call, and to do none."""
 
 from __future__ import annotations
 

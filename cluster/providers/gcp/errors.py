@@ -90,8 +90,8 @@ TOLD: dict[Kind, tuple[type[ProvisionError], str, str]] = {
     ),
     "unsupported": (
         ProvisionError,
-        "It cannot be had like that there",
-        "See what would be made: --plan; choose another --zone or --instance.",
+        "Google does not offer this combination there",
+        "See what would be created: --plan; choose another --zone or --instance.",
     ),
 }
 LOG_IN = "Log in: gcloud auth application-default login"
@@ -111,7 +111,11 @@ LOGINS: dict[str, tuple[str, str]] = {  # by word, or by google-auth's class
     "billingNotEnabled": NO_BILLING,
     "BILLING_DISABLED": NO_BILLING,
 }
-OTHERWISE = (ProvisionError, "That is its own word for it", "See what would be made: --plan")
+OTHERWISE = (
+    ProvisionError,
+    "This error is Google's; cluster knows no more of it",
+    "See what would be created: --plan",
+)
 
 
 def kind_of(word: str, status: int = 0) -> Kind:

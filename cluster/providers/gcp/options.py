@@ -29,7 +29,7 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
 
 
 class GcpOffer(CloudOffer, frozen=True, kw_only=True):
-    """What would be made, decided to the last detail.
+    """What would be created, decided to the last detail.
 
     Args:
         project: that pays.

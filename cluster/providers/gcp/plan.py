@@ -1,4 +1,4 @@
-"""What would be made: everything that reading can tell, before anything costs money."""
+"""What would be created: everything that reading can tell, before anything costs money."""
 
 from __future__ import annotations
 
