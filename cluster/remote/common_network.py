@@ -1,4 +1,4 @@
-"""Which network the hosts of a cluster have in common; pure."""
+"""The network that the hosts of a cluster have in common; pure functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cluster.core.model.value import Value
 if TYPE_CHECKING:
     from cluster.core.model.hosts import Facts, Interface, Machine
 
-SINGLE = 32  # prefix length of an interface that knows no address but its own
+SINGLE = 32  # prefix length of an interface whose network is only its own address
 
 
 class CommonNetwork(Value, frozen=True, kw_only=True):
@@ -20,7 +20,7 @@ class CommonNetwork(Value, frozen=True, kw_only=True):
 
     Args:
         addresses: one per host.
-        networks: that the addresses belong to, such as `10.0.0.0/24`; nothing else may be used.
+        networks: that the addresses belong to, such as `10.0.0.0/24`; MPI may use no others.
 
     """
 
@@ -29,11 +29,11 @@ class CommonNetwork(Value, frozen=True, kw_only=True):
 
 
 def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> CommonNetwork:
-    """Find where several hosts reach one another.
+    """Find the addresses by which several hosts reach one another.
 
-    A host's own address, as its provider or the user gave it, counts most; then the one at which
-    our connection reached it; then a network that all hosts are in. An address that two hosts
-    claim, such as that of docker0, is never taken.
+    The addresses that the provider or the user gave come first, then those that our connections
+    reached, then those in a network that all hosts share. An address that two hosts have, such as
+    that of docker0, is never used.
 
     Args:
         machines: the hosts.
@@ -43,7 +43,7 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
         Addresses and networks.
 
     Raises:
-        SpecError: they have no network in common, or two are one machine.
+        SpecError: they have no network in common, or two of them are the same machine.
 
     """
     _refuse_twins(machines, facts)
@@ -67,7 +67,7 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
 
 
 def _refuse_twins(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> None:
-    """Refuse two names for one machine: its ranks would be counted twice."""
+    """Refuse two names for the same machine: it would count as two hosts."""
     names: dict[object, str] = {}
     for machine, fact in zip(machines, facts, strict=True):
         who = fact.boot, fact.host, fact.interfaces
@@ -92,7 +92,7 @@ def _network(interfaces: list[Interface]) -> CommonNetwork:
 def _around(addresses: tuple[str, ...]) -> str:
     """Give the smallest network that holds all addresses.
 
-    A host whose interface has a /32 address knows no network: its router knows the way to the rest.
+    An interface with a /32 address has no network of its own: a router forwards its packets.
     """
     numbers = [int(IPv4Address(address)) for address in addresses]
     prefix = SINGLE - (min(numbers) ^ max(numbers)).bit_length()

@@ -1,9 +1,9 @@
-"""Rotation of the host keys that clouds have seen.
+"""Rotation of the host keys that a cloud has seen.
 
 A machine gets its first host key in its user data, so that we know it before the first connection;
-but whoever may read user data can read that key. So each machine generates a new key and sends us
-its public half over the verified connection. It switches to the new key only once we have pinned
-it: we can neither be locked out nor be deceived in between.
+but everyone who may read the user data can read that key. So each machine generates a new key and
+sends us its public half over the verified connection. It switches to the new key only once we have
+pinned it: at no time can we be locked out, or connect to an impostor.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
     from cluster.remote.shells import Shell
 
-WITHIN = 30.0  # seconds for every sshd to show its new key
+WITHIN = 30.0  # seconds for every sshd to switch to its new key
 PAUSE = 0.2  # seconds between two attempts
 
 AS_ROOT = 'if [ "$(id -u)" = 0 ]; then exec sh -c "$1"; else exec sudo -n sh -c "$1"; fi'
 
-# The sshd that listens is the topmost one above us, whatever started it; its settings name its key.
+# The sshd that listens is our topmost ancestor of that name; its configuration names its key.
 FIND = r"""
 set -eu
 umask 077
@@ -54,8 +54,8 @@ fi
 ssh-keygen -y -f "$key" | cut -d ' ' -f 1,2
 """
 )
-# systemd may start an sshd for each connection (`ssh.socket` of Debian 12): that is the topmost one
-# then, and to signal it would end our own connection. The next one reads the new key anyway.
+# systemd may start one sshd per connection (`ssh.socket` of Debian 12). It is then the topmost one,
+# and a signal would end our own connection; the next sshd reads the new key anyway.
 LISTENS = r"""
 listens() {
   case $1 in
@@ -79,15 +79,15 @@ if listens "$(tr '\0' ' ' < "/proc/$sshd/cmdline")"; then kill -HUP "$sshd"; fi
 
 
 def rotate(shells: Mapping[str, Shell], machines: Mapping[str, Machine], known: Path) -> None:
-    """Give each machine a host key that nobody else has, and pin it.
+    """Give each machine a new host key, whose private half never leaves it, and pin it.
 
     Args:
-        shells: to the machines, connected, by their names.
-        machines: them, by name.
+        shells: connected, by the names of their machines.
+        machines: by name.
         known: the file of the host keys that we trust.
 
     Raises:
-        ClusterError: it could not be done on one host.
+        ClusterError: it failed on one host.
         ExceptionGroup: on several.
 
     """

@@ -1,4 +1,4 @@
-"""The hosts of a cluster: shells to them, and what is done on all of them at once."""
+"""The hosts of a cluster: shells to them, and operations on all of them in parallel."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ if TYPE_CHECKING:
     from cluster.core.errors import ClusterError, Unreachable
     from cluster.core.model.hosts import Access, Machine
 
-# Seconds within which every host must run `true`, at most: once others have, a host that is silent
-# has 10 times as long as they took, and at least 4 s (`parallel.unanswering`).
+# Seconds within which every host must run `true`. Once some hosts have answered, the others get 10
+# times as long as these took, but at least 4 s and never more than this (`parallel.unanswering`).
 DEAD_AFTER = 7.0
 
 
 def distinct(machines: tuple[Machine, ...]) -> tuple[Machine, ...]:
-    """Give each real machine once: for the provider `local`, all hosts are the same one.
+    """Give each real machine once: all hosts of the provider `local` are the same machine.
 
     Args:
         machines: of a cluster.
 
     Returns:
-        The first of each address.
+        The first machine of each address and port.
 
     """
     return tuple({_place(machine): machine for machine in reversed(machines)}.values())[::-1]
 
 
 def _place(machine: Machine) -> Hashable:
-    """Give what identifies a real machine: two may share an address, with different ports."""
+    """Give the identity of a real machine: two may share an address, with different ports."""
     return machine.shell, machine.access or machine.address
 
 
 class DeadShell(Shell):
-    """A shell to a host that was given up: every call fails at once.
+    """A shell to a host that is considered dead: every call fails immediately.
 
     Args:
-        error: why it was.
+        error: that every call raises.
 
     """
 
     def __init__(self, error: Unreachable) -> None:
-        """Keep why."""
+        """Keep the error."""
         super().__init__()
         self._error = error
 
@@ -63,7 +63,7 @@ class DeadShell(Shell):
 
 
 class SimulatedShell(Shell):
-    """A shell to a host that is not there: it answers, and runs nothing."""
+    """A shell to a simulated host: it answers, but runs nothing."""
 
     def run(
         self,
@@ -72,14 +72,14 @@ class SimulatedShell(Shell):
         timeout: float | None = None,
         on_line: Callable[[str], None] | None = None,
     ) -> Completed:
-        """Run `true`, by which others ask whether it answers, and refuse all else."""
+        """Run `true`, which checks whether a host answers, and refuse all other commands."""
         del timeout, on_line
         if list(argv) != ["true"]:
             self._fail()
         return Completed(argv=tuple(argv), status=0, stdout="", stderr="")
 
     def exists(self, path: str) -> bool:
-        """Find nothing: there are no files."""
+        """Return false: a simulated host has no files."""
         del path
         return False
 
@@ -98,7 +98,7 @@ class Hosts:
 
     Args:
         name: of the cluster.
-        machines: gives its machines as they are known now: they may get other addresses.
+        machines: returns its machines as they are now: their addresses may change.
 
     """
 
@@ -120,14 +120,14 @@ class Hosts:
         return {machine.name: self._shell(machine) for machine in there}
 
     def leave_out_dead(self, seconds: float | None) -> None:
-        """Do without the hosts that do not answer, or with all hosts again.
+        """Leave out the hosts that do not answer, or include all hosts again.
 
         Args:
-            seconds: that hosts have to answer, at most, as in `parallel.unanswering`; none to have
-                all of them again.
+            seconds: that hosts have to answer, at most, as in `parallel.unanswering`; None to
+                include all of them again.
 
         Raises:
-            Unreachable: the first host is among them, where jobs are.
+            Unreachable: the first host, which runs the jobs' scripts, does not answer.
 
         """
         self._absent = frozenset()
@@ -140,14 +140,14 @@ class Hosts:
         self._absent = frozenset(dead)
 
     def give_up_dead(self, seconds: float) -> None:
-        """Let every further call to a host that does not answer fail at once.
+        """Make every further call to a host that does not answer fail immediately.
 
         Args:
             seconds: that hosts have to answer, at most, as in `parallel.unanswering`.
 
         """
         alive = {p: s for p, s in self._shells.items() if not isinstance(s, DeadShell)}
-        self._shells = alive  # who was given up before may be back
+        self._shells = alive  # hosts that were considered dead may be back
         names = {machine.name: machine for machine in distinct(self.machines)}
         for name, error in unanswering(self.shells(), seconds).items():
             self._shells[_place(names[name])] = DeadShell(error)
@@ -159,7 +159,7 @@ class Hosts:
         timeout: float | None = None,
         on_line: Callable[[str, str], None] | None = None,
     ) -> dict[str, Completed]:
-        """Run a command on every host at once.
+        """Run a command on every host in parallel.
 
         Args:
             argv: the command, unquoted.
@@ -167,10 +167,10 @@ class Hosts:
             on_line: called with a machine's name and each line that it prints, as it comes.
 
         Returns:
-            How it ended on each machine; what exit statuses mean is for the caller to judge.
+            How it ended on each machine; the caller decides what an exit status means.
 
         Raises:
-            ShellError: it could not be run on one host, or not to its end.
+            ShellError: on one host, it could not be started, or did not run to its end.
             ExceptionGroup: on several.
 
         """
@@ -183,7 +183,7 @@ class Hosts:
         timeout: float | None = None,
         on_line: Callable[[str, str], None] | None = None,
     ) -> dict[str, Completed | ClusterError]:
-        """Run a command on every host at once, also when it cannot be run on some.
+        """Run a command on every host in parallel; a host that fails does not stop the others.
 
         Args:
             argv: the command, unquoted.
@@ -191,7 +191,7 @@ class Hosts:
             on_line: called with a machine's name and each line that it prints, as it comes.
 
         Returns:
-            How it ended on each machine, or why it could not be run there, or not to its end.
+            For each machine, how it ended, or the error if it was not run to its end.
 
         """
 
@@ -202,15 +202,15 @@ class Hosts:
         return try_each(self.shells(), do)
 
     def put(self, path: str | Path, to: str) -> None:
-        """Bring a file or folder to every host at once.
+        """Copy a file or folder to every host in parallel.
 
         Args:
-            path: here.
-            to: its path there, or with a `/` at the end the folder that it goes into. Nothing
-                there is ever removed; files of the same name are replaced.
+            path: on this machine.
+            to: its path on the hosts, or with a `/` at the end the folder that it goes into.
+                Nothing there is ever removed; files of the same name are replaced.
 
         Raises:
-            ShellError: it could not be read here, or written on one host.
+            ShellError: it could not be read, or could not be written on one host.
             ExceptionGroup: on several.
 
         """
@@ -218,18 +218,18 @@ class Hosts:
         on_each(self.shells(), lambda _, shell: shell.put(Path(path), place))
 
     def get(self, path: str, to: str | Path) -> dict[str, Path]:
-        """Bring a folder of every host home.
+        """Download a folder from every host.
 
         Args:
             path: of a folder on each host.
-            to: a folder here; each host's files come into a folder of its machine's name in it.
+            to: a local folder; it gets one folder per host, by the name of its machine.
 
         Returns:
-            The folders.
+            The local folders, by the names of the machines.
 
         Raises:
-            ShellError: one host's could not be brought.
-            ExceptionGroup: several hosts' could not.
+            ShellError: the folder of one host could not be downloaded.
+            ExceptionGroup: those of several could not.
 
         """
 
@@ -240,7 +240,7 @@ class Hosts:
         return on_each(self.shells(), do)
 
     def _shell(self, machine: Machine) -> Shell:
-        """Give the one shell to a host."""
+        """Make a shell to a host."""
         place = _place(machine)
         if place not in self._shells:
             simulated = machine.shell == SIMULATED
@@ -249,19 +249,19 @@ class Hosts:
         return self._shells[place]
 
     def close(self) -> None:
-        """Let go of all connections; the next use makes new ones."""
+        """Close all connections; the next use opens new ones."""
         for shell in self._shells.values():
             shell.close()
 
     def attach_command(self, machine: Machine | None = None, *, inside: bool = False) -> list[str]:
-        """Give the command that leads to a machine: on the first one, into the newest job.
+        """Give the command that logs in to a machine; on the first, it attaches to the newest job.
 
         Args:
-            machine: of the cluster; the first one, where jobs are, if not given.
-            inside: it will be typed inside a tmux session, which cannot hold another.
+            machine: of the cluster; by default the first one, which runs the jobs' scripts.
+            inside: it will be typed inside a tmux session; tmux does not attach inside another.
 
         Returns:
-            The command, unquoted. Whoever detaches from the job is in a shell there.
+            The command, unquoted. After detaching from the job, the user is in a shell there.
 
         """
         machine = machine or next(iter(self.machines), None)
@@ -275,7 +275,7 @@ class Hosts:
 
 
 def ssh_words(access: Access) -> list[str]:
-    """Give the words by which OpenSSH's client reaches a host as we do.
+    """Give the arguments of `ssh` that reach a host as we do.
 
     Args:
         access: how SSH reaches it.
@@ -286,7 +286,7 @@ def ssh_words(access: Access) -> list[str]:
     """
     user = ["-l", access.user] if access.user else []
     port = ["-p", str(access.port)] if access.port else []
-    # An agent with many keys would use up the tries that the host allows.
+    # Each key of the agent counts as an attempt, and sshd allows only a few.
     key = ["-i", access.key, "-o", "IdentitiesOnly=yes"] if access.key else []
     known = ["-o", f"UserKnownHostsFile={access.known_hosts}"] if access.known_hosts else []
     alias = ["-o", f"HostKeyAlias={access.alias}"] if access.alias else []

@@ -1,8 +1,8 @@
 """A job: one script in a detached tmux session, which outlives our connection and our process.
 
-Everything about a job is a file in its folder on the host: `job.sh` (what runs), `pid`, `stdout`,
-`stderr`, `progress.jsonl`, `measurements.RANK.jsonl` (what it writes) and `status` (its exit
-status, which appears by a rename once all else is written).
+The state of a job is in the files of its folder on the host: `job.sh` (the script), `pid`,
+`stdout`, `stderr`, `progress.jsonl`, `measurements.RANK.jsonl` (its output) and `status` (its exit
+status, renamed into place once everything else is written).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from cluster.core.model.records import JobRecord
     from cluster.remote.shells import Shell
 
-COMMAND_TIMEOUT = 60.0  # seconds for a command that is over in a moment
+COMMAND_TIMEOUT = 60.0  # seconds for a command that should end at once
 EVENT: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)  # made once: see `tools.FACTS`
 
 SCRIPT = """\
@@ -70,15 +70,15 @@ exit "$status"
 """
 
 
-# Where Open MPI 5, then 4, puts the session of a job, and the memory that ranks of a host share. It
-# leaves both behind when mpirun and the ranks are killed.
+# Variables of Open MPI 5, then 4, that set where it keeps a job's session directory and the memory
+# that the ranks of a host share. It leaves both behind when mpirun and the ranks are killed.
 SCRATCH_VARIABLES = (
     *("PRTE_MCA_prte_tmpdir_base", "OMPI_MCA_btl_sm_backing_directory"),
     *("OMPI_MCA_orte_tmpdir_base", "OMPI_MCA_btl_vader_backing_directory"),
 )
-# The words are the agent's, which takes a while to start: only where there is anything.
+# The arguments run the agent. It starts slowly, so it runs only if there is something to remove.
 SWEEP = f'for one in {SHARED_MEMORY}/{PREFIX}*; do [ ! -O "$one" ] || exec "$@"; done'
-# $1 the folder; nobody else's, who may have guessed the name and made it before us. $2 the job's.
+# $1 the scratch folder, $2 that of the job. Another user may have created $1: it must be ours.
 MAKE_SCRATCH = (
     f"(shift 2; {SWEEP}) > /dev/null 2>&1; "
     'umask 077; mkdir -p -- "$1" && [ -O "$1" ] && [ ! -L "$1" ] && '
@@ -88,20 +88,20 @@ REMOVE_SCRATCH = '[ ! -O "$1" ] || [ -L "$1" ] || rm -rf -- "$1"'
 
 
 def sweep_words(folder: str) -> list[str]:
-    """Give the command that removes what jobs of ours that ended left in a host's shared memory.
+    """Give the command that removes files of our ended jobs from a host's shared memory.
 
     Args:
         folder: of the environment's programs on the host.
 
     Returns:
-        Its words.
+        The command, unquoted.
 
     """
     return [f"{folder}/python3", *AGENT, "sweep"]
 
 
 def sweep(shell: Shell, folder: str) -> None:
-    """Remove what jobs of ours that ended left in a host's shared memory.
+    """Remove files of our ended jobs from a host's shared memory.
 
     Args:
         shell: to the host.
@@ -119,16 +119,16 @@ def script(
 ) -> str:
     """Write the script of a job.
 
-    The ranks run under the agent, so that a job ends in time also when nobody waits for it any
-    more. A signal to the script is passed on, and its effect waited for.
+    The ranks run under the agent, so that a job is stopped at its timeout even if no process waits
+    for it. The script passes a signal on to the agent, and waits until the agent has ended.
 
     Args:
-        session: the job's name, for people.
+        session: the job's name, for messages.
         folder: of the job, on the host.
         argv: the command that starts the ranks.
-        env: variables to export; `PATH` is put in front of what is there, and leads to the
+        env: variables to export; `PATH` is prepended to that of the host, and finds the
             environment's `python3`.
-        timeout: seconds.
+        timeout: seconds that the job may take.
 
     Returns:
         The script.
@@ -149,23 +149,23 @@ def script(
         exports="\n".join(exports),
         seconds=f"{timeout:g}",
         command=shlex.join(argv),
-        # The tmux server may have been started with other values, long ago.
+        # The tmux server may still have other values, from when it was started.
         forget=" ".join([*VARIABLE_NAMES, *(f"${{!{prefix}@}}" for prefix in VARIABLE_PREFIXES)]),
     )
 
 
 class Job:
-    """A job: its ranks on all hosts, and on the first one its script and session.
+    """A job: ranks on all hosts, and on the first host its script and tmux session.
 
     Args:
-        record: what is known of it.
+        record: of the job.
         shells: to its hosts, by the names of their machines.
         machine: the first of them.
 
     """
 
     def __init__(self, record: JobRecord, shells: Mapping[str, Shell], machine: Machine) -> None:
-        """Keep who it is and how to get there."""
+        """Keep the record and the shells."""
         self.record = record
         self._shells = shells
         self._shell = shells[machine.name]
@@ -181,8 +181,8 @@ class Job:
 
         Args:
             text: of the script.
-            files: that it needs beside it, by name.
-            copied: a folder here whose content it needs beside it, too.
+            files: that it needs in its folder: text by name.
+            copied: a local folder, whose content is copied into the job's folder on every host.
 
         Raises:
             ShellError: the session could not be started.
@@ -203,9 +203,9 @@ class Job:
         self._tmux.start(self.record.session, folder, ["bash", f"{folder}/job.sh"])
 
     def _make_scratch(self) -> bool:
-        """Make the job's folder in shared memory on every host; tell whether all have it.
+        """Make the job's folder in shared memory on every host; return whether all have it.
 
-        What other jobs of ours left there is removed: it is memory that this one may need.
+        Files that our ended jobs left there are removed, as this job may need the memory.
         """
         folder = self.record.folder
         agent = sweep_words(self._machine.bin)
@@ -229,14 +229,14 @@ class Job:
         """Wait for the end of the job.
 
         Args:
-            on_event: called with what it writes, from its beginning on.
+            on_event: called with everything that the job has written since it began.
 
         Returns:
             Its exit status.
 
         Raises:
-            JobError: it was lost: the session or the host is gone.
-            Unreachable: its host is out of reach; the job may go on there.
+            JobError: the job was lost: its session or its host is gone.
+            Unreachable: its host cannot be reached; the job may still run there.
 
         """
         end: list[Ended | Lost] = []
@@ -261,7 +261,7 @@ class Job:
         return end[0].status
 
     def exists(self) -> bool:
-        """Tell whether anything of the job is on its host."""
+        """Return whether the job's folder exists on its host."""
         return self._shell.exists(self.record.folder)
 
     def stop(self) -> None:
@@ -271,7 +271,7 @@ class Job:
                 return
             done = self._agent("stop")
         except ShellError:
-            self.halt()  # nobody there can do it any more
+            self.halt()  # the first host cannot do it any more
             raise
         if done.status != 0:
             raise ShellError(
@@ -285,10 +285,10 @@ class Job:
             on_each(self._others, lambda _, shell: shell.run(words, timeout=COMMAND_TIMEOUT))
 
     def status(self) -> int | None:
-        """Give the exit status of the job; none while it runs.
+        """Give the exit status of the job; None while it runs.
 
         Raises:
-            JobError: it was lost.
+            JobError: the job was lost.
 
         """
         done = self._agent("look")
@@ -303,22 +303,22 @@ class Job:
         return event.status if isinstance(event, Ended) else None
 
     def logs(self) -> str:
-        """Give what the job printed so far."""
+        """Give the job's standard output so far."""
         return self._shell.run(
             ["cat", f"{self.record.folder}/stdout"], timeout=COMMAND_TIMEOUT
         ).stdout
 
     def fetch(self, to: Path) -> None:
-        """Bring the job's files home from each host, and remove what MPI left in its memory.
+        """Download the job's files from every host, and remove MPI's files from shared memory.
 
-        What one host has comes home although others fail.
+        A host that fails does not stop the download from the others.
 
         Args:
-            to: a folder here.
+            to: a local folder.
 
         Raises:
-            ShellError: those of one host could not be brought.
-            ExceptionGroup: of several.
+            ShellError: the files of one host could not be downloaded.
+            ExceptionGroup: those of several could not.
 
         """
 
@@ -347,10 +347,10 @@ class Job:
             )
 
     def end_session(self) -> bool:
-        """End what runs in the session of this name, and the session, if it is ours.
+        """Stop the job in the session of this name, and end the session, if it is ours.
 
         Returns:
-            Whether the name is free now; it is not if somebody else's session has it.
+            Whether the name is free now; it is not if the session is not ours.
 
         """
         session = self.record.session

@@ -1,7 +1,8 @@
-"""What MPI's messages must pass besides TCP: proved by libfabric's own word before the first value.
+"""Fabrics other than TCP, such as EFA: checked with libfabric before the first value is measured.
 
-That adapters are attached says nothing: without libfabric's provider for them, Open MPI takes TCP
-and does not say so. So each host is asked, and Open MPI may use nothing else: it ends otherwise.
+An attached adapter is not enough: without libfabric's provider for it, Open MPI falls back to TCP
+without a message. So libfabric is asked on each host, and Open MPI is configured to use only that
+provider, or to fail.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ if TYPE_CHECKING:
     from cluster.remote.shells import Shell
 
 WITHIN = 60.0  # seconds for a host to answer
-# $1 the provider; the folder is where Amazon's installer puts libfabric
+# $1 the provider; Amazon's installer puts libfabric into this folder
 ASK = 'PATH="$PATH:/opt/amazon/efa/bin"; exec fi_info -p "$1" -t FI_EP_RDM'
 
 
 def variables(provider: str) -> dict[str, str]:
-    """Give the variables by which Open MPI uses one of libfabric's providers, or ends.
+    """Give the variables that make Open MPI use one of libfabric's providers, or fail.
 
     Source: docs.open-mpi.org, "OpenFabrics Interfaces (OFI) / Libfabric support"; fi_efa(7).
 
     Args:
-        provider: libfabric's name of it; empty for TCP.
+        provider: its name in libfabric, such as `efa`; empty for TCP.
 
     Returns:
-        Names and values; none for TCP.
+        Values by name; empty for TCP.
 
     """
     if not provider:
@@ -45,16 +46,16 @@ def variables(provider: str) -> dict[str, str]:
 
 
 def provider_of(machines: Iterable[Machine]) -> str:
-    """Give the provider that the messages of a cluster must pass; empty for TCP."""
+    """Give the libfabric provider that a cluster's messages must use; empty for TCP."""
     return next((m.link.fabric for m in machines if m.link and m.link.fabric), "")
 
 
 def prove(shells: Mapping[str, Shell], provider: str) -> None:
-    """Ask libfabric on every host whether messages can pass, or refuse.
+    """Check on every host that libfabric has a provider.
 
     Args:
         shells: to the hosts, by the names of their machines.
-        provider: libfabric's name of it; empty for TCP, which needs no proof.
+        provider: its name in libfabric; empty for TCP, which needs no check.
 
     Raises:
         SpecError: libfabric on a host does not have it; nothing was measured.
@@ -78,14 +79,14 @@ def prove(shells: Mapping[str, Shell], provider: str) -> None:
 
 
 def notes(provider: str, told: Mapping[str, str]) -> tuple[str, ...]:
-    """Say in a run what its messages passed, where that is not simply TCP.
+    """Give the notes on what carried a run's messages; none for a cluster with TCP only.
 
     Args:
-        provider: that was proved; empty for TCP.
-        told: variables that the user gave the ranks.
+        provider: that was checked; empty for TCP.
+        told: environment variables that the user set for the ranks.
 
     Returns:
-        Sentences.
+        A sentence each.
 
     """
     if not provider:

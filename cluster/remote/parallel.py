@@ -1,4 +1,4 @@
-"""One function on all hosts in parallel: a result or an error per host."""
+"""Call a function for all hosts in parallel: a result or an error per host."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 256  # threads
 BETWEEN_ATTEMPTS = 1.0  # seconds
-# Once some hosts have answered, how long the others may take: so many times as long as these took.
-# Two packets that are lost cost a connection 3 s.
+# Once some hosts have answered, the others may take this many times as long, but at least so many
+# seconds: two lost packets delay a connection by 3 s.
 SLOWER, AT_LEAST = 10.0, 4.0  # times; seconds
-GRACE = 3.0  # seconds that running calls get to end once the whole has failed
+GRACE = 3.0  # seconds for running calls to end once one has failed
 
 T = TypeVar("T")
 
@@ -35,12 +35,12 @@ def on_each(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[s
         do: the function; it gets a host's name and its shell.
 
     Returns:
-        What it returned for each host, in the order of the hosts.
+        The result of each host, in the order of the hosts.
 
     Raises:
         ClusterError: one host failed.
-        ExceptionGroup: several did; each has its own error in it.
-        KeyboardInterrupt: the user interrupted; the shells are closed, which ends what they do.
+        ExceptionGroup: several failed; it has the error of each.
+        KeyboardInterrupt: the user interrupted; the shells are closed, which ends their commands.
 
     """
     return results(try_each(hosts, do))
@@ -49,17 +49,17 @@ def on_each(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[s
 def try_each(
     hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]
 ) -> dict[str, T | ClusterError]:
-    """Call a function for every host in parallel; the result of one survives the failure of others.
+    """Call a function for every host in parallel; the failure of one leaves the others' results.
 
     Args:
         hosts: shells by the names of their machines.
         do: the function; it gets a host's name and its shell.
 
     Returns:
-        A result for each host, or the error, which names the host; in the order of the hosts.
+        For each host its result, or its error, which names the host; in the order of the hosts.
 
     Raises:
-        KeyboardInterrupt: the user interrupted; the shells are closed, which ends what they do.
+        KeyboardInterrupt: the user interrupted; the shells are closed, which ends their commands.
 
     """
     begun = _begin(hosts, do)
@@ -91,7 +91,7 @@ def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
 
     Raises:
         ClusterError: one host failed.
-        ExceptionGroup: several did; each has its own error in it.
+        ExceptionGroup: several failed; it has the error of each.
 
     """
     errors = [error for error in ended.values() if isinstance(error, ClusterError)]
@@ -103,14 +103,14 @@ def results(ended: Mapping[str, T | ClusterError]) -> dict[str, T]:
 
 
 def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreachable]:
-    """Find the hosts that do not run so much as `true` in time.
+    """Find the hosts that do not run `true` in time.
 
-    One deadline holds for all. Once some have answered, the others have `SLOWER` times as long as
-    the slowest of these took, and at least `AT_LEAST` seconds, but never more than the deadline.
+    All hosts have the same deadline. Once some have answered, the others get `SLOWER` times as long
+    as the slowest of these took, at least `AT_LEAST` seconds, but never more than the deadline.
 
     Args:
-        hosts: shells by the names of their machines; those of hosts that do not answer are closed.
-        seconds: for all of them together, at most.
+        hosts: shells by the names of their machines; those of silent hosts are closed.
+        seconds: the deadline for all of them.
 
     Returns:
         The error of each such host, by its name.
@@ -134,12 +134,12 @@ def unanswering(hosts: Mapping[str, Shell], seconds: float) -> dict[str, Unreach
             else Unreachable(error.what, means=error.means, remedy=error.remedy)
         )
     for name in dead:
-        hosts[name].close()  # it may still be trying
+        hosts[name].close()  # its thread may still try to connect
     return dead
 
 
 def _silent(begun: Collection[Future[T]], seconds: float) -> tuple[set[Future[T]], float]:
-    """Wait for calls; gives those that have not ended, and how long they had."""
+    """Wait for calls; return those that have not ended, and the seconds that they had."""
     began, limit, late = time.monotonic(), seconds, set(begun)
     while late and (left := began + limit - time.monotonic()) > 0:
         done, late = wait(late, left, FIRST_COMPLETED)
@@ -156,17 +156,17 @@ def connect_all(
     *,
     passing: Collection[str] = (),
 ) -> None:
-    """Connect to every host at once, and go on trying while waiting may help.
+    """Connect to every host in parallel, and retry errors that may pass.
 
     Args:
         hosts: shells by the names of their machines.
-        seconds: deadline for all of them together; an attempt that hangs is abandoned then.
-        tell: called with a host and the state that it got to, whenever that changes.
-        passing: states against which waiting may help, whatever the shell says.
+        seconds: the deadline for all of them; an attempt that hangs is abandoned then.
+        tell: called with a host and its state, whenever the state changes.
+        passing: states that are retried even if the shell's error says that they will not pass.
 
     Raises:
-        Timeout: one is not reachable in time; the message has its last state.
-        Unreachable: one will never be, so the others are not waited for.
+        Timeout: a host is not reachable in time; the message has its last state.
+        Unreachable: a host's error will not pass, so the others are not waited for.
         ExceptionGroup: several of these; its message names the slowest.
         KeyboardInterrupt: the user interrupted; the shells are closed.
 
@@ -179,7 +179,7 @@ def connect_all(
             done, late = wait(begun.values(), seconds, FIRST_EXCEPTION)
         finally:
             attempts.over.set()
-        if late and any(future.exception() for future in done):  # to hear all that is wrong
+        if late and any(future.exception() for future in done):  # collect their errors, too
             wait(late, max(0.0, min(GRACE, began + seconds - time.monotonic())))
     failed = _failures(begun)
     for name, future in begun.items():
@@ -187,7 +187,7 @@ def connect_all(
             failed[name] = attempts.late(name, hosts[name].state, time.monotonic() - began)
     states = {name: shell.state for name, shell in hosts.items()}
     for name in failed:
-        hosts[name].close()  # it may still be trying
+        hosts[name].close()  # its thread may still try to connect
     _raise_slowest(failed, attempts, states)
 
 
@@ -195,8 +195,8 @@ class _Attempts:
     """Repeated attempts to connect, one thread per host.
 
     Args:
-        tell: called with a host and the state that it got to, whenever that changes.
-        passing: states against which waiting may help, whatever the shell says.
+        tell: called with a host and its state, whenever the state changes.
+        passing: states that are retried even if the shell's error says that they will not pass.
 
     """
 
@@ -207,7 +207,7 @@ class _Attempts:
         self.last: dict[str, Unreachable] = {}
 
     def connect(self, name: str, shell: Shell) -> None:
-        """Try until it works, or until waiting does not help any more."""
+        """Try until it works, or until an error will not pass."""
         while True:
             try:
                 shell.connect()
@@ -249,7 +249,7 @@ class _Attempts:
 def _raise_slowest(
     failed: Mapping[str, ClusterError], attempts: _Attempts, states: Mapping[str, str]
 ) -> None:
-    """Raise what failed; several failures under the name of the host that got least far."""
+    """Raise the errors; a group names the host that was furthest from being connected."""
     order = list(STATES)
 
     def progress(name: str) -> int:
@@ -268,7 +268,7 @@ def _raise_slowest(
 
 
 def _begin(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[str, Future[T]]:
-    """Start daemon threads: neither Ctrl-C nor the end of the process waits for them."""
+    """Start calls in daemon threads: neither Ctrl-C nor the end of the process waits for them."""
     begun: dict[str, Future[T]] = {name: Future() for name in hosts}
     waiting = queue.SimpleQueue[str]()
     for name in hosts:
@@ -280,8 +280,8 @@ def _begin(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[st
                 name = waiting.get_nowait()
                 try:
                     begun[name].set_result(do(name, hosts[name]))
-                except BaseException as error:  # noqa: BLE001 - without it, the waiting thread
-                    begun[name].set_exception(error)  # would wait for ever; it raises it instead
+                except BaseException as error:  # noqa: BLE001 - the waiting thread raises it,
+                    begun[name].set_exception(error)  # and would otherwise wait for ever
 
     for _ in range(min(MOST_AT_ONCE, len(hosts))):
         threading.Thread(target=work, daemon=True).start()
@@ -289,7 +289,7 @@ def _begin(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[st
 
 
 def _abandon(hosts: Mapping[str, Shell], begun: Mapping[str, Future[T]]) -> None:
-    """End the running calls by closing their shells, and give them a moment to notice."""
+    """End the running calls by closing their shells, and wait a moment for them."""
     for shell in hosts.values():
         shell.close()
     wait(begun.values(), GRACE)
@@ -300,5 +300,5 @@ def _failures(begun: Mapping[str, Future[T]]) -> dict[str, ClusterError]:
     errors = {name: future.exception() for name, future in begun.items() if future.done()}
     for error in errors.values():
         if error is not None and not isinstance(error, ClusterError):
-            raise error  # a mistake of ours: its traceback says more than a group
+            raise error  # a bug: its traceback shows more than a group
     return {name: error for name, error in errors.items() if isinstance(error, ClusterError)}

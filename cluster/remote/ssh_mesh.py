@@ -1,7 +1,7 @@
-"""SSH between the hosts of a cluster: with an sshd, a key and known hosts of the cluster's own.
+"""SSH between the hosts of a cluster, with an sshd, a key and known hosts of the cluster's own.
 
-Nobody's `~/.ssh` is touched: on every host, an sshd runs as the user who logged in, from our one
-folder there, at the address of the cluster's network, and lets in nobody but the cluster's key.
+No user's `~/.ssh` is changed: on every host, an sshd runs as the user who logged in, from our one
+folder, listens at the address in the cluster's network, and accepts only the cluster's key.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 FIRST_PORT, PORTS = 20_000, 10_000
 
-# $1 our folder there, $2 the first port to try, $3 the settings
+# $1 our folder on the host, $2 the first port to try, $3 the configuration of sshd
 OPEN = r"""
 set -eu
 umask 077
@@ -64,7 +64,7 @@ cat log >&2
 exit 1
 """
 
-# Everything that came in through our sshd carries our mark in its environment.
+# Every process that was started through our sshd has CLUSTER_FOLDER in its environment.
 CLOSE = r"""
 cd -- "$1/ssh" 2> /dev/null || exit 0
 pid=$(cat pid 2> /dev/null || :)
@@ -109,14 +109,14 @@ Host *
 
 
 class MeshHost(Value, frozen=True, kw_only=True):
-    """A host that is to reach the others.
+    """A host that the other hosts reach by SSH.
 
     Args:
-        address: of the cluster's network.
-        user: who we are there.
-        folder: the one folder there that is ours, absolute.
-        path: what is prepended to `PATH` for what the others start there.
-        variables: of the environment of what the others start there.
+        address: in the cluster's network.
+        user: that we log in as.
+        folder: our one folder on the host, absolute.
+        path: prepended to `PATH` for programs that other hosts start there.
+        variables: environment variables of programs that other hosts start there.
 
     """
 
@@ -128,10 +128,10 @@ class MeshHost(Value, frozen=True, kw_only=True):
 
 
 class SshEndpoint(Value, frozen=True, kw_only=True):
-    """Where a host lets the others in.
+    """The sshd of a host, for the other hosts.
 
     Args:
-        port: of its sshd.
+        port: that it listens on.
         key: its public host key.
 
     """
@@ -141,13 +141,13 @@ class SshEndpoint(Value, frozen=True, kw_only=True):
 
 
 def config_file(folder: str) -> str:
-    """Give the file by which OpenSSH's client on a host reaches the others.
+    """Give the path of the file with which `ssh -F` on a host reaches the others.
 
     Args:
-        folder: the one folder there that is ours, absolute.
+        folder: our one folder on the host, absolute.
 
     Returns:
-        Its path.
+        The path on the host.
 
     """
     return f"{folder}/ssh/config"
@@ -162,7 +162,7 @@ def open_mesh(
         shells: to the hosts.
         hosts: the same hosts, by the same names; the first one starts the ranks.
         name: of the cluster.
-        desk: a folder here that goes with the cluster; it holds the key until the hosts have it.
+        desk: a local folder of the cluster; it holds the key until the hosts have it.
 
     Raises:
         ShellError: one host cannot be reached by the first one.
@@ -178,11 +178,11 @@ def open_mesh(
 
 
 def close_mesh(shell: Shell, folder: str) -> None:
-    """End what `open_mesh` started on a host, and what came in through it.
+    """End the sshd that `open_mesh` started on a host, and all processes started through it.
 
     Args:
         shell: to the host.
-        folder: the one folder there that is ours.
+        folder: our one folder on the host.
 
     """
     shell.run(["sh", "-c", CLOSE, "sh", folder], timeout=COMMAND_TIMEOUT)
@@ -215,7 +215,7 @@ def _open(name: str, shell: Shell, host: MeshHost, first_port: int) -> SshEndpoi
 def _write_files(
     place: Path, hosts: Mapping[str, MeshHost], endpoints: Mapping[str, SshEndpoint]
 ) -> None:
-    """Write what every host needs to let the others in, and to be let in."""
+    """Write the files that every host needs to accept the others, and to reach them."""
     local = plugins.find(Shell, "local")()
     made = local.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", f"{place}/id"])
     if made.status != 0:
@@ -236,7 +236,7 @@ def _write_files(
 
 
 def _try_all(shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost]) -> None:
-    """Reach every host from the first one, as the ranks' starter will."""
+    """Connect from the first host to every other, as the starter of the ranks will do."""
     first = next(iter(hosts))
     config = shlex.quote(config_file(hosts[first].folder))
     tries = [

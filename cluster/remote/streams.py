@@ -1,4 +1,4 @@
-"""The two ends of a connection's stream, as files that are written and read forwards only."""
+"""Files for the two ends of a stream through a connection, without seeking back."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 CHUNK = 1 << 18  # bytes that are read from a file at a time
-MOST_HEADER = 1 << 20  # bytes that describe one file: its name, and who it belongs to
-MOST_LINE = 256  # bytes of the line before a file's content
+MOST_HEADER = 1 << 20  # bytes of the headers of one file, such as its name and owner
+MOST_LINE = 256  # bytes of the first line, before a file's content
 
 
 class ChunkWriter:
-    """A writer that cuts a stream into pieces of the size that a connection takes at once.
+    """A writer that cuts a stream into pieces of the size of a connection's packets.
 
     Args:
-        send: sends the beginning of a piece, and tells how much of it; 0 if nobody reads any more.
+        send: sends the beginning of a piece and returns its length; 0 if the host reads no more.
         most: bytes in a piece.
 
     """
 
     def __init__(self, send: Callable[[bytes], int], most: int) -> None:
-        """Hold nothing back yet."""
+        """Begin with an empty buffer."""
         self._send = send
         self._most = most
         self._held = b""
 
     def write(self, data: bytes) -> int:
-        """Send what makes whole pieces, and hold the rest.
+        """Send all whole pieces, and buffer the rest.
 
         Args:
             data: the next bytes.
 
         Returns:
-            How many they are.
+            Their number.
 
         Raises:
-            BrokenPipeError: nobody reads any more.
+            BrokenPipeError: the host reads no more.
 
         """
         view = memoryview(self._held + data if self._held else data)
@@ -50,17 +50,17 @@ class ChunkWriter:
         return len(data)
 
     def flush(self) -> None:
-        """Send what is held.
+        """Send the rest in the buffer.
 
         Raises:
-            BrokenPipeError: nobody reads any more.
+            BrokenPipeError: the host reads no more.
 
         """
         held, self._held = self._held, b""
         self._all_of(held)
 
     def tell(self) -> int:
-        """Say that this is the beginning, which is all that `tarfile` asks."""
+        """Return 0: `tarfile` asks only before it writes."""
         return 0
 
     def _all_of(self, piece: bytes) -> None:
@@ -72,28 +72,28 @@ class ChunkWriter:
 
 
 class StreamReader:
-    """A reader of a stream that comes out of a connection, forwards only.
+    """A reader of a stream from a connection; it cannot seek back.
 
     Args:
-        receive: waits for more bytes and gives them; none at the end.
+        receive: waits for more bytes and returns them; empty at the end.
 
     """
 
     def __init__(self, receive: Callable[[], bytes]) -> None:
-        """Begin at the beginning."""
+        """Begin with an empty buffer."""
         self._receive = receive
         self.header_left = MOST_HEADER
         self._held = memoryview(b"")
         self._at = 0
 
     def piece(self, most: int) -> memoryview:
-        """Give the next bytes, at least one.
+        """Read the next bytes, at least one.
 
         Args:
             most: how many at most.
 
         Returns:
-            Them; none at the end, or if none were asked for.
+            The bytes; empty at the end, or if `most` is 0.
 
         """
         if not self._held:
@@ -103,16 +103,16 @@ class StreamReader:
         return given
 
     def read(self, size: int) -> bytes:
-        """Give the next bytes of a header, as many as were asked for if there are so many.
+        """Read the next bytes of a header.
 
         Args:
             size: how many.
 
         Returns:
-            Them.
+            The bytes; fewer at the end of the stream.
 
         Raises:
-            tarfile.TarError: the header of this file is too long: it is held in memory.
+            tarfile.TarError: the headers of this file are too long to be kept in memory.
 
         """
         self.header_left -= size
@@ -125,14 +125,14 @@ class StreamReader:
         return b"".join(parts)
 
     def line(self) -> bytes:
-        """Give the next line, without its newline, or the beginning of a long one."""
+        """Read the next line, without its newline, or the beginning of a long one."""
         return b"".join(islice(iter(lambda: self.read(1).strip(b"\n"), b""), MOST_LINE))
 
     def tell(self) -> int:
-        """Give how many bytes were read."""
+        """Return how many bytes were read."""
         return self._at
 
     def seek(self, position: int) -> None:
-        """Go on to a position that is not yet read."""
+        """Skip to a later position."""
         while self._at < position and self.piece(position - self._at):
             pass

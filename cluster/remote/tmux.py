@@ -1,7 +1,7 @@
-"""tmux on one host: the only module that speaks to it.
+"""tmux on one host; no other module calls it.
 
-libtmux drives the server of this machine; that of any other host gets the same commands through a
-shell. Text of ours never reaches tmux unescaped: it would run what stands in `#(...)`.
+On this machine, libtmux runs the commands; on any other host, a shell runs the same ones. Text is
+always escaped for tmux, which would run a command in `#(...)`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from cluster.remote.shells import Shell
 
-MARK = "@cluster"  # the tmux option that says that a session is ours
-TIMEOUT = 60.0  # seconds for a command that is over in a moment
-AS_IT_IS = "-u"  # print UTF-8 in any locale; without it, tmux prints `_` for what is not ASCII
-# A server ends with its last session. Who asks at that moment gets one of these: the session was
-# not made, and the next call starts a new server.
+MARK = "@cluster"  # the tmux option that marks a session as ours
+TIMEOUT = 60.0  # seconds for a command that should end at once
+AS_IT_IS = "-u"  # UTF-8 in any locale; without it, tmux prints `_` for non-ASCII text
+# A server ends with its last session. A call at that moment fails with one of these messages: no
+# session was created, and the next call starts a new server.
 SERVER_ENDED = ("server exited unexpectedly", "lost server")
 RETRIES = 3
-NOT_FOUND = 127  # the exit status of a program that is not there
+NOT_FOUND = 127  # exit status of a shell if there is no such program
 
 
 def escaped(text: str) -> str:
@@ -37,7 +37,7 @@ def escaped(text: str) -> str:
         text: such as a path.
 
     Returns:
-        What tmux expands to the text.
+        The text that tmux expands to the given one.
 
     """
     formats = text.replace("#", "##")
@@ -45,7 +45,7 @@ def escaped(text: str) -> str:
 
 
 def missing_tmux_error(host: str) -> SpecError:
-    """Make the error for a host that has no tmux.
+    """Make the error for a host without tmux.
 
     Args:
         host: its name.
@@ -62,7 +62,7 @@ def missing_tmux_error(host: str) -> SpecError:
 
 
 class Tmux(ABC):
-    """The tmux server of one host; a session is named exactly, never by a prefix.
+    """The tmux server of one host; a session's name is always matched exactly.
 
     Args:
         host: its name, for messages.
@@ -88,8 +88,8 @@ class Tmux(ABC):
 
         Args:
             session: its name, such as that of the cluster.
-            folder: that the session begins in, and is marked with as ours.
-            argv: the command, at least two words: tmux would give a single one to a shell.
+            folder: that the session starts in; it also marks the session as ours.
+            argv: the command, at least two words: tmux would pass a single one to a shell.
 
         Raises:
             ShellError: the session could not be started.
@@ -97,13 +97,13 @@ class Tmux(ABC):
 
         """
         target = f"={session}:"
-        # One command line, as a user's own ~/.tmux.conf may end a session that nobody looks at.
+        # One command line: a user's `destroy-unattached on` would end the session before a second.
         words = (
             *("new-session", "-d", "-s", session, "-n", "0", "-x", "160", "-y", "48"),
             *("-c", escaped(folder), *(_as_word(word) for word in argv), ";"),
             *("set-option", "-t", target, "destroy-unattached", "off", ";"),
             *("set-option", "-w", "-t", target, "remain-on-exit", "on", ";"),
-            # tmux's own last line would scroll the first one away; -q: older ones do not know it.
+            # No last line of tmux, which would scroll the first away; -q: older versions lack it.
             *("set-option", "-q", "-w", "-t", target, "remain-on-exit-format", "", ";"),
             *("set-option", "-t", target, MARK, _as_word(folder)),
         )
@@ -119,7 +119,7 @@ class Tmux(ABC):
             )
 
     def exists(self, session: str) -> bool:
-        """Tell whether there is a session, whoever made it.
+        """Return whether a session exists, ours or not.
 
         Args:
             session: its name.
@@ -131,13 +131,13 @@ class Tmux(ABC):
         return self._try("has-session", "-t", f"={session}").status == 0
 
     def folder_of(self, session: str) -> str:
-        """Give the folder that a session of ours is marked with.
+        """Give the folder that marks a session as ours.
 
         Args:
             session: its name.
 
         Returns:
-            The folder; empty if the session is not ours, or not there.
+            The folder; empty if the session is not ours, or does not exist.
 
         Raises:
             SpecError: there is no tmux.
@@ -163,7 +163,7 @@ class Tmux(ABC):
         return done.stdout if done.status == 0 else ""
 
     def kill(self, session: str) -> None:
-        """End a session; one that is gone already is fine.
+        """End a session, if it exists.
 
         Args:
             session: its name.
@@ -197,7 +197,7 @@ class LocalTmux(Tmux):
     """The tmux server of this machine, by libtmux."""
 
     def _run(self, words: Sequence[str]) -> Completed:
-        import libtmux  # noqa: PLC0415 - slow, and hosts elsewhere need none
+        import libtmux  # noqa: PLC0415 - slow, and only for local hosts
         from libtmux.exc import TmuxCommandNotFound  # noqa: PLC0415
 
         argv = ("tmux", AS_IT_IS, *words)
@@ -228,7 +228,7 @@ def attach_words(session: str, *, inside: bool = False) -> list[str]:
 
     Args:
         session: its name.
-        inside: it will be typed inside a tmux session, which cannot hold another.
+        inside: it will be typed inside a tmux session; tmux does not attach inside another.
 
     Returns:
         The command, unquoted.
@@ -238,5 +238,5 @@ def attach_words(session: str, *, inside: bool = False) -> list[str]:
 
 
 def _as_word(word: str) -> str:
-    """Keep a word that tmux does not expand from ending the command."""
+    """Escape a `;` at the end of a word, which would end the command."""
     return f"{word[:-1]}\\;" if word.endswith(";") else word

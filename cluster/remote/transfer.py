@@ -1,4 +1,4 @@
-"""Files on their way to and from a host, as streams; nothing that a host sends leaves its folder.
+"""Transfer of files to and from a host, as streams; a host cannot write outside of the folder.
 
 A file appears under its name only once it is complete.
 """
@@ -19,23 +19,23 @@ from cluster.remote.streams import CHUNK, MOST_HEADER, ChunkWriter, StreamReader
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-WHOLE = "whole"  # the last member of an archive: with it, the archive is complete
-FOLDER = "folder"  # what comes is a packed folder
+WHOLE = "whole"  # the last member of an archive, which marks it as complete
+FOLDER = "folder"  # first line of a stream that is a packed folder
 RESERVE = 1 << 30  # bytes that stay free here, however much a host sends
-MOST_FILES = 200_000  # of one folder: a run has a dozen per rank
-INSIDE = "it"  # the member that holds what was packed, whatever its name
+MOST_FILES = 200_000  # in one folder: a run has a dozen per rank
+INSIDE = "it"  # the member that is the packed folder, whatever its name
 
 
 def send(file: IO[bytes], size: int, writer: ChunkWriter) -> None:
-    """Send a file as long as it was; what is written to it meanwhile is left out.
+    """Send a file up to its size at the beginning, even if it grows meanwhile.
 
     Args:
         file: open, at its beginning.
         size: in bytes.
-        writer: where it goes.
+        writer: that it is sent to.
 
     Raises:
-        OSError: it could not be read, or nobody reads what is sent.
+        OSError: it could not be read, or the host reads no more.
 
     """
     left = size
@@ -52,42 +52,42 @@ def pack(path: Path, writer: ChunkWriter) -> None:
 
     Args:
         path: of the folder.
-        writer: where it goes.
+        writer: that it is sent to.
 
     Raises:
-        OSError: something could not be read, or nobody reads what is sent.
+        OSError: something could not be read, or the host reads no more.
 
     """
     file = cast("IO[bytes]", writer)
-    # Not PAX, which not every tar reads.
+    # Not PAX: some versions of tar cannot read it.
     archive = tarfile.TarFile(fileobj=file, mode="w", format=tarfile.GNU_FORMAT, copybufsize=CHUNK)
     archive.add(path, arcname=INSIDE)
-    archive.addfile(tarfile.TarInfo(WHOLE))  # a stream that was cut off may look like a whole one
+    archive.addfile(tarfile.TarInfo(WHOLE))  # a truncated stream may look complete
     archive.close()
 
 
 class Limits:
-    """How much a host may still send into a folder.
+    """How many files and bytes a host may still send into a folder.
 
     Args:
-        to: the folder; it need not be there.
+        to: the folder; it need not exist.
 
     """
 
     def __init__(self, to: Path) -> None:
-        """Begin with what is free there, but for a reserve."""
+        """Begin with the free space of its disk, less a reserve."""
         self._to = to
         self._files = 0
         self._left = room(to)
 
     def take(self, size: int) -> None:
-        """Take a file off, before any of it is written.
+        """Count a file, before any of it is written.
 
         Args:
             size: of it in bytes.
 
         Raises:
-            tarfile.TarError: it is one too many, or too large.
+            tarfile.TarError: there are too many files, or too many bytes.
 
         """
         self._files += 1
@@ -99,15 +99,15 @@ class Limits:
 
 
 def unpack(reader: StreamReader, to: Path) -> None:
-    """Write what comes below a folder: files and folders only, each file whole or not at all.
+    """Unpack an archive into a folder: only files and folders, each file complete or not at all.
 
     Args:
-        reader: where it comes from.
-        to: the folder; it is made, and files of the same name are replaced.
+        reader: of the archive.
+        to: the folder; it is created, and files of the same name are replaced.
 
     Raises:
         OSError: something could not be written.
-        tarfile.TarError: what comes is no archive, or would be written outside of the folder.
+        tarfile.TarError: it is no archive, is too large, or would write outside of the folder.
 
     """
     modes: list[tuple[Path, int]] = []
@@ -117,24 +117,24 @@ def unpack(reader: StreamReader, to: Path) -> None:
         while (member := archive.next()) is not None:
             limits.take(member.size)
             modes += _extract(reader, member, to)
-            archive.members.clear()  # type: ignore[attr-defined] # it would remember them all,
-            archive.pax_headers = {}  # and what is said of all that follow
+            archive.members.clear()  # type: ignore[attr-defined] # else it keeps them all,
+            archive.pax_headers = {}  # and global headers, which apply to all later members
             reader.header_left = MOST_HEADER
-    except RecursionError as error:  # headers of headers
+    except RecursionError as error:  # headers within headers
         raise tarfile.TarError("its headers have no end") from error
-    for folder, mode in reversed(modes):  # last, because one may not let us write into it
+    for folder, mode in reversed(modes):  # last, as a mode may forbid us to write into the folder
         folder.chmod(mode)
 
 
 def _extract(reader: StreamReader, member: tarfile.TarInfo, to: Path) -> list[tuple[Path, int]]:
-    """Write one member; gives the mode that a new folder has to get in the end."""
+    """Write one member; return a new folder and its mode, to be set in the end."""
     target = _inside(member.name, to)
     if member.issparse():
         raise tarfile.TarError(f"{member.name} has holes, and may be of any size")
     if member.isdir():
         return [(target, member.mode & 0o777)] if make_folder(target) else []
     target.parent.mkdir(parents=True, exist_ok=True)
-    if member.islnk():  # another name of a file that came before
+    if member.islnk():  # a hard link to an earlier file
         with _inside(member.linkname, to).open("rb") as file:
             receive(StreamReader(lambda: file.read(CHUNK)), target, member.mode & 0o777)
     elif member.isfile():
@@ -145,7 +145,7 @@ def _extract(reader: StreamReader, member: tarfile.TarInfo, to: Path) -> list[tu
 
 
 def make_folder(folder: Path) -> bool:
-    """Make a folder; another host's files may come into it at the same time.
+    """Make a folder; another host's thread may make it at the same time.
 
     Args:
         folder: its path.
@@ -170,10 +170,10 @@ def room(to: Path) -> int:
     """Give how many bytes a host may send.
 
     Args:
-        to: where they go; it need not be there.
+        to: the folder that gets them; it need not exist.
 
     Returns:
-        What is free there, but for a reserve.
+        The free bytes of its disk, less a reserve.
 
     """
     there = next(path for path in (to, *to.absolute().parents) if path.exists())
@@ -197,18 +197,18 @@ def receive(
     size: int | None = None,
     good: Callable[[], None] = lambda: None,
 ) -> None:
-    """Write a file beside its place, then rename it.
+    """Write a file under a temporary name, then rename it.
 
     Args:
-        reader: where it comes from.
+        reader: of its content.
         target: its path.
         mode: its mode.
-        size: in bytes; all that comes if not known.
-        good: called before it is renamed; raises if what came is not good.
+        size: in bytes; without it, the content is everything up to the stream's end.
+        good: called before the rename; raises if the content must not be kept.
 
     Raises:
         OSError: it could not be written.
-        tarfile.TarError: less came than was announced.
+        tarfile.TarError: the stream ended too early, or the disk would be full.
 
     """
     part = target.with_name(part_name())
@@ -221,7 +221,7 @@ def receive(
 
 
 def _discard(part: Path) -> None:
-    with contextlib.suppress(OSError):  # what went wrong before says more
+    with contextlib.suppress(OSError):  # the first error says more
         part.unlink()
 
 
@@ -239,5 +239,5 @@ def _fill(file: IO[bytes], reader: StreamReader, size: int | None, folder: Path)
 
 
 def part_name() -> str:
-    """Give the name of a file that is not complete yet: hidden, random and short."""
+    """Give a name for a file that is not complete yet: hidden, random and short."""
     return f".{secrets.token_hex(6)}.part"

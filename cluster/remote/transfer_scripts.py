@@ -1,4 +1,4 @@
-"""The scripts that run on a host to take and to send files; names in them are always quoted.
+"""Scripts that receive and send files on a host; paths in them are always quoted.
 
 A file appears under its name only once it is complete.
 """
@@ -17,9 +17,9 @@ class Quoted(NamedTuple):
     """A path on a host, quoted.
 
     Args:
-        to: it.
-        part: a new name beside it, for what is not whole yet.
-        folder: that both are in.
+        to: the path.
+        part: a temporary path beside it, until the content is complete.
+        folder: of both.
 
     """
 
@@ -37,11 +37,11 @@ def _quoted(path: str) -> Quoted:
 
 
 def file_script(path: str, size: int, mode: int) -> str:
-    """Give the script that reads a file from its standard input and puts it in its place.
+    """Give the script that reads a file from standard input, and renames it into place.
 
     Args:
         path: of the file.
-        size: in bytes: a connection that broke looks like the end of a file.
+        size: in bytes; it is checked, as a broken connection looks like the end of the file.
         mode: of the file.
 
     Returns:
@@ -60,10 +60,10 @@ def file_script(path: str, size: int, mode: int) -> str:
 
 
 def folder_script(path: str) -> str:
-    """Give the script that reads a packed folder from its standard input.
+    """Give the script that unpacks a folder from standard input.
 
     Args:
-        path: of the folder; one that is there already gets the files.
+        path: of the folder; one that exists gets the files.
 
     Returns:
         The script.
@@ -77,21 +77,21 @@ def folder_script(path: str) -> str:
     return (
         f"{_MERGE}{_begin(there)}mkdir -m 700 -- {there.part} || exit; "
         f"tar -C {there.part} -xpof - || exit; [ -e {whole} ] || {_NOT_WHOLE}; "
-        # Two names may be one host: then the folder may have come there meanwhile.
+        # Two names may be one host: another transfer may have made the folder meanwhile.
         f"[ -d {there.to} ] || mv -fT -- {inner} {there.to} || [ -d {there.to} ] || exit; "
         f"[ ! -d {inner} ] || merge {inner} {there.to}"
     )
 
 
 def _begin(there: Quoted) -> str:
-    """Make the folder, and remove the partial file however the script ends."""
+    """Make the parent folder, and remove the partial file however the script ends."""
     clean = shlex.quote(f"rm -rf -- {there.part}")
     return f"mkdir -p -- {there.folder} || exit; trap {clean} EXIT; {_EXIT_ON_SIGNALS}; "
 
 
 _EXIT_ON_SIGNALS = "trap 'exit 1' HUP INT PIPE TERM"  # a shell killed by a signal runs no EXIT trap
 _NOT_WHOLE = "{ echo 'it did not arrive whole' >&2; exit 1; }"
-# Each file by a rename: readers see the old or the new one, and a running program keeps its own.
+# Each file is renamed: readers see the old or the new one, and a running program keeps the old.
 _MERGE = """merge() {
   for e in "$1"/* "$1"/.[!.]* "$1"/..?*; do
     if [ ! -e "$e" ] && [ ! -L "$e" ]; then continue; fi
@@ -123,13 +123,13 @@ def fetch_script(path: str) -> str:
 
 
 def only_grew(said: str) -> bool:
-    """Tell whether tar complains only that somebody wrote meanwhile, as a running job does.
+    """Return whether tar complains only about files that changed, as those of a running job do.
 
     Args:
-        said: its standard error.
+        said: tar's standard error.
 
     Returns:
-        Whether what it sent is good.
+        Whether its archive can be used.
 
     """
     lines = said.splitlines()

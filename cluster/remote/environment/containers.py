@@ -1,17 +1,17 @@
-"""Ranks in a container: what makes an image ready on a host, and what runs a command in it."""
+"""Ranks in a container: how an image is prepared on a host, and how a command runs in it."""
 
 from __future__ import annotations
 
 import shlex
 
-PROGRAM = "in-image"  # in the environment's bin: runs its words in the image
+PROGRAM = "in-image"  # in the environment's bin: runs its arguments in the image
 NEEDS = "Python 3.11 or newer with mpi4py, msgspec and NumPy"
 
-# What ranks write must be ours: podman maps a container's root to whoever calls it.
+# Files that ranks write must belong to our user: podman maps a container's root to its caller.
 USERS = {"podman": "", "docker": '--user "$(id -u):$(id -g)" '}
 
-# Ranks share this host's network, processes and memory: what is measured is not the container's
-# own network, and MPI finds the ranks beside it. What mpirun told them goes along.
+# Ranks share the host's network, process and IPC namespaces: the host's network is measured, not
+# the container's own, and MPI finds the other ranks there. The variables of mpirun are passed on.
 WRAPPER = """\
 #!/bin/sh
 set -- {image} "$@"
@@ -35,11 +35,11 @@ sys.exit(sys.version_info < (3, 11))' || {{ echo {lacks}; exit 1; }}
 
 
 def step(engine: str, image: str) -> str:
-    """Give the script that brings an image to a host and looks whether ranks can run in it.
+    """Give the script that pulls an image to a host and checks that ranks can run in it.
 
     Args:
-        engine: `docker` or `podman`; empty where the host has none, for a hash that none has.
-        image: its name, as the engine knows it.
+        engine: `docker` or `podman`; empty if the host has neither: the step's hash then differs.
+        image: its name, as the engine takes it.
 
     Returns:
         POSIX sh, run in the machine's folder.

@@ -1,4 +1,4 @@
-"""Installation of the environment on hosts, in steps; those that are done already are skipped."""
+"""Installation of the environment on hosts, in steps; completed steps are skipped."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 STEP_TIMEOUT = 900.0  # seconds for one step on one host
-TAIL = 8  # lines of a failed step that its error shows; the log has all
-ROOM = "150 MB"  # what the environment takes, and its wheels while they are there
+TAIL = 8  # lines of a failed step in its error; the log has all of them
+ROOM = "150 MB"  # disk space for the environment, and for its wheels during the installation
 FULL = ("No space left on device", "Disk quota exceeded")
 
 
@@ -38,20 +38,20 @@ def install(
     logs: Path,
     tell: Callable[[str, str], None] = lambda _name, _step: None,
 ) -> None:
-    """Install the environment on all hosts in parallel; one that has it is only probed.
+    """Install the environment on all hosts in parallel; a host that has it is only probed.
 
     The environment is `env` in each machine's folder.
 
     Args:
         shells: to the hosts, by the names of their machines.
         machines: the hosts, by name.
-        environment: what is wanted there.
-        logs: a folder here, where each host's commands and what they printed are kept.
-        tell: called with a host and the step that it begins, at last with `ready`.
+        environment: what to install.
+        logs: a local folder for the commands of each host and their output.
+        tell: called with a host and each step that it begins; the last one is `ready`.
 
     Raises:
         ShellError: a step failed on one host; the message has the step and its last lines.
-        ExceptionGroup: on several; the others are ready all the same.
+        ExceptionGroup: on several; the other hosts are ready.
 
     """
     logs.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ class Installation:
     """State that all hosts of one installation share.
 
     Args:
-        environment: what is wanted.
+        environment: what to install.
         names: of the hosts.
 
     """
@@ -88,7 +88,7 @@ class Installation:
         self._fetched: dict[wheels.Target, Path | ClusterError] = {}
 
     def wheels(self, target: wheels.Target, libraries: tuple[str, ...]) -> Path:
-        """Have the wheels for a kind of host here; what fails once is not tried again.
+        """Download the wheels for a kind of host, once; a failure is not retried.
 
         Args:
             target: that they must fit.
@@ -98,7 +98,7 @@ class Installation:
             The folder of the wheels.
 
         Raises:
-            ClusterError: they cannot be had here.
+            ClusterError: they cannot be downloaded.
 
         """
         with self._lock:
@@ -119,7 +119,7 @@ class HostInstaller:
     Args:
         machine: the host.
         shell: to it.
-        log: of what is done there.
+        log: of the commands on the host and their output.
         tell: called with each step as it begins.
         installation: that the host is part of.
 
@@ -133,18 +133,18 @@ class HostInstaller:
         tell: Callable[[str], None],
         installation: Installation,
     ) -> None:
-        """Keep who it is."""
+        """Keep the host and its installation."""
         self._machine = machine
         self._shell = shell
         self._log = log
         self._tell = tell
         self._installation = installation
         self._step = ""
-        self._said: list[str] = []  # since the step began
-        self._refused = ""  # why this machine had no wheels to push
+        self._said: list[str] = []  # lines that the step has printed so far
+        self._refused = ""  # why this machine has no wheels for the host
 
     def install(self) -> None:
-        """Do the steps that are not done yet.
+        """Run the steps that are not done yet.
 
         Raises:
             ShellError: one failed.
@@ -168,7 +168,7 @@ class HostInstaller:
         self._tell(step)
 
     def _probe(self) -> tuple[HostProbe, list[PendingStep]]:
-        """Probe the host, and find the steps that are left to do."""
+        """Probe the host, and find the steps that are still to do."""
         self._begin("look")
         environment, machine = self._installation.environment, self._machine
         words = [machine.folder, self._installation.token, machine.name]
@@ -180,7 +180,7 @@ class HostInstaller:
         )
 
     def _leave_to(self, other: str) -> None:
-        """Wait for another host, or another name of this one, that has the same folder."""
+        """Wait for the installation of another host (or name of this one) with the same folder."""
         self._installation.ended[other].wait(STEP_TIMEOUT)
         if self._probe()[1]:
             raise ShellError(
@@ -190,7 +190,7 @@ class HostInstaller:
             )
 
     def _check(self, probe: HostProbe) -> None:
-        """Refuse a host that lacks what no step can install."""
+        """Refuse a host that lacks something that no step can install."""
         name, mpi = self._machine.name, self._installation.environment.mpi
         install = f"Type there: sudo {probe.install_words}"
         if not probe.python:
@@ -250,7 +250,7 @@ class HostInstaller:
             (place / name).write_bytes(content)
 
     def _lay_out_wheels(self, step: Step, probe: HostProbe, place: Path) -> bool:
-        """Take the wheels of libraries from here; tell whether they can be had."""
+        """Add the libraries' wheels from this machine; return whether that was possible."""
         source = self._installation.environment.source
         if source == "index":
             return False
@@ -265,7 +265,7 @@ class HostInstaller:
         return True
 
     def _run(self, script: str, words: list[str], timeout: float) -> None:
-        """Run a script; what it prints is logged, and its steps are told as they begin."""
+        """Run a script; log its output, and report each step that begins."""
         argv = ["sh", "-c", script, "sh", *words]
         try:
             done = self._shell.run(argv, timeout=timeout, on_line=self._hear)
@@ -283,7 +283,7 @@ class HostInstaller:
             self._log.write(f"{line}\n")
 
     def _failed(self, why: str, means: str, remedy: str = "") -> ShellError:
-        """Say which step of which host failed."""
+        """Make the error that names the step and the host."""
         self._log.write(f"{why}\n{means}\n")
         step = f"{self._machine.name}: the step {self._step!r} failed"
         if any(words in f"{why}\n{means}" for words in FULL):
@@ -301,7 +301,7 @@ class HostInstaller:
 
 
 def _link(source: str, target: str) -> None:
-    """Link a file, or copy it where the file system has no links."""
+    """Hard-link a file, or copy it where the file system has no hard links."""
     try:
         os.link(source, target)
     except OSError:

@@ -1,6 +1,6 @@
 """The steps of an installation, each with a hash of its script and of the files that it needs.
 
-Pure: from what a host's probe printed, and what is wanted there, to the list of steps.
+Pure functions: they compute the list of steps from the probe's output and the environment.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from cluster.core.model.spec import Environment
 
 NEEDED = "Python 3.11 or newer"
-NEW = "new"  # the folder, in the machine's, that files for a step are brought into
-MARKER = "env/.steps"  # in the machine's folder; it goes when the environment is made anew
+NEW = "new"  # folder for the files of a step, in the machine's folder
+MARKER = "env/.steps"  # in the machine's folder; deleted when the environment is made anew
 LIBRARIES_STEP = "libraries"
-# Where programs may be that an SSH login without a terminal does not look for.
+# Folders of programs that may be missing from the PATH of an SSH login without a terminal.
 PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 LAUNCHERS = ("mpirun", "mpiexec", "mpicc", "prterun", "prted", "orterun", "orted", "ompi_info")
 
 VERBS = {"apk": "add", "pacman": "-S"}  # of package managers; all others say "install"
 
-# The environment's own Python comes first: one that works is kept, whatever comes later.
+# The environment's own Python comes first: if it works, it is kept, whatever else there is.
 LOOK = f"""\
 folder=$1 token=$2 name=$3 mpi=$4 image=$5
 shift 5
@@ -79,7 +79,7 @@ done
 exit 0
 """
 
-# All steps that are left run as one command: for a short one, most of the time is its start.
+# All remaining steps run as one command: starting a command takes longer than most steps.
 BEGIN = f"""\
 exec 2>&1
 set -eu
@@ -110,9 +110,9 @@ else
 fi
 """
 
-# An Open MPI that is called by its own path tells the other hosts where it is; through a link it
-# would name this environment. And mpirun takes no variables along to other hosts, so what mpi4py
-# needs is set by this environment's Python itself.
+# mpirun passes its own prefix to the other hosts. It is called by its real path: through a link, it
+# would pass this environment's. As it exports no variables to other hosts, the environment's Python
+# itself sets the one that mpi4py needs.
 PREPARED = f"""\
 for program in {" ".join(LAUNCHERS)}; do
   [ -x {{prefix}}/bin/$program ] || continue
@@ -150,7 +150,7 @@ command -v {program} || {{ echo {without}; exit 1; }}
 """
 WITHOUT = "{program} is missing, and could not be installed. Type there: sudo {install} {program}"
 
-# What was installed must load; threads of a library would only cost time.
+# Check that the installed modules load; the threads of OpenBLAS would only take time.
 OWN = """\
 packages=$(env/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 rm -rf "$packages"/cluster "$packages"/cluster-*.dist-info
@@ -164,20 +164,20 @@ print(MPI.Get_library_version().strip("\\0"))'
 
 
 class HostProbe(Value, frozen=True, kw_only=True):
-    """What a host is and has before anything is installed there.
+    """What the probe found on a host before anything is installed there.
 
     Args:
-        claim: the first of the hosts that have this folder, if several names lead to it.
+        claim: the host that installs in this folder, if several hosts or names share it.
         python: the interpreter to use, if there is one.
-        target: what wheels must fit.
-        seen: interpreters that do not serve, and their versions.
-        done: lines of the marker, of an environment whose Python works.
-        missing: programs that are not there.
-        may_install: somebody may become root here to install programs.
-        manager: of packages.
-        has_mpi: the prepared MPI, if any is asked for, is there.
-        engine: that runs containers, if one is asked for and works.
-        engineless: those that are there and do not work.
+        target: that wheels must fit.
+        seen: interpreters that cannot be used, and their versions.
+        done: lines of the marker; none if the environment's Python does not work.
+        missing: programs that the host lacks.
+        may_install: whether our user is root, or can use sudo without a password.
+        manager: the package manager, such as `apt-get`.
+        has_mpi: whether the prepared MPI is there; true if none is asked for.
+        engine: that runs containers, if an image is asked for and an engine works.
+        engineless: container engines that are installed but do not work.
 
     """
 
@@ -195,18 +195,18 @@ class HostProbe(Value, frozen=True, kw_only=True):
 
     @property
     def install_words(self) -> str:
-        """The words that install a package there."""
+        """The command that installs a package on the host, without the package."""
         return f"{self.manager} {VERBS.get(self.manager, 'install')}"
 
 
 def read_probe(said: Sequence[str]) -> HostProbe:
-    """Read what the probe printed.
+    """Parse the output of the probe.
 
     Args:
-        said: its lines, by the script `LOOK`.
+        said: the lines that the script `LOOK` printed.
 
     Returns:
-        The same as a value.
+        What it found.
 
     """
     pairs = [line.partition(" ")[::2] for line in said]
@@ -236,14 +236,14 @@ def read_probe(said: Sequence[str]) -> HostProbe:
 
 
 class Step(Value, frozen=True, kw_only=True):
-    """One thing to do on a host; doing it again does no harm.
+    """One step of an installation; it can be repeated without harm.
 
     Args:
         name: for people.
-        script: POSIX sh, run in the machine's folder; `$new` is the folder of what was brought.
-        files: to bring: their names and bytes.
-        libraries: whose wheels to bring, or to have from an index: exact requirements, which the
-            script names too.
+        script: POSIX sh, run in the machine's folder; `$new` is the folder of its files.
+        files: that it needs: their names and bytes.
+        libraries: exact requirements, which the script names too; their wheels are sent, or come
+            from an index.
 
     """
 
@@ -253,14 +253,14 @@ class Step(Value, frozen=True, kw_only=True):
     libraries: tuple[str, ...] = ()
 
     def mark(self, before: str) -> str:
-        """Give the line that says that it was done, after all before it.
+        """Give the marker's line for this step, which depends on all steps before it.
 
         Args:
             before: the line of the step before, empty for the first.
 
         Returns:
-            A hash of that line, of its words and of what it brings, then its name. Wheels of
-            libraries count by their names and versions: what is ready must not need them here.
+            A hash of that line, the script and the files, then the step's name. Libraries count by
+            name and version, not by their wheels: a finished host needs no download here.
 
         """
         digest = hashlib.blake2s(f"{before}\n{BEGIN}{STEP}{self.script}".encode(), digest_size=12)
@@ -270,12 +270,12 @@ class Step(Value, frozen=True, kw_only=True):
 
 
 class PendingStep(Value, frozen=True, kw_only=True):
-    """A step that was not done yet.
+    """A step that is still to do.
 
     Args:
-        step: what.
-        before: the marker until it is done.
-        after: the marker once it is.
+        step: to do.
+        before: content of the marker until it is done.
+        after: content of the marker once it is done.
 
     """
 
@@ -285,12 +285,12 @@ class PendingStep(Value, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """The name of the folder of what is brought for it."""
+        """The name of the folder of its files."""
         return self.step.name.replace(" ", "-")
 
     @property
     def script(self) -> str:
-        """What does it."""
+        """The step's part of the script, which also updates the marker."""
         return STEP.format(
             head=shlex.quote(HEAD + self.step.name),
             place=self.place,
@@ -301,17 +301,17 @@ class PendingStep(Value, frozen=True, kw_only=True):
 
 
 def pending_steps(wanted: Sequence[Step], probe: HostProbe) -> list[PendingStep]:
-    """Find the steps to do: all from the first one whose hash differs from what was done.
+    """Find the steps to do: all from the first one whose hash is not in the marker.
 
-    Programs are looked for each time, and have no mark: what one benchmark needs and the next does
-    not is no reason to do anything.
+    Programs are probed each time and have no line in the marker: benchmarks need different
+    programs, and a change of them must not repeat other steps.
 
     Args:
         wanted: all steps.
-        probe: what the host is.
+        probe: of the host.
 
     Returns:
-        The steps, with what the marker says before and after each.
+        The steps, each with the marker's content before and after it.
 
     """
     todo: list[PendingStep] = []
@@ -336,11 +336,11 @@ def _adding(program: str, probe: HostProbe) -> str:
 
 
 def steps(environment: Environment, probe: HostProbe, own: tuple[str, bytes]) -> tuple[Step, ...]:
-    """Give what is to be done on a host, what changes most often last.
+    """Give all steps for a host; what changes most often comes last.
 
     Args:
-        environment: what is wanted.
-        probe: what the host is.
+        environment: to install.
+        probe: of the host.
         own: the wheel of our package.
 
     Returns:
@@ -388,7 +388,7 @@ def _folders(mpi: str) -> str:
 
 
 def _libmpi(mpi: str) -> str:
-    """Give the places where mpi4py looks for the library; the empty one means the linker's own."""
+    """Give the folders where mpi4py looks for the library; an empty one is the linker's default."""
     return f"{mpi}/lib:{mpi}/lib64:"
 
 

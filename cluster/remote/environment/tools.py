@@ -1,4 +1,4 @@
-"""What a host is, and whether it has the tools that a job needs."""
+"""Facts of a host, and checks that it has the tools that a job needs."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
     from cluster.remote.shells import Shell
 
-# Made once, here: the first use of a type makes its decoder, and msgspec 0.22.0 crashes with a
-# segmentation fault if several threads do that at once, one for each host.
+# Created here, once: the first use of a type builds its decoder, and msgspec 0.22.0 crashes with a
+# segmentation fault if several threads, one per host, do that at the same time.
 FACTS = msgspec.json.Decoder(Facts)
 
 
 def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Facts:
-    """Ask a host what it is.
+    """Collect the facts of a host.
 
     Args:
         shell: to it.
@@ -57,7 +57,7 @@ def check_tools(facts: tuple[Facts, ...], programs: Sequence[str] = ()) -> None:
         programs: that it needs there.
 
     Raises:
-        SpecError: a tool is missing; the message holds the command that installs it.
+        SpecError: a tool is missing; the message has the command that installs it.
 
     """
     for fact in facts:

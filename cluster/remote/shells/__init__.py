@@ -17,32 +17,32 @@ if TYPE_CHECKING:
 class Shell(Plugin):
     """Runs commands and moves files on one host.
 
-    Its `state` tells how far connecting has got (one of `errors.STATES`); empty before it began.
+    Its `state` is that of connecting, one of `errors.STATES`; empty before the first attempt.
 
     Args:
-        machine: the host; none means the one that we are on.
+        machine: the host; None means this machine.
 
     """
 
     folder: ClassVar[str] = "cluster.remote.shells"
 
     def __init__(self, machine: Machine | None = None) -> None:
-        """Keep which host it is; nothing is connected yet."""
+        """Keep the machine; connect to nothing yet."""
         self.machine = machine
         self.state = ""
 
     def connect(self) -> None:
-        """Make the connection now, if there is one to make; the first command would, too.
+        """Connect now, if this shell needs a connection; otherwise, the first command connects.
 
         Raises:
-            Unreachable: it could not be made; `passing` says whether trying again may help.
+            Unreachable: it failed; the error's `passing` tells whether trying again may help.
 
         """
 
     def close(self) -> None:
-        """Let the connection go, and the commands on it; the next command makes a new one.
+        """Close the connection and end its commands; the next command makes a new connection.
 
-        It may be called while others use this shell: that ends what they wait for.
+        Another thread may call it: the commands that threads wait for then end with an error.
         """
 
     @abstractmethod
@@ -53,16 +53,16 @@ class Shell(Plugin):
         timeout: float | None = None,
         on_line: Callable[[str], None] | None = None,
     ) -> Completed:
-        """Run a command to its end; its exit status is for the caller to judge.
+        """Run a command to its end; the caller decides what its exit status means.
 
         Args:
             argv: the command, unquoted.
-            timeout: seconds after which it is ended.
-            on_line: called with each line of its standard output as it comes (which is then not
-                kept).
+            timeout: seconds after which it is killed.
+            on_line: called with each line of its standard output as it comes; the result then has
+                no standard output.
 
         Returns:
-            Its status and streams; status 127 says that there is no such command.
+            Its status and streams; status 127 means that there is no such command.
 
         Raises:
             ShellError: it could not be started, or did not end in time.
@@ -71,12 +71,12 @@ class Shell(Plugin):
 
     @abstractmethod
     def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
-        """Write a file there, atomically; folders on the way are made.
+        """Write a file on the host, atomically; missing parent folders are created.
 
         Args:
             text: of the file.
             path: on the host.
-            mode: of the file.
+            mode: permissions of the file.
 
         Raises:
             ShellError: it could not be written.
@@ -85,49 +85,48 @@ class Shell(Plugin):
 
     @abstractmethod
     def put(self, path: Path, to: str) -> None:
-        """Bring a file or a folder there; modes are kept, folders on the way made.
+        """Copy a file or a folder to the host, with modes; missing parent folders are created.
 
-        Each file appears whole. Nothing that is there is ever removed, but files of the same name
-        are replaced.
+        Each file appears only once it is complete. Nothing on the host is ever removed, but files
+        of the same name are replaced.
 
         Args:
-            path: of a file or folder here.
-            to: its path on the host; a folder that is there already gets the files, and keeps its
-                own mode.
+            path: of a local file or folder.
+            to: its path on the host; a folder that exists gets the files, and keeps its own mode.
 
         Raises:
-            ShellError: it could not be read here, or not be written there.
+            ShellError: it could not be read here, or could not be written on the host.
 
         """
 
     @abstractmethod
     def fetch(self, path: str, to: Path) -> None:
-        """Bring a file, or the files of a folder, home; each appears whole, modes are kept.
+        """Download a file, or the files of a folder, with modes; each appears once it is complete.
 
         Args:
             path: of a file or folder on the host; links in it are followed.
-            to: a folder here; it is made, and files of the same name are replaced.
+            to: a local folder; it is created, and files of the same name are replaced.
 
         Raises:
-            ShellError: it could not be read.
+            ShellError: it could not be read, or could not be written here.
 
         """
 
     @abstractmethod
     def exists(self, path: str) -> bool:
-        """Tell whether there is such a file or folder.
+        """Return whether a file or folder exists.
 
         Args:
             path: on the host.
 
         Returns:
-            Whether it is there.
+            Whether it exists.
 
         """
 
     @abstractmethod
     def remove(self, path: str) -> None:
-        """Remove a folder and what is in it; one that is not there is fine.
+        """Remove a folder and its content, if it exists.
 
         Args:
             path: on the host.

@@ -28,26 +28,26 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
 
 _log = logging.getLogger(__name__)
-NOT_FOUND = 127  # the exit status by which every shell says that there is no such command
+NOT_FOUND = 127  # exit status of every shell if there is no such command
 
 
 class LocalShell(Shell):
-    """Runs commands here, in sessions of their own: a Ctrl-C meant for us does not end them.
+    """Runs commands here, in sessions of their own, so that Ctrl-C does not reach them.
 
     Args:
-        machine: the host; it is this one.
+        machine: the host, which is this machine.
 
     """
 
     def __init__(self, machine: Machine | None = None) -> None:
-        """Begin with nothing that runs."""
+        """Start nothing yet."""
         super().__init__(machine)
         self._running: set[subprocess.Popen[str]] = set()
         self._closings = 0
-        self._lock = threading.Lock()  # of both
+        self._lock = threading.Lock()  # of both fields above
 
     def close(self) -> None:
-        """End the commands that run, and those that another thread is starting."""
+        """End all commands, also those that another thread is just starting."""
         with self._lock:
             self._closings += 1
             running = tuple(self._running)
@@ -61,7 +61,7 @@ class LocalShell(Shell):
         timeout: float | None = None,
         on_line: Callable[[str], None] | None = None,
     ) -> Completed:
-        """Run a command, without a shell in between."""
+        """Run a command directly, without `sh`."""
         _log.debug("here: %s", shlex.join(argv))
         closings = self._closings
         try:
@@ -97,7 +97,7 @@ class LocalShell(Shell):
         return Completed(argv=tuple(argv), status=status, stdout=stdout, stderr=stderr)
 
     def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
-        """Write beside the file, then rename."""
+        """Write a temporary file beside it, then rename."""
         target = Path(path)
         part = target.with_name(transfer.part_name())
         try:
@@ -113,7 +113,7 @@ class LocalShell(Shell):
             raise _failed("written", path, error) from error
 
     def put(self, path: Path, to: str) -> None:
-        """Copy beside it, then rename; a folder that is there gets the files."""
+        """Copy to a temporary name beside it, then rename; a folder that exists gets the files."""
         target = Path(to)
         if target.name in ("", ".."):
             raise ShellError(f"{to!r} could not be written: it names no file or folder.")
@@ -136,7 +136,7 @@ class LocalShell(Shell):
             raise _failed("copied", path, error) from error
 
     def exists(self, path: str) -> bool:
-        """Look."""
+        """Look in the file system."""
         return Path(path).exists()
 
     def remove(self, path: str) -> None:
@@ -145,7 +145,7 @@ class LocalShell(Shell):
             try:
                 shutil.rmtree(path)
             except FileNotFoundError:
-                continue  # somebody else removes it at the same time
+                continue  # another process removes it at the same time
             except OSError as error:
                 raise _failed("removed", path, error) from error
 
@@ -153,9 +153,9 @@ class LocalShell(Shell):
 def _fetch(
     source: Path, target: Path, limits: transfer.Limits, inside: tuple[tuple[int, int], ...] = ()
 ) -> None:
-    """Copy a file, or a folder's files, with the limits that hold for those of other hosts.
+    """Copy a file, or a folder's files, with the same limits as from other hosts.
 
-    Links are followed, so that one may lead to a device or back to a folder that it is in.
+    Links are followed, so limits are needed: a link may lead to a device, or to its own folder.
     """
     about = source.stat()
     mode, place = about.st_mode & 0o777, (about.st_dev, about.st_ino)
@@ -178,7 +178,7 @@ def _fetch(
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a file, a link or a folder; a folder that is there keeps its own mode."""
+    """Copy a file, a link or a folder; a folder that exists keeps its own mode."""
     if source.is_dir() and not source.is_symlink():
         new = not target.is_dir()
         target.mkdir(exist_ok=True)
@@ -191,7 +191,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def _replace(source: Path, target: Path) -> None:
-    """Copy a file beside its place, then rename it; into a folder's place it does not go."""
+    """Copy a file to a temporary name, then rename it; it never replaces a folder."""
     part = target.with_name(transfer.part_name())
     try:
         shutil.copy2(source, part, follow_symlinks=False)
@@ -207,7 +207,7 @@ def _failed(done: str, path: str, error: Exception) -> ShellError:
 
 
 def _end(process: subprocess.Popen[str], *, late: bool = False) -> None:
-    """Kill what still runs of a command, its children included: they share its group.
+    """Kill a command that still runs, and its children, which share its process group.
 
     A command that ended in time may leave children behind on purpose; a late one may not.
     """

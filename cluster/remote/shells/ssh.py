@@ -1,7 +1,7 @@
 """SSH, by Fabric on paramiko: one connection per host, its key always verified.
 
-The user's own `~/.ssh/config` and agent say how a host is reached. Commands and files go through
-channels of the connection; what is sent is always quoted.
+The user's own `~/.ssh/config` and SSH agent apply. Commands and files go through channels of the
+connection; the words of a command are always quoted.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
 
 _log = logging.getLogger(__name__)
-CHUNK = 1 << 18  # bytes that are taken from a channel at a time
-MOST_OUTPUT = 256 << 20  # bytes of a command's output that are held in memory
-MOST_ERRORS = 16 << 20  # bytes of its standard error
-ENDS_WITHIN = 5.0  # seconds after the last that a command had to send
-MOST_LINE = 8 << 20  # bytes of a line that is passed on as it comes
-WINDOW = 1 << 22  # bytes that may be on their way to us before we have read any
-PACKET = 1 << 17  # bytes that we take at once; with the usual 32 KiB, Python is busy counting
-PIECE = (1 << 15) - 64  # bytes that OpenSSH takes at once, less what goes with them
-BROKEN = (OSError, EOFError, paramiko.SSHException)  # what paramiko says of a connection that ended
+CHUNK = 1 << 18  # bytes that are read from a channel at a time
+MOST_OUTPUT = 256 << 20  # bytes of a command's output that are kept in memory
+MOST_ERRORS = 16 << 20  # bytes of its standard error that are kept in memory
+ENDS_WITHIN = 5.0  # seconds for a command to end after its last output
+MOST_LINE = 8 << 20  # bytes of a line; longer ones are passed on in parts
+WINDOW = 1 << 22  # bytes that the host may send before we have read any
+PACKET = 1 << 17  # bytes of a packet to us; with the default of 32 KiB, Python is the bottleneck
+PIECE = (1 << 15) - 64  # bytes of a packet that OpenSSH accepts, less its header
+BROKEN = (OSError, EOFError, paramiko.SSHException)  # what paramiko raises if a connection ends
 
 
 class SshShell(Shell):
@@ -55,10 +55,10 @@ class SshShell(Shell):
     """
 
     def __init__(self, machine: Machine | None = None) -> None:
-        """Keep which host it is; the first command connects."""
+        """Keep the machine; the first command connects."""
         super().__init__(machine)
         self._access = (machine and machine.access) or Access(host="127.0.0.1")
-        self._chain: list[fabric.Connection] = []  # the hosts on the way there, and it
+        self._chain: list[fabric.Connection] = []  # jump hosts, then the host itself
         self._connecting = threading.Lock()
 
     def run(
@@ -68,7 +68,7 @@ class SshShell(Shell):
         timeout: float | None = None,
         on_line: Callable[[str], None] | None = None,
     ) -> Completed:
-        """Run a command; a connection that breaks meanwhile is a `ShellError`, not a status."""
+        """Run a command; if the connection breaks, that is a `ShellError`, not an exit status."""
         _log.debug("%s: %s", self._access.host, shlex.join(argv))
         late = threading.Event()
         with self._begin(argv[0], _line(argv, timeout)) as command:
@@ -89,12 +89,12 @@ class SshShell(Shell):
         return Completed(argv=tuple(argv), status=status, stdout=stdout, stderr=stderr)
 
     def write(self, text: str, path: str, *, mode: int = 0o644) -> None:
-        """Write beside the file, then rename."""
+        """Write a temporary file beside it, then rename."""
         data = text.encode()
         self._deliver(path, file_script(path, len(data), mode), lambda out: out.write(data))
 
     def put(self, path: Path, to: str) -> None:
-        """Stream it beside its place, then rename; a folder that is there gets the files."""
+        """Stream it to a temporary name, then rename; a folder that exists gets the files."""
         source = path.resolve()
         if source.is_dir():
             script = folder_script(to)
@@ -130,19 +130,19 @@ class SshShell(Shell):
                     target = to / PurePosixPath(path).name
                     transfer.receive(reader, target, _mode(mode), good=check)
             except (OSError, tarfile.TarError) as error:
-                if command.has_ended():  # one that sends without end never does
-                    check()  # a broken connection explains a broken archive, and not the reverse
+                if command.has_ended():  # not a host that never stops sending
+                    check()  # a broken connection is the cause of a broken archive
                 raise _failed("copied", path, str(error)) from error
             if not command.has_ended():
                 raise _failed("copied", path, "the host goes on sending after its end")
             check()
 
     def exists(self, path: str) -> bool:
-        """Ask test."""
+        """Run `test -e`."""
         return self.run(["test", "-e", path]).status == 0
 
     def remove(self, path: str) -> None:
-        """Ask rm."""
+        """Run `rm -rf`."""
         done = self.run(["rm", "-rf", "--", path])
         if done.status != 0:
             raise _failed("removed", path, done.stderr.strip())
@@ -152,13 +152,13 @@ class SshShell(Shell):
         self._way()
 
     def close(self) -> None:
-        """Close the connection, or give up making it."""
+        """Close the connection, or abandon the attempt to connect."""
         chain, self._chain = self._chain, []
         self.state = ""
         connection.close(chain)
 
     def _deliver(self, to: str, script: str, pump: Callable[[ChunkWriter], object]) -> None:
-        """Let a script on the host read what we send, and expect that it is content."""
+        """Run a script on the host that reads what we send, and raise if it fails."""
         why = ""
         with self._begin("put", shlex.join(["sh", "-c", script])) as command:
             writer = ChunkWriter(command.send, PIECE)
@@ -166,7 +166,7 @@ class SshShell(Shell):
                 pump(writer)
                 writer.flush()
             except BrokenPipeError:
-                pass  # the other end says why
+                pass  # the script's standard error says why
             except OSError as error:
                 why = error.strerror or str(error)
             command.close_input()
@@ -175,7 +175,7 @@ class SshShell(Shell):
             raise _failed("written", to, why or said.strip())
 
     def _begin(self, what: str, line: str) -> _Command:
-        """Start a command line on the host, on a new connection if the old one turns out dead."""
+        """Start a command line on the host, on a new connection if the old one is dead."""
         for again in (True, False):
             way = self._way()
             try:
@@ -194,7 +194,7 @@ class SshShell(Shell):
         return _Command(channel, lambda: self._broken(what, way))
 
     def _way(self) -> list[connection.Transport]:
-        """Give the transports to the hosts on the way there and, last, to the host itself."""
+        """Connect if needed; give the transports to the jump hosts and, last, to the host."""
         with self._connecting:
             chain = self._chain  # another thread may close the shell meanwhile
             if not chain or not chain[-1].is_connected:
@@ -221,10 +221,10 @@ class SshShell(Shell):
 
     def _broken(self, what: str, way: Sequence[connection.Transport]) -> ShellError:
         transport = way[-1]
-        transport.join(0.5)  # its channels end before it does
+        transport.join(0.5)  # its channels end a moment before it does
         if transport.is_active():
             why = "it ended without an exit status, as when a signal ends the shell around it"
-        elif any(one.silent for one in way):  # a host on the way takes what is behind it along
+        elif any(one.silent for one in way):  # a silent jump host ends the hops behind it
             why = f"no answer for {connection.SILENCE} s"
         else:
             why = str(transport.get_exception() or "") or "the other end closed it"
@@ -244,10 +244,10 @@ class SshShell(Shell):
 
 
 class _Command:
-    """A command that runs, whose complaints are being collected.
+    """A running command; a thread collects its standard error.
 
     Args:
-        channel: that it talks through.
+        channel: of the command.
         broken: makes the error for an end without an exit status.
 
     """
@@ -266,8 +266,8 @@ class _Command:
         self.close()
 
     def close(self) -> None:
-        """Want nothing more of it."""
-        with suppress(*BROKEN):  # to say goodbye needs a connection
+        """Close the channel, and with it the command's streams."""
+        with suppress(*BROKEN):  # the connection may be gone
             self.channel.close()
 
     def _collect(self) -> None:
@@ -275,34 +275,34 @@ class _Command:
         with suppress(*BROKEN):
             for piece in iter(lambda: self.channel.recv_stderr(CHUNK), b""):
                 held += len(piece)
-                if held <= MOST_ERRORS:  # the rest is dropped, so that it can end
+                if held <= MOST_ERRORS:  # the rest is dropped: unread, it would block the command
                     self._complaints.append(piece)
 
     def receive(self, most: int) -> bytes:
-        """Read what it prints; nothing at its end, and at that of the connection: `end` tells."""
+        """Read its output; empty at its end or that of the connection, which `end` tells apart."""
         try:
             return self.channel.recv(most)
         except BROKEN:
             return b""
 
     def send(self, piece: bytes) -> int:
-        """Send the beginning of a piece; 0 if nobody reads any more."""
+        """Send the beginning of a piece; return how many bytes, 0 if the command reads no more."""
         try:
             return self.channel.send(piece)
         except BROKEN:
             return 0
 
     def close_input(self) -> None:
-        """Say that nothing more will be sent; `end` tells whether anybody heard it."""
+        """Close its standard input; if the connection is broken, `end` raises."""
         with suppress(*BROKEN):
             self.channel.shutdown_write()
 
     def has_ended(self) -> bool:
-        """Wait a moment for its end: all that it had to say was read."""
+        """Return whether it ends within a moment, as its output was read to the end."""
         return self.channel.status_event.wait(ENDS_WITHIN)
 
     def end(self) -> tuple[int, str]:
-        """Wait for its end; gives the exit status and what it complained."""
+        """Wait for its end; return its exit status and standard error."""
         status = self.channel.recv_exit_status()
         if status < 0:
             raise self._broken()
@@ -316,7 +316,7 @@ def _give_up(command: _Command, late: threading.Event) -> None:
 
 
 def _mode(text: str) -> int:
-    """Read a file's mode as the host says it: no bits but those of permissions are taken."""
+    """Parse a file's mode as the host sent it; only the permission bits are used."""
     if not text.isascii() or not text.isdigit() or set(text) & {"8", "9"}:
         raise tarfile.TarError(f"it begins with {text!r}, which is no mode of a file")
     return int(text, 8) & 0o777
@@ -327,8 +327,8 @@ def _failed(done: str, path: str, why: str) -> ShellError:
 
 
 def _line(argv: Sequence[str], timeout: float | None) -> str:
-    """Give the line that runs a command, and ends it there as well when its time is over."""
-    # Not the last thing that this shell does, so it tells a signal as 128 + N.
+    """Give the command line, with a timeout on the host as well."""
+    # With `exit`, the shell does not exec the command, and reports a signal as 128 + N.
     inner = f"{shlex.join(argv)}; exit $?"
     if timeout is None:
         return shlex.join(["sh", "-c", inner])
@@ -359,7 +359,7 @@ def _bounded(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Cut a stream into lines, and long lines into parts; held is one part and one piece."""
+    """Cut a stream into lines, and long lines into parts; memory holds one part and one piece."""
     held: list[bytes] = []
     for piece in pieces:
         first, *others = piece.split(b"\n")

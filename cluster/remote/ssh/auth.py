@@ -1,4 +1,4 @@
-"""SSH authentication: host keys, which are always verified, and the user's own keys."""
+"""SSH authentication: host keys, which are always verified, and the user's keys."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ KEY_FILES = ("id_ed25519", "id_ecdsa", "id_rsa")
 
 
 class Verifier(paramiko.MissingHostKeyPolicy):
-    """Accepts or refuses a host key; paramiko itself gets no known keys, so every key comes here.
+    """Accepts or refuses host keys; paramiko itself knows none, so it asks for every key.
 
     Args:
-        connection: whose host is asked about.
-        access: what is known beside the user's own files.
-        target: it is the host itself, not one on the way.
-        accepted: called once its key is.
+        connection: to the host.
+        access: how the host is reached; it may name a file of known host keys.
+        target: whether this is the host itself, and not a jump host.
+        accepted: called once the key was accepted.
 
     """
 
@@ -47,18 +47,18 @@ class Verifier(paramiko.MissingHostKeyPolicy):
         *,
         target: bool,
     ) -> None:
-        """Find out under which names its key would be known."""
+        """Find the names under which its key is known."""
         self._host = connection.original_host
         self._files = _known_hosts_files(connection, access, target=target)
         self._pinned = access.known_hosts if access.pin else ""
         self._accepted = accepted
         alias = (target and access.alias) or connection.ssh_config.get("hostkeyalias")
         self._name = alias or openssh_files.entry(connection.host, connection.port)
-        # What is known without a port is true for every port, as for OpenSSH.
+        # A key that is known without a port is valid for every port, as in OpenSSH.
         self._names = [self._name] if alias else [self._name, connection.host]
 
     def lines(self, names: Sequence[str]) -> list[openssh_files.KnownKey]:
-        """Give what is known under some names."""
+        """Give the known keys of some names."""
         texts = [_text(file) for file in self._files]
         return [
             line for text in texts for name in names for line in openssh_files.matching(text, name)
@@ -71,7 +71,7 @@ class Verifier(paramiko.MissingHostKeyPolicy):
     def missing_host_key(
         self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey
     ) -> None:
-        """Accept it, or say why not."""
+        """Accept the key, or raise."""
         del client, hostname
         with _PINNING:
             self._check(key)
@@ -124,11 +124,11 @@ class Verifier(paramiko.MissingHostKeyPolicy):
         )
 
 
-_PINNING = threading.Lock()  # two names may be one host: whoever comes second finds its key
+_PINNING = threading.Lock()  # two names may be one host: the second thread finds its key pinned
 
 
 def _known_hosts_files(connection: fabric.Connection, access: Access, *, target: bool) -> list[str]:
-    """Give the files that know a host; those on the way may be known to the user only."""
+    """Give the known_hosts files: the cluster's own, or else the user's; for jump hosts, both."""
     own = [access.known_hosts] if access.known_hosts else []
     if own and target:
         return own
@@ -166,7 +166,7 @@ def _digest(key: bytes) -> str:
 
 
 class Identity(AuthStrategy):
-    """Offers our keys one after another, those configured for this host first.
+    """Offers the user's keys one after another, those configured for this host first.
 
     Args:
         connection: to the host.
@@ -175,7 +175,7 @@ class Identity(AuthStrategy):
     """
 
     def __init__(self, connection: fabric.Connection, key: str) -> None:
-        """Find out which keys may be shown; none is read yet."""
+        """Find the keys that may be offered; none is read yet."""
         super().__init__(ssh_config=connection.config.base_ssh_config)
         settings = connection.ssh_config
         own = [f"~/.ssh/{name}" for name in KEY_FILES]
@@ -188,7 +188,7 @@ class Identity(AuthStrategy):
         self.locked: list[Path] = []
 
     def get_sources(self) -> Iterator[AuthSource]:
-        """Give them as they are asked for; the agent signs meanwhile."""
+        """Give the keys one by one; the agent stays connected, as it signs."""
         keys = list(self._on_disk())
         named = {key.asbytes() for key in keys} | {_public(file) for file in self._files}
         with contextlib.closing(paramiko.Agent()) as agent:
@@ -204,7 +204,7 @@ class Identity(AuthStrategy):
             try:
                 about = file.stat()
                 yield _key(str(file), about.st_mtime_ns, about.st_size)
-            except TypeError:  # how `cryptography` says that it needs a passphrase
+            except TypeError:  # of `cryptography`: the key needs a passphrase
                 self.locked.append(file)
             except (OSError, ValueError, paramiko.SSHException):
                 continue
@@ -218,7 +218,7 @@ def _key(path: str, changed: int, size: int) -> paramiko.PKey:
 
 
 def _public(file: Path) -> bytes:
-    """Give the public half that lies beside a private key, which may be locked."""
+    """Give the public half from the file beside a private key, which may need a passphrase."""
     words = _text(f"{file}.pub").split()
     try:
         return base64.b64decode(words[1])

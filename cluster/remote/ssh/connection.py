@@ -1,4 +1,4 @@
-"""SSH connections by Fabric on paramiko: the way to a host, step by step, and signs of life."""
+"""SSH connections by Fabric on paramiko: jump hosts, connecting step by step, keepalives."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Access
 
 CONNECT_TIMEOUT = 10.0  # seconds for one step of one attempt
-KEEPALIVE = 4  # seconds of silence, after which the other end is asked for a sign of life
-SILENCE = 13  # seconds without any sign of life, after which a connection is given up
-CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")  # need no second pass for a MAC
-# paramiko waits for both ends to agree on keys, and when the time is up it goes on and says this.
+KEEPALIVE = 4  # seconds of silence, after which a keepalive is sent
+SILENCE = 13  # seconds without any packet, after which a connection is closed
+CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")  # need no separate MAC
+# paramiko waits for the key exchange; after the timeout it continues, and fails with this message.
 NEVER_BEGAN = "No existing session"
-NO_BANNER = "Error reading SSH protocol banner"  # at the end of its patience, or of the connection
+NO_BANNER = "Error reading SSH protocol banner"  # after a timeout, or if the connection ends
 
-# What goes wrong is raised; without this, paramiko would print it as well.
+# Errors are raised; without this, paramiko would print them as well.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
 def route(access: Access) -> list[fabric.Connection]:
     """Give the connections to make, each through the one before it; the last one is to the host.
 
-    Fabric would make those in between on its own, but accept any host key there, and go through
-    several in the wrong order.
+    Fabric could connect to jump hosts itself, but would accept any host key there, and use several
+    in the wrong order.
 
     Args:
         access: how the host is reached.
 
     Returns:
-        Them, none of which is open.
+        The connections, not opened yet.
 
     Raises:
         Unreachable: the user's settings cannot be read.
@@ -76,7 +76,7 @@ def _way_to(
     seen: tuple[object, ...] = (),
     jumps: str = "",
 ) -> list[fabric.Connection]:
-    """Let a connection go the way that the user's settings say; gives the hosts on that way."""
+    """Set a connection's jump hosts as in the user's settings, and return connections to them."""
     jumps = jumps or target.ssh_config.get("proxyjump") or "none"
     if jumps.lower() == "none":
         return []
@@ -85,7 +85,7 @@ def _way_to(
     ]
     seen = (*seen, (target.host, target.port))
     if any((hop.host, hop.port) in seen for hop in hops):
-        return []  # `Host *` means the one in between, too
+        return []  # `Host *` matches the jump host, too
     chain = [*_way_to(hops[0], config, seen), *hops]
     for before, hop in zip(hops, [*hops[1:], target], strict=True):
         hop.gateway = before
@@ -97,10 +97,10 @@ def _bare(jump: str) -> str:
 
 
 def _config() -> fabric.Config:
-    """Give the user's settings and the system's; they are read again, but parsed only once.
+    """Give the settings of the user and the system; the files are read again, but parsed once.
 
-    Each connection has its own: Fabric's empties itself for a moment when something is set in it,
-    and other threads would find nothing there.
+    Each connection has its own object: Fabric's is empty for a moment when a value is set in it,
+    and other threads would find no settings.
     """
     text = openssh_files.settings(Path("~/.ssh/config").expanduser())
     text += openssh_files.settings(Path("/etc/ssh/ssh_config"))
@@ -115,16 +115,16 @@ def _parsed(text: str) -> paramiko.SSHConfig:
 def open_hop(
     connection: fabric.Connection, access: Access, note: Callable[[str], None], *, target: bool
 ) -> None:
-    """Connect to a host whose key is known.
+    """Connect to a host or jump host, and verify its key.
 
     Args:
         connection: to open.
-        access: how the host at the end of the way is reached.
-        note: called with the state that it has got to.
-        target: it is that host, not one on the way.
+        access: how the host at the end of the route is reached.
+        note: called with each state of connecting.
+        target: whether this is that host, and not a jump host.
 
     Raises:
-        Unreachable: it could not be reached, is not who it should be, or does not accept the login.
+        Unreachable: it could not be reached, has another key, or does not accept the login.
 
     """
     state = "resolving"
@@ -161,7 +161,7 @@ def open_hop(
 
 
 def _connect_kwargs(begin: Callable[..., Transport], identity: Identity) -> dict[str, object]:
-    """Give what paramiko connects with; every step of it has its time."""
+    """Give paramiko's options; every step of connecting has a timeout."""
     return {
         "transport_factory": begin,
         "auth_strategy": identity,
@@ -174,7 +174,7 @@ def _connect_kwargs(begin: Callable[..., Transport], identity: Identity) -> dict
 def _dial(
     connection: fabric.Connection, note: Callable[[str], None]
 ) -> socket.socket | paramiko.ProxyCommand:
-    """Open a TCP connection to the first address that takes one, or what the user has instead."""
+    """Connect by TCP to the first address that answers, or run the user's ProxyCommand."""
     if command := connection.ssh_config.get("proxycommand"):
         return paramiko.ProxyCommand(command)
     note("resolving")
@@ -185,10 +185,10 @@ def _dial(
 
 
 def close(chain: Sequence[fabric.Connection]) -> None:
-    """Close connections, the first one first: those through it then have nothing to wait for.
+    """Close connections, the first one first: those through it then end without waiting.
 
     Args:
-        chain: them, on the way to a host.
+        chain: as `route` gives them.
 
     """
     for connection in chain:
@@ -198,13 +198,13 @@ def close(chain: Sequence[fabric.Connection]) -> None:
         if isinstance(sock, paramiko.ProxyCommand):
             _end(sock, transport)
         elif sock:
-            sock.close()  # paramiko does so only once its transport has begun
+            sock.close()  # paramiko closes it only once its transport has started
 
 
 def _end(proxy: paramiko.ProxyCommand, transport: Transport | None) -> None:
-    """Leave neither a process nor a pipe, which paramiko would."""
+    """End the process of a ProxyCommand and close its pipes, which paramiko would leave."""
     if transport:
-        transport.join()  # it still reads, and signals the process once more
+        transport.join()  # its thread still reads, and signals the process once more
     proxy.process.kill()
     proxy.process.wait()
     for pipe in (proxy.process.stdin, proxy.process.stdout, proxy.process.stderr):
@@ -213,14 +213,14 @@ def _end(proxy: paramiko.ProxyCommand, transport: Transport | None) -> None:
 
 
 def _called(connection: fabric.Connection, access: Access, *, target: bool) -> str:
-    """Give a host's name for messages: as the user said it."""
+    """Give a host's name for messages, as the user wrote it."""
     if not target:
         return f"{connection.original_host} (on the way to {access.host})"
     return f"{access.user}@{access.host}" if access.user else access.host
 
 
 def _not_let_in(error: AuthFailure, where: str, identity: Identity) -> Unreachable:
-    """Say why no key was good enough."""
+    """Make the error of a login that the host refused."""
     results = [outcome.result for outcome in error.result]
     why = str(results[-1]) if results else "there is no key to show"
     late = "timeout" in why.lower()
@@ -244,7 +244,7 @@ def _why(error: Exception) -> str:
 
 
 def _translated(error: Exception, where: str, state: str) -> Unreachable:
-    """Say what a failed attempt to connect means."""
+    """Translate paramiko's and the system's errors of connecting into ours."""
     why = _why(error)
     match error:
         case socket.gaierror():
@@ -291,7 +291,7 @@ def _translated(error: Exception, where: str, state: str) -> Unreachable:
 
 
 class _Packets(Packetizer):
-    """paramiko's, and it counts what comes."""
+    """paramiko's packetizer, which also counts the packets that were received."""
 
     received = 0
 
@@ -302,16 +302,16 @@ class _Packets(Packetizer):
 
 
 class Transport(paramiko.Transport):
-    """paramiko's, but it prefers what costs little, and notices that nobody is there any more.
+    """paramiko's transport, but it prefers fast ciphers, and closes when the other end is silent.
 
-    paramiko's own keepalives expect no answer, so a dead host stays unnoticed for as long as the
-    kernel tries; and what the kernel notices ends at the first of several hosts on the way.
+    paramiko's own keepalives expect no answer, so a dead host is noticed only when the kernel stops
+    retransmitting; and behind a jump host, the kernel sees only the connection to that one.
     """
 
     silent = False
 
     def prefer(self, key_types: Iterable[str]) -> None:
-        """Begin with the types of the keys that are known: the host may have others, too."""
+        """Prefer fast ciphers, and the types of the known host keys: a host may have several."""
         options = self.get_security_options()
         ciphers = options.ciphers
         fast = [name for name in CIPHERS if name in ciphers]
@@ -320,7 +320,7 @@ class Transport(paramiko.Transport):
         options.key_types = sorted(options.key_types, key=lambda name: _plain(name) not in known)
 
     def watch(self) -> None:
-        """Ask for signs of life from now on, and close when there are none."""
+        """Send keepalives from now on, and close the connection if no answer comes."""
         self.packetizer.set_keepalive(KEEPALIVE, self._ask)
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -329,10 +329,10 @@ class Transport(paramiko.Transport):
         message.add_byte(paramiko.common.cMSG_GLOBAL_REQUEST)
         message.add_string("keepalive@openssh.com")
         message.add_boolean(True)
-        self._send_user_message(message)  # type: ignore[attr-defined]  # it waits for a new key
+        self._send_user_message(message)  # type: ignore[attr-defined]  # blocks in a rekey
 
     def _listen(self) -> None:
-        # Seconds are counted, not subtracted: we may have been stopped ourselves meanwhile.
+        # Seconds are counted, not read from a clock: this process may have been suspended.
         packets, silence, before = cast("_Packets", self.packetizer), 0, -1
         while self.is_alive() and silence < SILENCE:
             silence = silence + 1 if packets.received == before else 0
@@ -344,5 +344,5 @@ class Transport(paramiko.Transport):
 
 
 def _plain(key_type: str) -> str:
-    """Give the type of a key as files have it: the two newer ones of RSA are ways to sign."""
+    """Give a key's type as in known_hosts: rsa-sha2-* are signatures of a key ssh-rsa."""
     return "ssh-rsa" if key_type.startswith("rsa-sha2-") else key_type

@@ -6,23 +6,23 @@ import socket
 import threading
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 
-STAGGER = 0.25  # seconds before the next address is tried, too (RFC 8305, "Happy Eyeballs")
+STAGGER = 0.25  # seconds before the next address is tried as well (RFC 8305, "Happy Eyeballs")
 
 Place = tuple[str, int]  # an address and a port
 
 
 def dial(places: list[Place], seconds: float) -> socket.socket:
-    """Connect to the first address that answers; one that is dead holds up no other.
+    """Connect to the first address that answers; a dead address does not delay the others.
 
     Args:
-        places: at least one; each is tried a moment after the one before.
-        seconds: for each of them.
+        places: addresses and ports, at least one; each is tried a moment after the one before.
+        seconds: timeout for each of them.
 
     Returns:
-        The connection, which sends small packets at once.
+        The connected socket, with TCP_NODELAY set.
 
     Raises:
-        OSError: none answers; that of the last address.
+        OSError: none answers; it is the error of the last address.
 
     """
     made = (
@@ -44,7 +44,7 @@ def _race(places: list[Place], seconds: float) -> socket.socket:
             if attempt.exception() is None:
                 for other in attempts:
                     if other is not attempt:
-                        other.add_done_callback(_close)  # at once, or when it has connected
+                        other.add_done_callback(_close)  # now, or once it has connected
                 return attempt.result()
     return attempts[-1].result()  # all have failed: this raises
 

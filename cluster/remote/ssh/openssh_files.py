@@ -1,4 +1,4 @@
-"""The files of OpenSSH, as far as its users rely on them: known host keys, and settings."""
+"""Parsers of OpenSSH's files: known_hosts, and `Include` in the client's configuration."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 REVOKED = "@revoked"
-DEEPEST = 16  # files that include one another
-SALTED = "|1|"  # how a hashed name begins: the file does not tell which hosts it knows
+DEEPEST = 16  # levels of files that include others
+SALTED = "|1|"  # prefix of a hashed host name (`HashKnownHosts`)
 
 
 class KnownKey(NamedTuple):
-    """One key of a file.
+    """One key of a known_hosts file.
 
     Args:
         marker: `@revoked`, `@cert-authority` or nothing.
         names: patterns of host names, separated by commas.
-        kind: of the key, such as `ssh-ed25519`.
+        kind: type of the key, such as `ssh-ed25519`.
         key: in base64.
 
     """
@@ -34,14 +34,14 @@ class KnownKey(NamedTuple):
 
 
 def matching(text: str, name: str) -> list[KnownKey]:
-    """Find what a file says about a host.
+    """Find a host's keys in a known_hosts file.
 
     Args:
         text: of the file.
-        name: of the host, as the file has it: `[name]:port` unless the port is 22.
+        name: of the host, as in the file: `[name]:port` unless the port is 22.
 
     Returns:
-        Its lines, in their order; lines that cannot be read are left out, as OpenSSH does.
+        The keys, in the order of the lines; invalid lines are left out, as OpenSSH does.
 
     """
     return [line for line in _lines(text) if _is_one_of(line.names, name.lower())]
@@ -61,7 +61,7 @@ def entry(name: str, port: int) -> str:
     return name if port == 22 else f"[{name}]:{port}"  # noqa: PLR2004 - the port of SSH
 
 
-@functools.lru_cache(maxsize=16)  # many hosts are looked up in the same few texts at once
+@functools.lru_cache(maxsize=16)  # many hosts are looked up in the same few files
 def _lines(text: str) -> tuple[KnownKey, ...]:
     found = []
     for row in text.splitlines():
@@ -73,7 +73,7 @@ def _lines(text: str) -> tuple[KnownKey, ...]:
 
 
 def _is_one_of(names: str, name: str) -> bool:
-    """Tell whether a host is meant; a pattern after `!` takes it out again."""
+    """Return whether a pattern matches a host; one after `!` excludes it."""
     if names.startswith(SALTED):
         return _is_hash_of(names, name)
     patterns = names.lower().split(",")
@@ -98,16 +98,16 @@ def _is_hash_of(salted: str, name: str) -> bool:
 
 
 def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
-    """Give the text of a settings file with what it includes in its place.
+    """Give the text of a settings file, with the included files in place of `Include`.
 
     Args:
-        path: of the file; one that is not there is empty.
-        section: that it begins in.
-        depth: how many files are around it.
+        path: of the file; the text is empty if there is none.
+        section: the line `Host` or `Match` that applies at its beginning.
+        depth: how many levels of files include it.
 
     Returns:
-        The text. What follows something included belongs to the section that it was included in,
-        and a section of an included file counts only where that section does, as for ssh.
+        The text. As in ssh, lines after an `Include` belong to the section around it, and a section
+        of an included file applies only where that section does.
 
     """
     around = section
@@ -119,7 +119,7 @@ def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
     for line in lines:
         key, _, value = line.strip().replace("=", " ", 1).partition(" ")
         if key.lower() in ("host", "match"):
-            line = section = _within(around, line)  # noqa: PLW2901 - it stands for what was read
+            line = section = _within(around, line)  # noqa: PLW2901 - it replaces the line
         if key.lower() == "include" and depth < DEEPEST:
             text += [settings(found, section, depth + 1) for found in _included(value, path)]
             text.append(section)
@@ -129,7 +129,7 @@ def settings(path: Path, section: str = "Host *", depth: int = 0) -> str:
 
 
 def _within(around: str, section: str) -> str:
-    """Give the line of a section of a file that is included in another one: both must match."""
+    """Give the line of a section in an included file: the section around it must match, too."""
     outer, inner = _criteria(around), _criteria(section)
     if outer == "all":
         return section
@@ -137,7 +137,7 @@ def _within(around: str, section: str) -> str:
 
 
 def _criteria(section: str) -> str:
-    """Give what a line `Host` or `Match` asks for, in the words of `Match`."""
+    """Give the criteria of a line `Host` or `Match`, as `Match` writes them."""
     key, _, value = section.strip().replace("=", " ", 1).partition(" ")
     if key.lower() == "match":
         return value.strip()
