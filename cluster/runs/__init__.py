@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class _CallablePackage(ModuleType):
-    """`cluster.runs` is this package and, for people, the function that lists the runs."""
+    """The type of this package: `cluster.runs` can also be called, and lists the runs."""
 
     def __call__(self, where: str | Path | None = None) -> RunList:
         """List the runs; see `cluster.runs.catalog.runs`."""
@@ -26,6 +26,6 @@ sys.modules[__name__].__class__ = _CallablePackage
 
 
 def __getattr__(name: str) -> None:
-    from cluster.core.moved import look_up  # noqa: PLC0415 - only for paths of the revision before
+    from cluster.core.moved import look_up  # noqa: PLC0415 - only for names of an earlier version
 
     look_up(__name__, name)

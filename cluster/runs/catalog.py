@@ -22,8 +22,8 @@ def load(which: str | Path = "latest", *, runs: str | Path | None = None) -> Run
     """Load a run with all its values.
 
     Args:
-        which: `latest`, a folder, an id, `CLUSTER/ID`, or the name of a cluster, which stands for
-            its newest run.
+        which: `latest`, a folder, an id, `CLUSTER/ID`, or the name of a cluster, for its newest
+            run.
         runs: the folder of all runs; `CLUSTER_RUNS` or `runs` if not given.
 
     Returns:
@@ -50,7 +50,7 @@ class RunList(Sequence["Run"]):
         self.folders = tuple(folders)
 
     def __len__(self) -> int:
-        """Count the runs."""
+        """Give the number of runs."""
         return len(self.folders)
 
     @overload
@@ -66,7 +66,7 @@ class RunList(Sequence["Run"]):
         return store.read(self.folders[which])
 
     def __repr__(self) -> str:
-        """Name the runs, a line each."""
+        """List the names of the runs, one per line."""
         lines = ["  ".join(filter(None, row)) for row in self._rows()]
         return "\n".join([f"<RunList of {len(self)}>", *lines])
 

@@ -27,8 +27,8 @@ Named = Run | str | Path
 class RunComparison(Comparison, frozen=True, kw_only=True):
     """Two groups of runs: what differs between them, and a verdict per data point.
 
-    The second group is judged: it is faster or slower than the first, equivalent, or the runs do
-    not tell (inconclusive).
+    A verdict is on the second group: it is faster or slower than the first, equivalent, or the data
+    are inconclusive.
     """
 
     def __repr__(self) -> str:
@@ -49,17 +49,17 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
         return comparison_html(self)
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Give the data points as columns, a row each.
+        """Give the data points as columns, one row each.
 
         Returns:
             Columns: metric, one per parameter, unit, base, other, ratio, ratio_low, ratio_high,
-            verdict, reason. What is not known is None.
+            verdict, reason. Unknown values are None.
 
         """
         return frames.cell_columns(self.cells)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Give the columns of `to_dict` as a frame of pandas.
+        """Give the columns of `to_dict` as a pandas DataFrame.
 
         Raises:
             SpecError: pandas is not installed.
@@ -68,7 +68,7 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
         return frames.pandas_frame(self.to_dict())
 
     def to_polars(self) -> pl.DataFrame:
-        """Give the columns of `to_dict` as a frame of polars.
+        """Give the columns of `to_dict` as a polars DataFrame.
 
         Raises:
             SpecError: polars is not installed.
@@ -104,7 +104,7 @@ def compare(
 
     Args:
         base: the first: a run, or what `load` takes, or a list of them.
-        other: the second, which the verdicts are about.
+        other: the second, which the verdicts are on.
         threshold: the smallest difference that matters, as a fraction of the value.
 
     Returns:
@@ -122,7 +122,7 @@ def compare_groups(base: Side, other: Side, threshold: float) -> RunComparison:
 
     Args:
         base: the first.
-        other: the second, which the verdicts are about.
+        other: the second, which the verdicts are on.
         threshold: the smallest difference that matters, as a fraction of the value.
 
     Returns:

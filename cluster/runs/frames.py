@@ -1,4 +1,4 @@
-"""Values and summaries as columns, for pandas, polars or anything that takes a table."""
+"""Values and summaries as columns, for pandas, polars or other libraries with tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def value_columns(name: str, record: Record, measurements: Sequence[Measurement]
 
     Returns:
         Columns: run, benchmark, condition, metric, unit, one per parameter, rank, host, iteration,
-        value. A value of a rate is in B/s, also where the time of its bytes was recorded.
+        value. Rates are in B/s, also if the times of their bytes were recorded.
 
     """
     points = tuple(
@@ -50,7 +50,7 @@ def value_columns(name: str, record: Record, measurements: Sequence[Measurement]
 
 
 def _in_unit(measurement: Measurement, record: Record) -> tuple[str, Iterable[float]]:
-    """Give values in the unit of their metric: rates where times of bytes were recorded."""
+    """Give values in the unit of their metric; recorded times of a rate become rates."""
     of = record.definitions.get(measurement.definition)
     if of is None or of.unit == measurement.unit or not measurement.bytes:
         return measurement.unit, measurement.values
@@ -68,7 +68,7 @@ def summary_columns(name: str, record: Record, summaries: Sequence[Summary]) -> 
 
     Returns:
         Columns: run, benchmark, condition, metric, unit, one per parameter, n, median, ci_low,
-        ci_high, p5, p95, p99, converged, bound, share. What is not known is None.
+        ci_high, p5, p95, p99, converged, bound, share. Unknown values are None.
 
     """
     points = _parameters(s.params for s in summaries)
@@ -108,7 +108,7 @@ def cell_columns(cells: Sequence[ComparisonCell]) -> Columns:
 
 
 def _parameters(points: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
-    """Name all parameters, each once."""
+    """Give the names of all parameters, each once."""
     return tuple(dict.fromkeys(key for point in points for key in point))
 
 
@@ -121,13 +121,13 @@ def _columns(names: Sequence[str], rows: Iterator[tuple[Any, ...]]) -> Columns:
 
 
 def pandas_frame(columns: Columns) -> pd.DataFrame:
-    """Make a frame of pandas.
+    """Make a pandas DataFrame.
 
     Args:
         columns: by name, all of one length.
 
     Returns:
-        The frame.
+        The DataFrame.
 
     Raises:
         SpecError: pandas is not installed.
@@ -140,13 +140,13 @@ def pandas_frame(columns: Columns) -> pd.DataFrame:
 
 
 def polars_frame(columns: Columns) -> pl.DataFrame:
-    """Make a frame of polars.
+    """Make a polars DataFrame.
 
     Args:
         columns: by name, all of one length.
 
     Returns:
-        The frame.
+        The DataFrame.
 
     Raises:
         SpecError: polars is not installed.

@@ -1,4 +1,4 @@
-"""Import of logs: a run folder with their results, and the logs without secrets."""
+"""Import of logs: a run folder with their results, and a copy of the logs without secrets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 STDIN = "-"
 BETWEEN = ("network", "collective")  # media between hosts
-LATENCY = "latency"  # of a message, which depends on whether there are two hosts
+LATENCY = "latency"  # of a message: it depends on whether the ranks share a host
 NAME = "imported"
 PLAIN = Condition()
 PROSE = (".md", ".rst", ".html", ".htm", ".pdf", ".docx")
@@ -45,11 +45,11 @@ PORTION = 1 << 20  # bytes read at a time
 
 
 class Imported(Value, frozen=True, kw_only=True):
-    """A run that was made of logs.
+    """A run that was made from logs.
 
     Args:
         folder: of the run.
-        readings: of each log, in the given order.
+        readings: what was parsed from each log, in the given order.
 
     """
 
@@ -63,7 +63,7 @@ class Imported(Value, frozen=True, kw_only=True):
 
 
 class LogLocation(Value, frozen=True, kw_only=True):
-    """Hosts on which logs were written, for what the logs do not say.
+    """The hosts that wrote the logs: what the user adds to the logs.
 
     Args:
         hardware: of the hosts.
@@ -88,19 +88,19 @@ def import_logs(
     stdin: BinaryIO | None = None,
     place: LogLocation = UNKNOWN,
 ) -> Imported:
-    """Make a run folder of logs.
+    """Make a run folder from logs.
 
     Args:
         files: their paths; `-` is standard input.
-        where: all runs are.
-        name: of the folder of the run, in place of a cluster's name.
+        where: the folder of all runs.
+        name: used in place of a cluster's name.
         format_: name of the parser; if empty, all parsers that recognise the logs.
-        condition: what is special about it.
+        condition: what distinguishes the run.
         stdin: stream to read for `-`.
-        place: hosts on which they were written.
+        place: the hosts that wrote them.
 
     Returns:
-        The run, with all that was read.
+        The run, with everything that was parsed.
 
     Raises:
         SpecError: a file cannot be read, or there is no such parser.
@@ -123,7 +123,7 @@ def import_logs(
 
 
 def _placed(results: Sequence[Parsed], hosts: int) -> list[Parsed]:
-    """Add ranks and hosts to the parameters of results, and the GPU where models differ."""
+    """Add ranks and hosts to the parameters of results, and the GPU model if there are several."""
     models = {result.devices for result in results if result.devices and result.measurements}
     several = len(models) > 1
     return [
@@ -132,7 +132,7 @@ def _placed(results: Sequence[Parsed], hosts: int) -> list[Parsed]:
 
 
 def _with_participants(result: Parsed, hosts: int, models: Sequence[str]) -> Parsed:
-    """Add to the parameters of a result who took part; the log overrides the user."""
+    """Add operation, ranks, hosts and GPU to a result's parameters; the log overrides the user."""
     media = {d.id: d.medium for d in result.definitions}
     who: dict[str, Scalar] = {"operation": result.operation, "ranks": result.ranks}
     who = {key: value for key, value in who.items() if value}
@@ -173,7 +173,7 @@ def read_log(file: str, *, format_: str = "", stdin: BinaryIO | None = None) -> 
 
 
 def _read(file: str, raw: Path, format_: str, stdin: BinaryIO | None) -> Reading:
-    """Read a log, and keep it without secrets."""
+    """Read a log, and keep a copy without secrets."""
     raw.mkdir(exist_ok=True)
     stem = "stdin" if file == STDIN else Path(file).name
     place = next(p for p in _places(raw, stem) if not p.exists())
@@ -182,7 +182,7 @@ def _read(file: str, raw: Path, format_: str, stdin: BinaryIO | None) -> Reading
 
 
 def _check_prose(file: str, format_: str) -> None:
-    """Refuse a page of prose, which quotes measurements of others."""
+    """Refuse a page of prose, which would quote other people's measurements."""
     if not format_ and Path(file).suffix.lower() in PROSE:
         raise SpecError(
             f"{file} is a page of prose, not a log.",
@@ -193,7 +193,7 @@ def _check_prose(file: str, format_: str) -> None:
 
 
 def _named(file: str, chunks: Iterable[bytes], format_: str) -> Reading:
-    """Read a log, and add its file to errors."""
+    """Read a log, and name its file in errors."""
     try:
         return read(chunks, format_)
     except ParseError as error:
@@ -213,7 +213,7 @@ def _chunks(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
     unzip = None
     for at, chunk in enumerate(_portions(file, stdin)):
         if not at and chunk.startswith(GZIP):
-            unzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # 16: with gzip's header
+            unzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)  # 16: expect a gzip header
         try:
             yield unzip.decompress(chunk) if unzip else chunk
         except zlib.error as error:
@@ -255,7 +255,7 @@ def _kept(chunks: Iterable[bytes], out: BinaryIO) -> Iterator[bytes]:
 
 
 def _distinct(results: Sequence[Parsed]) -> Iterator[Measurement]:
-    """Number runs that measured the same thing again, so that each is a series of its own."""
+    """Number repeated measurements of the same thing, so that each is a series of its own."""
     if len(results) == 1:  # within one result, all series differ
         yield from results[0].measurements
         return

@@ -1,10 +1,10 @@
-"""Runs in an object store: S3, Google Cloud Storage and Azure by obstore, others by fsspec.
+"""Runs in an object store: S3, Google Cloud Storage and Azure with obstore, others with fsspec.
 
 A run has the same layout as on disk: `URL/CLUSTER/ID/run.json` and the files beside it. Its record
-is written last, so that a run with a record is complete.
+is written last, so a run with a record is complete.
 
 Only the blocking functions of obstore are called. Its asynchronous ones, which fsspec would use,
-end some milliseconds after their answer, and a Python that exits in between is aborted
+still run for some milliseconds after they return; Python aborts if it exits in that time
 (PyO3 #4874).
 """
 
@@ -57,9 +57,9 @@ class Store(Protocol):
 
 @dataclass(frozen=True)
 class Objects:
-    """An object store, by obstore."""
+    """An object store that obstore supports."""
 
-    store: Any  # one class for each cloud
+    store: Any  # obstore has one class per cloud
 
     def read(self, path: str) -> bytes | None:
         """Give the content of an object, or None if there is none."""
@@ -73,7 +73,7 @@ class Objects:
         self.store.put(path, content)
 
     def records(self) -> list[str]:
-        """List two levels of prefixes, and not the files of each run."""
+        """List the two levels of prefixes `CLUSTER/ID`, but not the files of each run."""
         return [f"{run}/{runs.RECORD}" for name in self._below() for run in self._below(name)]
 
     def _below(self, path: str | None = None) -> list[str]:
@@ -114,11 +114,11 @@ def push(folder: Path, url: str) -> str:
         url: of the store and its prefix, such as `s3://bucket/prefix`.
 
     Returns:
-        The URL of the run, which may have been there before.
+        The URL of the run; it may have been there before.
 
     Raises:
-        SpecError: it still runs, it holds a secret, or another run has its URL.
-        ClusterError: the store cannot be reached, or refuses it.
+        SpecError: the run has not ended, it holds a secret, or another run has its URL.
+        ClusterError: the store cannot be reached, or refuses access.
 
     """
     record = runs.record(folder)
@@ -170,7 +170,7 @@ def download_runs(url: str, into: Path, *, values: bool = False) -> tuple[str, .
 
     Args:
         url: of the store and its prefix.
-        into: a folder, which gets the layout of a folder of runs.
+        into: a folder; it gets the layout of the folder of all runs.
         values: whether to download the raw values as well.
 
     Returns:
@@ -178,7 +178,7 @@ def download_runs(url: str, into: Path, *, values: bool = False) -> tuple[str, .
 
     Raises:
         SpecError: the URL is wrong.
-        ClusterError: the store cannot be reached, or refuses it.
+        ClusterError: the store cannot be reached, or refuses access.
 
     """
     with _store(url) as store, ThreadPoolExecutor(AT_ONCE) as pool:
@@ -243,7 +243,7 @@ def _opened(url: str, scheme: str) -> Store:
     from obstore.store import from_url  # noqa: PLC0415 - optional
 
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL", "")
-    make: Any = from_url  # its options differ from store to store
+    make: Any = from_url  # its options depend on the store
     options: dict[str, Any] = {"client_options": {"allow_http": endpoint.startswith("http:")}}
     if scheme == "s3":
         from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415 - optional

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 Kind = Literal["host", "address", "id", "account", "user", "path"]
-FIELDS: dict[str, Kind] = {  # of run.json and measurements.jsonl, wherever they are
+FIELDS: dict[str, Kind] = {  # in run.json and measurements.jsonl, at any depth
     "host": "host",
     "alias": "host",
     "hostname": "host",
@@ -25,7 +25,7 @@ FIELDS: dict[str, Kind] = {  # of run.json and measurements.jsonl, wherever they
 MACHINE_FIELDS: dict[str, Kind] = {"name": "host", "id": "id"}
 KEPT = {"", "localhost", "127.0.0.1", "0.0.0.0", "::1", "root", "all"}  # noqa: S104 - a word
 NETMASK = "255."
-SHORTEST = 2  # characters of a name that is replaced
+SHORTEST = 2  # characters of a name, at least, for it to be replaced
 ROOTS = "home|Users|root|fsx|mnt|data|scratch|work|shared|nfs|tmp|lustre|gpfs|efs"
 PATTERNS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     ("path", re.compile(rf"(?<![\w.])(/(?:{ROOTS})(?:/[\w.@+-]+)*)")),
@@ -61,8 +61,8 @@ class Replacement(Value, frozen=True, kw_only=True):
 
     Args:
         kind: of the name.
-        original: as it was.
-        pseudonym: that replaces it.
+        original: the name.
+        pseudonym: its replacement.
 
     """
 
@@ -101,7 +101,7 @@ def replace(text: str, found: Iterable[Replacement]) -> str:
 
     Args:
         text: of a file.
-        found: what to replace; longer names first, so that no part of one is left.
+        found: what to replace; longer names are replaced first, so that no part of one is left.
 
     Returns:
         The text.
@@ -120,10 +120,10 @@ def left(text: str, found: Iterable[Replacement]) -> tuple[Replacement, ...]:
 
     Args:
         text: of a file, after `replace`.
-        found: what was to be replaced.
+        found: the names that were replaced.
 
     Returns:
-        Those that are still there, as a whole word.
+        Those that the text still has, as a whole word.
 
     """
     return tuple(

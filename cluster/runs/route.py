@@ -22,7 +22,7 @@ VISIBLE = "CUDA_VISIBLE_DEVICES"  # selects GPUs, and renumbers them
 
 
 class PairParams(msgspec.Struct, frozen=True, kw_only=True):
-    """The parameter of any benchmark that says which ranks take part.
+    """The parameter of a benchmark that selects two ranks.
 
     Args:
         pair: the rank that sends and the one that receives, if only two ranks exchange messages.
@@ -33,13 +33,13 @@ class PairParams(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rank_processes(raw: Path) -> tuple[RankProcess, ...]:
-    """Read the file that each rank leaves about its process, such as its cores.
+    """Read the file that each rank writes about its process, such as its cores.
 
     Args:
         raw: the folder of the run's raw files.
 
     Returns:
-        One per rank that left its file, by rank; a rank that was killed left none.
+        One per rank that wrote its file, in the order of ranks; a killed rank may have none.
 
     """
     found = []
@@ -52,11 +52,11 @@ def rank_processes(raw: Path) -> tuple[RankProcess, ...]:
 
 
 def route(record: Record, measurements: Iterable[Measurement], raw: Path) -> Route:
-    """Find the route of a run's bytes: memory, if all ranks that took part share a host.
+    """Find the route of a run's bytes: memory, if all ranks that exchange messages share a host.
 
     Args:
         record: of the run.
-        measurements: of it.
+        measurements: of the run.
         raw: the folder of its raw files.
 
     Returns:
@@ -85,7 +85,7 @@ def route(record: Record, measurements: Iterable[Measurement], raw: Path) -> Rou
 def _between_gpus(record: Record, raw: Path) -> Figure | None:
     """Find the link between the first two GPUs of a host, which its first two ranks use.
 
-    It is not known if CUDA_VISIBLE_DEVICES is set, as that renumbers the GPUs.
+    Returns None if CUDA_VISIBLE_DEVICES is set, as that renumbers the GPUs.
     """
     hosts = [facts for facts in record.environment if len(facts.gpus) > 1]
     if not hosts or VISIBLE in {**hosts[0].variables, **record.variables}:
@@ -126,5 +126,5 @@ def _known_link(record: Record, machine: Machine) -> Link | None:
 def _pair_params(record: Record) -> PairParams:
     try:
         return msgspec.json.decode(record.params, type=PairParams)
-    except msgspec.ValidationError:  # a benchmark that means something else by these words
+    except msgspec.ValidationError:  # a benchmark whose parameter of this name is something else
         return PairParams()

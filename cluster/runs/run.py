@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cluster.runs.frames import Of
 
 RAW = "raw"
-PAIRS = "pairs"  # the benchmark whose measurements are each of one pair of hosts
+PAIRS = "pairs"  # the benchmark that measures pairs of hosts
 RECORD = "run.json"
 MEASUREMENTS = "measurements.jsonl"
 
@@ -38,9 +38,9 @@ class Run(Value, frozen=True, kw_only=True):
 
     Args:
         folder: of the run.
-        record: what happened.
+        record: its spec, hosts, definitions and events.
         measurements: in the order in which they were taken.
-        warnings: what could not be read, a sentence each.
+        warnings: one sentence for each part that could not be read.
         results: of imported logs, without their measurements.
 
     """
@@ -52,7 +52,7 @@ class Run(Value, frozen=True, kw_only=True):
     results: tuple[Parsed, ...] = ()
 
     def __repr__(self) -> str:
-        """Give the run and its number of values in one line."""
+        """Give the run's name and its number of values in one line."""
         values = sum(len(m.values) for m in self.measurements)
         spec = self.record.spec
         return (
@@ -69,7 +69,7 @@ class Run(Value, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """`CLUSTER/ID`, which finds it again."""
+        """`CLUSTER/ID`, which `load` takes."""
         return "/".join(self.folder.parts[-2:])
 
     @property
@@ -78,7 +78,7 @@ class Run(Value, frozen=True, kw_only=True):
         return self.record.status
 
     def summary(self) -> tuple[Summary, ...]:
-        """Summarize the values.
+        """Summarize the raw values.
 
         Returns:
             One summary per metric, point and series.
@@ -106,14 +106,14 @@ class Run(Value, frozen=True, kw_only=True):
         )
 
     def judge(self, hardware: str | Hardware | None = None) -> Judgement:
-        """Judge whether the numbers are as they should be, as `cluster judge` does.
+        """Judge the values against the bounds of the hardware, as `cluster judge` does.
 
         Args:
-            hardware: of the hosts: a name or words, such as `p4d.24xlarge` or `nic=100gbit`; by
-                default, what the run itself recorded.
+            hardware: of the hosts: a name or settings, such as `p4d.24xlarge` or `nic=100gbit`; by
+                default, what the run recorded.
 
         Returns:
-            The verdict in a word and in a line, and a verdict per series.
+            The verdict of the run, in one word and in one line, and a verdict per series.
 
         Raises:
             SpecError: there is no such hardware.
@@ -136,11 +136,11 @@ class Run(Value, frozen=True, kw_only=True):
         """Give a table as columns: `pandas.DataFrame(run.to_dict())` and the like.
 
         Args:
-            of: `values` for all raw values, a row each; `summaries` for medians and intervals.
+            of: `values` for all raw values, one row each; `summaries` for medians and intervals.
 
         Returns:
-            Columns by name, all of one length. A value is in the unit that its row names; values of
-            a rate metric are rates, also where times were recorded. Parameters have a column each.
+            Columns by name, all of the same length, with one column per parameter. Each row names
+            the unit of its value. Values of a rate metric are rates, even if times were recorded.
 
         """
         from cluster.runs import frames  # noqa: PLC0415 - only for tables
@@ -150,7 +150,7 @@ class Run(Value, frozen=True, kw_only=True):
         return frames.value_columns(self.name, self.record, self.measurements)
 
     def to_pandas(self, of: Of = "values") -> pd.DataFrame:
-        """Give the columns of `to_dict` as a frame of pandas.
+        """Give the columns of `to_dict` as a pandas DataFrame.
 
         Args:
             of: `values` or `summaries`.
@@ -164,7 +164,7 @@ class Run(Value, frozen=True, kw_only=True):
         return pandas_frame(self.to_dict(of))
 
     def to_polars(self, of: Of = "values") -> pl.DataFrame:
-        """Give the columns of `to_dict` as a frame of polars.
+        """Give the columns of `to_dict` as a polars DataFrame.
 
         Args:
             of: `values` or `summaries`.
@@ -212,7 +212,7 @@ class Run(Value, frozen=True, kw_only=True):
         return picture
 
     def report(self, path: str | Path = "report.html") -> Path:
-        """Write the page that `cluster report` writes: one file, for any browser.
+        """Write the page that `cluster report` writes: one HTML file, for any browser.
 
         Args:
             path: of the page.
@@ -266,13 +266,13 @@ class Run(Value, frozen=True, kw_only=True):
                 yield PageLink(text=name, target=f"{target}/" if name == RAW else target)
 
     def evidence(self, summaries: tuple[Summary, ...]) -> Evidence:
-        """Give the evidence for the rules of a diagnosis.
+        """Give the evidence for the rules of the diagnosis.
 
         Args:
             summaries: of this run.
 
         Returns:
-            All that is known of the run.
+            Everything that is known about the run.
 
         """
         from cluster.analysis.evidence import Evidence  # noqa: PLC0415 - only for summaries
@@ -294,7 +294,7 @@ class Run(Value, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> tuple[Planned, ...]:
-        """Every planned series without a value."""
+        """The planned series that have no value."""
         taken = [(m.metric, m.params.items()) for m in self.measurements if m.values]
         return tuple(
             cell

@@ -1,4 +1,4 @@
-"""A run in one file to share: with pseudonyms, checksums and RO-Crate metadata."""
+"""A run in one file, to be shared: with pseudonyms, checksums and RO-Crate metadata."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SharedRun(Value, frozen=True, kw_only=True):
         format: always `cluster-share`.
         version: of the format.
         simulated: whether its hosts were simulated, so that nothing was measured.
-        sha256: hex digest of `listing`, which is also what a signature signs.
+        sha256: hex digest of `listing`; a signature signs the same text.
         parts: files of the run's folder, with pseudonyms.
         signature: of `ssh-keygen -Y sign`, ASCII-armoured; empty if it is not signed.
 
@@ -78,7 +78,7 @@ class _Version(msgspec.Struct, frozen=True):
 
 
 def prepare(folder: Path) -> tuple[SharedRun, tuple[Replacement, ...]]:
-    """Replace the names in a run by pseudonyms, and put it into one value.
+    """Replace the names in a run by pseudonyms, and put its files into one value.
 
     Args:
         folder: of the run.
@@ -115,7 +115,7 @@ def prepare(folder: Path) -> tuple[SharedRun, tuple[Replacement, ...]]:
 
 
 def listing(parts: tuple[SharedPart, ...], version: int, *, simulated: bool) -> str:
-    """Give the text that checksum and signature are made of.
+    """Give the text that the checksum and the signature cover.
 
     Args:
         parts: of a shared run.
@@ -123,7 +123,7 @@ def listing(parts: tuple[SharedPart, ...], version: int, *, simulated: bool) -> 
         simulated: whether its hosts were simulated.
 
     Returns:
-        A first line for the whole, and a line for each part.
+        One line for the run, and one line for each part.
 
     """
     head = f"# {FORMAT} {version}, {'simulated' if simulated else 'measured'}\n"
@@ -144,13 +144,13 @@ def encode(run: SharedRun) -> bytes:
 
 
 def is_shared(path: Path) -> bool:
-    """Tell a shared run from a log.
+    """Distinguish a shared run from a log.
 
     Args:
         path: of a file.
 
     Returns:
-        Whether it begins like a shared run.
+        Whether it is a shared run, by its first bytes.
 
     """
     try:
@@ -161,7 +161,7 @@ def is_shared(path: Path) -> bool:
 
 
 def decode(content: bytes, name: str) -> SharedRun:
-    """Read a shared run, and check every byte of it.
+    """Read a shared run, and check it against its checksums.
 
     Args:
         content: of the file.
@@ -171,7 +171,7 @@ def decode(content: bytes, name: str) -> SharedRun:
         The run.
 
     Raises:
-        SpecError: it is no shared run, was changed or cut off, or is of a newer version.
+        SpecError: it is no shared run, was changed or truncated, or has a newer format.
 
     """
     try:

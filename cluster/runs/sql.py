@@ -1,9 +1,9 @@
-"""SQL over all runs, by DuckDB, which holds three views of them while a query runs.
+"""SQL over all runs, by DuckDB, which has three views of them while a query runs.
 
-`measurements` is read from the files. `runs` is the records, and `summaries` what our own
-statistics say of the measurements, computed only for a query that names them. Before the query
-runs, the database is cut off from files, other databases, extensions and the network: a query that
-came with a colleague's message or from a web page can read the runs, and nothing else.
+`runs` has the records, and `measurements` the raw values. `summaries` has our own statistics of
+them, computed only for a query that names this view. Before the query runs, the database loses
+access to files, other databases, extensions and the network: a query from a colleague's message or
+from a web page can read the runs, and nothing else.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ IN_FILES = {k: v for k, v in MEASUREMENTS.items() if k not in ("run", "size")}
 OFFLINE: dict[str, str | bool | int | float | list[str]] = {
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
-    "python_enable_replacements": "false",  # else a query reads the variables of this program
+    "python_enable_replacements": "false",  # else a query could read this program's variables
 }
-# The order matters: a locked configuration cannot be closed any more.
+# The order matters: a locked configuration cannot be changed any more.
 CLOSED = ("SET enable_external_access = false", "SET lock_configuration = true")
 
 
 class QueryResult(Value, frozen=True, kw_only=True):
-    """What a query found.
+    """The result of a query.
 
     Args:
         columns: their names.
-        types: of the columns, as SQL calls them.
+        types: of the columns, as SQL names them.
         rows: of values.
-        left_out: parts of run folders that could not be read, a sentence each.
+        left_out: one sentence for each part of a run folder that could not be read.
 
     """
 
@@ -69,7 +69,7 @@ def query(sql: str, where: Path, *, external_access: bool = False) -> QueryResul
         sql: of DuckDB, over the views `runs`, `measurements` and `summaries`.
         where: the folder of all runs.
         external_access: the query may also read and write files, attach databases, load extensions
-            and change DuckDB's settings, with the rights of whoever runs it.
+            and change DuckDB's settings, with the rights of this process's user.
 
     Returns:
         The result; damaged or foreign run folders are read as far as possible.
@@ -157,9 +157,9 @@ def _run_row(folder: Path, record: Record) -> dict[str, object]:
 
 
 def _offer_measurements(con: duckdb.DuckDBPyConnection, folders: Iterable[Path]) -> Iterator[str]:
-    """Load the files into the database, all at once, as it may read none later.
+    """Load all files into the database now, as it cannot read files later.
 
-    A line that is no measurement becomes a row of NULLs, which is left out.
+    A line that is no measurement becomes a row of NULLs, which is then left out.
     """
     files = [folder / store.MEASUREMENTS for folder in folders]
     files = [file for file in files if file.is_file()]
@@ -168,7 +168,7 @@ def _offer_measurements(con: duckdb.DuckDBPyConnection, folders: Iterable[Path])
         _offer(con, "measurements", [])
         return
     lines = con.read_json(
-        names,  # type: ignore[arg-type] # a list will do
+        names,  # type: ignore[arg-type] # a list works, too
         columns=IN_FILES,
         format="newline_delimited",
         ignore_errors=True,
@@ -192,7 +192,7 @@ class MeasurementRow(msgspec.Struct):
     metric: str
 
 
-_lines = msgspec.json.Decoder(MeasurementRow)  # ten times as fast as another query
+_lines = msgspec.json.Decoder(MeasurementRow)  # ten times as fast as a second query
 
 
 def _is_measurement(line: bytes) -> bool:
@@ -251,7 +251,7 @@ def _offer(con: duckdb.DuckDBPyConnection, view: str, rows: Sequence[Mapping[str
         f'{cast.get(name, f"{_quoted(name)}::{kind}")} AS "{name}"'
         for name, kind in columns.items()
     )
-    con.execute(f"CREATE VIEW {view} AS SELECT {chosen} FROM held_{view}")  # noqa: S608 - our own words
+    con.execute(f"CREATE VIEW {view} AS SELECT {chosen} FROM held_{view}")  # noqa: S608 - only our own names
 
 
 def _quoted(name: str) -> str:

@@ -1,6 +1,6 @@
 """The views that SQL over runs offers: their columns, with types and meanings.
 
-`docs/reference/sql.md` has them word by word. Columns are a promise: they are not renamed.
+`docs/reference/sql.md` has the same texts. Columns are stable: they are never renamed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class SqlColumn(NamedTuple):
     """A column of a view.
 
     Args:
-        name: of it.
-        type: of its values, as DuckDB calls it.
+        name: of the column.
+        type: of its values, as DuckDB names it.
         text: what it holds.
 
     """
@@ -33,7 +33,7 @@ class SqlView(NamedTuple):
     """A view.
 
     Args:
-        name: of it.
+        name: of the view.
         text: what a row is.
         columns: in their order.
 
@@ -59,7 +59,7 @@ SPEC_TEXTS = {
 
 
 def _spec_columns() -> tuple[SqlColumn, ...]:
-    """Give a column per option of a cluster; those of its provider are in the column `record`."""
+    """Give one column per option of a cluster; those of its provider are in the column `record`."""
     kinds = {field.name: field.type for field in msgspec.structs.fields(SpecOptions)}
     return tuple(
         SqlColumn(name, TYPES[next(iter(get_args(kind)), kind)], SPEC_TEXTS[name])

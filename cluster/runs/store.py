@@ -34,10 +34,10 @@ DEFAULT_ROOT = "runs"
 
 
 def root(own: str | Path | None = None) -> Path:
-    """Give the folder of all runs: the given one, `CLUSTER_RUNS`, or `runs`.
+    """Give the folder of all runs: the user's choice, else `CLUSTER_RUNS`, else `runs`.
 
     Args:
-        own: the given one.
+        own: the user's choice.
 
     Returns:
         Its absolute path.
@@ -50,7 +50,7 @@ def create(where: Path, name: str, benchmark: str, at: float) -> Path:
     """Make a new folder: `WHERE/NAME/YYYYMMDDTHHMMSSZ-BENCHMARK[.N]`.
 
     Args:
-        where: all runs are.
+        where: the folder of all runs.
         name: of the cluster.
         benchmark: that will run.
         at: when, in seconds since the epoch.
@@ -81,10 +81,10 @@ def create(where: Path, name: str, benchmark: str, at: float) -> Path:
 
 
 def make_root(where: Path) -> None:
-    """Make the folder of all runs, or raise before a run is measured that could not be kept.
+    """Make the folder of all runs, so that an error comes before anything is measured.
 
     Args:
-        where: all runs are.
+        where: the folder of all runs.
 
     Raises:
         ClusterError: it cannot be made, or is not writable.
@@ -100,7 +100,7 @@ def make_root(where: Path) -> None:
 
 
 def _check_writer(folder: Path) -> None:
-    """Refuse to write where another user may swap a file for a link to one of ours.
+    """Refuse a folder in which another user could replace a file by a link to one of ours.
 
     Allowed owners are this user, root (shared file systems), and with sudo the calling user.
     """
@@ -116,11 +116,11 @@ def _check_writer(folder: Path) -> None:
 
 
 def write(folder: Path, record: Record) -> None:
-    """Replace the record of a run, in one step.
+    """Replace the record of a run, atomically.
 
     Args:
         folder: of the run.
-        record: what happened so far.
+        record: of the run so far.
 
     Raises:
         ClusterError: it cannot be written.
@@ -157,7 +157,7 @@ def write_verdict(folder: Path, verdict: FleetVerdict) -> None:
 
 
 def append(folder: Path, measurements: Iterable[Measurement]) -> None:
-    """Add measurements to a run, after removing a last line that a crash had cut off.
+    """Add measurements to a run, after removing a last line that a crash has truncated.
 
     Args:
         folder: of the run.
@@ -182,7 +182,7 @@ def write_raw(folder: Path, name: str, text: str) -> None:
     Args:
         folder: of the run.
         name: of the file in `raw/`.
-        text: of it.
+        text: its content.
 
     Raises:
         ClusterError: it cannot be written.
@@ -257,7 +257,7 @@ def read(folder: Path) -> Run:
         folder: of the run.
 
     Returns:
-        The run; a last line that was cut off is left out and named in `warnings`.
+        The run; a truncated last line is left out and named in `warnings`.
 
     Raises:
         SpecError: there is no run there.
@@ -313,7 +313,7 @@ def folders(where: Path) -> list[Path]:
     """List the runs under a folder, the oldest first.
 
     Args:
-        where: all runs are.
+        where: the folder of all runs.
 
     Returns:
         Their folders.
@@ -333,7 +333,7 @@ def find(where: Path, which: str) -> Path:
     """Find one run by its folder, its id, the name of its cluster, a shared file, or `latest`.
 
     Args:
-        where: all runs are.
+        where: the folder of all runs.
         which: its name; of several that match, the newest counts.
 
     Returns:
@@ -368,7 +368,7 @@ def all_of(where: Path, which: str) -> list[Path]:
     """Find all runs of a cluster, or the one run that `find` gives.
 
     Args:
-        where: all runs are.
+        where: the folder of all runs.
         which: a name, as `find` takes it.
 
     Returns:

@@ -1,4 +1,4 @@
-"""When the results of a cluster's runs changed, and what changed with them."""
+"""Changes in the results of a cluster's runs over time, and the factors that changed with them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class WatchedChange(Value, frozen=True, kw_only=True):
-    """A change of a series, and what changed with it.
+    """A change in a series, and the factors that changed with it.
 
     Args:
-        at: when the first run after it was started.
+        at: when the first run after the change was started, in seconds since the epoch.
         run: its id.
-        point: how large it is.
+        point: where the series changed, and by how much.
         factors: that differ between the runs of both sides.
 
     """
@@ -36,17 +36,17 @@ class WatchedChange(Value, frozen=True, kw_only=True):
 
 
 class WatchedSeries(Value, frozen=True, kw_only=True):
-    """The medians of the runs of a cluster, at one point of one definition.
+    """The medians of a cluster's runs, at one data point of one definition.
 
     Args:
         metric: its name.
         definition: its id; a changed definition is another series.
         unit: of the medians.
-        params: the point.
+        params: of the data point.
         runs: how many there are.
         last: the newest median.
         baseline: the median of the runs since the last change.
-        state: `alarm` only if the copy in memory of the same runs did not change as well.
+        state: `alarm` only if the memory copies of the same runs did not change as well.
         changes: the oldest first.
 
     """
@@ -63,7 +63,7 @@ class WatchedSeries(Value, frozen=True, kw_only=True):
 
 
 def series(runs: Iterable[Run]) -> Iterator[WatchedSeries]:
-    """Put the medians of runs together, point by point.
+    """Collect the medians of runs into one series per data point.
 
     Args:
         runs: the oldest first; those that are not done are left out.
