@@ -88,9 +88,9 @@ def test_worse_than_without_overlap_and_better_than_possible_are_said() -> None:
             scaling_table(scaling(Series(name="w", unit="x/s", throughputs=known), work)).notes
         )
 
-    assert "worse than they would if nothing overlapped" in notes(704.0, RESNET)
+    assert "4 ranks are slower than without any overlap of computation" in notes(704.0, RESNET)
     slow = msgspec.structs.replace(RESNET, rate=RESNET.rate / 20)
-    assert "better than possible" in notes(704.0, slow)
+    assert "faster than possible" in notes(704.0, slow)
     assert notes(880.0, RESNET) == ""
 
 
