@@ -1,1 +1,1 @@
-"""Launch hosts, run a job on them, collect its results: where the packages meet."""
+"""Launch hosts, run jobs on them, and collect their results."""

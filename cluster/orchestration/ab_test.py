@@ -1,4 +1,4 @@
-"""A/B tests: launches of two conditions in turn, so that drift affects both alike.
+"""A/B tests: launches under two conditions in turn, so that drift affects both alike.
 
 The order is A B B A A B B A ...: each condition is the first of a pair as often as the second.
 """
@@ -28,7 +28,7 @@ class Trial(Value, frozen=True, kw_only=True):
     """One condition of an experiment.
 
     Args:
-        name: by which runs are compared; `KEY=VALUE` in an A/B test.
+        name: runs are compared by it; `KEY=VALUE` in an A/B test.
         params: parameters of the benchmark that it sets.
         variables: environment variables that it sets for every rank.
 
@@ -39,7 +39,7 @@ class Trial(Value, frozen=True, kw_only=True):
     variables: dict[str, str]
 
 
-PLAIN = Trial(name="", params={}, variables={})  # outside any experiment
+PLAIN = Trial(name="", params={}, variables={})  # of a run outside of experiments
 
 
 def trials(text: str, benchmark: str) -> tuple[Trial, Trial]:
@@ -47,7 +47,7 @@ def trials(text: str, benchmark: str) -> tuple[Trial, Trial]:
 
     Args:
         text: `KEY=V1,V2`; `KEY=V1|V2` if a value has a comma.
-        benchmark: whose parameter KEY may be.
+        benchmark: its name; KEY may be one of its parameters.
 
     Returns:
         The two conditions, in the order of their values.
@@ -89,7 +89,7 @@ def _trial(key: str, value: str, benchmark: str) -> Trial:
 
 
 def order(launches: int) -> Iterator[int]:
-    """Give the order of two conditions: ABBA, again and again.
+    """Give the order of two conditions: ABBA, repeated.
 
     Args:
         launches: of each.
@@ -135,7 +135,7 @@ def run_alternating(
         benchmark: its name.
         pair: the two conditions.
         launches: of each.
-        variables: of every rank's environment, under both.
+        variables: environment variables of all ranks, under both.
         params: of the benchmark, under both.
 
     Yields:
@@ -165,7 +165,7 @@ def compare_conditions(
         threshold: the smallest difference that matters, as a fraction of the value.
 
     Returns:
-        What differs, and a verdict per cell on the second condition.
+        What differs, and a verdict per data point on the second condition.
 
     """
     known = list(ran)
@@ -197,13 +197,13 @@ def ab(
     """Compare two settings: launches of both in turn (A B B A ...), so that drift affects both.
 
     Args:
-        cluster: that runs them.
+        cluster: that runs the launches.
         benchmark: its name, such as `p2p`.
         key: what differs: `mca:NAME`, `env:NAME`, or a parameter of the benchmark.
-        values: that it has: first the base, then the one that the verdicts are about.
+        values: of the key: first the base, then the one that the verdicts are on.
         launches: of each.
         threshold: the smallest difference that matters, as a fraction of the value.
-        options: of both: what `Cluster.bench` takes, such as `sizes=[8]`.
+        options: for both: what `Cluster.bench` takes, such as `sizes=[8]`.
 
     Returns:
         What differs, and a verdict per data point.

@@ -24,7 +24,7 @@ TIMEOUT = 600.0  # seconds that a job may take by default
 
 
 class RunArgs(TypedDict, total=False):
-    """What every benchmark takes beside its own parameters; see `Bench.__call__`."""
+    """Options of every benchmark, besides its own parameters; see `Bench.__call__`."""
 
     runs: str | Path | None
     timeout: float
@@ -99,19 +99,19 @@ class ProgramArgs(RunArgs, total=False):
 
 
 class Bench:
-    """Runs benchmarks: by name, as a command line names them, or typed, by its methods.
+    """Runs benchmarks by name, as on the command line, or by typed methods.
 
     `c.bench("p2p", sizes=[8, "16KiB"])` is checked when it is called; in
     `c.bench.p2p(sizes=[8, "16KiB"])` a wrong parameter is also an error in the editor. A benchmark
     of your own is a method, too: `c.bench.mine(...)`.
 
     Args:
-        run: runs a benchmark of a name with options and parameters.
+        run: runs a benchmark, given its name, options and parameters.
 
     """
 
     def __init__(self, run: Callable[..., Run]) -> None:
-        """Keep the function that runs them."""
+        """Keep the function that runs benchmarks."""
         self._run = run
 
     def __call__(  # noqa: PLR0913 - each is an option of its own
@@ -138,13 +138,13 @@ class Bench:
             benchmark: its name, such as `p2p`.
             runs: the folder of all runs; `CLUSTER_RUNS` or `runs` if not given.
             timeout: seconds that the job may take.
-            detach: return as soon as the job runs; `wait` and `fetch` do the rest.
+            detach: return as soon as the job runs; continue with `wait` and `fetch`.
             listener: called with the progress of the job; a notebook shows a bar by default.
             mca: parameters of Open MPI for all ranks, such as `{"btl_tcp_links": 4}`.
             env: environment variables of all ranks, such as `{"OMP_NUM_THREADS": 1}`.
             variables: more environment variables, as text.
-            condition: a name for what is special about the run, by which runs are compared.
-            profile: `own` records MPI profiles of all ranks; a path uses the libmpitrace there.
+            condition: a name for what distinguishes the run; runs are compared by it.
+            profile: `own` records MPI profiles of all ranks; a path selects the libmpitrace there.
             describe: a sentence about the run, for the record of experiments.
             expect: the expected result, such as `1.1GB/s`.
             workdir: a folder here of at most 1,000 files and 32 MB, or what `find_files` found in
@@ -215,7 +215,7 @@ class Bench:
         """
         return self("program", **given)
 
-    if not TYPE_CHECKING:  # for a type checker, only the methods above are there
+    if not TYPE_CHECKING:  # a type checker sees only the methods above
 
         def __getattr__(self, name: str) -> Callable[..., Run]:
             """Give the benchmark of a plug-in folder."""
@@ -227,5 +227,5 @@ class Bench:
             return partial(self, name)
 
     def __dir__(self) -> list[str]:
-        """Name the benchmarks, which a shell or notebook then completes."""
+        """List the benchmarks, for completion in a shell or notebook."""
         return [*super().__dir__(), *plugins.names(Benchmark)]

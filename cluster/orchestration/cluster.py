@@ -73,15 +73,15 @@ def attach(name: str) -> Cluster:
 
 
 class Cluster:
-    """Hosts that were launched: what is known of them, shells to them, and the jobs there.
+    """Launched hosts: their state, shells to them, and their jobs.
 
     Args:
-        journal_: of the cluster; it has the intent of a launch.
+        journal_: of the cluster; a launch was recorded in it.
 
     Attributes:
         disk: its journal, and the state folded from it.
         hosts: shells to the machines.
-        jobs: that were started there.
+        jobs: that were started on the hosts.
         phases: seconds that each phase took in this process, such as `launch` or `run`.
 
     """
@@ -92,12 +92,12 @@ class Cluster:
         self._environment: Environment | None = None
         self._looked_for = ""
         self.phases: dict[str, float] = {}
-        self._block = ""  # of the `with` statement, once it is entered
+        self._block = ""  # for messages, inside a `with` block
         self.hosts = Hosts(self.name, self._standing_machines)
         self.jobs = Jobs(self.disk, self.hosts, self.phases)
 
     def __repr__(self) -> str:
-        """Say who it is, for the person debugging."""
+        """Name the cluster, for debugging."""
         return f"<Cluster {self.name}: {len(self.machines)} x {self.spec.provider}>"
 
     def __enter__(self) -> Self:
@@ -111,7 +111,7 @@ class Cluster:
 
     @property
     def state(self) -> ClusterState:
-        """All that is known of the cluster, folded from its journal."""
+        """Everything that is known about the cluster, folded from its journal."""
         return self.disk.state
 
     @property
@@ -136,7 +136,7 @@ class Cluster:
 
     @property
     def expires(self) -> float | None:
-        """When its machines end by themselves, in seconds since the epoch, if they do."""
+        """When its machines end by themselves, in seconds since the epoch; None if they do not."""
         return self.state.expires
 
     @property
@@ -146,7 +146,7 @@ class Cluster:
 
     @property
     def price(self) -> Price | None:
-        """What one machine costs, where that is known."""
+        """The price of one machine; None if it is not known."""
         return self.state.price
 
     @property
@@ -155,7 +155,7 @@ class Cluster:
         return self._looked_for or self._provider.looked_for(self.name)
 
     def _standing_machines(self) -> tuple[Machine, ...]:
-        """Give the machines; refuse once they were taken down."""
+        """Give the machines; raise if they were taken down."""
         if self.state.ended_at is None:
             return self.state.machines
         raise SpecError(
@@ -169,7 +169,7 @@ class Cluster:
         return plugins.load(Provider, self.spec.provider)
 
     def receipt(self) -> Receipt | None:
-        """Give the cost of the machines so far; none if they cost nothing."""
+        """Give the cost of the machines so far; None if they cost nothing."""
         return self.state.receipt(time.time())
 
     def shells(self) -> dict[str, Shell]:
@@ -183,7 +183,7 @@ class Cluster:
         timeout: float | None = None,
         on_line: Callable[[str, str], None] | None = None,
     ) -> dict[str, Completed]:
-        """Run a command on every host at once; see `Hosts.run`."""
+        """Run a command on every host in parallel; see `Hosts.run`."""
         return self.hosts.run(argv, timeout=timeout, on_line=on_line)
 
     def try_run(
@@ -193,11 +193,11 @@ class Cluster:
         timeout: float | None = None,
         on_line: Callable[[str, str], None] | None = None,
     ) -> dict[str, Completed | ClusterError]:
-        """Run a command on every host; a failure is that host's result; see `Hosts.try_run`."""
+        """Run a command on every host, with a result or error per host; see `Hosts.try_run`."""
         return self.hosts.try_run(argv, timeout=timeout, on_line=on_line)
 
     def put(self, path: str | Path, to: str) -> None:
-        """Copy a file or folder to every host at once; see `Hosts.put`."""
+        """Copy a file or folder to every host in parallel; see `Hosts.put`."""
         self.hosts.put(path, to)
 
     def get(self, path: str, to: str | Path) -> dict[str, Path]:
@@ -330,13 +330,13 @@ class Cluster:
     def _ready(self, chosen: Benchmark[Any], params: object, tell: StateCallback) -> ReadyHosts:
         """Install what a benchmark needs, examine and connect the hosts.
 
-        Hosts examined before are asked again only if they lacked something.
+        Hosts that were examined before are examined again only if they lacked something.
         """
         self.hosts.leave_out_dead(patience(chosen, self.state))
         self.install(chosen.programs, tell)
         programs, gpus = chosen.programs, chosen.gpus(params, self.spec.ranks_per_host)
         in_image = bool(self._environment and self._environment.image)
-        wanted = 0 if in_image else gpus  # in an image, the ranks look for themselves
+        wanted = 0 if in_image else gpus  # in an image, the ranks check the GPUs themselves
         if not host_setup.have(self.state.facts, programs, wanted):
             facts = host_setup.examine(self.shells(), self.machines, programs)
             host_setup.check_gpus(facts, wanted, self._provider.gpu_advice)
@@ -398,12 +398,12 @@ class Cluster:
                 self.jobs.note_receipt(record, receipt)
 
     def _leave_hosts(self, reason: str) -> None:
-        """End all jobs, and remove our files from hosts that stay.
+        """End all jobs, and remove our files from hosts that are not deleted.
 
-        Machines that we created are deleted next, whether they answer or not.
+        Machines that we created are deleted next, so it does not matter if they do not answer.
         """
         if self._provider.makes_machines:
-            if self.state.jobs:  # its session ends, too: a provider may give a machine that stays
+            if self.state.jobs:  # also end its session: some providers' machines stay
                 self.hosts.give_up_dead(DEAD_AFTER)
                 with suppress(ClusterError, ExceptionGroup):
                     self.jobs.end_all(reason)
@@ -413,7 +413,7 @@ class Cluster:
         clean_hosts(self.hosts)
 
     def _keep_phases(self, phases: Mapping[str, float]) -> None:
-        """Keep these phases, in this order, and no others; `jobs` has the same dictionary."""
+        """Replace the phases in place, in this order: `jobs` has the same dictionary."""
         self.phases.clear()
         self.phases.update(phases)
 

@@ -1,4 +1,4 @@
-"""The jobs of a cluster: started, watched, collected; by this process or another."""
+"""The jobs of a cluster, which any process can start, watch and collect."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Jobs:
         """End the previous job, and free the name of its session.
 
         Raises:
-            ClusterError: somebody else's tmux session has the name.
+            ClusterError: a tmux session that is not ours has the name.
 
         """
         self.end_all("It was replaced by a newer run of the same name.")
@@ -78,13 +78,13 @@ class Jobs:
 
         """
         for record in self._disk.state.open_jobs:
-            with suppress(SpecError):  # somebody removed the run's folder: it is stopped
+            with suppress(SpecError):  # the run's folder was removed; the job is stopped
                 job = self.open(record)
                 why = f"{_known_reason(Path(record.run))} {reason}".strip()
                 result = JobResult(status="interrupted", reason=why)
                 self.close(job, result, stop=True)
         for record in self._disk.state.jobs[-1:]:
-            with suppress(SpecError):  # a host that has lost its tmux has no session to end
+            with suppress(SpecError):  # a host without tmux has no session to end
                 self.open(record).end_session()
 
     def start(self, job: Job, prepared: PreparedJob) -> None:
@@ -115,10 +115,10 @@ class Jobs:
         self._phases["start"] = time.monotonic() - began
 
     def watch(self, job: Job, listener: JobListener) -> JobResult:
-        """Wait for the end of a job; values are written to the run's folder as they come.
+        """Wait for the end of a job; values are written to the run's folder as they arrive.
 
         Args:
-            job: that runs.
+            job: to wait for.
             listener: called with what its ranks print, and with their progress.
 
         Returns:
@@ -151,7 +151,7 @@ class Jobs:
             The run, closed.
 
         Raises:
-            SpecError: somebody removed its folder.
+            SpecError: the run's folder was removed.
 
         """
         run = collect(job, result, self._phases, stop=stop)
@@ -197,7 +197,7 @@ class Jobs:
 
         Raises:
             SpecError: there is no job, or it still runs.
-            JobError: it failed; its values were downloaded all the same.
+            JobError: it failed; its values were downloaded anyway.
 
         """
         job = self.newest()
@@ -226,7 +226,7 @@ class Jobs:
         return record, store.record(Path(record.run)).status
 
     def exit_status(self) -> int | None:
-        """Give the newest job's exit status; none while it runs.
+        """Give the newest job's exit status; None while it runs.
 
         Raises:
             SpecError: there is no job.
@@ -239,7 +239,7 @@ class Jobs:
         return job.status()
 
     def logs(self) -> str:
-        """Give what the ranks of the newest job printed so far.
+        """Give the standard output of the newest job so far.
 
         Raises:
             SpecError: there is no job.
@@ -259,7 +259,7 @@ class Jobs:
 
         """
         folder = Path(record.run)
-        with suppress(ClusterError):  # somebody may have removed it
+        with suppress(ClusterError):  # the folder may have been removed
             run = store.record(folder)
             phases = {**run.phases, "teardown": self._phases["teardown"]}
             store.write(folder, msgspec.structs.replace(run, phases=phases, receipt=receipt))
@@ -297,16 +297,16 @@ class Jobs:
 
 
 def _known_reason(folder: Path) -> str:
-    """Give the reason in a run's record so far, such as since when its host is unreachable."""
-    with suppress(ClusterError):  # somebody may have removed the folder
+    """Give the reason in a run's record so far, such as that its host is unreachable."""
+    with suppress(ClusterError):  # the folder may have been removed
         return store.record(folder).reason
     return ""
 
 
 def _note_unreachable(folder: Path, error: Unreachable) -> None:
-    """Write into a run since when its host is unreachable; the job may still run there."""
+    """Note in a run that its host is unreachable, and since when; the job may still run there."""
     since = time.strftime("%F %T UTC", time.gmtime())
-    with suppress(ClusterError):  # somebody may have removed the folder
+    with suppress(ClusterError):  # the folder may have been removed
         record = store.record(folder)
         reason = f"Unreachable since {since}: {error.what}"
         store.write(folder, msgspec.structs.replace(record, reason=reason))

@@ -1,4 +1,4 @@
-"""Collection of a job's results: files fetched, values added to the run, the run closed."""
+"""Collection of a job's results: download its files, add values to the run, close the run."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def job_result(status: int) -> JobResult:
 
 
 def _signal(status: int) -> str:
-    """Name the signal that an exit status stands for; empty if it is just a high status."""
+    """Name the signal that an exit status stands for; empty if it stands for none."""
     number = status - BY_SIGNAL
     if number not in signal.valid_signals():
         return ""
@@ -88,7 +88,7 @@ def collect(job: Job, ending: JobResult, phases: dict[str, float], *, stop: bool
         The run, closed.
 
     Raises:
-        SpecError: somebody removed its folder.
+        SpecError: the run's folder was removed.
 
     """
     folder = Path(job.record.run)
@@ -112,7 +112,7 @@ def collect(job: Job, ending: JobResult, phases: dict[str, float], *, stop: bool
 
 
 def _stopped(job: Job, ending: JobResult) -> JobResult:
-    """Stop a job; an unreachable host must not cost the files of the others."""
+    """Stop a job; if that fails, the other hosts' files are still downloaded."""
     try:
         job.stop()
     except ShellError as error:
@@ -147,7 +147,7 @@ def _bring_home(job: Job, folder: Path, ending: JobResult) -> JobResult:
 
 
 def _why(reason: str, ending: JobResult) -> str:
-    """Give the reason that a rank left; if one was killed, the others report only the effects."""
+    """Give the reason that a rank wrote; if a rank was killed, add it to that of the job's end."""
     killed = ending.exit_status is not None and _signal(ending.exit_status)
     return f"{ending.reason} {reason}" if killed else reason
 
@@ -178,16 +178,16 @@ def close_run(folder: Path, ending: JobResult, phases: dict[str, float]) -> None
 
 
 def raise_unless_done(run: Run) -> Run:
-    """Give a run that is done; raise an error for any other.
+    """Return a run that is done; raise an error for any other.
 
     Args:
-        run: closed.
+        run: that is closed.
 
     Returns:
-        The same.
+        The same run.
 
     Raises:
-        JobError: it is not done; the tails of both streams are in the error.
+        JobError: it failed or was interrupted; the error has the job's stdout and stderr.
 
     """
     if run.status == "done":
@@ -202,7 +202,7 @@ def raise_unless_done(run: Run) -> Run:
 
 
 def _add_missing(job: Job, folder: Path) -> None:
-    """Add values that were not streamed: of a foreign program, or while no process watched."""
+    """Add values that were not streamed: of a program that prints them, or while nobody watched."""
     ranks = sorted((folder / RAW).glob("measurements.*.jsonl"))
     output = Output(
         stdout=raw_text(folder, "stdout"), ranks=tuple(raw_text(folder, p.name) for p in ranks)
@@ -213,7 +213,7 @@ def _add_missing(job: Job, folder: Path) -> None:
 
 
 def _keep_measured(folder: Path) -> None:
-    """Keep, of each measured metric, only the definition it was measured by, and its rates."""
+    """For each measured metric, keep only the definition that was used, and its rates."""
     run = store.read(folder)
     known = run.record.definitions
     used = {m.definition for m in run.measurements}
@@ -246,19 +246,19 @@ def raw_text(folder: Path, name: str) -> str:
 
 
 class JobListener:
-    """Callbacks for what a job's ranks print; derive from it, and override what you need."""
+    """Callbacks for the output of a job's ranks; derive from it, and override what you need."""
 
     def output(self, line: str) -> None:
-        """Take a line that the ranks printed."""
+        """Receive a line that the ranks printed."""
 
     def measured(self, found: Sequence[Measurement]) -> None:
-        """Take values as they come."""
+        """Receive values as they arrive."""
 
     def notice(self, line: str) -> None:
-        """Take a line of our own about the job, such as that a host is lost."""
+        """Receive a notice of cluster about the job, such as that a host is lost."""
 
     def progress(self, progress: Progress) -> None:
-        """Take the progress of the job."""
+        """Receive the progress of the job."""
 
 
 class JobOutput:

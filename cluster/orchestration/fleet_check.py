@@ -1,4 +1,4 @@
-"""A check of a fleet: from tests of pairs to a verdict, which is kept in the run's folder."""
+"""A check of a fleet: tests of pairs give a verdict, which is kept in the run's folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class SurveyParams(msgspec.Struct, frozen=True, kw_only=True):
-    """The parameters of a run of `pairs` that its verdict needs."""
+    """Those parameters of `pairs` that a verdict needs."""
 
     metric: PairMetric = "bandwidth"
     groups: tuple[int, ...] = ()
@@ -76,7 +76,7 @@ def judge_fleet(run: Run) -> FleetVerdict:
 
 
 def _limit(machines: Sequence[Machine]) -> float | None:
-    """Give the goodput of TCP in bytes per second through the median link of the hosts."""
+    """Give the goodput of TCP through the median link of the hosts, in B/s; None if unknown."""
     known = sorted(goodput(machine.link) for machine in machines if machine.link)
     return known[len(known) // 2] if known else None
 
@@ -128,13 +128,13 @@ def groups_of(cluster: Cluster, text: str | None = None) -> tuple[int, ...]:
 
     Args:
         cluster: whose hosts.
-        text: as `read_groups` reads it; without it, what the provider knows.
+        text: for `read_groups`; without it, the provider is asked.
 
     Returns:
         The group of each host; empty if it is not known.
 
     Raises:
-        SpecError: the text names hosts that are not there.
+        SpecError: the text names hosts that the cluster does not have.
 
     """
     if text is not None:
@@ -151,7 +151,7 @@ def read_groups(text: str, machines: Sequence[Machine]) -> tuple[int, ...]:
         machines: of the cluster.
 
     Returns:
-        The group of each host; one that is not named is a group of its own.
+        The group of each host; one that is not named gets a group of its own.
 
     Raises:
         SpecError: a host is unknown, or named twice.

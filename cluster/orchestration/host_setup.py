@@ -1,4 +1,4 @@
-"""Hosts made ready for ranks: what is installed, examined and connected there."""
+"""Preparation of hosts for ranks: install the environment, examine, connect."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ReadyHosts(Value, frozen=True, kw_only=True):
         spec: of their cluster.
         machines: in the order of the ranks.
         facts: of each real machine.
-        environment: that was installed; none where the hosts are used as they are.
+        environment: that was installed; None if the hosts are used as they are.
 
     """
 
@@ -94,7 +94,7 @@ def install(
     Args:
         shells: to the hosts, by the names of their machines.
         machines: of the cluster.
-        environment: that is wanted there.
+        environment: to install.
         logs: a local folder for the output of each host.
         tell: called with a machine and the step that it begins.
 
@@ -156,10 +156,10 @@ def check_gpus(facts: Iterable[Facts], wanted: int, advice: str = "") -> None:
 
 
 def have(facts: Sequence[Facts], programs: Sequence[str], gpus: int) -> bool:
-    """Tell whether hosts, as examined before, have all that a job needs.
+    """Return whether the facts of hosts show everything that a job needs.
 
     Args:
-        facts: of each host; none if they were not examined.
+        facts: of each host; empty if they were not examined.
         programs: that it needs there.
         gpus: that it needs of each host.
 
@@ -185,7 +185,7 @@ def with_common_addresses(
         facts: of each.
 
     Returns:
-        The machines; we may reach them by other addresses than they reach each other.
+        The machines; the addresses for our own connections (`access`) are unchanged.
 
     Raises:
         SpecError: they have no network in common.
@@ -199,7 +199,7 @@ def with_common_addresses(
 
 
 def connect(hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path) -> None:
-    """Let the hosts reach one another by SSH, if ranks are to run on several.
+    """Set up SSH between the hosts, if ranks are to run on several.
 
     A fabric other than TCP is tested first.
 

@@ -1,4 +1,4 @@
-"""launch(): from a spec to hosts that answer; if that fails, nothing is left."""
+"""launch(): create the machines of a spec and wait until they answer; a failure leaves nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cluster.core.model.resources import Plan
 
-ANSWER_WITHIN = 5.0  # seconds, for hosts that were reachable before
+ANSWER_WITHIN = 5.0  # seconds for hosts that were reachable before to answer
 
 
 Asked = ParamSpec("Asked")
@@ -38,7 +38,7 @@ Asked = ParamSpec("Asked")
 def _takes(
     options: Callable[Asked, SpecOptions],
 ) -> Callable[[Callable[..., Cluster]], Callable[Concatenate[str, Asked], Cluster]]:
-    """Give a function that takes a name and any keyword the parameters of a struct."""
+    """Give a function with `name` and keywords the signature of a struct's constructor."""
 
     def typed(function: Callable[..., Cluster]) -> Callable[Concatenate[str, Asked], Cluster]:
         fields = inspect.signature(options).parameters.values()
@@ -60,7 +60,7 @@ def launch(name: str, **asked: object) -> Cluster:
     Args:
         name: of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
         asked: by keyword, any field of `SpecOptions`, such as `provider="aws"` or `hosts=2`. The
-            provider chooses what is not given.
+            provider chooses all others.
 
     Returns:
         The cluster.
@@ -121,7 +121,7 @@ def launch_spec(
     """Launch the cluster that a spec describes.
 
     Args:
-        spec: what is asked.
+        spec: of the cluster.
         tell: called with a machine and its new state.
         planned: the result of `plan_spec`, if it was called before.
 
@@ -156,7 +156,7 @@ def launch_spec(
 
 
 def _answers(cluster: Cluster) -> bool:
-    """Tell whether every machine of a cluster that was reachable before answers now."""
+    """Return whether every machine of a cluster that was reachable before answers now."""
     try:
         connect_all(cluster.shells(), ANSWER_WITHIN)
     except (ClusterError, ExceptionGroup):
@@ -181,7 +181,7 @@ def _make(
 
 
 def _take_down(name: str) -> None:
-    """Take down what a failed launch left, and add to its error what it cost."""
+    """Take down the machines of a failed launch, and add their cost to its error."""
     error = sys.exception()
     with suppress(SpecError):  # another process may have taken it down already
         failed = attach(name)
@@ -191,7 +191,7 @@ def _take_down(name: str) -> None:
 
 
 def _add_cost(error: ClusterError, cluster: Cluster) -> None:
-    """Add to the error of a failed launch what it cost."""
+    """Add the cost of a failed launch to its error."""
     receipt = cluster.receipt()
     if receipt and receipt.dollars is not None:
         existed = f"{receipt.hosts} machine(s) existed for {receipt.seconds:.0f} s"
@@ -199,7 +199,7 @@ def _add_cost(error: ClusterError, cluster: Cluster) -> None:
 
 
 def _connect(cluster: Cluster, provider: Provider, tell: StateCallback, known_hosts: Path) -> None:
-    """Wait until every machine answers; show the console of one that does not."""
+    """Wait until every machine answers; the error for one that does not has its console."""
     began = time.monotonic()
     try:
         shells, passing = cluster.shells(), provider.passing_states
@@ -216,13 +216,13 @@ def _connect(cluster: Cluster, provider: Provider, tell: StateCallback, known_ho
 
 
 def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:
-    """Ask a provider whether it can make what a spec asks for, before anything exists.
+    """Ask a provider whether it can create the machines of a spec, before anything exists.
 
     Args:
-        spec: what is asked.
+        spec: of the cluster.
 
     Returns:
-        The provider, and what it would do.
+        The provider, and its plan.
 
     Raises:
         SpecError: it cannot.
@@ -234,9 +234,9 @@ def plan_spec(spec: ClusterSpec) -> tuple[Provider, Plan]:
 
 
 def _plan_of_existing(spec: ClusterSpec) -> Plan | None:
-    """Give the plan of a cluster that is there already and costs money.
+    """Give the plan of a cluster that exists already and costs money.
 
-    Its cloud is not asked: it would count the same machines twice against the quota.
+    The cloud is not asked: it would count the existing machines against the quota again.
     """
     if not journal.for_cluster(spec.name).entries():
         return None

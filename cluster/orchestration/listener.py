@@ -14,10 +14,10 @@ class Listener(JobListener):
     """Callbacks of a benchmark: derive from it, and override the methods that you need."""
 
     def preparing(self, host: str, step: str) -> None:
-        """Take the step of the installation that a host begins."""
+        """Receive the step of the installation that a host begins."""
 
     def started(self, cluster: Any, folder: Path) -> None:  # noqa: ANN401 - a Cluster, which knows this class
-        """Take the `Cluster` whose job runs now, and the folder of its run."""
+        """Receive the `Cluster` whose job runs now, and the folder of its run."""
 
     def ended(self) -> None:
-        """Take the end of the job, whether it failed or not."""
+        """Called when the job has ended, whether it failed or not."""

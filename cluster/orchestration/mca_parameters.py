@@ -1,6 +1,6 @@
 """Checks that the Open MPI of the hosts has the MCA parameters that a run sets.
 
-Open MPI ignores parameters that it does not know: a misspelt one would change nothing.
+Open MPI ignores parameters that it does not know: a misspelt one would have no effect.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ LIST = """\
 """
 OPTIONAL = ("btl_smcuda_",)  # only builds with CUDA have these; others ignore them
 PATIENCE = 60.0  # seconds for ompi_info to answer
-SHOWN = 3  # names that are suggested
-ALIKE = 0.75  # similarity from 0 to 1, from which a name is suggested
+SHOWN = 3  # similar names that an error suggests, at most
+ALIKE = 0.75  # similarity, from 0 to 1, that a suggested name has at least
 
 
 def check_mca_parameters(
@@ -35,7 +35,7 @@ def check_mca_parameters(
     Args:
         variables: of the ranks' environment; those named `OMPI_MCA_...` are MCA parameters.
         machine: the host.
-        home: our home folder there.
+        home: our home folder on the host.
         shell: to it.
 
     Raises:
@@ -49,7 +49,7 @@ def check_mca_parameters(
     program = posixpath.join(home, machine.bin, "ompi_info")
     done = shell.run(["sh", "-c", LIST, "sh", program], timeout=PATIENCE)
     known = done.stdout.split()
-    if known:  # another MPI has no ompi_info, and no such parameters that we could look up
+    if known:  # an MPI other than Open MPI has no ompi_info
         _refuse_unknown(wanted, known)
 
 

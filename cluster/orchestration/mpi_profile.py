@@ -1,7 +1,7 @@
 """MPI profiles of a job, by a library that LD_PRELOAD loads into its ranks.
 
-It is IBM's libmpitrace, if its path is given, or else our own `kernels/profile.c`, which writes the
-same files. They are downloaded with the job's other files, and `cluster profile` reads them.
+The library is IBM's libmpitrace, if its path is given, else our own `kernels/profile.c`, which
+writes the same files. They are downloaded with the job's other files; `cluster profile` reads them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from cluster.orchestration.host_setup import ReadyHosts
     from cluster.remote.shells import Shell
 
-OWN = "own"  # instead of the path of a library
+OWN = "own"  # in place of a library's path: our own library
 PRELOAD = "LD_PRELOAD"
-MOST_FILES = 64  # ranks that all write a file; of more, four do
-WITHIN = 120.0  # seconds for a compiler
+MOST_FILES = 64  # up to this number of ranks, each writes a file; of more, only four do
+WITHIN = 120.0  # seconds to compile
 NEEDS = "Install a C compiler {where}: sudo apt-get install gcc libc6-dev"
-LOOK = "import os, sys; sys.exit(not os.path.isfile(sys.argv[1]))"  # by the ranks' own Python
+LOOK = "import os, sys; sys.exit(not os.path.isfile(sys.argv[1]))"  # run by the ranks' Python
 FILES = "mpi_profile.*"
-SEPARATORS = " :\t\n"  # in LD_PRELOAD; nothing quotes them (ld.so(8))
+SEPARATORS = " :\t\n"  # of paths in LD_PRELOAD; they cannot be quoted (ld.so(8))
 
 
 class Toolchain(Value, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Toolchain(Value, frozen=True, kw_only=True):
 
     Args:
         folder: of compiled libraries, absolute.
-        python: the words that run the ranks' Python, where they run.
+        python: the command that runs the ranks' Python: on the host, or in the image.
         image: of the container that the ranks run in; empty without one.
 
     """
@@ -50,14 +50,14 @@ class Toolchain(Value, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """Where to install what is missing."""
+        """Where to install a missing compiler, for messages."""
         return f"in the image {self.image}" if self.image else "there"
 
 
 def profiled(
     about: Condition, library: str, hosts: ReadyHosts, shells: Mapping[str, Shell]
 ) -> Condition:
-    """Make a profiler ready on the hosts, and note in the record that times include its cost.
+    """Prepare a profiler on the hosts, and note in the record that times include its overhead.
 
     Args:
         about: the condition of the run.
@@ -66,7 +66,7 @@ def profiled(
         shells: to them, by the names of their machines.
 
     Returns:
-        The same, with the variables that load the profiler, and a note.
+        The condition, with the variables that load the profiler and a note.
 
     Raises:
         SpecError: the library is not there, or cannot be compiled there.
@@ -80,7 +80,7 @@ def profiled(
 def toolchains(
     machines: tuple[Machine, ...], facts: tuple[Facts, ...], image: str
 ) -> dict[str, Toolchain]:
-    """Find out where each host keeps its compiled files, and which Python its ranks use.
+    """Find the folder of compiled files of each host, and the Python of its ranks.
 
     Args:
         machines: the hosts.
@@ -91,7 +91,7 @@ def toolchains(
         One per machine, by its name.
 
     """
-    from cluster.measure.kernels import FOLDER  # noqa: PLC0415 - brings ctypes, which takes a while
+    from cluster.measure.kernels import FOLDER  # noqa: PLC0415 - imports ctypes, which is slow
 
     found = {}
     for machine, fact in zip(machines, facts, strict=False):
@@ -109,17 +109,17 @@ def variables(
     ranks: int,
     others: Mapping[str, str],
 ) -> dict[str, str]:
-    """Give the environment of ranks that are profiled.
+    """Give the environment variables of profiled ranks.
 
     Args:
         shells: to the hosts, by the names of their machines.
         tools: the toolchain of each host, by the name of its machine.
         library: its path on every host; `own` for ours, which is compiled there.
-        ranks: how many there will be.
+        ranks: their number.
         others: environment variables that the run sets already.
 
     Returns:
-        Those variables, and the ones that load the library.
+        Those variables, and those that load the library.
 
     Raises:
         SpecError: the library is not there, or cannot be compiled there.

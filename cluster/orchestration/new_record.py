@@ -27,7 +27,7 @@ def make_record(
     status: Status,
     at: float,
 ) -> Record:
-    """Give what is known of every run before it begins.
+    """Make the record of a run before it begins.
 
     Args:
         spec: of the cluster.

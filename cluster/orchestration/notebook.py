@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     from cluster.core.model.measurements import Progress
 
-BETWEEN = 0.2  # seconds, at least, between two changes
+BETWEEN = 0.2  # seconds between two updates, at least
 
 
 def in_notebook() -> bool:
-    """Tell whether a kernel of Jupyter runs this."""
+    """Return whether this process is a Jupyter kernel."""
     shell = getattr(builtins, "get_ipython", lambda: None)()
     return hasattr(shell, "kernel")
 
@@ -33,11 +33,11 @@ class NotebookLine:
         self._shown_at = 0.0
 
     def show(self, text: str, part: float | None = None, *, now: bool = False) -> None:
-        """Replace the line, unless that was done a moment ago.
+        """Replace the line, unless it was replaced less than `BETWEEN` seconds ago.
 
         Args:
             text: to show.
-            part: of the work that is done, 0 to 1; without it, there is no bar.
+            part: of the work that is done, from 0 to 1; without it, there is no bar.
             now: replace it in any case.
 
         """
@@ -52,13 +52,13 @@ class NotebookLine:
         if self._handle is not None:
             self._handle.update(content, raw=True)
             return
-        from IPython.display import display  # noqa: PLC0415 - it is there, in a notebook
+        from IPython.display import display  # noqa: PLC0415 - installed in every notebook
 
         self._handle = display(content, raw=True, display_id=True)
 
 
 class NotebookProgress(Listener):
-    """Shows how a launch, an installation and a job go."""
+    """Shows the progress of a launch, an installation and a job."""
 
     def __init__(self) -> None:
         """Show nothing yet."""
@@ -85,5 +85,5 @@ class NotebookProgress(Listener):
 
 
 def default_listener() -> Listener:
-    """Give the listener of callers who named none: a line in a notebook, nothing elsewhere."""
+    """Give the default listener: a line in a notebook, nothing elsewhere."""
     return NotebookProgress() if in_notebook() else Listener()

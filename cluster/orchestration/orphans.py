@@ -1,4 +1,4 @@
-"""Orphans: resources that we created and no cluster uses, found by journals and providers."""
+"""Orphans: resources that we created but no cluster uses, found in journals and at providers."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ THIS_MACHINE = "this machine"  # in place of a provider's name
 
 
 class Orphan(Value, frozen=True, kw_only=True):
-    """Resources of a cluster that is not in use any more.
+    """Resources of a cluster that is no longer in use.
 
     Args:
         name: of the cluster, or of the run whose job left files in this machine's shared memory.
         provider: its name, or `this machine`.
         why: the reason for calling it an orphan.
-        resources: what exists of it.
+        resources: those that exist.
         regions: that were searched, besides those of the journals.
 
     """
@@ -63,12 +63,12 @@ class Search(Value, frozen=True, kw_only=True):
 def search(regions: Sequence[str] = (), *, everywhere: bool = False) -> Search:
     """Find unfinished launches, expired clusters, and clusters that no journal knows.
 
-    Also files that ended jobs left in this machine's shared memory. What cannot be searched is in
-    the errors of the result.
+    It also finds files that ended jobs left in this machine's shared memory. The result has an
+    error for each cluster or provider that could not be searched.
 
     Args:
-        regions: of clouds to look in, besides those of the journals.
-        everywhere: look in every region that there is.
+        regions: of clouds to search, besides those of the journals.
+        everywhere: search every region of the clouds.
 
     Returns:
         Orphans and errors; a cluster that is being launched right now is no orphan.
@@ -95,8 +95,8 @@ def find_orphans(regions: Sequence[str] = (), *, everywhere: bool = False) -> tu
     """Find orphans as `search` does, and raise its errors.
 
     Args:
-        regions: of clouds to look in, besides those of the journals.
-        everywhere: look in every region that there is.
+        regions: of clouds to search, besides those of the journals.
+        everywhere: search every region of the clouds.
 
     Returns:
         The orphans.
@@ -118,8 +118,8 @@ def raise_all(errors: Sequence[ClusterError]) -> None:
         errors: of clusters or providers.
 
     Raises:
-        ClusterError: the only one.
-        ExceptionGroup: of all.
+        ClusterError: the error, if there is only one.
+        ExceptionGroup: all errors, if there are several.
 
     """
     if len(errors) == 1:
@@ -132,7 +132,7 @@ def remove(orphan: Orphan) -> None:
     """Delete an orphan's resources.
 
     Args:
-        orphan: that was found.
+        orphan: as `search` found it.
 
     Raises:
         ProvisionError: a resource still exists.
@@ -153,7 +153,7 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
 
     Args:
         name: of the cluster.
-        regions: of clouds to look in.
+        regions: of clouds to search.
 
     Returns:
         What was searched for, and where; empty if there is no such cluster and no region was given.
@@ -164,10 +164,10 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
     """
     looked = []
     for kind in plugins.names(Provider):
-        with contextlib.suppress(SpecError):  # one that cannot work here made nothing here
+        with contextlib.suppress(SpecError):  # a provider unusable here created nothing here
             provider = plugins.find(Provider, kind)(tuple(regions))
             what = provider.looked_for(name)
-            # Where a region is named, something may still appear there: `destroy` waits for it.
+            # In a named region, resources may still appear: `destroy` waits for them.
             if (regions and what) or provider.find(name):
                 destroy(provider, name, again=AGAIN)
                 looked.append(what)
@@ -180,7 +180,7 @@ def _half_made(name: str) -> Iterator[Orphan]:
     try:
         state = ClusterState.from_entries(book.entries())
     except ClusterError:
-        return  # written by another version, whose entries may mean something else
+        return  # written by another version, whose entries may differ
     if state is None or book.is_launching():
         return
     expired = state.has_expired(time.time())
@@ -197,7 +197,7 @@ def _half_made(name: str) -> Iterator[Orphan]:
 
 def _of_provider(kind: str, regions: tuple[str, ...], *, everywhere: bool) -> Iterator[Orphan]:
     """Find our resources at a provider, if it can be used on this machine."""
-    with contextlib.suppress(SpecError):  # one that cannot work here made nothing here
+    with contextlib.suppress(SpecError):  # a provider unusable here created nothing here
         provider = plugins.load(Provider, kind)
         where = provider.all_regions() if everywhere else regions
         yield from _of(plugins.find(Provider, kind)(where) if where else provider)
@@ -224,7 +224,7 @@ def _remove_memory(path: Path) -> None:
 
 
 def _of(provider: Provider) -> Iterator[Orphan]:
-    """Give all resources of ours at a provider."""
+    """Give all our resources at a provider."""
     live = provider.live()
     seen = {one.name: one for one in live}
     for name in dict.fromkeys([*seen, *provider.names()]):

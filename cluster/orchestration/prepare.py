@@ -1,4 +1,4 @@
-"""Preparation of a job: parameters checked, run folder made, script written."""
+"""Preparation of a job: check its parameters, make the run folder, write the script."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class PreparedJob(Value, frozen=True, kw_only=True):
 
     Args:
         folder: of its run.
-        record: of its run, `planned`.
-        job: the entry of the journal, by which another process finds the job.
+        record: of its run, with the status `planned`.
+        job: for the journal, so that other processes find the job.
         script: that starts the ranks.
         files: that the script needs in its folder: text by name.
-        copied: the working folder, a copy of which it runs in; none if it needs none.
+        copied: the working folder that it runs in a copy of; None without one.
 
     """
 
@@ -90,14 +90,14 @@ def check_bench(
 
 
 def patience(chosen: Benchmark[Any], state: ClusterState) -> float | None:
-    """Give how long hosts have to answer, at most, for benchmarks that leave dead hosts out.
+    """Give the time that hosts have to answer, for benchmarks that leave out dead hosts.
 
     Args:
         chosen: the benchmark.
         state: of the cluster.
 
     Returns:
-        Seconds; none if the benchmark needs every host, or a host was never examined.
+        Seconds; None if the benchmark needs every host, or a host was never examined.
 
     """
     needs_all = plugins.load(Starter, chosen.starter).needs_every_host
@@ -112,7 +112,7 @@ def check_hosts(
     condition: Condition,
     shells: Mapping[str, Shell],
 ) -> None:
-    """Refuse what these hosts cannot do, before anything is started.
+    """Refuse parameters that these hosts cannot run, before anything is started.
 
     Args:
         hosts: that would run it.
@@ -177,9 +177,9 @@ def make_condition(
     """Make the condition of a run.
 
     Args:
-        name: by which runs are compared; may be empty.
+        name: runs are compared by it; may be empty.
         variables: for the environment of every rank.
-        description: in a sentence.
+        description: of the run, in a sentence.
         expected: the expected result, such as `1.1GB/s`; may be empty.
 
     Returns:
@@ -204,7 +204,7 @@ def with_profile(
 
     Args:
         condition: of the run.
-        profile: `own`, or the path of a libmpitrace on the hosts; none for no profiles.
+        profile: `own`, or the path of a libmpitrace on the hosts; None for no profiles.
         hosts: that run it.
         shells: to them, by the machine's name.
 
@@ -240,12 +240,12 @@ def prepare(
         params: of it, checked.
         where: the folder of all runs.
         timeout: seconds that the job may take.
-        condition: what else is special about it.
+        condition: what distinguishes the run.
         phases: seconds that each phase took so far.
-        copied: the working folder, a copy of which it runs in; none if it needs none.
+        copied: the working folder that it runs in a copy of; None without one.
 
     Returns:
-        The job, ready.
+        The job, ready to start.
 
     Raises:
         ClusterError: the folder cannot be written.
@@ -275,7 +275,7 @@ def prepare(
 
 
 def _job(record: Record, there: str, folder: Path, *, has_copy: bool) -> JobRecord:
-    """Give the entry of the journal."""
+    """Make the job's entry for the journal."""
     return JobRecord(
         session=record.spec.name,
         folder=there,
@@ -287,9 +287,9 @@ def _job(record: Record, there: str, folder: Path, *, has_copy: bool) -> JobReco
 
 
 def _found(program: list[str], folder: str, image: str) -> list[str]:
-    """Name the environment's Python by its path: mpirun may put its own folder in front of PATH.
+    """Replace `python3` by the path of the environment's: mpirun may prepend its folder to PATH.
 
-    An image has a Python of its own.
+    In an image, the image's own Python is used.
     """
     if image:
         return [posixpath.join(folder, IN_IMAGE), *program]
@@ -297,12 +297,12 @@ def _found(program: list[str], folder: str, image: str) -> list[str]:
 
 
 def _with_environment(variables: Mapping[str, str]) -> list[str]:
-    """Give the words that set variables for a program, with any starter on any host."""
+    """Give an `env` command that sets variables for a program, whatever the starter."""
     return ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
 
 
 def _peers(hosts: ReadyHosts, starter: Starter) -> dict[str, str]:
-    """Give the file by which the first host knows the others, if there are any that it needs."""
+    """Give the file that names the other hosts to the first one, if the starter needs it."""
     layout = hosts.layout
     if not layout.ssh_config or not starter.needs_every_host:
         return {}
@@ -319,7 +319,7 @@ def _planned(
     run: str,
     at: float,
 ) -> Record:
-    """Give all that is known of a run before its job starts."""
+    """Make the record of a run before its job starts."""
     return msgspec.structs.replace(
         make_record(hosts.spec, hosts.machines, chosen, params, run=run, status="planned", at=at),
         command=tuple(argv),
@@ -342,7 +342,7 @@ def _environment(hosts: ReadyHosts, starter: Starter, bin_: str) -> dict[str, st
 def _with_condition(
     planned: Record, condition: Condition, phases: Mapping[str, float], fabric: str
 ) -> Record:
-    """Add what is special about the run, the seconds of each phase, and notes on the fabric."""
+    """Add the condition, the seconds of each phase, and notes on the fabric."""
     passed = libfabric.notes(fabric, condition.variables)
     return msgspec.structs.replace(
         planned,

@@ -1,4 +1,4 @@
-"""Signals while results are downloaded."""
+"""Handling of signals while results are downloaded."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 @contextmanager
 def interrupts_ignored() -> Iterator[None]:
-    """Ignore a second Ctrl-C or SIGTERM, which would lose the values."""
+    """Ignore Ctrl-C and SIGTERM, which would lose the values."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    here = threading.current_thread() is threading.main_thread()  # no signal comes elsewhere
+    here = threading.current_thread() is threading.main_thread()  # only there are signals handled
     handled = {number: handler for number, handler in before.items() if here and callable(handler)}
     for number in handled:
-        signal.signal(number, lambda *_: None)  # SIG_IGN would be inherited by programs
+        signal.signal(number, lambda *_: None)  # child processes would inherit SIG_IGN
     try:
         yield
     finally:

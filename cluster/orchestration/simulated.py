@@ -1,4 +1,4 @@
-"""Runs of simulated hosts: ordinary run folders, whose values a model gives."""
+"""Runs of simulated hosts: ordinary run folders with values from a model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def simulator_of(spec: ClusterSpec) -> FleetSimulator:
         spec: of a cluster of the provider `sim`.
 
     Returns:
-        The model; a NIC carries the goodput of TCP over a link of its rate.
+        The model; a NIC's bandwidth is the goodput of TCP over a link of its rate.
 
     """
     from cluster.analysis.fleet.simulation import FleetSimulator  # noqa: PLC0415 - NumPy
@@ -61,14 +61,14 @@ def simulate(
         chosen: the benchmark.
         params: of it, checked.
         where: the folder of all runs.
-        condition: what is special about it.
-        listener: called with values as they come.
+        condition: what distinguishes the run.
+        listener: called with the values as they are made.
 
     Returns:
         The run.
 
     Raises:
-        SpecError: there is no model of the benchmark.
+        SpecError: there is no model for the benchmark.
 
     """
     spec = state.spec
@@ -95,7 +95,7 @@ def simulate(
 
 
 def _with_condition(record: Record, condition: Condition) -> Record:
-    """Add what is special about the run, and that nothing was measured."""
+    """Add the condition, and a note that nothing was measured."""
     return msgspec.structs.replace(
         record,
         notes=(f"simulated: {_words(record.spec)}; nothing was measured.", *condition.notes),
@@ -106,7 +106,7 @@ def _with_condition(record: Record, condition: Condition) -> Record:
 
 
 def _words(spec: ClusterSpec) -> str:
-    """Say what was simulated."""
+    """Describe what was simulated."""
     from cluster.providers.sim import SimOptions, fabric_of  # noqa: PLC0415
 
     options = msgspec.convert(spec.options, SimOptions, strict=False)

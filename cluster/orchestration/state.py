@@ -1,6 +1,6 @@
 """The state of a cluster: the entries of its journal, folded into one frozen value.
 
-`ClusterState` is pure and knows neither hosts nor files; `StateOnDisk` ties it to the journal.
+`ClusterState` is a pure value, without hosts or files; `StateOnDisk` connects it to the journal.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 
 
 class ClusterState(Value, frozen=True, kw_only=True):
-    """What is known of a cluster.
+    """Everything that is known about a cluster.
 
     Args:
         spec: what was asked for.
         at: when its launch began, in seconds since the epoch.
         costs: whether its machines cost money while they exist.
-        price: of one machine, where that is known.
-        ttl: seconds after which the machines end by themselves, if they do.
+        price: of one machine, if known.
+        ttl: seconds after which the machines end by themselves; None if they do not.
         machines: in the order of the ranks; none until they were created.
         expires: when the machines end by themselves, in seconds since the epoch.
-        launched: every machine answered once, so the launch is over.
+        launched: whether every machine has answered once, so the launch is complete.
         phases: seconds that each phase of the launch took.
         facts: of each real machine, once it was examined.
         orders: when each call that creates resources was first sent, by its token, in seconds since
@@ -46,7 +46,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
         power: when the machines were switched on, off, on ..., in seconds since the epoch.
         jobs: all that were started, the newest last.
         collected: the run folders of the jobs whose files were downloaded.
-        ended_at: when the last machine was gone, in seconds since the epoch.
+        ended_at: when the last machine had ended, in seconds since the epoch.
 
     """
 
@@ -75,7 +75,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
             entries: the oldest first.
 
         Returns:
-            The state; none if no launch was ever intended.
+            The state; None if the journal has no launch.
 
         """
         rest = iter(entries)
@@ -86,10 +86,10 @@ class ClusterState(Value, frozen=True, kw_only=True):
         return None
 
     def after(self, entry: Entry) -> ClusterState:
-        """Give the state once an entry was added to the journal.
+        """Give the state after one more entry of the journal.
 
         Args:
-            entry: that was added.
+            entry: the next one.
 
         Returns:
             The next state.
@@ -118,7 +118,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
         return self._after_order(entry)
 
     def _after_order(self, entry: Entry) -> ClusterState:
-        """Count the cost from the call that asked for machines."""
+        """Note when machines were requested and switched: the cost counts from the request."""
         match entry:
             case journal.Requested(kind=journal.INSTANCES):
                 return replace(self, orders={entry.token: entry.at, **self.orders})
@@ -130,13 +130,13 @@ class ClusterState(Value, frozen=True, kw_only=True):
         return self
 
     def ended(self, at: float) -> ClusterState:
-        """Give the state once nothing of the cluster exists any more.
+        """Give the state when nothing of the cluster exists any more.
 
         Args:
             at: when, in seconds since the epoch.
 
         Returns:
-            The last state; it has no jobs any more.
+            The last state, without jobs.
 
         """
         return replace(self, ended_at=at, jobs=())
@@ -153,28 +153,28 @@ class ClusterState(Value, frozen=True, kw_only=True):
 
     @property
     def plan(self) -> Plan:
-        """The plan of another launch of the same spec: it creates nothing, at the known price."""
+        """The plan of a second launch of the same spec: it creates nothing, at the known price."""
         price = f", ${self.price.hourly * len(self.machines):.4g} an hour" if self.price else ""
         line = f"{self.name} is there already: {len(self.machines)} machine(s){price}; none is made"
         return Plan(lines=(line,), costs=self.costs, price=self.price, ttl=self.ttl)
 
     def was_launched_as(self, spec: ClusterSpec) -> bool:
-        """Tell whether the launch of a spec was completed; its machines may not answer any more.
+        """Return whether this spec was launched; its machines may not answer any more.
 
         Args:
-            spec: what is asked for.
+            spec: to compare with.
 
         Returns:
-            Whether its machines all answered once.
+            Whether this cluster has that spec, and its machines all answered once.
 
         """
         return spec == self.spec and self.launched
 
     def is_unfinished(self, spec: ClusterSpec) -> bool:
-        """Tell whether the launch of a spec was interrupted, and can be continued.
+        """Return whether the launch of this spec was interrupted, and can be continued.
 
         Args:
-            spec: what is asked for.
+            spec: to compare with.
 
         Returns:
             Whether this cluster has that spec, and its launch was not completed.
@@ -183,7 +183,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
         return spec == self.spec and not self.launched
 
     def has_expired(self, at: float) -> bool:
-        """Tell whether the time to live is over.
+        """Return whether the TTL is over.
 
         Args:
             at: the time now, in seconds since the epoch.
@@ -201,7 +201,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
             at: the time now, in seconds since the epoch.
 
         Returns:
-            The receipt; none if they cost nothing.
+            The receipt; None if they cost nothing.
 
         """
         if not self.power:
@@ -229,7 +229,7 @@ class StateOnDisk:
         state: as of the last entry that this process read or wrote.
 
     Raises:
-        SpecError: no launch is in the journal.
+        SpecError: the journal has no launch.
 
     """
 
@@ -269,7 +269,7 @@ class StateOnDisk:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes from changing the cluster, and read what they did before.
+        """Keep other processes from changing the cluster, and read the changes that they made.
 
         Raises:
             ClusterError: another process has taken the cluster down.

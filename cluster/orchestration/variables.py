@@ -21,13 +21,13 @@ def variable(kind: str, name: str, value: str) -> tuple[str, str]:
     Args:
         kind: `mca` or `env`.
         name: of the variable or parameter.
-        value: of it.
+        value: of the variable or parameter.
 
     Returns:
-        The variable's name, and its value.
+        The name and the value of the environment variable.
 
     Raises:
-        SpecError: it is no valid name, or looks like a secret.
+        SpecError: the name is not valid, or looks like a secret.
 
     """
     if NAME.fullmatch(name) is None:

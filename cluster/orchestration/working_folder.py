@@ -1,4 +1,4 @@
-"""A working folder on its way to the hosts: what of it is copied, and how much at most."""
+"""The working folder of a job: its files that are copied to the hosts, and their limits."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from cluster.core.units import format_bytes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-MOST_BYTES = 32_000_000  # it goes to every host
+MOST_BYTES = 32_000_000  # of all files; each host gets a copy
 MOST_FILES = 1_000
-ENVIRONMENT = "pyvenv.cfg"  # in the folder of a Python environment
+ENVIRONMENT = "pyvenv.cfg"  # file that marks the folder of a Python environment
 LEFT_OUT = (
     f"Hidden files and folders, linked folders, {' and '.join(CACHES)}, Python environments "
     "and the folder of all runs"
@@ -36,8 +36,8 @@ class WorkingFolder(Value, frozen=True, kw_only=True):
 
     Args:
         path: of the folder, absolute.
-        files: that are copied, relative to it.
-        bytes: of all of them.
+        files: that are copied, as paths relative to it.
+        bytes: total size of these files.
 
     """
 
@@ -46,22 +46,22 @@ class WorkingFolder(Value, frozen=True, kw_only=True):
     bytes: int
 
     def __str__(self) -> str:
-        """Say what is copied."""
+        """Name the folder, the number of files and their size."""
         return f"{self.path} ({len(self.files)} files, {format_bytes(self.bytes)})"
 
 
 def find_files(path: str | Path, runs: Path) -> WorkingFolder:
-    """Find what of a folder is copied.
+    """Find the files of a folder that are copied.
 
     Args:
         path: of the folder.
         runs: the folder of all runs.
 
     Returns:
-        What is copied.
+        The folder, its files and their size.
 
     Raises:
-        SpecError: it is no folder, has too much, or has something that cannot be read.
+        SpecError: it is no folder, has too many files or bytes, or a file cannot be read.
 
     """
     top = Path(path).resolve()
@@ -75,7 +75,7 @@ def find_files(path: str | Path, runs: Path) -> WorkingFolder:
 
 
 def _measured(top: Path, runs: Path) -> WorkingFolder:
-    """Add up the files, and open each: one that cannot be read is known before anything starts."""
+    """Add up the sizes, and open each file, so that errors come before anything starts."""
     files, size = [], 0
     for file in _files(top, runs):
         files.append(file.relative_to(top))
@@ -105,7 +105,7 @@ def _files(folder: Path, runs: Path) -> Iterator[Path]:
 
 @contextmanager
 def _readable(top: Path) -> Iterator[None]:
-    """Turn the error of a file that cannot be read into ours."""
+    """Turn the error of reading a file into ours."""
     try:
         yield
     except OSError as error:
@@ -118,18 +118,18 @@ def _readable(top: Path) -> Iterator[None]:
 
 @contextmanager
 def copied(folder: WorkingFolder | None) -> Iterator[Path | None]:
-    """Copy it, with linked files in place of links to them.
+    """Copy a working folder, with files in place of links to them.
 
     Args:
-        folder: to copy; none if there is nothing to copy.
+        folder: to copy; None if there is none.
 
     Yields:
-        What belongs into the job's folder: the copy, and a list of its files and their SHA-256, by
-        which those that the job left unchanged are known. It is removed afterwards. None if there
-        is nothing to copy.
+        A temporary folder for the job's folder, with the copy and a list of its files and their
+        SHA-256, which later shows the files that the job did not change. It is removed afterwards.
+        None if there is nothing to copy.
 
     Raises:
-        SpecError: a file cannot be read any more, or not be written here.
+        SpecError: a file can no longer be read, or the copy cannot be written.
 
     """
     if folder is None:
@@ -142,7 +142,7 @@ def copied(folder: WorkingFolder | None) -> Iterator[Path | None]:
 
 
 def _copy(folder: WorkingFolder, to: Path) -> None:
-    """Write the copy and its list."""
+    """Write the copy, and the list of its files."""
     copy, digests = to / WORKDIR, {}
     copy.mkdir()
     for file in folder.files:
@@ -150,4 +150,4 @@ def _copy(folder: WorkingFolder, to: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(folder.path / file, target)
         digests[str(file)] = sha256(target)
-    (to / COPIED).write_text(json.dumps(digests))  # in ASCII, whatever the names are
+    (to / COPIED).write_text(json.dumps(digests))  # ASCII, whatever the names are
