@@ -147,7 +147,7 @@ def _bring_home(job: Job, folder: Path, ending: JobResult) -> JobResult:
 
 
 def _why(reason: str, ending: JobResult) -> str:
-    """Give the reason that a rank wrote; if a rank was killed, add it to that of the job's end."""
+    """Give the reason that a rank wrote; if a rank was killed, this cause comes first."""
     killed = ending.exit_status is not None and _signal(ending.exit_status)
     return f"{ending.reason} {reason}" if killed else reason
 
@@ -202,7 +202,7 @@ def raise_unless_done(run: Run) -> Run:
 
 
 def _add_missing(job: Job, folder: Path) -> None:
-    """Add values that were not streamed: of a program that prints them, or while nobody watched."""
+    """Add values that were not streamed: a program printed them, or no process was watching."""
     ranks = sorted((folder / RAW).glob("measurements.*.jsonl"))
     output = Output(
         stdout=raw_text(folder, "stdout"), ranks=tuple(raw_text(folder, p.name) for p in ranks)

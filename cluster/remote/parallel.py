@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 256  # threads
 BETWEEN_ATTEMPTS = 1.0  # seconds
-# Once some hosts have answered, the others may take this many times as long, but at least so many
+# Once some hosts have answered, the others may take `SLOWER` times as long, but at least `AT_LEAST`
 # seconds: two lost packets delay a connection by 3 s.
 SLOWER, AT_LEAST = 10.0, 4.0  # times; seconds
 GRACE = 3.0  # seconds for running calls to end once one has failed

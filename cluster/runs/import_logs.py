@@ -63,7 +63,7 @@ class Imported(Value, frozen=True, kw_only=True):
 
 
 class LogLocation(Value, frozen=True, kw_only=True):
-    """The hosts that wrote the logs: what the user adds to the logs.
+    """The hosts that wrote the logs, as the user describes them.
 
     Args:
         hardware: of the hosts.

@@ -198,7 +198,7 @@ def build_wheel(
 
     Args:
         package: its name, which is also that of its folder.
-        version: of it.
+        version: of the package.
         compression: a constant of zipfile; only ZIP_STORED gives the same bytes with every zlib.
 
     Returns:
