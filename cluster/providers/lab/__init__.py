@@ -1,9 +1,9 @@
-"""A laboratory: hosts made of Linux namespaces on this machine, joined by links of a known rate.
+"""A lab: hosts that are Linux namespaces of this machine, connected by links of a known rate.
 
-Each host is one process tree: `unshare`, and below it, as process 1 of the host, its sshd. Its
-network, mounts, process ids and host name exist as long as those processes do, so nothing else
-has to be found and taken away after a crash: the command line of `unshare` names the cluster. The
-switch is one more such process, whose network namespace holds the bridge.
+Each host is one process tree: `unshare`, and below it, as process 1 of the host, its sshd. The
+host's network, mounts, process ids and host name end with these processes, so nothing else has to
+be found and deleted after a crash: the command line of `unshare` names the cluster. The switch is
+one more such process; its network namespace contains the bridge.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ SSHD = "/usr/sbin/sshd"
 
 
 class LabProvider(Provider):
-    """Hosts of namespaces on this machine; nothing costs money."""
+    """Hosts that are namespaces of this machine; nothing costs money."""
 
     Options: ClassVar[type[Value]] = LabOptions
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Refuse what namespaces cannot give, and a machine that cannot make them."""
+        """Refuse what namespaces cannot provide, and a machine that cannot create them."""
         refuse(spec, REFUSED)
         options = msgspec.convert(spec.options, LabOptions, strict=False)
         _check_options(spec, options)
@@ -92,7 +92,7 @@ class LabProvider(Provider):
     def create(
         self, spec: ClusterSpec, journal: journal.Journal, tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Make the processes, then the links between them, then let the hosts come up."""
+        """Start the processes, create the links between them, then let the hosts start up."""
         options = msgspec.convert(spec.options, LabOptions, strict=False)
         files = LabFolder(name=spec.name, folder=journal.folder / "lab")
         with on_failure(lambda: self.destroy(spec.name)):
@@ -106,7 +106,7 @@ class LabProvider(Provider):
                 ) from error
 
     def find(self, name: str) -> tuple[Resource, ...]:
-        """Look at every process of this machine; the folder is left last."""
+        """Find the lab's processes on this machine, and its folders, which are deleted last."""
         ours = processes_of(name)
         found = [Resource(kind=p.kind, id=f"process {p.pid}") for p in ours]
         folders = {p.folder for p in ours} | {journal.for_cluster(name).folder / "lab"}
@@ -116,18 +116,18 @@ class LabProvider(Provider):
         return tuple(found)
 
     def names(self) -> tuple[str, ...]:
-        """Tell which labs have processes."""
+        """List the labs that have processes."""
         return tuple(sorted({process.name for process in processes_of()}))
 
     def destroy(self, name: str) -> None:
-        """Kill the hosts' first processes, wait until they are gone, and remove their files."""
+        """Kill the processes of all hosts, wait until they are gone, and delete their files."""
         ours = processes_of(name)
         kill_all(ours)
         for folder in {p.folder for p in ours} | {journal.for_cluster(name).folder / "lab"}:
             shutil.rmtree(folder, ignore_errors=not folder.exists())
 
     def console(self, machine: Machine) -> str:
-        """Give what a host's first process said before it stopped."""
+        """Read the log of a host's start."""
         _, _, name = machine.name.split(".")
         return text_of(
             journal.for_cluster(name).folder / "lab" / "hosts" / host_number(machine) / "log"
@@ -140,7 +140,7 @@ def _check_options(spec: ClusterSpec, options: LabOptions) -> None:
         raise SpecError(f"--hosts is {spec.hosts}; a lab has at most {most}.")
     if options.rate:
         parse_rate(options.rate)
-    if not 576 <= options.mtu <= 65535:  # noqa: PLR2004 - what IPv4 promises; what fits its field
+    if not 576 <= options.mtu <= 65535:  # noqa: PLR2004 - IPv4: every host accepts 576; a 16-bit field
         raise SpecError(f"The option mtu is {options.mtu}; it must be between 576 and 65535.")
     if not (Path(options.root) / SSHD[1:]).exists():
         remedy = "Type: sudo apt-get install openssh-server"
@@ -175,7 +175,7 @@ def _which(tool: str) -> str | None:
 
 
 def _write_files(files: LabFolder, hosts: int, options: LabOptions) -> None:
-    """Write everything that the hosts read while they come up."""
+    """Write all files that the hosts read while they start."""
     files.folder.mkdir(mode=0o700)
     (files.folder / "options.json").write_bytes(msgspec.json.encode(options))
     (files.folder / "root").write_text(str(Path(options.root).resolve()))
@@ -204,7 +204,7 @@ def _write_files(files: LabFolder, hosts: int, options: LabOptions) -> None:
 
 
 def _bring_up(files: LabFolder, hosts: int, options: LabOptions) -> tuple[Machine, ...]:
-    """Start the processes of all hosts, join them, and wait until all are up."""
+    """Start the processes of all hosts, connect them, and wait until all are up."""
     numbers = [str(number) for number in range(hosts)]
     with (files.folder / "log").open("wb") as log:
         starting = subprocess.Popen(
@@ -217,7 +217,7 @@ def _bring_up(files: LabFolder, hosts: int, options: LabOptions) -> tuple[Machin
         )
     with starting:
         heard = _words(starting)
-        everybody = [*numbers, "switch"]  # each says "made", and its process id is said for it
+        everybody = [*numbers, "switch"]  # each prints "made"; `START` prints its process id
         words = _hear(heard, files, [*everybody, *everybody])
         pids = {number: int(word) for number, word in words if word.isdigit()}
         room = join(pids, options)
@@ -231,12 +231,12 @@ def _bring_up(files: LabFolder, hosts: int, options: LabOptions) -> tuple[Machin
 
 
 def _words(starting: subprocess.Popen[bytes]) -> Iterator[tuple[str, str]]:
-    """Give what the hosts say as they come up: each line is a number and a word."""
+    """Read what the hosts print while they start: on each line the host's number and a word."""
     stream, rest = starting.stdout, b""
     deadline = time.monotonic() + READY_WITHIN
     while stream and select.select([stream], [], [], max(0.0, deadline - time.monotonic()))[0]:
         if not (chunk := os.read(stream.fileno(), 1 << 16)):
-            return  # all of them are gone
+            return  # all hosts have closed the pipe
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             number, _, word = line.decode().partition(" ")
@@ -246,7 +246,7 @@ def _words(starting: subprocess.Popen[bytes]) -> Iterator[tuple[str, str]]:
 def _hear(
     heard: Iterator[tuple[str, str]], files: LabFolder, numbers: Sequence[str]
 ) -> Iterator[tuple[str, str]]:
-    """Give a word for each of some hosts, in any order; the same host may come again."""
+    """Wait for one word from each listed host, in any order; a host may be listed twice."""
     missing = list(numbers)
     while missing:
         number, word = next(heard, ("", ""))
@@ -267,7 +267,7 @@ def _hear(
 def _machine(files: LabFolder, number: int, room: int, options: LabOptions) -> Machine:
     outer = str(network_of_room(room, UNDERLAY)[number + FIRST])
     inner = str(network_of_room(room, OVERLAY)[number + FIRST]) if options.overlay else outer
-    return Machine(  # noqa: S604 - "shell" names one of our plug-ins
+    return Machine(  # noqa: S604 - "shell" names a plug-in
         name=f"{number}.mpi.{files.name}",
         id=f"{files.name}-{number}",
         address=inner,

@@ -28,15 +28,15 @@ def alter(machine: Machine, verb: Verb, rate: str = "") -> Machine:
 
     Args:
         machine: the host.
-        verb: `slow` (its link gets another rate), `cut` (nothing passes any more), `heal` (as it
-            was made) or `kill` (all its processes end at once).
-        rate: for `slow`, such as `100mbit`; a tenth of what it was made with, if empty.
+        verb: `slow` (its link gets another rate), `cut` (its link carries no packets), `heal` (its
+            link is restored) or `kill` (all its processes are killed).
+        rate: for `slow`, such as `100mbit`; a tenth of the original rate, if empty.
 
     Returns:
         The machine with its link as it is now.
 
     Raises:
-        SpecError: it has no such host any more, or the rate is wrong.
+        SpecError: the host does not run any more, or the rate is not valid.
 
     """
     number, name = host_number(machine), machine.name.split(".")[2]

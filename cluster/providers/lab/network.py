@@ -24,22 +24,25 @@ if TYPE_CHECKING:
 
 
 ROOMS = 64  # labs at once: one network of 1024 addresses for each
-UNDERLAY, OVERLAY = "198.18.0.0/16", "198.19.0.0/16"  # RFC 2544: for measuring networks
-PREFIX = 22  # of each room's network
-FIRST = 2  # our own address is 1
-SPARE = 3  # of a network's addresses: its own, its broadcast's, ours
+UNDERLAY, OVERLAY = "198.18.0.0/16", "198.19.0.0/16"  # RFC 2544: for network benchmarks
+PREFIX = 22  # bits, of each lab's network
+FIRST = 2  # of the hosts' addresses; this machine has address 1
+SPARE = 3  # addresses that no host can have: network, broadcast and this machine
 
 
 def line_rate(options: LabOptions) -> float | None:
-    """Give the rate of every link in bytes per second; none, if nothing limits it."""
+    """Give the rate of every link in bytes per second; none if it is not limited."""
     return parse_rate(options.rate) if options.rate else None
 
 
 def join(pids: dict[str, int], options: LabOptions) -> int:
-    """Make the bridge, a link from each host to it, and one from here; give the network's room."""
+    """Create the bridge, and links to it from each host and from this machine.
+
+    Returns the number of the lab's network.
+    """
     switch = pids.pop("switch")
     room = _take_room(switch)
-    # Nothing but the bridge is in that namespace: no firewall of this machine sees its packets.
+    # The namespace contains only the bridge, so no firewall of this machine filters its packets.
     lines = [
         "link add dev bridge0 type bridge mcast_snooping 0",
         "link set dev bridge0 up",
@@ -61,7 +64,7 @@ def join(pids: dict[str, int], options: LabOptions) -> int:
 
 
 def _take_room(switch: int) -> int:
-    """Make the link from here to the switch; its name is the room, so nobody else can take it."""
+    """Create the link from this machine to the switch; its name reserves the network's number."""
     why = ""
     for room in range(ROOMS):
         if Path(f"/sys/class/net/lab{room}").exists():
@@ -79,12 +82,12 @@ def _take_room(switch: int) -> int:
 
 
 def network_of_room(room: int, among: str) -> ipaddress.IPv4Network:
-    """Give the network of the lab with a number, as a part of `UNDERLAY` or `OVERLAY`."""
+    """Give the lab network of a number: a subnet of `UNDERLAY` or `OVERLAY`."""
     return list(ipaddress.IPv4Network(among).subnets(new_prefix=PREFIX))[room]
 
 
 def link_of(options: LabOptions) -> Link | None:
-    """Describe the link of every host; none, if its rate is not limited."""
+    """Describe the link of every host; none if its rate is not limited."""
     if not options.rate:
         return None
     return Link(
@@ -96,7 +99,7 @@ def link_of(options: LabOptions) -> Link | None:
 
 
 def write_network(files: LabFolder, machines: Sequence[Machine], options: LabOptions) -> None:
-    """Write what each host is told of the network, and what we know of each host."""
+    """Write each host's network configuration, and the known_hosts file of the lab."""
     hosts = "".join(f"{machine.address} {machine.id}\n" for machine in machines)
     known = ""
     for number, machine in enumerate(machines):
@@ -112,7 +115,7 @@ def write_network(files: LabFolder, machines: Sequence[Machine], options: LabOpt
 
 
 def inside(pid: int, tool: str, batch: str) -> None:
-    """Give a tool of iproute2 a batch of commands in the network namespace of a process."""
+    """Run a batch of commands of an iproute2 tool in the network namespace of a process."""
     done = _call(["nsenter", f"--net=/proc/{pid}/ns/net", tool, "-batch", "-"], batch)
     if done.returncode != 0:
         raise ProvisionError(f"{tool} refused what makes the lab's network: {done.stderr.strip()}")
@@ -125,7 +128,7 @@ def _call(argv: Sequence[str], text: str = "") -> subprocess.CompletedProcess[st
 
 
 def tool_environment() -> dict[str, str]:
-    """Give an environment whose PATH has the folders of ip, tc and mount."""
+    """Give this process's environment, with the folders of ip, tc and mount added to PATH."""
     return {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:{SBIN}"}
 
 

@@ -13,8 +13,8 @@ from cluster.providers.lab.rootfs import (
 
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 READY_WITHIN = 60.0  # seconds for all hosts to be up
-GONE_WITHIN = 30.0  # seconds for killed processes to leave
-POLL = 0.005  # seconds
+GONE_WITHIN = 30.0  # seconds for killed processes to end
+POLL = 0.005  # seconds between two checks
 
 
 class LabOptions(EnvironmentOptions, frozen=True, kw_only=True):
@@ -38,11 +38,11 @@ class LabOptions(EnvironmentOptions, frozen=True, kw_only=True):
 
 
 class LabFolder(Value, frozen=True, kw_only=True):
-    """Where a lab's files are.
+    """The folder of a lab.
 
     Args:
         name: of the cluster.
-        folder: of the lab.
+        folder: its path.
 
     """
 

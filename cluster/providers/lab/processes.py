@@ -1,4 +1,4 @@
-"""The processes that a lab is made of."""
+"""The processes of a lab: one `unshare` for each host, and one for the switch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-SHORTEST = 4  # words of the command line of a host: init, cluster, number, and an empty end
+SHORTEST = 4  # arguments at the end of a host's command line: init, cluster, number, empty
 
 START = r"""
 init=$0 name=$1
@@ -36,7 +36,7 @@ done
 
 
 class HostProcess(Value, frozen=True, kw_only=True):
-    """The process that holds a host or the switch.
+    """The `unshare` process of a host or of the switch.
 
     Args:
         pid: of `unshare`; its child is the first process of the host.
@@ -51,20 +51,20 @@ class HostProcess(Value, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Of the cluster."""
+        """The name of the cluster."""
         return self.folder.parent.name
 
     @property
     def kind(self) -> str:
-        """What a person calls it."""
+        """What it is, for a person: `host 3` or `switch`."""
         return "switch" if self.number == "switch" else f"host {self.number}"
 
 
 def processes_of(name: str = "") -> list[HostProcess]:
-    """Find the processes of a lab, or of all, whoever started them.
+    """Find the processes of one lab, or of all labs, on this machine.
 
-    Labs of another state folder are left to it, unless nothing there knows of them any more. So
-    are those of a container: its files cannot be seen from here.
+    A lab of another state folder is left out while a journal there knows it. Processes in a
+    container are left out as well, because their files cannot be read from here.
     """
     found = []
     here = Path("/proc/self/ns/pid").readlink()
@@ -89,7 +89,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def kill_all(processes: Iterable[HostProcess]) -> None:
-    """Kill hosts, and wait until their first processes are gone: the others go before them."""
+    """Kill hosts, and wait for their first processes, which end after all others of the host."""
     pids = [pid for process in processes for pid in (*_children(process.pid), process.pid)]
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
@@ -112,5 +112,5 @@ def _gone(pid: int) -> bool:
 
 
 def _stat(pid: int) -> list[str]:
-    """Give a process's state, parent and so on; nothing if it is gone."""
+    """Give the fields of a process's `stat` from its state on; empty if the process is gone."""
     return text_of(Path(f"/proc/{pid}/stat")).rpartition(")")[2].split()

@@ -1,4 +1,4 @@
-"""The files of the hosts of a lab: how each comes up, and what is different there from here."""
+"""The files of a lab's hosts: how each host starts, and where it differs from this machine."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from cluster.core import journal
 
 MASKED = ("/home", "/root", "/tmp", "/opt", "/srv", "/var/tmp")  # noqa: S108 - emptied, not used
 VNI, GROUP = 1, "239.198.18.1"
-FRAME = 14  # bytes of a packet's Ethernet header: what a queueing discipline counts
-WIRE = 38  # bytes that it takes on a real line: preamble, header, checksum and gap
-VXLAN = 50  # bytes of each packet that VXLAN over IPv4 takes
-SMALLEST_BURST = 70_000  # bytes: one packet may be 64 KiB until the very last moment
-BURST = 0.001  # seconds of the rate that may pass at once
-QUEUE = 0.020  # seconds of the rate that may wait
+FRAME = 14  # bytes of a packet's Ethernet header, which a queueing discipline counts
+WIRE = 38  # bytes that each packet adds on a real line: preamble, header, checksum and gap
+VXLAN = 50  # bytes that VXLAN over IPv4 adds to each packet
+SMALLEST_BURST = 70_000  # bytes; with segmentation offload one packet is up to 64 KiB
+BURST = 0.001  # seconds: what the line carries in this time may pass at once
+QUEUE = 0.020  # seconds: what the line carries in this time may wait
 SMALLEST_QUEUE = 200_000  # bytes
 
-# What makes the root file system of a host, from the layers in the folder where it is run.
+# Mounts the root file system of a host from the layers in the current folder.
 MOUNTS = r"""
 mount -t overlay overlay -o "lowerdir=$(cat ../../root),upperdir=upper,workdir=work" root
 cd root
@@ -37,8 +37,8 @@ umount -l run/old
 rmdir run/old
 """
 
-# One file for all hosts and the switch; $1 is the cluster, $2 the number. Whoever starts it holds
-# the other end of its standard input: should that process die, nothing stays half made.
+# One script for all hosts and the switch; $1 is the cluster, $2 the number. The process that starts
+# it holds the other end of its standard input: if that process dies, the hosts exit.
 INIT = rf"""#!/bin/sh
 set -eu
 echo "$2 made"
@@ -76,10 +76,10 @@ Subsystem sftp internal-sftp
 
 
 def private() -> list[str]:
-    """Give the folders of this machine that a host must not see.
+    """List the folders of this machine that a host must not see.
 
     Returns:
-        Absolute paths, none below another.
+        Absolute paths; none is inside another.
 
     """
     checkout = Path(__file__).resolve().parents[3]
@@ -92,7 +92,7 @@ def private() -> list[str]:
 
 
 class Upper:
-    """The writable layer of a host, before the host exists.
+    """The upper (writable) layer of a host's overlay file system, before the host exists.
 
     Args:
         folder: of the layer.
@@ -101,12 +101,12 @@ class Upper:
     """
 
     def __init__(self, folder: Path, lower: Path) -> None:
-        """Begin with an empty one."""
+        """Begin with an empty layer."""
         self._folder = folder
         self._lower = lower
 
     def folder(self, path: str) -> Path:
-        """Make a folder and those above it, each with the owner and mode that it has below."""
+        """Create a folder and its parents, each with the owner and mode of the lower layer."""
         here = self._folder
         _alike(here, self._lower)
         for part in Path(path).parts[1:]:
@@ -117,7 +117,7 @@ class Upper:
         return here
 
     def empty(self, path: str) -> None:
-        """Hide what a folder holds below."""
+        """Hide what a folder contains in the lower layer."""
         os.setxattr(self.folder(path), "trusted.overlay.opaque", b"y")
 
     def write(self, path: str, text: str, mode: int = 0o644) -> None:
@@ -127,7 +127,7 @@ class Upper:
         target.chmod(mode)
 
     def let_in(self, user: str) -> None:
-        """Make a user who can log in with a key: sshd turns locked accounts away."""
+        """Create a user who can log in with a key: sshd rejects locked accounts."""
         users = text_of(self._lower / "etc/passwd").splitlines()
         known = {line.split(":")[0]: line.split(":") for line in users}
         home = known[user][5] if user in known else f"/home/{user}"
@@ -161,7 +161,7 @@ def text_of(path: Path) -> str:
         path: of the file.
 
     Returns:
-        Its text; empty if there is none.
+        Its text; empty if it cannot be read.
 
     """
     try:
@@ -171,16 +171,16 @@ def text_of(path: Path) -> str:
 
 
 def links(outer: str, inner: str, prefix: int, mtu: int) -> str:
-    """Give what ip is told inside a host.
+    """Give the commands of `ip` that set up the network inside a host.
 
     Args:
-        outer: address on the wire.
-        inner: address in the overlay network; the same, if there is none.
-        prefix: bits of both that name their networks.
-        mtu: of the wire, in bytes.
+        outer: its address on the link.
+        inner: its address in the overlay network; equal to `outer` if there is no overlay.
+        prefix: length of the network prefix of both addresses, in bits.
+        mtu: of the link, in bytes.
 
     Returns:
-        A batch.
+        A batch for `ip -batch`.
 
     """
     lines = [
@@ -198,18 +198,18 @@ def links(outer: str, inner: str, prefix: int, mtu: int) -> str:
 
 
 def shape(device: str, line: float | None, mtu: int) -> str:
-    """Give what tc is told, so that data passes as fast as on a real line of a rate.
+    """Give the command of `tc` that makes data pass as fast as on a real line.
 
-    A queueing discipline counts a packet and its Ethernet header; a line carries a preamble, a
-    checksum and a gap as well. The rate is lowered by what full packets lack.
+    A queueing discipline counts a packet and its Ethernet header; a real line also carries a
+    preamble, a checksum and a gap. The rate is lowered by the share of these in full packets.
 
     Args:
         device: the network interface.
-        line: rate of the line in bytes per second; as fast as it can, if none.
+        line: rate of the line in bytes per second; unlimited, if none.
         mtu: of the device, in bytes.
 
     Returns:
-        A batch of one line.
+        A batch of one line for `tc -batch`.
 
     """
     if line is None:
