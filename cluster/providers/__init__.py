@@ -1,4 +1,4 @@
-"""Where machines come from: one file per provider."""
+"""Providers create and delete the machines of clusters: one file or folder for each."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
     """Refuse the fields of a spec that have no meaning for a provider.
 
     Args:
-        spec: what is asked.
-        reasons: why not, by field.
+        spec: what the user asked for.
+        reasons: why each field has no meaning there, by its name.
 
     Raises:
-        SpecError: one of them is asked for.
+        SpecError: the spec sets one of these fields.
 
     """
     for field, reason in reasons.items():
@@ -54,10 +54,10 @@ def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
 
 
 class Provider(Plugin):
-    """Makes machines and takes them away again.
+    """Creates machines, and deletes them again.
 
     Args:
-        regions: where to look for what exists, besides where the journals say that something is.
+        regions: where to look for resources, besides the regions that the journals name.
 
     """
 
@@ -67,36 +67,36 @@ class Provider(Plugin):
     """The provider's own options (`--option KEY=VALUE`), typed."""
 
     makes_machines: ClassVar[bool] = True
-    """Whether `destroy` takes the machines away with all that is on them."""
+    """Whether `destroy` deletes the machines, with everything that is stored on them."""
 
     resumes: ClassVar[bool] = False
-    """Whether `create` goes on where a launch of the same spec was interrupted."""
+    """Whether `create` continues an interrupted launch of the same spec."""
 
     rotates_host_keys: ClassVar[bool] = False
-    """Whether the host keys that machines come with were seen by others, and are changed."""
+    """Whether others may have read the machines' first host keys, so that they are replaced."""
 
     simulates: ClassVar[bool] = False
-    """Whether its hosts are numbers of a model: they run no programs, and nothing is measured."""
+    """Whether its hosts exist only in a model: they run no programs, and nothing is measured."""
 
     gpu_advice: ClassVar[str] = ""
-    """The option by which its machines have GPUs, such as `--accelerator t4:{gpus}`."""
+    """The option that gives its machines GPUs, such as `--accelerator t4:{gpus}`."""
 
     ready_within: ClassVar[float] = 60.0
     """Seconds after their creation within which all machines must be reachable."""
 
     passing_states: ClassVar[frozenset[str]] = frozenset()
-    """What new machines pass through, though of others it would be the end: `authentication`, where
-    they answer before they know who may log in."""
+    """Errors that pass by themselves on new machines, but are final on others: `authentication`,
+    where SSH answers before the machine knows who may log in."""
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
-        """Keep where to look."""
+        """Store the regions."""
         self.regions = regions
 
     def reachable_within(self, spec: ClusterSpec) -> float:
-        """Tell how long the machines of a spec may take to be reachable after their creation.
+        """Give the time within which the machines of a spec must be reachable after their creation.
 
         Args:
-            spec: what is asked, already planned.
+            spec: what the user asked for, already planned.
 
         Returns:
             Seconds.
@@ -106,39 +106,39 @@ class Provider(Plugin):
         return self.ready_within
 
     def default_hosts(self, options: dict[str, str]) -> int:
-        """Tell how many machines are meant if nobody says: two, that they can talk.
+        """Give the number of hosts if the user gives none: two, so that there is a pair to measure.
 
         Args:
             options: of the provider, checked.
 
         Returns:
-            How many.
+            The number of hosts.
 
         """
         del options
         return 2
 
     def groups(self, spec: ClusterSpec) -> tuple[int, ...]:
-        """Tell which hosts share a switch; nobody knows by default.
+        """Give the switch that each host is connected to; not known by default.
 
         Args:
             spec: of the cluster.
 
         Returns:
-            The number of the switch of each host; none where it is not known.
+            The number of each host's switch; empty if it is not known.
 
         """
         del spec
         return ()
 
     def environment(self, spec: ClusterSpec) -> Environment | None:
-        """Tell what the machines need; none where they are ready as they are.
+        """Give the environment that the machines need.
 
         Args:
-            spec: what is asked, already planned.
+            spec: what the user asked for, already planned.
 
         Returns:
-            What is wanted there.
+            The environment; none if the machines are ready as they are.
 
         """
         if not issubclass(self.Options, EnvironmentOptions):
@@ -148,16 +148,16 @@ class Provider(Plugin):
 
     @abstractmethod
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Tell what would be done, or refuse, before anything is made.
+        """Plan a launch, or refuse it, before anything is created.
 
         Args:
-            spec: what is asked.
+            spec: what the user asked for.
 
         Returns:
-            What would be done.
+            What the launch would create.
 
         Raises:
-            SpecError: it cannot be honoured here.
+            SpecError: this provider cannot do what the spec asks for.
 
         """
 
@@ -165,36 +165,37 @@ class Provider(Plugin):
     def create(
         self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Make the machines, all or none.
+        """Create the machines, all or none.
 
         Args:
-            spec: what is asked, already planned.
-            journal: where each intent is written before its call.
-            tell: called with a machine and the state that it got to, where that takes time.
+            spec: what the user asked for, already planned.
+            journal: of the cluster; each intent is written to it before its call.
+            tell: called with a machine's name and the state that it has reached, if creation
+                takes time.
 
         Returns:
             The machines, in the order of the ranks.
 
         Raises:
-            ProvisionError: they could not be made; nothing is left.
+            ProvisionError: they could not be created; nothing is left.
 
         """
 
     @abstractmethod
     def find(self, name: str) -> tuple[Resource, ...]:
-        """Ask the provider what exists of a cluster.
+        """Ask the provider which resources of a cluster exist.
 
         Args:
             name: of the cluster.
 
         Returns:
-            Everything that is ours.
+            All resources that were created for it.
 
         """
 
     @abstractmethod
     def destroy(self, name: str) -> None:
-        """Take away everything of a cluster; what is gone already is fine.
+        """Delete all resources of a cluster; it is no error if some or all are already gone.
 
         Args:
             name: of the cluster.
@@ -205,28 +206,28 @@ class Provider(Plugin):
         """
 
     def names(self) -> tuple[str, ...]:
-        """Ask the provider of which clusters anything exists; none, where nothing is made.
+        """Ask the provider which clusters still have resources.
 
         Returns:
-            Their names, also of those that no journal knows of any more.
+            Their names, including clusters without a journal; empty if nothing is ever created.
 
         """
         return ()
 
     def live(self) -> tuple[RemoteCluster, ...]:
-        """Tell of every cluster of ours that exists, also of those launched from elsewhere.
+        """List every cluster of this user that exists, also those launched from other machines.
 
         Returns:
-            Them; none, where nothing is made that another machine could see.
+            The clusters; empty if the provider creates nothing that other machines can see.
 
         """
         return ()
 
     def all_regions(self) -> tuple[str, ...]:
-        """Name every region that there is.
+        """List all regions of the provider.
 
         Returns:
-            Them; none, where there are no regions.
+            Their names; empty if the provider has no regions.
 
         """
         return ()
@@ -236,7 +237,7 @@ class Provider(Plugin):
 
         Args:
             name: of the cluster.
-            machines: of it.
+            machines: of the cluster.
 
         Raises:
             SpecError: they cannot be switched off.
@@ -247,12 +248,12 @@ class Provider(Plugin):
     def start(
         self, name: str, machines: tuple[Machine, ...], tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Switch machines on again, which may get other addresses.
+        """Switch machines on again; their addresses may change.
 
         Args:
             name: of the cluster.
-            machines: of it.
-            tell: called with a machine and the state that it got to.
+            machines: of the cluster.
+            tell: called with a machine's name and the state that it has reached.
 
         Returns:
             The machines as they are now.
@@ -271,25 +272,25 @@ class Provider(Plugin):
         )
 
     def looked_for(self, name: str) -> str:
-        """Say what `find` looks for, and where, for whoever wonders what "0 left" means.
+        """Describe what `find` looks for, and where, to explain what "0 left" covers.
 
         Args:
             name: of the cluster.
 
         Returns:
-            Such as `instances, volumes in us-east-1`; empty where it is all on this machine.
+            Such as `instances, volumes in us-east-1`; empty if everything is on this machine.
 
         """
         return ""
 
     def console(self, machine: Machine) -> str:
-        """Give what a machine said while it came up, for whoever wonders why it does not answer.
+        """Read what a machine printed on its console, to find out why it does not answer.
 
         Args:
             machine: of a cluster.
 
         Returns:
-            A text; empty if there is none.
+            The output; empty if there is none.
 
         """
         del machine

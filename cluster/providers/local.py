@@ -1,4 +1,4 @@
-"""This machine as every host of the cluster: nothing is made, nothing costs money."""
+"""This machine as every host of the cluster: nothing is created, and nothing costs money."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cluster.core.journal import Journal
     from cluster.core.model.spec import ClusterSpec
 
-MOST_PER_CORE = 32  # ranks; more would only wait for each other
+MOST_PER_CORE = 32  # ranks; with more, most would only wait for a core
 REFUSED = {
     **ONLY_CLOUDS,
     "placement": "this machine cannot be moved closer to itself",
@@ -27,12 +27,12 @@ REFUSED = {
 
 
 class LocalProvider(Provider):
-    """Runs all ranks on this machine, with the MPI that is installed beside this Python."""
+    """Runs all ranks on this machine, with the MPI that is installed next to this Python."""
 
     makes_machines: ClassVar[bool] = False
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Refuse what only a cloud can give."""
+        """Refuse fields that only a cloud has, and too many ranks for this machine."""
         refuse(spec, REFUSED)
         ranks, cores = spec.hosts * spec.ranks_per_host, len(os.sched_getaffinity(0))
         if ranks > MOST_PER_CORE * cores:
@@ -48,9 +48,9 @@ class LocalProvider(Provider):
     def create(
         self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Name this machine once for each host asked for."""
+        """Give this machine once for each host of the spec."""
         return tuple(
-            Machine(  # noqa: S604 - "shell" names one of our plug-ins
+            Machine(  # noqa: S604 - "shell" names a plug-in
                 name=f"{number}.mpi.{spec.name}",
                 id=f"local-{number}",
                 address="127.0.0.1",
@@ -62,8 +62,8 @@ class LocalProvider(Provider):
         )
 
     def find(self, name: str) -> tuple[Resource, ...]:
-        """Find nothing: nothing was made."""
+        """Find nothing: nothing was created."""
         return ()
 
     def destroy(self, name: str) -> None:
-        """Do nothing: nothing was made."""
+        """Do nothing: nothing was created."""

@@ -1,6 +1,6 @@
-"""Simulated hosts: a fabric with max-min fair flows, noise and planted faults; nothing is made.
+"""Simulated hosts: a model of a fabric with max-min fair flows, noise and injected faults.
 
-Nothing is measured either: every run on these hosts says `simulated`.
+Nothing is created and nothing is measured: every run on these hosts is marked `simulated`.
 """
 
 from __future__ import annotations
@@ -55,17 +55,17 @@ class SimOptions(Value, frozen=True, kw_only=True):
 
 
 class SimProvider(Provider):
-    """Hosts of a simulated fabric, to rehearse with; nothing is measured, or costs money."""
+    """Hosts of a simulated fabric, for rehearsals: nothing is measured, and nothing costs money."""
 
     Options: ClassVar[type[Value]] = SimOptions
     simulates: ClassVar[bool] = True
 
     def default_hosts(self, options: dict[str, str]) -> int:
-        """Give as many hosts as the fabric has room for."""
+        """Give the number of hosts that the fabric has room for."""
         return _fabric(msgspec.convert(options, SimOptions, strict=False)).size
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Refuse a fabric that has no room, and faults of parts that are not there."""
+        """Refuse more hosts than the fabric has room for, and faults of parts that it lacks."""
         refuse(spec, REFUSED)
         fabric = fabric_of(spec)
         if spec.hosts > fabric.size:
@@ -80,7 +80,7 @@ class SimProvider(Provider):
     def create(
         self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Number the hosts."""
+        """Give simulated hosts, numbered from 0, each with a link of the fabric's rate."""
         link = Link(rate=fabric_of(spec).rate, mtu=MTU, source="simulated")
         return tuple(
             Machine(
@@ -96,36 +96,36 @@ class SimProvider(Provider):
         )
 
     def groups(self, spec: ClusterSpec) -> tuple[int, ...]:
-        """Tell the leaf switch, or the group, of each host."""
+        """Give the number of each host's leaf switch, or of its group."""
         fabric = fabric_of(spec)
         return tuple(host // fabric.hosts for host in range(spec.hosts))
 
     def find(self, name: str) -> tuple[Resource, ...]:
-        """Find nothing: nothing was made."""
+        """Find nothing: nothing was created."""
         return ()
 
     def destroy(self, name: str) -> None:
-        """Do nothing: nothing was made."""
+        """Do nothing: nothing was created."""
 
 
 def fabric_of(spec: ClusterSpec) -> Fabric:
-    """Give the fabric that a cluster was asked for with.
+    """Give the fabric of a cluster.
 
     Args:
         spec: of the cluster.
 
     Returns:
-        The fabric; its rate is that of the line.
+        The fabric; its rate is the line rate of each NIC, in bytes per second.
 
     Raises:
-        SpecError: there is no such fabric.
+        SpecError: the options describe no valid fabric.
 
     """
     return _fabric(msgspec.convert(spec.options, SimOptions, strict=False))
 
 
 def faults_of(spec: ClusterSpec) -> tuple[Fault, ...]:
-    """Give the faults that are planted in a cluster.
+    """Give the faults that are injected into a cluster.
 
     Args:
         spec: of the cluster.
@@ -134,7 +134,7 @@ def faults_of(spec: ClusterSpec) -> tuple[Fault, ...]:
         The faults.
 
     Raises:
-        SpecError: one of them cannot be.
+        SpecError: a fault is not valid in this fabric.
 
     """
     options = msgspec.convert(spec.options, SimOptions, strict=False)

@@ -1,4 +1,4 @@
-"""Your own machines, over SSH: nothing is created there, and nothing destroyed."""
+"""Your own machines, over SSH: none is created, and none is deleted."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ class SshOptions(EnvironmentOptions, frozen=True, kw_only=True):
 
 
 class SshProvider(Provider):
-    """Hosts that are there already."""
+    """Machines that already exist, which the user names."""
 
     Options: ClassVar[type[Value]] = SshOptions
     makes_machines: ClassVar[bool] = False
 
     def default_hosts(self, options: dict[str, str]) -> int:
-        """Count the machines that are named."""
+        """Count the machines that the options name."""
         return len(_named(msgspec.convert(options, SshOptions)))
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Refuse what only a cloud can give, and a list that does not fit."""
+        """Refuse fields that only a cloud has, and more hosts than the options name."""
         refuse(spec, REFUSED)
         named = _named(msgspec.convert(spec.options, SshOptions))
         if spec.hosts > len(named):
@@ -67,11 +67,11 @@ class SshProvider(Provider):
     def create(
         self, spec: ClusterSpec, journal: Journal, tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Name the machines; they exist."""
+        """Give the first machines of the list; they already exist."""
         options = msgspec.convert(spec.options, SshOptions)
         pinned = str(journal.folder / "known_hosts") if options.trust == "first-use" else ""
         return tuple(
-            Machine(  # noqa: S604 - "shell" names one of our plug-ins
+            Machine(  # noqa: S604 - "shell" names a plug-in
                 name=f"{number}.mpi.{spec.name}",
                 id=access.host,
                 address=access.host,
@@ -84,16 +84,16 @@ class SshProvider(Provider):
         )
 
     def environment(self, spec: ClusterSpec) -> Environment | None:
-        """Install nothing where the user's own Python is to be used."""
+        """Give no environment, so that nothing is installed, if the user names a Python."""
         options = msgspec.convert(spec.options, SshOptions)
         return None if options.bin else super().environment(spec)
 
     def find(self, name: str) -> tuple[Resource, ...]:
-        """Find nothing: nothing was made."""
+        """Find nothing: nothing was created."""
         return ()
 
     def destroy(self, name: str) -> None:
-        """Do nothing: nothing was made."""
+        """Do nothing: nothing was created."""
 
 
 def _named(options: SshOptions) -> list[Access]:
