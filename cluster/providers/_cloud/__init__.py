@@ -1,1 +1,1 @@
-"""What every cloud needs, whichever it is: nothing here knows one by its name."""
+"""What all clouds share; nothing here depends on a particular cloud."""

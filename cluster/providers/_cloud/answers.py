@@ -1,4 +1,4 @@
-"""What a cloud's answers are read into, ready for several threads."""
+"""Prepare the structs of a cloud's answers for decoding in several threads."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 
 
 def prepare(types: Iterable[object]) -> None:
-    """Let msgspec read the annotations of structs now, in one thread.
+    """Make msgspec read the annotations of structs now, in one thread.
 
-    It reads them when the first answer is decoded, and msgspec 0.22.0 crashes with a segmentation
-    fault if several threads do that at once: we ask for policies, and in regions, all at once.
+    By default it reads them when the first answer is decoded, and msgspec 0.22.0 crashes with a
+    segmentation fault if several threads do that at once, as they do for policies and regions.
 
     Args:
-        types: the structs; others are passed over.
+        types: the structs; everything else is ignored.
 
     """
     for one in types:

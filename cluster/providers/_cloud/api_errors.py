@@ -1,4 +1,4 @@
-"""What a cloud may answer instead of what was asked, told apart by what helps against it."""
+"""Failures of calls to a cloud, classified by what can be done about them, and retries."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 Kind = Literal[
-    "capacity",  # the zone has no room: another zone or time may have
-    "quota",  # the account's limit is reached
-    "denied",  # the account may not
-    "throttled",  # too many calls: the same one will work later
-    "lost",  # nobody knows whether it was done: the same call again tells
-    "internal",  # the cloud failed by itself: the same thing, asked for anew, may be done
-    "unsupported",  # it cannot be had like that here
-    "missing",  # no such thing, or not known yet
-    "in use",  # something else still needs it: it can go once that is gone
-    "exists",  # there is one of that name already
+    "capacity",  # the zone has no room: try another zone, or later
+    "quota",  # a limit of the account is reached
+    "denied",  # the account lacks the permission
+    "throttled",  # too many calls: the same call will succeed later
+    "lost",  # it is not known whether the call took effect: repeating it shows that
+    "internal",  # the cloud itself failed: a new call for the same thing may succeed
+    "unsupported",  # this combination is not available here
+    "missing",  # the resource does not exist, or is not known everywhere yet
+    "in use",  # another resource still needs it: it can be deleted after that one
+    "exists",  # a resource of that name already exists
     "other",
 ]
 UNLISTED: frozenset[Kind] = frozenset({"throttled", "lost", "missing"})
 PASSING: frozenset[Kind] = frozenset({"throttled", "lost"})
-PATIENCE = 60.0  # seconds for a call to get through
+PATIENCE = 60.0  # seconds for which a failing call is repeated
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0  # seconds between two attempts
 
 T = TypeVar("T")
@@ -35,18 +35,18 @@ class Failure(Exception):
     """A cloud refused a call, or did not answer it.
 
     Args:
-        kind: what helps against it.
+        kind: of failure: what can be done about it.
         operation: that was called.
-        code: the cloud's own word for it.
-        message: the cloud's own text.
-        request: the id by which the cloud's support finds the call.
+        code: the cloud's error code.
+        message: the cloud's text.
+        request: the id of the call, for the cloud's support.
 
     """
 
     def __init__(
         self, kind: Kind, *, operation: str, code: str, message: str, request: str = ""
     ) -> None:
-        """Keep the parts apart."""
+        """Store the parts, and join them to a message."""
         super().__init__(f"{operation}: {code}: {message}")
         self.kind = kind
         self.operation = operation
@@ -62,22 +62,22 @@ def retry(
     within: float | None = None,
     longest: float = LONGEST_PAUSE,
 ) -> T:
-    """Call until it gets through; the call must be one that does no harm when it comes twice.
+    """Repeat a call until it succeeds; the call must be idempotent.
 
-    Pauses double, and differ at random so that several callers do not meet again (M. Brooker,
+    Pauses double, with random jitter so that callers do not collide again (M. Brooker,
     "Exponential backoff and jitter", AWS architecture blog, 2015).
 
     Args:
-        call: what to do.
-        kinds: of failures that pass.
+        call: the call.
+        kinds: of failures after which it is repeated.
         within: seconds after which the last failure is raised; `PATIENCE`, if not given.
-        longest: seconds between two attempts, at most.
+        longest: most seconds between two attempts.
 
     Returns:
-        What it gave.
+        The result of the call.
 
     Raises:
-        Failure: of another kind, or it did not pass in time.
+        Failure: of another kind, or the call did not succeed in time.
 
     """
     deadline = time.monotonic() + (PATIENCE if within is None else within)
@@ -94,10 +94,10 @@ def retry(
 
 @contextmanager
 def ignoring(*kinds: Kind) -> Iterator[None]:
-    """Pass over failures of some kinds.
+    """Ignore failures of some kinds.
 
     Args:
-        kinds: which.
+        kinds: the kinds.
 
     """
     try:

@@ -1,4 +1,4 @@
-"""Zones that had no room a moment ago: asking them again at once wastes time and calls."""
+"""Zones that recently had no capacity: trying them again at once wastes time and calls."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ REMEMBERED = 180.0  # seconds; as Karpenter does (pkg/cache/cache.go, Unavailabl
 
 
 class Shortage(Value, frozen=True, kw_only=True):
-    """A zone had no room for a type.
+    """A zone had no capacity for a machine type.
 
     Args:
-        zone: of the provider.
-        instance: the type.
+        zone: of the cloud.
+        instance: the machine type.
         at: when, in seconds since the epoch.
 
     """
@@ -35,11 +35,11 @@ class Shortage(Value, frozen=True, kw_only=True):
 
 
 def note(zone: str, instance: str) -> None:
-    """Remember that a zone has no room now.
+    """Record that a zone has no capacity now.
 
     Args:
-        zone: of the provider.
-        instance: the type.
+        zone: of the cloud.
+        instance: the machine type.
 
     """
     path = _path()
@@ -49,10 +49,10 @@ def note(zone: str, instance: str) -> None:
 
 
 def zones(instance: str) -> frozenset[str]:
-    """Give the zones that had no room in the last three minutes.
+    """Give the zones that had no capacity within the last three minutes.
 
     Args:
-        instance: the type.
+        instance: the machine type.
 
     Returns:
         Their names.

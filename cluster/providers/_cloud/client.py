@@ -1,4 +1,4 @@
-"""What asks one place of a cloud: a region of Amazon, a project of Google."""
+"""The interface to one place of a cloud's API: a region of Amazon, a project of Google."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import Protocol
 
 
 class Client(Protocol):
-    """Asks one place of a cloud."""
+    """Calls the API of a cloud in one place."""
 
     name: str
 
     @property
     def account(self) -> str:
-        """The account that pays, as the cloud numbers or names it."""
+        """The account that is billed: its number or name in the cloud."""
 
     @property
     def owner(self) -> str:
-        """Who we are in that account, without the session."""
+        """The identity of the caller in that account, without the session."""
 
     @property
     def user(self) -> str:
-        """The same in the words of the cloud's policies; empty, if these have no other."""
+        """The caller's name in the cloud's policies; empty if these use `owner`."""
 
     def now(self) -> float:
-        """Give the time by the cloud's clock, in seconds since the epoch."""
+        """Give the time of the cloud's clock, in seconds since the epoch."""

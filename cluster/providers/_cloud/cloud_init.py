@@ -1,6 +1,6 @@
-"""What a new host does as it comes up, as cloud-init reads it (cloudinit.readthedocs.io).
+"""The cloud-config of a new host: what cloud-init does at its boot (cloudinit.readthedocs.io).
 
-JSON is YAML, so nothing needs a YAML writer, and nothing has to be quoted twice.
+It is written as JSON, which is valid YAML: no YAML library is needed, and nothing is quoted twice.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 if TYPE_CHECKING:
     from cluster.core.ssh_keys import SshKeyPair
 
-INSTALL_WITHIN = 180  # seconds in which the installation of packages is tried again
+INSTALL_WITHIN = 180  # seconds within which a failed installation of packages is tried again
 EVERY_BOOT = "/var/lib/cloud/scripts/per-boot/cluster-ttl"
 
 
@@ -26,14 +26,14 @@ class File(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CloudConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a cloud-config that we use.
+    """The keys of a cloud-config that cluster uses.
 
     Args:
-        ssh_deletekeys: host keys that came with the image go: other hosts have them, too.
-        ssh_genkeytypes: host keys to make there; none, because one is given.
-        ssh_keys: the host key that we know the host by at first.
-        write_files: files.
-        bootcmd: commands that run before sshd is started, once the network is there.
+        ssh_deletekeys: delete the host keys of the image, because other hosts have them, too.
+        ssh_genkeytypes: types of host keys to generate; none, because `ssh_keys` has one.
+        ssh_keys: the first host key, which is known before the first connection.
+        write_files: files to write.
+        bootcmd: commands that run once the network is up, before sshd starts.
 
     """
 
@@ -45,14 +45,14 @@ class CloudConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def user_data(host_key: SshKeyPair, ttl: float, packages: tuple[str, ...] = ()) -> str:
-    """Give what a host is told: which host key it has, and when it ends whatever happens here.
+    """Give the user data of a host: its host key, and a timer that ends it whatever happens here.
 
-    The span counts from each boot, so that no clock has to be right.
+    The timer starts at each boot, so no clock has to be right.
 
     Args:
-        host_key: the same for all hosts of a launch; each gets its own as soon as we are connected,
-            because others on the host can read what it was told.
-        ttl: seconds from its boot to its end.
+        host_key: the first one, the same for all hosts of a launch. Other users of a host can read
+            its user data, so each host gets its own key right after the first connection.
+        ttl: seconds from boot until the host shuts down; rounded up to whole minutes.
         packages: of Debian or Ubuntu, to install before anybody can log in.
 
     Returns:
@@ -74,9 +74,9 @@ def user_data(host_key: SshKeyPair, ttl: float, packages: tuple[str, ...] = ()) 
 def _install(packages: tuple[str, ...]) -> tuple[str, ...]:
     """Give the command that installs packages at the first boot only.
 
-    The `packages` of a cloud-config come after sshd has started, where we would not find them yet.
-    A host may run before it has its public address, so the command tries again for a while; the
-    clock that it reads is that of the kernel, because NTP may set the other one meanwhile.
+    The `packages` of a cloud-config are installed after sshd has started, so they could be missing
+    at the first login. A host may run before it has its public address, so the command retries for
+    a while. It reads the uptime, because NTP may set the wall clock meanwhile.
     """
     script = (
         "export DEBIAN_FRONTEND=noninteractive; now() { cut -d. -f1 /proc/uptime; }; "

@@ -1,4 +1,4 @@
-"""Taking away until nothing is left: a cloud takes a while to do, and even to list, what it did."""
+"""Delete resources until none is listed: a cloud needs time to delete, and even to list, them."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 WITHIN = 600.0  # seconds for everything to be gone
-FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two looks
+FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two rounds
 
 
 class CloudResource(Value, frozen=True, kw_only=True):
-    """Something of ours that exists in a cloud.
+    """A resource in a cloud that cluster created.
 
     Args:
         kind: for a person, such as `volume`.
-        id: by which a person finds it.
-        state: as the cloud calls it; empty where it has none.
-        tags: that it carries.
+        id: for a person; it identifies the resource in the cloud's console.
+        state: as the cloud calls it; empty if it has none.
+        tags: of the resource; none if it has none of cluster's.
 
     """
 
@@ -38,7 +38,7 @@ class CloudResource(Value, frozen=True, kw_only=True):
 
     @property
     def resource(self) -> Resource:
-        """The same for whoever wonders what is left."""
+        """The resource as messages show it, with its state."""
         state = f" ({self.state})" if self.state else ""
         return Resource(kind=f"{self.kind}{state}", id=self.id)
 
@@ -47,7 +47,7 @@ R = TypeVar("R", bound=CloudResource)
 
 
 class Deletion(ABC, Generic[R]):
-    """What exists of ours in one place of a cloud, and its end.
+    """Finds and deletes selected resources in one place of a cloud.
 
     Args:
         where: the place, for a person, such as `us-east-1`.
@@ -55,7 +55,7 @@ class Deletion(ABC, Generic[R]):
     """
 
     def __init__(self, where: str) -> None:
-        """Nothing is asked yet."""
+        """Store the place; no call is sent yet."""
         self._where = where
         self._refused_at: float | None = None
 
@@ -65,37 +65,37 @@ class Deletion(ABC, Generic[R]):
 
     @abstractmethod
     def _others(self) -> Sequence[Callable[[], Sequence[R]]]:
-        """Give what lists each other kind of thing, in the order in which they can go."""
+        """Give a function that lists each other kind, in the order in which they can be deleted."""
 
     @abstractmethod
     def _delete(self, there: Sequence[R]) -> None:
-        """Begin to delete; what is still in use goes in a later round."""
+        """Start to delete resources; those still in use are deleted in a later round."""
 
     def found(self) -> tuple[R, ...]:
-        """List everything that exists.
+        """List all selected resources that exist.
 
         Returns:
-            It.
+            The resources, machines first.
 
         """
         return (*self._machines(), *(one for list_ in self._others() for one in list_()))
 
     @abstractmethod
     def _unlisted(self) -> tuple[Resource, ...]:
-        """Give what may exist though it is not listed yet."""
+        """Give resources that may exist although the cloud does not list them yet."""
 
     def delete(self) -> None:
-        """Take away everything, and look until nothing is listed.
+        """Delete all selected resources, and repeat until none is listed.
 
         Raises:
             ProvisionError: something is left.
-            Failure: the cloud refused a call; what does not need that call is gone.
+            Failure: the cloud refused a call; all resources that do not need it are deleted.
 
         """
         delete_until_gone(lambda: self._round() or self._unlisted(), self._where)
 
     def delete_machines(self) -> None:
-        """Take away the machines, and wait until they are gone.
+        """Delete the machines, and wait until they are gone.
 
         Raises:
             ProvisionError: some are left.
@@ -105,10 +105,11 @@ class Deletion(ABC, Generic[R]):
         delete_until_gone(lambda: self._attempt(self._machines()), self._where)
 
     def _round(self) -> tuple[Resource, ...]:
-        """Take away what can go now: machines first, then kind by kind; give what was there.
+        """Delete what can be deleted now, machines first, then by kind; give what still existed.
 
-        A kind that may not be listed or deleted keeps no other; its failure is raised once the
-        others are gone, or have had as long as a cloud needs: some may be in use by that kind.
+        A kind that the account may not list or delete does not keep the others from deletion. Its
+        failure is raised once the others are gone, or after `listing_delay`, because a resource of
+        that kind may still use some of them.
         """
         if machines := self._attempt(self._machines()):
             return machines
@@ -133,24 +134,24 @@ class Deletion(ABC, Generic[R]):
 
 
 def listing_delay() -> float:
-    """Give the seconds after which a cloud lists whatever it made; `CLUSTER_LATE` changes it.
+    """Give the seconds after which a cloud lists all that it created; set by `CLUSTER_LATE`.
 
-    Source: docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html has no figure; the
-    other tools wait for up to 30.
+    docs.aws.amazon.com/ec2/latest/devguide/eventual-consistency.html gives no figure; other tools
+    wait for up to 30 s.
     """
     return float(os.environ.get("CLUSTER_LATE", "30"))
 
 
 def delete_until_gone(attempt: Callable[[], tuple[Resource, ...]], where: str) -> None:
-    """Attempt to take things away until none is there, also while the cloud does not answer.
+    """Repeat a round of deletion until nothing is left, also if calls are throttled or lost.
 
     Args:
-        attempt: takes away what can go now, and tells what was there.
-        where: for a person, such as `us-east-1`.
+        attempt: one round: deletes what can be deleted now, and gives what still existed.
+        where: the place, for a person, such as `us-east-1`.
 
     Raises:
-        ProvisionError: something is left.
-        Failure: the cloud refused a call, or has not answered all the time.
+        ProvisionError: something is left after `WITHIN` seconds.
+        Failure: the cloud refused a call, or did not answer in that time.
 
     """
     deadline, pause = time.monotonic() + WITHIN, FIRST_POLL

@@ -1,6 +1,6 @@
-"""A launch in a cloud: what was decided is on disk before anything, and each order before its call.
+"""A launch in a cloud: its intent is on disk before the first call, and each request before it.
 
-So the same launch, begun again by whoever comes after a crash, makes the same calls.
+So a launch that is continued after a crash, by any process, sends the same calls.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
 
-NEXT_ZONE = ("capacity", "unsupported")  # kinds of failures that another zone may not have
+NEXT_ZONE = ("capacity", "unsupported")  # kinds of failures after which another zone is tried
 
 
 class CloudOffer(Value, frozen=True, kw_only=True):
-    """What a cloud would make, as far as it is the same for all of them.
+    """What a launch would create: the fields that all clouds have.
 
     Args:
-        allow: the network that SSH is open to.
+        allow: the network that may connect by SSH.
         ttl: seconds until the machines end by themselves.
-        link: what their network can do, where that is known.
-        price: of one machine for an hour, where that is known.
-        lines: the same for a person.
+        link: of their network interfaces, if that is known.
+        price: of one machine for an hour, if that is known.
+        lines: the plan, for a person.
         gpus: of each machine.
 
     """
@@ -59,11 +59,11 @@ T = TypeVar("T")
 
 
 class Intent(Value, Generic[Offer], frozen=True, kw_only=True):
-    """Everything that a launch asks for; the same file, the same calls.
+    """Everything that determines the calls of a launch.
 
     Args:
-        tags: that everything will carry; their field in the file is called `mark`.
-        offer: what was decided.
+        tags: of all its resources; the field in the file is called `mark`.
+        offer: what the launch creates.
 
     """
 
@@ -72,17 +72,17 @@ class Intent(Value, Generic[Offer], frozen=True, kw_only=True):
 
 
 class LaunchJournal:
-    """What one launch asks a cloud for, in the cluster's journal.
+    """Records the calls of one launch in the cluster's journal.
 
     Args:
         provider: the name of the cloud.
-        place: in it, as a later search needs it: a region or a project.
-        book: of the cluster.
+        place: the region or project, in which a later search looks.
+        book: the journal of the cluster.
 
     """
 
     def __init__(self, provider: str, place: str, book: journal.Journal) -> None:
-        """Write nothing yet."""
+        """Store the journal; nothing is written yet."""
         self._provider = provider
         self._place = place
         self._cluster_journal = book
@@ -90,12 +90,12 @@ class LaunchJournal:
     def record_intent(
         self, of: type[Intent[Offer]], account: str, decide: Callable[[], Intent[Offer]]
     ) -> Intent[Offer]:
-        """Write down what is about to be made; a launch that was begun before goes on.
+        """Record what is about to be created, or read the intent of the launch to continue.
 
         Args:
             of: the intent's type.
-            account: of whoever launches.
-            decide: gives what was decided.
+            account: that is billed.
+            decide: gives the intent of a new launch.
 
         Returns:
             The intent, on disk.
@@ -119,11 +119,11 @@ class LaunchJournal:
         return intent
 
     def note(self, kind: str, token: str) -> None:
-        """Write down what the next call makes.
+        """Record what the next call creates.
 
         Args:
-            kind: of thing.
-            token: by which it is found, or by which the cloud knows the call again.
+            kind: of resource.
+            token: by which the resource is found, or by which the cloud recognises a repeated call.
 
         """
         self._cluster_journal.append(
@@ -137,17 +137,17 @@ class LaunchJournal:
         )
 
     def machines(self, token: str, ask: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        """Request machines, and write down how long the call took.
+        """Request machines, and record how long the call took.
 
         Args:
-            token: by which the cloud knows the call again.
+            token: by which the cloud recognises a repeated call.
             ask: the call; gives the ids of the machines.
 
         Returns:
             The ids.
 
         Raises:
-            Failure: it was refused; if it is one that passes, nobody knows whether it was done.
+            Failure: the call failed; if throttled or lost, it may have created machines.
 
         """
         began = time.monotonic()
@@ -156,18 +156,18 @@ class LaunchJournal:
         return ids
 
     def request(self, kind: str, token: str, ask: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
-        """Request what costs money: write down before the call that it is sent, then its ids.
+        """Request what costs money: record the call before it is sent, then the ids it returned.
 
         Args:
-            kind: of thing.
-            token: of this call and no other.
-            ask: the call; gives the ids of what was made.
+            kind: of resource.
+            token: unique to this call.
+            ask: the call; gives the ids of what was created.
 
         Returns:
             The ids.
 
         Raises:
-            Failure: it was refused; if it is one that passes, nobody knows whether it was done.
+            Failure: the call failed; if throttled or lost, it may have created resources.
 
         """
         self.note(kind, token)
@@ -181,24 +181,24 @@ class LaunchJournal:
         return ids
 
     def timed(self, phase: str, seconds: float) -> None:
-        """Write down how long a phase took.
+        """Record how long a phase took.
 
         Args:
             phase: such as `running`.
-            seconds: of it.
+            seconds: its duration.
 
         """
         self._cluster_journal.append(journal.Timed(phase=phase, seconds=seconds))
 
     def left(self, sites: tuple[S, ...], token: Callable[[S], str]) -> tuple[S, ...]:
-        """Give the sites that are still to be asked: a launch that goes on begins with the last.
+        """Give the sites that are still to be tried; a continued launch starts at the last tried.
 
         Args:
             sites: of the offer, in their order.
-            token: gives that of the order of machines at a site.
+            token: gives the token of the request for machines at a site.
 
         Returns:
-            The last one that was asked, and those after it.
+            The last site that was tried, and those after it; all, if none was tried.
 
         """
         known = {
@@ -211,15 +211,15 @@ class LaunchJournal:
 
 
 class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
-    """One launch in a cloud; each cloud makes what its machines need.
+    """One launch in a cloud; each cloud's subclass creates the resources.
 
     Args:
-        client: asks the place where it is made: a region or a project.
-        spec: what is asked.
-        options: of it.
+        client: of the region or project in which to create them.
+        spec: what the user asked for.
+        options: of the spec.
         book: the journal of the cluster.
-        intent: what was decided.
-        tell: called with a machine and the state that it got to.
+        intent: what to create.
+        tell: called with a machine's name and the state that it has reached.
 
     """
 
@@ -235,7 +235,7 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
         intent: Intent[Offer],
         tell: StateCallback,
     ) -> None:
-        """Begin with nothing made."""
+        """Store everything; nothing is created yet."""
         self._client = client
         self._spec = spec
         self._options = options
@@ -247,10 +247,10 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
 
 
 def intent_file(book: journal.Journal, provider: str) -> Path:
-    """Give the file of a launch's intent.
+    """Give the path of the file with a launch's intent.
 
     Args:
-        book: of the cluster.
+        book: the journal of the cluster.
         provider: the name of the cloud.
 
     Returns:
@@ -268,20 +268,20 @@ def try_zones(
     instance: str,
     give_back: Callable[[], None],
 ) -> T:
-    """Ask site after site, until one has room for all machines.
+    """Try one site after another, until one has room for all machines.
 
     Args:
         sites: at least one.
-        ask: makes the machines at one.
-        zone: gives a site's zone.
+        ask: creates the machines at a site.
+        zone: gives the zone of a site.
         instance: the type of the machines.
-        give_back: takes away the part that a site may have made before it refused.
+        give_back: deletes the machines that a site may have created before it failed.
 
     Returns:
-        What the first site gave that has them all.
+        The result of the first site that has room for all.
 
     Raises:
-        Failure: no other zone can help against it, or the last one has no room either.
+        Failure: of a kind that another zone does not change, or all sites have failed.
 
     """
     for site in sites:
@@ -299,7 +299,7 @@ def try_zones(
 
 
 def _with_zones(failure: Failure, tried: list[str]) -> Failure:
-    """Add the zones that refused before the last one did."""
+    """Add the zones that were tried to the message of a failure."""
     if len(tried) == 1:
         return failure
     return Failure(
@@ -312,15 +312,15 @@ def _with_zones(failure: Failure, tried: list[str]) -> Failure:
 
 
 def too_few_machines(operation: str, where: str, what: str) -> Failure:
-    """Say that a zone gave fewer machines than it was asked for.
+    """Give the failure of a zone that created fewer machines than requested.
 
     Args:
         operation: that was called.
         where: the zone.
-        what: it did.
+        what: the zone did, such as `gave 3 of 4 machines`.
 
     Returns:
-        A failure for want of capacity.
+        A failure of the kind `capacity`.
 
     """
     message = f"{where} {what}; a part is of no use, and was given back"

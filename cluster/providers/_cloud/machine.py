@@ -1,4 +1,4 @@
-"""What an instance of a cloud is to us; pure."""
+"""From a cloud's instance to a machine of the cluster; pure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class InstanceView(Value, frozen=True, kw_only=True):
-    """An instance, as every cloud shows it.
+    """The fields of an instance that all clouds have.
 
     Args:
-        id: by which the cloud finds it.
-        alias: under which its host keys are known: addresses are used again, ids never.
+        id: of the instance in the cloud.
+        alias: its name in known_hosts: an address may be reused, an id never is.
         private: its address in the cluster's network.
-        public: its address for everybody; may be empty.
+        public: its public address; empty if it has none.
 
     """
 
@@ -35,21 +35,21 @@ class InstanceView(Value, frozen=True, kw_only=True):
 def machine(
     called: str, one: InstanceView, options: CloudOptions, known_hosts: Path, link: Link | None
 ) -> Machine:
-    """Give the machine that an instance is to us.
+    """Describe an instance as a machine of the cluster.
 
     Args:
-        called: its name.
+        called: the machine's name.
         one: the instance.
         options: of the launch.
-        known_hosts: where its host keys are.
-        link: what its network can do, where that is known.
+        known_hosts: the file with its host keys.
+        link: of its network interface, if that is known.
 
     Returns:
         The machine.
 
     """
     folder = f".cluster-{called.rpartition('.')[2]}"
-    return Machine(  # noqa: S604 - "shell" names one of our plug-ins
+    return Machine(  # noqa: S604 - "shell" names a plug-in
         name=called,
         id=one.id,
         address=one.private,

@@ -1,4 +1,4 @@
-"""What a launch in any cloud may be told."""
+"""The options that all clouds have."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal
 
 from cluster.core.model.spec import EnvironmentOptions
 
-TTL = 2 * 3600.0  # seconds until machines end by themselves, if nobody says
+TTL = 2 * 3600.0  # seconds until machines end by themselves, if the spec does not say
 
 
 class CloudOptions(EnvironmentOptions, frozen=True, kw_only=True):
@@ -40,12 +40,12 @@ class CloudOptions(EnvironmentOptions, frozen=True, kw_only=True):
 
     @property
     def is_public(self) -> bool:
-        """Whether machines get public addresses: those behind another host need none."""
+        """Whether machines get public addresses; behind a jump host they need none."""
         return self.public and not self.jump
 
 
 def words(text: str) -> list[str]:
-    """Split what is separated by commas.
+    """Split a list that is separated by commas.
 
     Args:
         text: such as `a, b`.

@@ -1,4 +1,4 @@
-"""Who launched a cluster: nobody else ends it, or is told that nothing is left of it."""
+"""Who launched a cluster. Nobody else may delete it, or be told that nothing of it is left."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
 
 
 class TaggedIntent(Value, frozen=True, kw_only=True, forbid_unknown_fields=False):
-    """What the intents of all clouds have: what everything of the launch carries."""
+    """The part of an intent that is the same for all clouds: the tags of the launch's resources."""
 
     tags: Tags = msgspec.field(name="mark")
 
 
 def owned(cluster: journal.Journal, provider: str, place: str) -> tuple[journal.Owned, ...]:
-    """Tell who launched a cluster in a place, one entry for each launch.
+    """Give the owner of each launch of a cluster in a place.
 
-    Journals of older revisions do not say it; their intents name the launch, and that is written
-    down, because an intent may be abandoned before the cluster is gone.
+    Journals of older revisions have no such entries. For these, the owner is read from the intent
+    and added to the journal, because an intent may be deleted before the cluster is gone.
 
     Args:
         cluster: its journal.
         provider: the name of the cloud.
-        place: in it.
+        place: the region or project.
 
     Returns:
-        The entries; none where no journal knows.
+        One entry for each launch; empty if the journal has none.
 
     """
     entries = cluster.entries()
@@ -54,7 +54,7 @@ def owned(cluster: journal.Journal, provider: str, place: str) -> tuple[journal.
 
 
 def select(cluster: journal.Journal, provider: str, client: Client) -> Selection:
-    """Tell what finds everything of a cluster in a place: the launches of its journal.
+    """Select the resources of a cluster in a place: those of the launches in its journal.
 
     Args:
         cluster: its journal.
@@ -62,7 +62,7 @@ def select(cluster: journal.Journal, provider: str, client: Client) -> Selection
         client: of the place.
 
     Returns:
-        The launches; where no journal knows of any, its name and whoever asks.
+        The launches; if the journal has none, the cluster's name and the caller as its owner.
 
     Raises:
         Denied: somebody else launched it.
@@ -78,12 +78,12 @@ def select(cluster: journal.Journal, provider: str, client: Client) -> Selection
 
 
 def not_yours(name: str, one: journal.Owned, client: Client) -> Denied:
-    """Say that a cluster is somebody else's.
+    """Give the error for a cluster that somebody else launched.
 
     Args:
         name: of the cluster.
-        one: who launched it.
-        client: who asks.
+        one: the owner of the launch.
+        client: of the caller.
 
     Returns:
         The error.

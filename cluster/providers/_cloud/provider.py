@@ -1,6 +1,6 @@
-"""What a provider of any cloud does, in the order that leaks nothing; a cloud supplies the steps.
+"""A provider for any cloud, in an order of steps that leaks nothing; each cloud has its own steps.
 
-A cloud has places: a region of Amazon, a project of Google. A client asks one of them.
+A cloud has places: a region of Amazon, a project of Google. A client calls the API in one of them.
 """
 
 from __future__ import annotations
@@ -48,17 +48,18 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
     Options: ClassVar[type[CloudOptions]]
 
     resumes: ClassVar[bool] = True
-    passing_states: ClassVar[frozenset[str]] = frozenset({"authentication"})  # users are made late
+    # sshd answers before the guest agent or cloud-init has created the user.
+    passing_states: ClassVar[frozenset[str]] = frozenset({"authentication"})
 
     intent: ClassVar[type[Intent[Any]]]
-    """The intent of a launch with this cloud's own offer."""
+    """The type of a launch's intent, with the offer of this cloud."""
     kinds: ClassVar[str]
-    """What is looked for, for a person: `instances, disks, ...`."""
+    """The kinds of resources that are searched for, for a person: `instances, disks, ...`."""
     place: ClassVar[str] = "{}"
-    """How a place is called, for a person."""
+    """How messages name a place, such as `the project {}`."""
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
-        """Ask nobody yet."""
+        """Store the regions; no call is sent yet."""
         super().__init__(regions)
         self._offers: dict[bytes, OfferT] = {}
 
@@ -66,23 +67,23 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
 
     @abstractmethod
     def is_set_up(self) -> bool:
-        """Tell whether anybody here uses this cloud at all, without asking anybody."""
+        """Tell whether this machine is set up for the cloud, without any call."""
 
     @abstractmethod
     def place_of(self, spec: ClusterSpec) -> str:
-        """Tell the place that a spec means."""
+        """Give the place that a spec asks for."""
 
     @abstractmethod
     def default_place(self) -> str:
-        """Tell the place of the environment; empty if there is none."""
+        """Give the place that the environment or the login sets; empty if there is none."""
 
     @abstractmethod
     def client(self, place: str, spec: ClusterSpec | None) -> ClientT:
-        """Give the client of a place; `spec` is that of the cluster in question, where known."""
+        """Give the client of a place; `spec` is that of the cluster, if it is known."""
 
     @abstractmethod
     def plan_request(self, client: ClientT, spec: ClusterSpec) -> OfferT:
-        """Find out everything that a launch needs, or refuse."""
+        """Decide everything that a launch would create, or refuse it."""
 
     @abstractmethod
     def create_machines(
@@ -93,29 +94,29 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
         intent: Intent[OfferT],
         tell: StateCallback,
     ) -> tuple[Machine, ...]:
-        """Make what the intent says, and wait until all machines run."""
+        """Create what the intent describes, and wait until all machines run."""
 
     @abstractmethod
     def list_clusters(self, client: ClientT) -> tuple[RemoteCluster, ...]:
-        """List our clusters in a place."""
+        """List the caller's clusters in a place."""
 
     @abstractmethod
     def deletion(
         self, client: ClientT, whose: Selection, cluster: journal.Journal
     ) -> Deletion[Any]:
-        """Give what finds and deletes things in a place, and those that a journal tells of."""
+        """Give the deletion of selected resources in a place, and of those in a journal."""
 
     @abstractmethod
     def translate_error(self, failure: Failure, left: str) -> ClusterError:
-        """Say what a failure means, and what exists after it."""
+        """Turn a failure into an error for the user; `left` says what exists after it."""
 
     def abandon_intent(self, cluster: journal.Journal) -> None:
-        """Let no launch go on with this intent: what it made is about to be taken away."""
+        """Make sure that no launch continues this intent: its resources are about to be deleted."""
 
-    # What every cloud does with them.
+    # What is the same for every cloud.
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Find out everything that reading can tell, or refuse."""
+        """Plan a launch with calls that only read, or refuse it."""
         with self.translating_errors("Nothing was created."):
             offer = self._offer(spec)
         return Plan(
@@ -125,10 +126,10 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
     def create(
         self, spec: ClusterSpec, journal: journal.Journal, tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Make what machines need, and all of them in one call."""
+        """Create what the machines need, then all machines in one call."""
         with self.translating_errors("Nothing is left."):
             client = self.client(self.place_of(spec), spec)
-            ownership.select(journal, self.name, client)  # or it is refused
+            ownership.select(journal, self.name, client)  # refuses another user's cluster
             intent = self._record_intent(client, spec, journal)
             this_launch = Selection(launches=(intent.tags.launch,))
 
@@ -140,7 +141,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
                 return self.create_machines(client, spec, journal, intent, tell)
 
     def find(self, name: str) -> tuple[Resource, ...]:
-        """Ask the cloud, in every place where it may be."""
+        """List the resources of a cluster in every place where it may have some."""
         with self.translating_errors("It may still exist."):
             found = in_each(
                 self.clients_of(name),
@@ -151,7 +152,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
         return tuple(one.resource for there in found for one in there)
 
     def destroy(self, name: str) -> None:
-        """Take away what carries our tags, in every place where it may be."""
+        """Delete the resources of a cluster in every place where it may have some."""
         cluster = journal.for_cluster(name)
         with self.translating_errors("It may still exist."):
             chosen = [(one, self.selection(one, name)) for one in self.clients_of(name)]
@@ -160,24 +161,24 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
             in_each(deletions, lambda one: one.delete())
 
     def live(self) -> tuple[RemoteCluster, ...]:
-        """Ask the cloud, wherever we ever made anything, which clusters of ours there are."""
+        """List the caller's clusters in every place in which anything was ever created."""
         with self.translating_errors("Clusters may exist that are not shown."):
             clients = tuple(self.client(place, None) for place in self.everywhere())
             found = in_each(clients, self.list_clusters)
         return tuple(one for there in found for one in there)
 
     def looked_for(self, name: str) -> str:
-        """Say what is looked for, and where."""
+        """Describe what `find` looks for, and where."""
         places = ", ".join(self._places(name))
         return f"{self.kinds} in {self.place.format(places)}" if places else ""
 
     def clients_of(self, name: str) -> tuple[ClientT, ...]:
-        """Give the clients of all places in which something of a cluster may be."""
+        """Give the clients of all places in which a cluster may have resources."""
         spec = next(reversed(specs_of(name)), None)
         return tuple(self.client(place, spec) for place in self._places(name))
 
     def everywhere(self) -> tuple[str, ...]:
-        """Give the places to look in where no journal says which."""
+        """Give the places to search if no journal names them."""
         used = journal.used_regions(self.name)
         if not self.regions and not used and not self.is_set_up():
             return ()
@@ -186,21 +187,21 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
 
     @contextmanager
     def translating_errors(self, left: str) -> Iterator[None]:
-        """Turn what the cloud refused into what a person can use."""
+        """Turn failures of the cloud into errors for the user; `left` says what exists after."""
         try:
             yield
         except Failure as failure:
             raise self.translate_error(failure, left) from failure
 
     def reachable_within(self, spec: ClusterSpec) -> float:
-        """Tell what the option says: large types need more than others."""
+        """Give the option `ready_within`: large types boot more slowly."""
         return msgspec.convert(spec.options, self.Options, strict=False).ready_within
 
     def _offer(self, spec: ClusterSpec) -> OfferT:
-        """Decide once: what was shown is what will be made.
+        """Decide once per spec, so that a launch creates exactly what its plan showed.
 
-        A launch that goes on was decided before: its own machines would count against the limits
-        of the account now, and its own groups would be in the way.
+        An interrupted launch continues with the offer in its intent. To decide again would count
+        its own machines against the account's limits, and refuse the names of its own groups.
         """
         key = msgspec.json.encode(spec)
         if key not in self._offers:
@@ -209,7 +210,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
         return self._offers[key]
 
     def _begun(self, spec: ClusterSpec) -> OfferT | None:
-        """Give what a launch of the same spec has decided that was interrupted."""
+        """Give the offer of an interrupted launch of the same spec; none if there is none."""
         path = intent_file(journal.for_cluster(spec.name), self.name)
         if specs_of(spec.name)[-1:] != (spec,) or not path.exists():
             return None
@@ -219,7 +220,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
     def _record_intent(
         self, client: ClientT, spec: ClusterSpec, cluster: journal.Journal
     ) -> Intent[OfferT]:
-        """Write down what is about to be made; a launch that was begun before goes on."""
+        """Record what is about to be created, or give the intent of the launch to continue."""
 
         def decide() -> Intent[OfferT]:
             offer = self._offer(spec)
@@ -233,7 +234,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
     def _clean_up(
         self, deletion: Deletion[Any], cluster: journal.Journal, intent: Intent[OfferT]
     ) -> None:
-        """Take away what a failed launch made, or say what may be left of it, and until when."""
+        """Delete what a failed launch created, or say what may be left of it, and until when."""
         remains = what_remains(cluster, intent)
         try:
             with self.translating_errors(remains):
@@ -246,21 +247,21 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
             ) from error
 
     def _places(self, name: str) -> tuple[str, ...]:
-        """Give the places in which something of a cluster may be."""
+        """Give the places in which a cluster may have resources."""
         if entries := journal.for_cluster(name).entries():
             asked = [entry.region for entry in entries if isinstance(entry, journal.Requested)]
             return tuple(dict.fromkeys([*asked, *self.regions]))
         return self.everywhere()
 
     def selection(self, client: ClientT, name: str) -> Selection:
-        """Tell what finds everything of a cluster in a place, or refuse whoever did not launch it.
+        """Select the resources of a cluster in a place, if the caller launched it.
 
         Args:
             client: of the place.
             name: of the cluster.
 
         Returns:
-            Whose things are meant.
+            The selection.
 
         Raises:
             Denied: somebody else launched it.
@@ -273,11 +274,11 @@ def what_remains(cluster: journal.Journal, intent: Intent[Any]) -> str:
     """Say what may be left of a launch, what it costs, and when it ends.
 
     Args:
-        cluster: its journal, which has the ids of what the cloud said that it made.
+        cluster: its journal, with the ids that the cloud answered.
         intent: of the launch.
 
     Returns:
-        A sentence, and what to type.
+        Two sentences; the second ends with the command to type.
 
     """
     entries = cluster.entries()
@@ -293,12 +294,12 @@ def what_remains(cluster: journal.Journal, intent: Intent[Any]) -> str:
 
 
 def specs_of(name: str) -> tuple[ClusterSpec, ...]:
-    """Give the specs that a cluster was launched with, by its journal, the last one last."""
+    """Give the specs in a cluster's journal, the newest last."""
     entries = journal.for_cluster(name).entries()
     return tuple(entry.spec for entry in entries if isinstance(entry, journal.Intended))
 
 
 def in_each(places: tuple[PlaceT, ...], do: Callable[[PlaceT], T]) -> list[T]:
-    """Do something in each place, in all at once."""
+    """Call a function for each place, for all at the same time, and give the results in order."""
     with ThreadPoolExecutor(max_workers=max(1, len(places))) as pool:
         return list(pool.map(do, places))

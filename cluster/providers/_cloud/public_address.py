@@ -1,4 +1,4 @@
-"""Which address we have as a cloud sees us: the only one that SSH is opened to."""
+"""The public address of this machine as a cloud sees it: by default, SSH is open to it alone."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import urllib.request
 from cluster.core.errors import SpecError
 
 ASKED = "https://checkip.amazonaws.com"  # answers with the caller's address, and nothing else
-SECONDS = 5.0
-LONGEST = 64  # bytes of an address, and then some
+SECONDS = 5.0  # for the answer
+LONGEST = 64  # bytes to read of the answer; an address is shorter
 
 
 def allowed_network(given: str, *, jump: str = "") -> str:
-    """Give the addresses that may reach the hosts by SSH.
+    """Give the network that may connect to the hosts by SSH.
 
     Args:
-        given: a network, such as `192.0.2.0/24`, or an address; ours alone, if empty.
-        jump: the hosts on the way: the last of them comes in, not we.
+        given: a network, such as `192.0.2.0/24`, or an address; this machine's alone, if empty.
+        jump: jump hosts; connections then come from the last of them, not from this machine.
 
     Returns:
         The network.
 
     Raises:
-        SpecError: it is not one, or nobody told us our own address.
+        SpecError: `given` is not a network, or the address of this machine cannot be found out.
 
     """
     if jump and not given:

@@ -1,4 +1,4 @@
-"""What everything that we make in a cloud carries, so that it is found again from any machine."""
+"""The tags of all resources that cluster creates in a cloud, by which any machine finds them."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ CLUSTER, OWNER, USER, LAUNCH, EXPIRES, HOST = (  # keys of tags
 
 
 class Tags(Value, frozen=True, kw_only=True):
-    """Whose it is, and until when.
+    """The tags of a launch: which cluster, who owns it, and when it ends.
 
     Args:
         name: of the cluster.
-        owner: who pays for it, as the cloud calls them.
-        launch: one launch of it: a new one for each.
+        owner: who launched it: the name of the caller in the cloud.
+        launch: the id of the launch, different for each.
         expires: when it ends, in seconds since the epoch.
         host: the machine that launched it.
-        user: what the cloud's policies call the owner, where that is another name.
+        user: the owner's name in the cloud's policies, if it differs.
 
     """
 
@@ -54,21 +54,21 @@ class Tags(Value, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """A name for things that need one: the same for every launch by this owner.
+        """The name of resources that need one: the same for every launch by this owner.
 
-        So two launches at once cannot both have it.
+        So only one of two launches at the same time can create it.
         """
         whose = hashlib.blake2s(self.owner.encode(), digest_size=4).hexdigest()
         return f"cluster-{self.name}-{whose}"
 
 
 class Selection(Value, frozen=True, kw_only=True):
-    """Whose things are meant: those of some launches, else those of an owner.
+    """Which resources are meant: those of some launches, or else those of an owner.
 
     Args:
-        owner: of them.
-        name: of the cluster; any, if empty.
-        launches: that made them; any, if there is none.
+        owner: of the resources; ignored if there are launches.
+        name: of the cluster; any, if empty; ignored if there are launches.
+        launches: that created the resources; any, if empty.
 
     """
 
@@ -78,13 +78,13 @@ class Selection(Value, frozen=True, kw_only=True):
 
 
 def new_tags(name: str, owner: str, expires: float, *, user: str = "") -> Tags:
-    """Make the tags of a new launch.
+    """Create the tags of a new launch.
 
     Args:
         name: of the cluster.
-        owner: who pays for it.
+        owner: who launches it.
         expires: when it ends, in seconds since the epoch.
-        user: what the cloud's policies call the owner, where that is another name.
+        user: the owner's name in the cloud's policies, if it differs.
 
     Returns:
         The tags.
@@ -101,13 +101,13 @@ def new_tags(name: str, owner: str, expires: float, *, user: str = "") -> Tags:
 
 
 def parse_tags(tags: dict[str, str]) -> Tags | None:
-    """Read the tags of something that exists.
+    """Read the tags of a resource.
 
     Args:
-        tags: that it carries.
+        tags: of the resource, by key.
 
     Returns:
-        The tags; none if it is not ours.
+        The tags; none if cluster did not create it.
 
     """
     if not tags.keys() >= {CLUSTER, OWNER, LAUNCH}:
@@ -122,7 +122,7 @@ def parse_tags(tags: dict[str, str]) -> Tags | None:
 
 
 def timestamp(at: float) -> str:
-    """Give a moment as people and programs both read it (ISO 8601, UTC).
+    """Format a time as ISO 8601 in UTC.
 
     Args:
         at: seconds since the epoch.
@@ -135,13 +135,13 @@ def timestamp(at: float) -> str:
 
 
 def parse_timestamp(text: str) -> float:
-    """Read what `timestamp` gave.
+    """Read a time in the format of `timestamp`.
 
     Args:
         text: such as `2026-11-21T16:00:00Z`.
 
     Returns:
-        Seconds since the epoch; 0, which is long ago, if it is not one.
+        Seconds since the epoch; 0 if the text is not in this format.
 
     """
     try:
