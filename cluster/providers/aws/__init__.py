@@ -1,4 +1,4 @@
-"""Amazon EC2: clusters with placement groups that never leak."""
+"""Amazon EC2: clusters of instances, optionally in a placement group; nothing is leaked."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from cluster.providers._cloud.tags import Selection
     from cluster.providers.aws.api import Region
 
-MPI_WITH_EFA = "/opt/amazon/openmpi"  # of the EFA installer (EC2 user guide, "EFA and MPI")
+MPI_WITH_EFA = "/opt/amazon/openmpi"  # from the EFA installer (EC2 user guide, "EFA and MPI")
 
 
 class AwsProvider(CloudProvider["Region", AwsOffer]):
@@ -56,42 +56,42 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
     kinds: ClassVar[str] = LOOKED_FOR
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
-        """Ask nobody yet; regions of other clouds are not for us."""
+        """Store the regions, without those of other clouds; no call is sent yet."""
         super().__init__(tuple(one for one in regions if REGION.fullmatch(one)))
         self._clients: dict[str, Region] = {}
 
     def is_set_up(self) -> bool:
-        """Look for any sign of credentials."""
+        """Look for any sign of credentials on this machine."""
         return api.is_set_up()
 
     def place_of(self, spec: ClusterSpec) -> str:
-        """Tell the region."""
+        """Give the region that a spec asks for."""
         return region_of(spec, _options(spec))
 
     def default_place(self) -> str:
-        """Tell the region of the environment or the profile."""
+        """Give the region of the environment or the profile."""
         return api.default_region()
 
     def client(self, place: str, spec: ClusterSpec | None) -> Region:
-        """Give the client of a region, the same every time."""
+        """Give the client of a region; there is one for each."""
         if place not in self._clients:
             self._clients[place] = api.Region(place)
         return self._clients[place]
 
     def environment(self, spec: ClusterSpec) -> Environment | None:
-        """Tell what the machines need: for EFA, the MPI that Amazon built for it."""
+        """Give the environment of the machines: with EFA, the MPI that Amazon built for it."""
         wanted = super().environment(spec)
         if wanted is None or wanted.mpi or not _options(spec).efa:
             return wanted
         return msgspec.structs.replace(wanted, mpi=MPI_WITH_EFA)
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Refuse what Amazon has no word for, then find out everything that reading can tell."""
+        """Refuse `--accelerator`, which Amazon does not have, then plan the launch."""
         refuse(spec, {"accelerator": "the machine type says it, such as --instance p4d.24xlarge"})
         return super().plan(spec)
 
     def plan_request(self, client: Region, spec: ClusterSpec) -> AwsOffer:
-        """Find out everything that a launch needs, or refuse."""
+        """Decide everything that a launch would create, or refuse it."""
         return make_offer(client, spec, _options(spec))
 
     def create_machines(
@@ -102,30 +102,30 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
         intent: Intent[AwsOffer],
         tell: StateCallback,
     ) -> tuple[Machine, ...]:
-        """Make the groups, the key, and all machines in one call."""
+        """Create the groups and the key pair, then all machines in one call."""
         return AwsLaunch(client, spec, _options(spec), cluster, intent, tell).launch()
 
     def list_clusters(self, client: Region) -> tuple[RemoteCluster, ...]:
-        """List our clusters in a region."""
+        """List the caller's clusters in a region."""
         return list_clusters(client)
 
     def deletion(self, client: Region, whose: Selection, cluster: journal.Journal) -> AwsDeletion:
-        """Find by tags, and by the ids of the journal."""
+        """Give the deletion of resources found by their tags, or by ids in the journal."""
         return AwsDeletion(client, whose, _unlisted(cluster))
 
     def translate_error(self, failure: Failure, left: str) -> ClusterError:
-        """Say it in the words of Amazon's tools."""
+        """Explain a failure, and give the commands of Amazon's tools that help."""
         return to_cluster_error(failure, left=left)
 
     def all_regions(self) -> tuple[str, ...]:
-        """Ask Amazon which regions this account has."""
+        """List the regions of this account; empty if the machine is not set up for Amazon."""
         if not self.everywhere():
             return ()
         with self.translating_errors("Nothing was looked for."):
             return regions(self.client(self.everywhere()[0], None))
 
     def stop(self, name: str, machines: tuple[Machine, ...]) -> None:
-        """Stop the instances; their disks stay, and cost a little."""
+        """Stop the instances; their disks remain, and still cost money."""
         with self.translating_errors("They go on."):
             [region] = self.clients_of(name)
             power.stop(region, filters_of(self.selection(region, name)), machines)
@@ -133,7 +133,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
     def start(
         self, name: str, machines: tuple[Machine, ...], tell: StateCallback = ignore
     ) -> tuple[Machine, ...]:
-        """Start the instances; their time to live begins anew."""
+        """Start the instances; their TTL starts again."""
         spec = specs_of(name)[-1]
         options = _options(spec)
         with self.translating_errors("They are as they were."):
@@ -153,7 +153,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
         )
 
     def console(self, machine: Machine) -> str:
-        """Give what a machine said on its serial console."""
+        """Read the serial console of a machine."""
         name = machine.name.rpartition(".")[2]
         return "".join(console(region, machine.id) for region in self.clients_of(name))
 
@@ -163,7 +163,7 @@ def _options(spec: ClusterSpec) -> AwsOptions:
 
 
 def _unlisted(cluster: journal.Journal) -> AwsUnlisted:
-    """Tell from a journal what Amazon may not list yet; without one, anything may be."""
+    """Read from a journal what Amazon may not list yet; without a journal, that is anything."""
     entries = cluster.entries()
     if not entries:
         return AwsUnlisted(until=dict.fromkeys(PAID.values(), time.time() + listing_delay()))
@@ -177,7 +177,7 @@ def _unlisted(cluster: journal.Journal) -> AwsUnlisted:
         ),
         listed=max((one.at for one in requests), default=0.0) + listing_delay(),
         until={
-            PAID[one.kind]: one.at + listing_delay()  # the last one of a kind
+            PAID[one.kind]: one.at + listing_delay()  # the last request of a kind counts
             for one in requests
             if one.token not in answers
         },

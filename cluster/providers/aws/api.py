@@ -1,4 +1,4 @@
-"""Calls to Amazon, and the only place that knows boto3: typed answers, and failures told apart."""
+"""Calls to Amazon, with typed answers and classified failures; the only module that uses boto3."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ SIGNS = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
-PAGE = 1000  # things of one answer, at most
+PAGE = 1000  # most resources in one answer
 
 T = TypeVar("T")
 
 
 def is_set_up() -> bool:
-    """Tell whether anybody here uses Amazon at all, without asking anybody.
+    """Tell whether this machine is set up for Amazon, without any call.
 
     Returns:
         Whether there is any sign of credentials.
@@ -53,7 +53,7 @@ def default_region() -> str:
 
 
 def known_regions() -> tuple[str, ...]:
-    """Give the regions that boto3 knows of; it asks nobody."""
+    """Give the regions in boto3's own data, without any call."""
     return tuple(sorted(_session("").get_available_regions("ec2")))
 
 
@@ -71,19 +71,19 @@ def _session(region: str) -> Any:  # noqa: ANN401 - boto3 has no types
         raise _failure("boto3", error) from error
 
 
-@cache  # otherwise each session reads the model of EC2 anew
+@cache  # without it, each session would read the large model of EC2 again
 def service_models() -> Any:  # noqa: ANN401
-    """Give what reads the descriptions of Amazon's services, one for all sessions."""
+    """Give botocore's loader of service models, which all sessions share."""
     import botocore.session  # noqa: PLC0415
 
     return botocore.session.Session().get_component("data_loader")
 
 
 class Region:
-    """Amazon in one region.
+    """The API of Amazon in one region.
 
-    Every call is repeated while it is throttled or its reply is lost: each of ours may come twice.
-    boto3's own attempts are switched off, because it would repeat what is not worth repeating.
+    `call` repeats while a call is throttled or its reply is lost, so every call has to be
+    idempotent. boto3's own retries are switched off, because it also repeats other failures.
 
     Args:
         name: such as `us-east-1`.
@@ -91,7 +91,7 @@ class Region:
     """
 
     def __init__(self, name: str) -> None:
-        """Connect to nothing yet."""
+        """Create the session; no call is sent yet."""
         self.name = name
         self._session = _session(name)
         self._clients: dict[str, Any] = {}
@@ -103,38 +103,38 @@ class Region:
 
     @property
     def account(self) -> str:
-        """The account that pays."""
+        """The number of the account."""
         return str(self._caller["Account"])
 
     @property
     def owner(self) -> str:
-        """Who we are: the name that Amazon has for whoever calls, without the session."""
+        """The caller's ARN, without the session."""
         arn = str(self._caller["Arn"])
         return arn.rpartition("/")[0] if _has_passing_session(arn) else arn
 
     @property
     def user(self) -> str:
-        """The same in the words of its policies, where `${aws:userid}` begins with it."""
+        """The caller's id in policies: the beginning of `${aws:userid}`."""
         user = str(self._caller["UserId"])
         return user.partition(":")[0] if _has_passing_session(str(self._caller["Arn"])) else user
 
     def now(self) -> float:
-        """Give the time by Amazon's clock, in seconds since the epoch: ours may be wrong."""
+        """Give the time of Amazon's clock, in seconds since the epoch: the local may be wrong."""
         return datetime.now(UTC).timestamp() + self._skew
 
     def call(self, operation: str, *, service: str = "ec2", **params: Any) -> Mapping[str, Any]:  # noqa: ANN401
-        """Call an operation until it gets through.
+        """Call an operation, and repeat it while it is throttled or its reply is lost.
 
         Args:
             operation: in boto3's spelling, such as `run_instances`.
-            service: that has it.
-            params: of it.
+            service: of the operation.
+            params: of the operation.
 
         Returns:
             The answer.
 
         Raises:
-            Failure: it was refused, or did not get through in time.
+            Failure: it was refused, or did not succeed in time.
 
         """
         return retry(partial(self.once, operation, service=service, **params))
@@ -144,8 +144,8 @@ class Region:
 
         Args:
             operation: in boto3's spelling.
-            service: that has it.
-            params: of it.
+            service: of the operation.
+            params: of the operation.
 
         Returns:
             The answer.
@@ -165,14 +165,14 @@ class Region:
         return answer
 
     def permits(self, operation: str, **params: Any) -> None:  # noqa: ANN401
-        """Ask whether we may call an operation, without doing it.
+        """Check with a dry run that the caller may call an operation.
 
         Args:
             operation: in boto3's spelling.
-            params: of it.
+            params: of the operation.
 
         Raises:
-            Failure: we may not, or it would fail.
+            Failure: the caller may not, or the call would fail.
 
         """
         try:
@@ -182,19 +182,19 @@ class Region:
                 raise
 
     def all(self, operation: str, key: str, of: type[T], **params: Any) -> tuple[T, ...]:  # noqa: ANN401
-        """List things, however many pages they take.
+        """List resources, over all pages of the answer.
 
         Args:
             operation: that lists them, in boto3's spelling.
-            key: of the answer, under which they are.
-            of: what they are.
+            key: of the list in the answer.
+            of: the type to which each is converted.
             params: of the operation.
 
         Returns:
-            The things.
+            The resources.
 
         Raises:
-            Failure: it was refused, or did not get through in time.
+            Failure: it was refused, or did not succeed in time.
 
         """
         found = [one for page in self._pages(operation, params) for one in page.get(key, ())]
@@ -213,7 +213,7 @@ class Region:
         from botocore.config import Config  # noqa: PLC0415 - with boto3
 
         if service not in self._clients:
-            # The price list is the same everywhere, but not served everywhere.
+            # The price list covers all regions, but only some regions serve it.
             region = "us-east-1" if service == "pricing" else self.name
             self._clients[service] = self._session.client(
                 service,
@@ -235,16 +235,16 @@ class Region:
 
 
 def _has_passing_session(arn: str) -> bool:
-    """Tell whether the last word of an ARN is another one in every process.
+    """Tell whether the last part of an ARN is a session that may differ in every process.
 
-    That of a role is; but IAM Identity Center has one role for many people, and there the session
-    is the person (IAM Identity Center user guide, "Identity-based policy examples").
+    That is so for a role. But in IAM Identity Center many people share a role, and the session is
+    the person (IAM Identity Center user guide, "Identity-based policy examples").
     """
     return ":assumed-role/" in arn and ":assumed-role/AWSReservedSSO_" not in arn
 
 
 def _failure(operation: str, error: Exception) -> Failure:
-    """Tell a failure's kind; boto3's own errors have no code, so their class is taken for it."""
+    """Classify an error of boto3; errors that boto3 itself raises get their class as the code."""
     from botocore import exceptions  # noqa: PLC0415 - with boto3
     from botocore.parsers import ResponseParserError  # noqa: PLC0415
 
@@ -261,7 +261,7 @@ def _failure(operation: str, error: Exception) -> Failure:
             request=str(answer.get("ResponseMetadata", {}).get("RequestId", "")),
         )
     lost = (
-        exceptions.ConnectionError,  # refused, not resolved, no TLS, no proxy, not in time
+        exceptions.ConnectionError,  # refused, not resolved, TLS, proxy or timeout
         exceptions.HTTPClientError,
         exceptions.IncompleteReadError,
         ResponseParserError,
@@ -271,7 +271,7 @@ def _failure(operation: str, error: Exception) -> Failure:
         exceptions.PartialCredentialsError,
         exceptions.CredentialRetrievalError,
         exceptions.InvalidConfigError,
-        getattr(exceptions, "LoginError", exceptions.SSOError),  # newer than what we ask for
+        getattr(exceptions, "LoginError", exceptions.SSOError),  # only in newer versions
         exceptions.ProfileNotFound,
         exceptions.SSOError,
         exceptions.TokenRetrievalError,

@@ -1,4 +1,4 @@
-"""Making machines: each intent is on disk before its call, and every call may come twice."""
+"""Create machines: each request is on disk before its call, and each call can be repeated."""
 
 from __future__ import annotations
 
@@ -47,27 +47,27 @@ if TYPE_CHECKING:
     from cluster.providers.aws.options import ZoneSubnet
 
 PROVIDER = "aws"
-CIDR = "10.0.0.0/16"  # of a network of our own
-POLL = 1.0  # seconds
+CIDR = "10.0.0.0/16"  # of a VPC that the launch creates
+POLL = 1.0  # seconds between two checks
 RUNNING = "running"
 ENDED = ("shutting-down", "terminated", "stopping", "stopped")
 N = TypeVar("N", bound=TaggedResource)
 
 
 class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
-    """One launch."""
+    """One launch at Amazon."""
 
     provider: ClassVar[str] = PROVIDER
 
     def launch(self) -> tuple[Machine, ...]:
-        """Make the machines, all or none.
+        """Create the machines, all or none.
 
         Returns:
-            Them, all of which run.
+            The machines, all running.
 
         Raises:
-            Failure: Amazon refused.
-            ProvisionError: they did not come up.
+            Failure: Amazon refused a call.
+            ProvisionError: a machine did not start.
 
         """
         login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
@@ -91,7 +91,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
     # What machines need.
 
     def _security_group(self, vpc: str) -> str:
-        """Make the group: its name is the lock that keeps two launches of one name apart."""
+        """Create the group; its name is the lock that prevents two launches of the same name."""
 
         def find() -> tuple[SecurityGroup, ...]:
             return self._find(
@@ -112,7 +112,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         return made.group_id
 
     def _open(self, group: str) -> None:
-        """Let in SSH from the caller, and everything from the group itself; nothing else."""
+        """Allow SSH from the caller and all traffic within the group; nothing else."""
         inside = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": group}]}
         ssh = {
             "IpProtocol": "tcp",
@@ -126,7 +126,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         self._unless_there(
             "authorize_security_group_ingress", GroupId=group, IpPermissions=[ssh, inside]
         )
-        if self._offer.interfaces:  # EFA passes only what a rule names by the group
+        if self._offer.interfaces:  # EFA traffic needs a rule that names the group, also outbound
             self._unless_there(
                 "authorize_security_group_egress", GroupId=group, IpPermissions=[inside]
             )
@@ -158,7 +158,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         )
 
     def _vpc(self) -> str:
-        """Make a network of our own, with a way to the internet."""
+        """Create a VPC with a route to the internet."""
         vpc = self._own("vpc", "create_vpc", "describe_vpcs", "Vpcs", Vpc, CidrBlock=CIDR).vpc_id
         gateway = self._own(
             "internet-gateway",
@@ -202,14 +202,14 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
     # Machines.
 
     def _machines(self, vpc: str, group: str, data: str) -> list[AwsInstance]:
-        """Give the machines once they run and can be reached."""
+        """Give the machines once they run and have their addresses."""
         elastic = ElasticIps(self._client, self._tags, self._journal)
         if self._options.elastic_ip:
-            elastic.allocate(self._spec.hosts)  # a limit of them is met before machines are
+            elastic.allocate(self._spec.hosts)  # first: it may exceed the limit of Elastic IPs
         return self._wait(frozenset(self._run(vpc, group, data)), elastic)
 
     def _run(self, vpc: str, group: str, data: str) -> tuple[str, ...]:
-        """Ask zone after zone; give the ids of the machines."""
+        """Try one zone after another; give the ids of the machines."""
         return try_zones(
             self._journal.left(self._offer.sites, self._token),
             lambda site: self._run_in(site, self._subnet(vpc, site), group, data),
@@ -222,7 +222,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         return f"{self._tags.launch}-{site.zone}"
 
     def _run_in(self, site: ZoneSubnet, subnet: str, group: str, data: str) -> tuple[str, ...]:
-        """Make the machines in a zone: all, whatever Amazon was told of how few will do."""
+        """Create all machines in a zone; fewer count as a lack of capacity."""
         token = self._token(site)
 
         def ask() -> tuple[str, ...]:
@@ -242,9 +242,9 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         return ids
 
     def _wait(self, ids: frozenset[str], elastic: ElasticIps) -> list[AwsInstance]:
-        """Wait until all run and have their addresses, asking for all of them in one call.
+        """Wait until all run and have their addresses; one call lists them all.
 
-        Each gets its Elastic IP as soon as it runs: it may need the Internet as it comes up.
+        Each gets its Elastic IP as soon as it runs, because its boot may need the internet.
         """
         began = time.monotonic()
         while True:
@@ -307,7 +307,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
     def _called(self, one: AwsInstance) -> str:
         return f"{name(self._spec, one.ami_launch_index)} ({one.instance_id})"
 
-    # How each thing is asked for.
+    # How resources are requested.
 
     def _tagged(self, *kinds: str) -> dict[str, Any]:
         return {"TagSpecifications": tag_specifications(self._tags, *kinds)}
@@ -315,7 +315,10 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
     def _named(
         self, kind: str, create: Callable[[], object], find: Callable[[], tuple[N, ...]]
     ) -> N:
-        """Make something with a name; if the name is taken, it may be by our own lost call."""
+        """Create a named resource, and refuse a name that another launch has.
+
+        A call of this launch whose reply was lost may have created it already.
+        """
         self._journal.note(kind, self._tags.label)
         try:
             create()
@@ -338,7 +341,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         where: dict[str, str] | None = None,
         **params: str,
     ) -> N:
-        """Make something without a name, once: what our own lost call made is found by its tags."""
+        """Create a resource without a name, once: after a lost reply it is found by its tags."""
         self._journal.note(kind, self._tags.label)
         filters = [{"Name": f"tag:{LAUNCH}", "Values": [self._tags.launch]}]
         filters += [{"Name": name, "Values": [value]} for name, value in (where or {}).items()]
@@ -358,11 +361,11 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         return self._client.all(operation, key, of, Filters=filters)
 
     def _use(self, operation: str, **params: Any) -> Mapping[str, Any]:  # noqa: ANN401
-        """Call with things that were just made: not all of Amazon may know of them yet."""
+        """Call with new resources, which Amazon may not know everywhere yet: repeat if missing."""
         return retry(partial(self._client.once, operation, **params), kinds=UNLISTED)
 
     def _unless_there(self, operation: str, **params: Any) -> None:  # noqa: ANN401
-        """Call; that it is there already, by a reply that was lost, is as good."""
+        """Call, and accept that the result exists already: the first reply may have been lost."""
         try:
             self._use(operation, **params)
         except Failure as failure:
@@ -371,7 +374,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
 
 
 def _only(found: tuple[N, ...]) -> N:
-    """Give what was just made; Amazon may not list it yet."""
+    """Give the resource just created, or raise a failure that passes if it is not listed yet."""
     if not found:
         raise Failure(
             "missing", operation="Describe", code="", message="What was just made is not listed."

@@ -1,4 +1,4 @@
-"""Finding what exists by the tags that it carries, and taking it away until nothing is listed."""
+"""Find resources by their tags, and delete them until none is listed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Filters = list[dict[str, Any]]
 
 INSTANCE, ELASTIC_IP, GATEWAY = "instance", "Elastic IP", "internet gateway"
 ELASTIC_IP_REQUEST = "elastic-ip"  # the kind of its requests in a journal
-PAID = {  # what costs money by itself: the kind of its requests, and its name for a person
+PAID = {  # what costs money by itself: the kind of its requests, and of the resource
     journal.INSTANCES: INSTANCE,
     ELASTIC_IP_REQUEST: ELASTIC_IP,
 }
@@ -32,7 +32,7 @@ ATTACHED = "in-use"
 DELETED = ("deleting", "deleted")
 GONE = ("terminated",)
 GOING = ("shutting-down", "terminated")
-AT_ONCE = 1000  # ids in one call
+AT_ONCE = 1000  # most ids in one call
 LOOKED_FOR = (
     "instances, volumes, network interfaces, Elastic IPs, key pairs, placement groups, "
     "security groups, virtual networks"
@@ -40,15 +40,15 @@ LOOKED_FOR = (
 
 
 def filters_of(whose: Selection) -> Filters:
-    """Give what finds the things of a selection.
+    """Give the filters that find the resources of a selection.
 
-    Older revisions wrote an owner with the session of the role, which is a word more.
+    Older revisions wrote the owner with the session of its role at the end, after a slash.
 
     Args:
-        whose: they are.
+        whose: the selection.
 
     Returns:
-        Filters of any call that lists things.
+        Filters for any call that lists resources.
 
     """
     if whose.launches:
@@ -61,16 +61,16 @@ def filters_of(whose: Selection) -> Filters:
 
 
 def instances(region: Region, filters: Filters) -> tuple[AwsInstance, ...]:
-    """List instances in any state, all in one question.
+    """List instances in any state.
 
-    Filters give a short list where ids that are not known yet would be an error.
+    Filters ignore ids that Amazon does not know yet; ids as parameters would fail the whole call.
 
     Args:
         region: where.
-        filters: what finds them.
+        filters: of the call.
 
     Returns:
-        Them, also those that ended within the last hour or so.
+        The instances, including those that terminated within about the last hour.
 
     """
     found = region.all(
@@ -80,17 +80,17 @@ def instances(region: Region, filters: Filters) -> tuple[AwsInstance, ...]:
 
 
 def console(region: Region, instance: str) -> str:
-    """Give what an instance said while it came up; it never fails.
+    """Read the console of an instance; failures are ignored.
 
     Args:
         region: where.
         instance: its id.
 
     Returns:
-        A text; empty if there is none.
+        The output; empty if there is none.
 
     """
-    for latest in (True, False):  # older types know only what was said at boot
+    for latest in (True, False):  # older types have only the output of the boot
         with suppress(Failure):
             said = region.call("get_console_output", InstanceId=instance, Latest=latest)
             return str(said.get("Output", ""))
@@ -98,12 +98,13 @@ def console(region: Region, instance: str) -> str:
 
 
 class AwsUnlisted(Value, frozen=True, kw_only=True):
-    """What Amazon may not list yet, of all kinds that cost money by themselves.
+    """Resources that Amazon may not list yet, of the kinds that cost money by themselves.
 
     Args:
-        made: what it answered that it made.
-        listed: when that must be listed at last, in seconds since the epoch.
-        until: when that must be which it may have made without an answer, by kind.
+        made: resources that Amazon reported as created.
+        listed: when these are listed at the latest, in seconds since the epoch.
+        until: by kind, when resources of a call without a reply are listed at the latest, in
+            seconds since the epoch.
 
     """
 
@@ -112,11 +113,11 @@ class AwsUnlisted(Value, frozen=True, kw_only=True):
     until: dict[str, float] = {}  # noqa: RUF012 - msgspec copies an empty default
 
     def untagged(self, kind: str, tagged: Iterable[str]) -> list[str]:
-        """Give the ids of a kind that were made and that the tags do not find.
+        """Give the ids of a kind that were created but that the tags do not find.
 
         Args:
             kind: such as `instance`.
-            tagged: ids that they find.
+            tagged: ids that the tags find.
 
         Returns:
             The other ids, sorted.
@@ -125,13 +126,13 @@ class AwsUnlisted(Value, frozen=True, kw_only=True):
         return sorted({one.id for one in self.made if one.kind == kind} - {*tagged})
 
     def missing(self, seen: set[Resource]) -> tuple[Resource, ...]:
-        """Give what may still appear.
+        """Give the resources that may still appear in a list.
 
         Args:
-            seen: what was ever listed.
+            seen: resources that were listed at any time.
 
         Returns:
-            It; nothing, once it has been long enough.
+            The resources; none, once all must be listed.
 
         """
         now = time.time()
@@ -152,17 +153,17 @@ NOTHING_UNLISTED = AwsUnlisted()
 
 
 class AwsResourceType(Value, frozen=True, kw_only=True):
-    """A sort of thing, and how Amazon lists and deletes it.
+    """A type of resource, and how Amazon lists and deletes it.
 
     Args:
         kind: for a person.
-        describe: the call that lists it.
-        key: of the answer.
-        id: of a thing, by which it is deleted.
-        delete: the call that deletes it.
-        param: of that call.
-        tags: the word under which it has its tags.
-        by_id: the filter that finds it by its id; empty for what costs nothing by itself.
+        describe: the call that lists resources of the type.
+        key: of the list in its answer.
+        id: the field with the id by which a resource is deleted.
+        delete: the call that deletes a resource.
+        param: the parameter of that call for the id.
+        tags: the field with the tags.
+        by_id: the filter that finds a resource by its id; empty for what costs nothing by itself.
 
     """
 
@@ -176,7 +177,7 @@ class AwsResourceType(Value, frozen=True, kw_only=True):
     by_id: str = ""
 
 
-RESOURCE_TYPES = (  # in the order in which they can go
+RESOURCE_TYPES = (  # in the order in which they can be deleted
     AwsResourceType(
         kind="volume",
         describe="describe_volumes",
@@ -252,15 +253,15 @@ RESOURCE_TYPES = (  # in the order in which they can go
         param="VpcId",
     ),
 )
-LISTS = ("describe_instances", *(one.describe for one in RESOURCE_TYPES))  # find what is ours
+LISTS = ("describe_instances", *(one.describe for one in RESOURCE_TYPES))  # to find resources
 
 
 class AwsResource(CloudResource, frozen=True, kw_only=True):
-    """A thing of ours that exists.
+    """A resource at Amazon that cluster created.
 
     Args:
-        type: of thing; none for an instance.
-        in_use: it goes together with what it is attached to.
+        type: of the resource; none for an instance.
+        in_use: it is attached, and is deleted together with what it is attached to.
         networks: ids of the virtual networks that a gateway is attached to.
 
     """
@@ -271,25 +272,26 @@ class AwsResource(CloudResource, frozen=True, kw_only=True):
 
 
 class AwsDeletion(Deletion[AwsResource]):
-    """What exists of ours in a region, and its end.
+    """Finds and deletes selected resources in a region.
 
     Args:
         region: where.
-        whose: what is ours, by its tags; nothing else is ever touched.
-        unlisted: what is ours, too, by its ids, whatever its tags are now.
+        whose: the resources to delete, by their tags.
+        unlisted: more resources to delete, by their ids, whatever their tags are now; nothing else
+            is ever deleted.
 
     """
 
     def __init__(
         self, region: Region, whose: Selection, unlisted: AwsUnlisted = NOTHING_UNLISTED
     ) -> None:
-        """Nothing is asked yet."""
+        """Store everything; no call is sent yet."""
         super().__init__(region.name)
         self._region = region
         self._filters = filters_of(whose)
         self._expected = unlisted
-        self._terminated: set[str] = set()  # ids that were told to end
-        self._seen: set[Resource] = set()  # what costs money and was ever listed
+        self._terminated: set[str] = set()  # ids for which termination was requested
+        self._seen: set[Resource] = set()  # resources listed so far
 
     def _machines(self) -> list[AwsResource]:
         found = instances(self._region, self._filters)
@@ -321,7 +323,7 @@ class AwsDeletion(Deletion[AwsResource]):
                     self._delete_one(one, one.type)
 
     def _terminate_all(self, there: list[AwsResource]) -> None:
-        """Tell all that live to end, once."""
+        """Request once the termination of all instances that still run."""
         doomed = [
             one.id for one in there if one.state not in GOING and one.id not in self._terminated
         ]
@@ -329,13 +331,13 @@ class AwsDeletion(Deletion[AwsResource]):
             self._terminate(doomed[start : start + AT_ONCE])
 
     def _terminate(self, ids: list[str]) -> None:
-        """One id that is not known keeps all others alive, so then they go one by one."""
+        """Terminate instances; if Amazon refuses all because it lacks one, then one by one."""
         try:
             self._region.call("terminate_instances", InstanceIds=ids)
         except Failure as failure:
             if failure.kind != "missing":
                 raise
-            for one in ids if len(ids) > 1 else ():  # not known is not gone: it is looked for again
+            for one in ids if len(ids) > 1 else ():  # tried again next round: unknown is not gone
                 self._terminate([one])
             return
         self._terminated |= set(ids)

@@ -1,4 +1,4 @@
-"""Elastic IPs: public addresses of machines with several network interfaces, which get no other."""
+"""Elastic IPs: the only public addresses that machines with several network interfaces can get."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cluster.providers.aws.api import Region
     from cluster.providers.aws.responses import AwsInstance
 
-HOURLY = 0.005  # US dollars for a public address (aws.amazon.com/vpc/pricing, since 2024-02-01)
+HOURLY = 0.005  # US dollars per public address (aws.amazon.com/vpc/pricing, since 2024-02-01)
 
 
 class ElasticIps:
@@ -28,34 +28,34 @@ class ElasticIps:
 
     Args:
         region: where.
-        tags: of the launch, which each address carries.
-        orders: the requests of the launch, each on disk before it is sent.
+        tags: of the launch, which each address gets.
+        orders: the journal of the launch: each request is on disk before it is sent.
 
     """
 
     def __init__(self, region: Region, tags: Tags, orders: LaunchJournal) -> None:
-        """Ask nobody yet."""
+        """Store everything; no call is sent yet."""
         self._region = region
         self._tags = tags
         self._orders = orders
-        self._free: list[str] = []  # their allocation ids
-        self._taken: set[str] = set()  # ids of the interfaces that have one
+        self._free: list[str] = []  # allocation ids of unused addresses
+        self._taken: set[str] = set()  # ids of the interfaces that have an address
 
     def allocate(self, count: int) -> None:
-        """Get addresses; what a call made whose reply was lost is found by its tags.
+        """Allocate addresses; those of a call whose reply was lost are found by their tags.
 
         Args:
-            count: at least how many.
+            count: how many the launch needs; there may be more after a lost reply.
 
         Raises:
-            Failure: the account may not have so many.
+            Failure: the account's limit is reached, or a call was refused.
 
         """
         made: set[str] = set()
 
         def attempt() -> tuple[ElasticIp, ...]:
             while len({one.allocation_id for one in self._listed()} | made) < count:
-                token = f"{self._tags.launch}/{secrets.token_hex(4)}"  # Amazon has none for it
+                token = f"{self._tags.launch}/{secrets.token_hex(4)}"  # only for the journal
                 made.update(self._orders.request(ELASTIC_IP_REQUEST, token, self._allocate_one))
             found = self._listed()
             if not made <= {one.allocation_id for one in found}:
@@ -75,10 +75,10 @@ class ElasticIps:
         """Give each machine an address at its first interface, unless it has one already.
 
         Args:
-            machines: that run; Amazon gives none to others.
+            machines: running ones; Amazon refuses others.
 
         Raises:
-            Failure: it was refused.
+            Failure: Amazon refused.
 
         """
         bare = [one.primary for one in machines if one.primary and one.primary not in self._taken]

@@ -1,4 +1,4 @@
-"""What Amazon's error codes mean, and what to do about each kind.
+"""What Amazon's error codes mean, and what the user can do about each kind.
 
 Source: docs.aws.amazon.com/AWSEC2/latest/APIReference/errors-overview.html
 """
@@ -71,7 +71,7 @@ ENDINGS: tuple[tuple[str, Kind], ...] = (
     (".Duplicate", "exists"),
     ("LimitExceeded", "quota"),  # all but RequestLimitExceeded, which is above
 )
-PASSING_STATUSES = (500, 502, 503, 504)  # of a server that fails, or of a proxy before it
+PASSING_STATUSES = (500, 502, 503, 504)  # a failing server, or a proxy in front of it
 KINDS: dict[str, Kind] = {code: kind for kind, codes in CODES.items() for code in codes}
 TOLD: dict[Kind, tuple[type[ProvisionError], str, str]] = {
     "capacity": (
@@ -114,8 +114,8 @@ SUPPORT = "https://console.aws.amazon.com/support"
 CLOCK = "This machine's clock is wrong", "Set it: sudo timedatectl set-ntp true"
 EXPIRED = "The credentials have expired", LOG_IN
 STRANGE_KEY = "Amazon does not know this key, or the region is not enabled for its account", KEY
-NO_CREDENTIALS = "NoCredentialsError"  # of boto3: it asked nobody
-LOGINS: dict[str, tuple[str, str]] = {  # by code, or by boto3's class: what it means, what to type
+NO_CREDENTIALS = "NoCredentialsError"  # of boto3, which then sent no call
+LOGINS: dict[str, tuple[str, str]] = {  # by code or boto3's class: what it means, what to type
     "RequestExpired": CLOCK,
     "RequestTimeTooSkewed": CLOCK,
     "ExpiredToken": EXPIRED,
@@ -171,14 +171,14 @@ MAY_NOT = (
 
 
 def kind_of(code: str, status: int = 0) -> Kind:
-    """Tell what kind of failure a code is.
+    """Give the kind of failure of an error code.
 
     Args:
-        code: such as `InsufficientInstanceCapacity`; what stands between us and Amazon has others.
+        code: such as `InsufficientInstanceCapacity`; proxies may answer with codes of their own.
         status: the HTTP status that came with it, if any.
 
     Returns:
-        The kind; `other` if nothing is known of it.
+        The kind; `other` if the code is not known.
 
     """
     if code in KINDS:
@@ -188,11 +188,11 @@ def kind_of(code: str, status: int = 0) -> Kind:
 
 
 def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> ClusterError:
-    """Say what a failure means, and what to type.
+    """Explain a failure to the user, with what it means and what to type.
 
     Args:
-        failure: to tell of.
-        left: what exists after it.
+        failure: the failure.
+        left: what exists after it, as a sentence.
 
     Returns:
         The error for the user.

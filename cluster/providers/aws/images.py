@@ -1,4 +1,4 @@
-"""What machines of Amazon start from: public aliases, which name the newest of their kind."""
+"""Machine images of Amazon: public aliases (SSM parameters), which name the newest image."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{}/hvm/ebs-gp3/ami-id"
 # Has NVIDIA's open driver, libfabric with EFA and Amazon's Open MPI (release notes: efa_version).
-# Not 22.04: its Python is 3.10 (DLAMI release notes), and ours has to be 3.11 or newer.
+# Not 22.04: its Python is 3.10 (DLAMI release notes), and cluster needs 3.11 or newer.
 LEARNING = "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
 PROPRIETARY = (
     "/aws/service/deeplearning/ami/x86_64/base-proprietary-nvidia-driver-gpu-ubuntu-22.04/"
@@ -24,31 +24,31 @@ PROPRIETARY = (
 # (developer.nvidia.com/blog, "NVIDIA Transitions Fully Towards Open-Source GPU Kernel Modules",
 # 2024-07-17). Branch 580 is the last for Maxwell to Volta (NVIDIA, "UNIX graphics feature
 # deprecation schedule"), 470 for the K80 of p2 (NVIDIA, "Current graphics driver releases"), and no
-# image of Amazon's has that.
+# image of Amazon has 470.
 BEFORE_TURING, TOO_OLD = ("p3", "g3"), ("p2",)
-OLD_UBUNTU = "ubuntu-22.04", "ubuntu/server/22.04"  # in an alias; its own Python is 3.10
-PYTHON = ("python3.11", "python3.11-venv")  # for it
-CANONICAL = {"x86_64": "amd64", "arm64": "arm64"}  # its words for our architectures
+OLD_UBUNTU = "ubuntu-22.04", "ubuntu/server/22.04"  # in an alias; the image's Python is 3.10
+PYTHON = ("python3.11", "python3.11-venv")  # packages that these images need
+CANONICAL = {"x86_64": "amd64", "arm64": "arm64"}  # Amazon's architectures, as Canonical names them
 
 
 def choose(
     region: Region, given: str, kind: InstanceType, *, efa: bool
 ) -> tuple[AwsImage, tuple[str, ...]]:
-    """Find the image of a launch, and the packages of Ubuntu that it lacks.
+    """Find the image of a launch, and the Ubuntu packages that it lacks.
 
     Args:
-        region: to ask.
-        given: an id or an alias; our own choice, if empty.
+        region: where.
+        given: an id or an alias; chosen for the machines, if empty.
         kind: the type of the machines.
-        efa: they use the Elastic Fabric Adapter.
+        efa: whether the machines use the Elastic Fabric Adapter.
 
     Returns:
-        The image, and what has to be installed before the first login; nothing for an image that is
-        given by its id.
+        The image, and the packages to install before the first login; none if the image is given
+        by its id.
 
     Raises:
-        SpecError: there is none such, or it is for other machines.
-        Failure: a question was refused.
+        SpecError: there is no such image, or it is for another architecture.
+        Failure: Amazon refused a call.
 
     """
     architectures = kind.processor_info.supported_architectures
@@ -76,7 +76,7 @@ def choose(
 
 
 def _alias(region: Region, name: str) -> str:
-    """Ask Amazon which image a public alias means now; never by a name that anybody can give."""
+    """Read which image a public alias names now; image names are refused, as anyone can use any."""
     if not name.startswith("/"):
         raise SpecError(
             f"--image {name} is neither an id nor an alias.",
@@ -90,7 +90,7 @@ def _alias(region: Region, name: str) -> str:
 
 
 def _own(kind: InstanceType, *, efa: bool) -> str:
-    """Choose by what the machines have: only some images have drivers of GPUs, or EFA."""
+    """Choose an image for a machine type: only some images have GPU drivers or EFA."""
     known = kind.processor_info.supported_architectures
     architecture = next((one for one in CANONICAL if one in known), "x86_64")
     gpus = kind.gpu_info.gpus if kind.gpu_info else ()

@@ -1,4 +1,4 @@
-"""Which clusters of ours there are, whoever launched them where."""
+"""The caller's clusters at Amazon, from whichever machine they were launched."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 
 def regions(region: Region) -> tuple[str, ...]:
-    """List the regions that the account has.
+    """List the regions that the account can use.
 
     Args:
-        region: to ask.
+        region: whose API is called.
 
     Returns:
-        Their names.
+        Their names, sorted.
 
     Raises:
-        Failure: it was refused.
+        Failure: Amazon refused.
 
     """
     found = region.call("describe_regions").get("Regions", ())
@@ -34,7 +34,7 @@ def regions(region: Region) -> tuple[str, ...]:
 
 
 def list_clusters(region: Region) -> tuple[RemoteCluster, ...]:
-    """List our clusters in a region, also those of which only a group or a key is left.
+    """List the caller's clusters in a region, also those of which only a group or a key is left.
 
     Args:
         region: where.
@@ -43,7 +43,7 @@ def list_clusters(region: Region) -> tuple[RemoteCluster, ...]:
         The clusters.
 
     Raises:
-        Failure: it was refused.
+        Failure: Amazon refused a call.
 
     """
     ours = Selection(owner=region.owner)

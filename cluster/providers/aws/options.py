@@ -1,4 +1,4 @@
-"""The options of the provider `aws`, and what it offers for them."""
+"""The options of the provider `aws`, and the offer of a launch."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class AwsOptions(CloudOptions, frozen=True, kw_only=True):
 
 
 class ZoneSubnet(Value, frozen=True, kw_only=True):
-    """Where machines could be.
+    """A zone and a subnet in which a launch may create its machines.
 
     Args:
         zone: the zone.
-        subnet: in it; it is still to be made, if empty.
+        subnet: its id; the launch creates one, if empty.
 
     """
 
@@ -37,18 +37,18 @@ class ZoneSubnet(Value, frozen=True, kw_only=True):
 
 
 class AwsOffer(CloudOffer, frozen=True, kw_only=True):
-    """What would be created, decided to the last detail.
+    """What a launch would create, in every detail.
 
     Args:
-        region: of all of it.
-        vpc: the virtual network; it is still to be made, if empty.
-        sites: where to try, one after another.
+        region: of all resources.
+        vpc: id of the VPC; the launch creates one, if empty.
+        sites: to try one after another.
         image: id of the machine image.
-        root: name of its root disk.
-        disk: size of it, in GiB.
-        cores: of a machine.
-        interfaces: how many EFA interfaces; none means an ordinary one.
-        packages: that are installed as the machines come up, because the image lacks them.
+        root: device name of the image's root disk.
+        disk: size of the root disk, in GiB.
+        cores: of each machine.
+        interfaces: number of EFA interfaces of each machine; 0 for one ordinary interface.
+        packages: to install at the first boot, because the image lacks them.
 
     """
 

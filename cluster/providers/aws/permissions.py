@@ -1,4 +1,4 @@
-"""Whether we may create what a plan says: Amazon is asked to check each call, and to do none."""
+"""Check with dry runs that the caller has the permissions for a launch; nothing is created."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from cluster.providers.aws.api import Region
     from cluster.providers.aws.options import AwsOffer, AwsOptions
 
-AT_ONCE = 4  # questions
-# Any key will do: nothing is imported.
+AT_ONCE = 4  # calls in flight
+# Any valid key will do: a dry run imports nothing.
 KEY = b"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAABAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4f"
 
 
 def check(
     region: Region, spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags
 ) -> None:
-    """Ask whether each call of a launch would be permitted, and whether its end could be seen.
+    """Check that the calls of a launch, and the lists that its teardown needs, are permitted.
 
-    What needs the id of a thing that is not there yet cannot be asked about.
+    Calls that need the id of a resource that does not exist yet cannot be checked.
 
     Args:
         region: where.
-        spec: what is asked.
-        options: of it.
-        offer: what was decided.
-        tags: as the real one will be.
+        spec: what the user asked for.
+        options: of the spec.
+        offer: what the launch would create.
+        tags: like those of the launch.
 
     Raises:
-        Failure: one would be refused.
+        Failure: a call would be refused.
 
     """
     asked = [*((name, {}) for name in LISTS), *calls(spec, options, offer, tags)]
@@ -45,16 +45,16 @@ def check(
 def calls(
     spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags
 ) -> list[tuple[str, dict[str, Any]]]:
-    """Give the calls that can be asked about.
+    """Give the calls of a launch that a dry run can check.
 
     Args:
-        spec: what is asked.
-        options: of it.
-        offer: what was decided.
-        tags: as the real one will be.
+        spec: what the user asked for.
+        options: of the spec.
+        offer: what the launch would create.
+        tags: like those of the launch.
 
     Returns:
-        Each with its parameters.
+        The name of each operation, and its parameters.
 
     """
     label = tags.label
@@ -80,7 +80,7 @@ def calls(
 
 
 def _run(spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags) -> dict[str, Any]:
-    """Ask for the machines, without the groups and the key that are not there yet."""
+    """Give the call for the machines, without the groups and the key, which do not exist yet."""
     params = request(spec, options, offer, tags)
     del params["KeyName"]
     params.pop("Placement", None)

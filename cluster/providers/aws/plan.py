@@ -1,4 +1,4 @@
-"""What would be created: everything that reading can tell, before anything costs money."""
+"""The plan of a launch: everything that calls which only read can find out."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ if TYPE_CHECKING:
 
 
 GBIT = 1e9 / 8  # bytes per second
-MTU = 9001  # of an interface in a virtual network (EC2 user guide, "Network MTU")
-IN_GROUP, OUTSIDE = 10 * GBIT, 5 * GBIT  # of one flow (EC2 user guide, "Network bandwidth")
+MTU = 9001  # bytes, of an interface in a VPC (EC2 user guide, "Network MTU")
+IN_GROUP, OUTSIDE = 10 * GBIT, 5 * GBIT  # limit of one flow (EC2 user guide, "Network bandwidth")
 ZONE = re.compile(r"((?:[a-z]+-)+\d+)([a-z]|-[a-z]+-\d+[a-z])")
 REGION = re.compile(r"[a-z]+-(?:[a-z]+-)+\d+")
 SUGGESTED = 6  # names in a message
 
 
 def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
-    """Tell the region that a spec means.
+    """Give the region of a launch.
 
     Args:
-        spec: what is asked.
-        options: of it.
+        spec: what the user asked for.
+        options: of the spec.
 
     Returns:
         Such as `us-east-1`.
 
     Raises:
-        SpecError: it means none.
+        SpecError: neither the spec nor the environment names a region.
 
     """
     for word in (spec.zone or "", *words(options.zones)):
@@ -73,20 +73,20 @@ def region_of(spec: ClusterSpec, options: AwsOptions) -> str:
 
 
 def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOffer:
-    """Find out everything that a launch needs, or refuse.
+    """Decide everything that a launch would create, or refuse it.
 
     Args:
-        region: to ask.
-        spec: what is asked.
-        options: of it.
+        region: where.
+        spec: what the user asked for.
+        options: of the spec.
 
     Returns:
         The offer.
 
     Raises:
-        SpecError: it cannot be had like that.
-        Quota: the account may not have so many.
-        Failure: a question was refused.
+        SpecError: Amazon does not offer what the spec asks for.
+        Quota: the account's limit is too low.
+        Failure: Amazon refused a call.
 
     """
     _check_name_is_free(region, spec)
@@ -97,7 +97,7 @@ def make_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOff
 
 
 def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> AwsOffer:
-    """Find out what can be had, whether or not the user may make it."""
+    """Decide what a launch would create, without a check of the user's permissions."""
     kind = _kind(region, spec)
     _check_kind(region, spec, options, kind)
     zones = _zones(region, spec, options)
@@ -137,17 +137,17 @@ def _possible_offer(region: Region, spec: ClusterSpec, options: AwsOptions) -> A
 
 
 def link_of(kind: InstanceType, *, grouped: bool, efa: bool = False) -> Link | None:
-    """Tell what the network of a type can do, as Amazon says.
+    """Give the link of a machine type, from Amazon's figures.
 
-    Only the first card counts: it has the address that TCP uses, and a rank's messages pass one
-    adapter. The limit of a flow is one of TCP: EFA sends a message over many paths (L. Shalev et
-    al., "A cloud-optimized transport protocol for elastic and scalable HPC", IEEE Micro 2020), so
-    that `fabric` frees messages of it.
+    Only the first network card counts: TCP uses its address, and a rank's messages pass one
+    adapter. The limit of a flow applies to TCP only: EFA sends a message over many paths (L. Shalev
+    et al., "A cloud-optimized transport protocol for elastic and scalable HPC", IEEE Micro 2020);
+    `fabric` marks that.
 
     Args:
-        kind: the type.
-        grouped: its machines are in a cluster placement group.
-        efa: messages pass the Elastic Fabric Adapter.
+        kind: the machine type.
+        grouped: whether the machines are in a cluster placement group.
+        efa: whether messages use the Elastic Fabric Adapter.
 
     Returns:
         The link; none if Amazon gives no figure.
@@ -167,7 +167,7 @@ def link_of(kind: InstanceType, *, grouped: bool, efa: bool = False) -> Link | N
 
 
 def _check_name_is_free(region: Region, spec: ClusterSpec) -> None:
-    """Refuse a name that a launch from another machine has."""
+    """Refuse a name that a launch from another machine already uses."""
     if journal.for_cluster(spec.name).entries():
         return
     ours = [
@@ -179,11 +179,11 @@ def _check_name_is_free(region: Region, spec: ClusterSpec) -> None:
 
 
 def name_taken_error(name: str, region: str) -> SpecError:
-    """Say that a name is taken.
+    """Give the error for a name that another launch already uses.
 
     Args:
         name: of the cluster.
-        region: where it is.
+        region: where that cluster is.
 
     Returns:
         The error.
@@ -255,13 +255,13 @@ def _check_kind(region: Region, spec: ClusterSpec, options: AwsOptions, kind: In
 
 
 def _interfaces(kind: InstanceType) -> int:
-    """Give one EFA for each card, as far as they may have one."""
+    """Give the number of EFAs: one for each network card, up to the limit of the type."""
     info = kind.network_info
     return min(max(1, len(info.network_cards)), info.efa_info.maximum_efa_interfaces)
 
 
 def _placeable(region: Region, name: str) -> list[str]:
-    """Suggest types that can be placed, the most alike first: with as many processors."""
+    """Suggest types that support placement groups, of the same size if there are any."""
     current = {"Name": "current-generation", "Values": ["true"]}
     try:
         found = region.all(
@@ -276,7 +276,7 @@ def _placeable(region: Region, name: str) -> list[str]:
 
 
 def _zones(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
-    """Give the zones to try: those asked for, that have the type, and had room a moment ago."""
+    """Give the zones to try: requested, offering the type, and not recently out of capacity."""
     name = spec.instance or ""
     offered = region.all(
         "describe_instance_type_offerings",
@@ -309,7 +309,7 @@ def _asked(region: Region, spec: ClusterSpec, options: AwsOptions) -> list[str]:
 def _sites(
     region: Region, spec: ClusterSpec, options: AwsOptions, zones: list[str], interfaces: int
 ) -> tuple[str, tuple[ZoneSubnet, ...]]:
-    """Find a subnet in each zone that has an address for each interface of the machines."""
+    """Give the zones with a subnet that has an address for each interface of all machines."""
     needed = spec.hosts * interfaces
     subnets = _subnets(region, options)
     if not subnets:
@@ -375,7 +375,7 @@ def _what(
 
 
 def _end_line(ttl: float) -> str:
-    """Say when machines end, and that the timer is theirs: Amazon has none that needs no role."""
+    """Say when machines end, by a timer in the machine: one at Amazon would need an IAM role."""
     return (
         f"ends by itself {format_seconds(ttl)} after its start (--ttl), by a timer in the machine: "
         "one whose system hangs stays until `cluster down` or `cluster gc`"

@@ -1,4 +1,4 @@
-"""Machines off and on again; on, each may have another public address, and keeps its host key."""
+"""Switch machines off and on again; the public address may change, the host key does not."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from cluster.providers.aws.delete import Filters
     from cluster.providers.aws.responses import AwsInstance
 
-WITHIN = 600.0  # seconds
-POLL = 1.0  # seconds between two looks
+WITHIN = 600.0  # seconds for all machines to change their state
+POLL = 1.0  # seconds between two checks
 
 
 def stop(region: Region, filters: Filters, machines: Sequence[Machine]) -> None:
-    """Switch instances off, and wait until they are.
+    """Stop instances, and wait until they are stopped.
 
     Args:
         region: where.
-        filters: that find them.
-        machines: that they are to us.
+        filters: that find the instances.
+        machines: of the instances.
 
     Raises:
         Failure: Amazon refused.
-        Timeout: they go on.
+        Timeout: they are not stopped in time.
 
     """
     region.call("stop_instances", InstanceIds=[machine.id for machine in machines])
@@ -49,24 +49,24 @@ def start(
     ttl: float,
     tell: StateCallback,
 ) -> list[AwsInstance]:
-    """Switch instances on, and wait until they run and have their addresses.
+    """Start instances, and wait until they run and have their addresses.
 
-    Their time to live begins anew with their boot, so that is written on them first.
+    Their TTL starts again at boot, so their tags get the new time of expiry first.
 
     Args:
         region: where.
-        filters: that find them.
-        machines: that they are to us.
-        public: they have public addresses.
+        filters: that find the instances.
+        machines: of the instances.
+        public: whether they have public addresses.
         ttl: seconds until they end by themselves.
-        tell: called with a machine and the state that it got to.
+        tell: called with a machine's name and the state that it has reached.
 
     Returns:
-        Them, in the order of the machines.
+        The instances, in the order of the machines.
 
     Raises:
         Failure: Amazon refused.
-        Timeout: they do not come up.
+        Timeout: they do not run in time.
 
     """
     ids = [machine.id for machine in machines]

@@ -1,4 +1,4 @@
-"""What an instance costs for an hour; what cannot be had is not known, and never invented."""
+"""The hourly price of an instance; if it cannot be read it is unknown, and never estimated."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Dimension(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One price of a term."""
+    """One price within a term, such as dollars per hour."""
 
     unit: str = ""
     price_per_unit: Unit = Unit()
 
 
 class Term(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A way to pay."""
+    """The prices of one way to pay, from a day on."""
 
     effective_date: datetime
     price_dimensions: dict[str, Dimension]
 
 
 class Terms(msgspec.Struct, frozen=True, kw_only=True):
-    """All ways to pay."""
+    """The ways to pay for a product; only those on demand are read."""
 
     on_demand: dict[str, Term] = msgspec.field(name="OnDemand", default_factory=dict)
 
@@ -48,16 +48,16 @@ class Product(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def price(region: Region, instance: str, zone: str, *, spot: bool) -> Price | None:
-    """Ask what an instance costs.
+    """Read the price of an instance.
 
     Args:
         region: where.
         instance: the type.
-        zone: the zone, which has a price of its own for spare instances.
-        spot: a spare one.
+        zone: each zone has its own price for spot instances.
+        spot: whether it is a spot instance.
 
     Returns:
-        The price of one; none if it cannot be had.
+        The price of one instance for an hour; none if it cannot be read.
 
     """
     try:

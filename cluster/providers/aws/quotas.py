@@ -1,4 +1,4 @@
-"""How many virtual processors the account may use, and uses.
+"""Quotas: how many vCPUs the account may use, and how many it uses.
 
 Source of the codes: `aws service-quotas list-service-quotas --service-code ec2`.
 """
@@ -31,7 +31,7 @@ FAMILIES = {
     "hpc": "hpc",
     "dl": "dl",
     "u": "u",
-}  # all others are standard
+}  # all others count as standard
 ON_DEMAND = {
     "standard": "L-1216C47A",
     "g": "L-DB2E81BA",
@@ -55,24 +55,24 @@ SPOT = {
     "trn": "L-6B0D517C",
     "dl": "L-85EED4F7",
 }
-LAST_OF_P = 4  # the last generation of P whose spot requests count together
-MOST_TYPES = 100  # of one question
+LAST_OF_P = 4  # newer generations of P have their own spot quotas
+MOST_TYPES = 100  # in one call
 
 
 def check(region: Region, kind: InstanceType, hosts: int, *, spot: bool) -> str:
-    """Refuse what the account may not have.
+    """Refuse a launch that exceeds the account's quota of vCPUs.
 
     Args:
         region: where.
-        kind: the type.
-        hosts: how many.
-        spot: spare ones.
+        kind: the machine type.
+        hosts: number of machines.
+        spot: whether they are spot instances.
 
     Returns:
-        A line about what would be used.
+        A line for the plan: vCPUs needed, in use and allowed.
 
     Raises:
-        Quota: it is more than is left.
+        Quota: more vCPUs are needed than are left.
 
     """
     need = hosts * kind.v_cpu_info.default_v_cpus
@@ -106,11 +106,11 @@ def _limit(region: Region, of: str, *, spot: bool) -> ServiceQuota | None:
 
 
 def family(instance: str, *, spot: bool = False) -> str:
-    """Tell which limit an instance type counts for.
+    """Give the family of an instance type: the quota that it counts towards.
 
     Args:
         instance: the type, such as `c5n.18xlarge`.
-        spot: as a spare one, for which newer types of a letter may have a limit of their own.
+        spot: whether it is a spot instance; some newer generations have their own spot quota.
 
     Returns:
         Such as `standard` or `p`.

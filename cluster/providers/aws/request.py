@@ -1,4 +1,4 @@
-"""From what was decided to what RunInstances is asked, and from an instance to a machine; pure."""
+"""From an offer to the parameters of RunInstances, and from an instance to its view; pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def name(spec: ClusterSpec, number: int) -> str:
 
     Args:
         spec: of its cluster.
-        number: of it.
+        number: of the machine, from 0.
 
     Returns:
         Such as `0.mpi.c5`.
@@ -28,14 +28,15 @@ def name(spec: ClusterSpec, number: int) -> str:
 
 
 def request(spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags) -> dict[str, Any]:
-    """Give what all machines of a launch have in common.
+    """Give the parameters that all machines of a launch share.
 
-    Tags, time-to-live and encryption travel in the creating call: there is no moment without them.
+    Tags, TTL and encryption are part of the call that creates the machines, so that no machine
+    exists without them.
 
     Args:
-        spec: what is asked.
-        options: of it.
-        offer: what was decided.
+        spec: what the user asked for.
+        options: of the spec.
+        offer: what the launch creates.
         tags: of the launch.
 
     Returns:
@@ -79,17 +80,17 @@ def interfaces(
 ) -> list[dict[str, Any]]:
     """Give the network interfaces of each machine.
 
-    One EFA for each card; all but the first are the second device of their card (EC2 user guide,
-    "Maximize network bandwidth on instances with multiple network cards").
+    There is one EFA for each network card; on each card but the first it has device index 1 (EC2
+    user guide, "Maximize network bandwidth on instances with multiple network cards").
 
     Args:
         options: of the launch.
-        offer: what was decided.
-        subnet: they are in.
-        group: the firewall around them.
+        offer: what the launch creates.
+        subnet: id of the subnet.
+        group: id of the security group.
 
     Returns:
-        A parameter of RunInstances.
+        The parameter NetworkInterfaces of RunInstances.
 
     """
     common = {"SubnetId": subnet, "Groups": [group], "DeleteOnTermination": True}
@@ -104,11 +105,11 @@ def interfaces(
 
 
 def tag_specifications(tags: Tags, *kinds: str) -> list[dict[str, Any]]:
-    """Give the tags that things get in the call that makes them.
+    """Give the tags of resources for the call that creates them.
 
     Args:
         tags: of the launch.
-        kinds: of things.
+        kinds: of the resources.
 
     Returns:
         The parameter TagSpecifications.
@@ -120,7 +121,7 @@ def tag_specifications(tags: Tags, *kinds: str) -> list[dict[str, Any]]:
 
 
 def instance_view(one: AwsInstance) -> InstanceView:
-    """Give what every cloud shows of an instance."""
+    """Give the fields of an instance that all clouds have."""
     return InstanceView(
         id=one.instance_id,
         alias=one.instance_id,

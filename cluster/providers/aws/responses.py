@@ -1,4 +1,4 @@
-"""What Amazon's answers say, as far as we read them; fields that are not here are passed over."""
+"""Amazon's answers, as far as cluster reads them; other fields are ignored."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cluster.providers._cloud.answers import prepare
 
 
 class AwsResponse(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
-    """A part of an answer; names are Amazon's, in our spelling."""
+    """A part of an answer; field names are Amazon's, in snake case."""
 
 
 class Tag(AwsResponse, frozen=True, kw_only=True):
@@ -21,7 +21,7 @@ class Tag(AwsResponse, frozen=True, kw_only=True):
 
 
 class TaggedResource(AwsResponse, frozen=True, kw_only=True):
-    """Something with tags."""
+    """A resource with tags."""
 
     raw_tags: tuple[Tag, ...] = msgspec.field(name="Tags", default=())
 
@@ -32,7 +32,7 @@ class TaggedResource(AwsResponse, frozen=True, kw_only=True):
 
 
 class InstanceState(AwsResponse, frozen=True, kw_only=True):
-    """How far an instance is."""
+    """The state of an instance, such as `running`."""
 
     name: str
 
@@ -45,7 +45,7 @@ class StateReason(AwsResponse, frozen=True, kw_only=True):
 
 
 class InstancePlacement(AwsResponse, frozen=True, kw_only=True):
-    """Where an instance is."""
+    """The zone and the placement group of an instance."""
 
     availability_zone: str = ""
     group_name: str = ""
@@ -59,7 +59,7 @@ class CpuOptions(AwsResponse, frozen=True, kw_only=True):
 
 
 class InterfaceAttachment(AwsResponse, frozen=True, kw_only=True):
-    """Where a network interface is in its machine."""
+    """The card and the device index of a network interface in its machine."""
 
     device_index: int = 0
     network_card_index: int = 0
@@ -73,7 +73,7 @@ class InstanceInterface(AwsResponse, frozen=True, kw_only=True):
 
 
 class ElasticIp(AwsResponse, frozen=True, kw_only=True):
-    """An Elastic IP, and the interface that has it, if any."""
+    """An Elastic IP, and the interface that it is associated with, if any."""
 
     allocation_id: str
     network_interface_id: str = ""
@@ -97,20 +97,20 @@ class AwsInstance(TaggedResource, frozen=True, kw_only=True):
 
     @property
     def primary(self) -> str:
-        """The id of its first network interface; empty if it is not told yet."""
+        """The id of its first network interface; empty if it is not listed yet."""
         first = InterfaceAttachment()
         found = (one for one in self.network_interfaces if one.attachment == first)
         return next((one.network_interface_id for one in found), "")
 
 
 class Reservation(AwsResponse, frozen=True, kw_only=True):
-    """The instances of one call."""
+    """The instances that one call created."""
 
     instances: tuple[AwsInstance, ...] = ()
 
 
 class NetworkCard(AwsResponse, frozen=True, kw_only=True):
-    """A network card; rates are 1e9 bit/s."""
+    """A network card; rates are in Gbit/s."""
 
     network_card_index: int = 0
     baseline_bandwidth_in_gbps: float | None = None
@@ -118,13 +118,13 @@ class NetworkCard(AwsResponse, frozen=True, kw_only=True):
 
 
 class EfaInfo(AwsResponse, frozen=True, kw_only=True):
-    """What a type has of the Elastic Fabric Adapter."""
+    """The Elastic Fabric Adapters of a type."""
 
     maximum_efa_interfaces: int = 1
 
 
 class NetworkInfo(AwsResponse, frozen=True, kw_only=True):
-    """What a type has of networks."""
+    """The network of a type."""
 
     network_performance: str = ""
     network_cards: tuple[NetworkCard, ...] = ()
@@ -141,7 +141,7 @@ class VCpuInfo(AwsResponse, frozen=True, kw_only=True):
 
 
 class PlacementInfo(AwsResponse, frozen=True, kw_only=True):
-    """The ways in which instances of a type can be placed."""
+    """The strategies of placement groups that a type supports."""
 
     supported_strategies: tuple[str, ...] = ()
 
@@ -153,14 +153,14 @@ class ProcessorInfo(AwsResponse, frozen=True, kw_only=True):
 
 
 class GpuCount(AwsResponse, frozen=True, kw_only=True):
-    """GPUs of one kind; the maker's name is such as `NVIDIA` or `AMD`."""
+    """The GPUs of one model: how many, and the manufacturer, such as `NVIDIA` or `AMD`."""
 
     count: int = 0
     manufacturer: str = "NVIDIA"
 
 
 class GpuInfo(AwsResponse, frozen=True, kw_only=True):
-    """GPUs of a type."""
+    """The GPUs of a type."""
 
     gpus: tuple[GpuCount, ...] = ()
 
@@ -178,14 +178,14 @@ class InstanceType(AwsResponse, frozen=True, kw_only=True):
 
 
 class Offering(AwsResponse, frozen=True, kw_only=True):
-    """A type that a zone has."""
+    """A type that a zone offers."""
 
     instance_type: str
     location: str
 
 
 class ImageDisk(AwsResponse, frozen=True, kw_only=True):
-    """What an image says of a disk; sizes are GiB."""
+    """The size of a disk of an image, in GiB."""
 
     volume_size: int = 0
 
@@ -209,20 +209,20 @@ class AwsImage(AwsResponse, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """GiB of its root disk."""
+        """The size of its root disk, in GiB."""
         sizes = {one.device_name: one.ebs.volume_size for one in self.block_device_mappings}
         return sizes.get(self.root_device_name, 0)
 
 
 class Vpc(TaggedResource, frozen=True, kw_only=True):
-    """A virtual network."""
+    """A virtual network (VPC)."""
 
     vpc_id: str
     is_default: bool = False
 
 
 class Subnet(TaggedResource, frozen=True, kw_only=True):
-    """A part of a virtual network, in one zone."""
+    """A subnet of a VPC, in one zone."""
 
     subnet_id: str
     vpc_id: str
@@ -232,7 +232,7 @@ class Subnet(TaggedResource, frozen=True, kw_only=True):
 
 
 class SecurityGroup(TaggedResource, frozen=True, kw_only=True):
-    """A firewall."""
+    """A security group: a firewall around machines."""
 
     group_id: str
     group_name: str
@@ -240,7 +240,7 @@ class SecurityGroup(TaggedResource, frozen=True, kw_only=True):
 
 
 class PlacementGroup(TaggedResource, frozen=True, kw_only=True):
-    """Instances that are to be close together."""
+    """A placement group."""
 
     group_name: str
     group_id: str = ""
@@ -248,13 +248,13 @@ class PlacementGroup(TaggedResource, frozen=True, kw_only=True):
 
 
 class KeyPair(TaggedResource, frozen=True, kw_only=True):
-    """The public half of a key to log in with."""
+    """The public key of a key pair for logins."""
 
     key_name: str
 
 
 class SpotPrice(AwsResponse, frozen=True, kw_only=True):
-    """What a spare instance cost from a moment on."""
+    """The price of a spot instance from a time on."""
 
     availability_zone: str
     spot_price: str
@@ -270,13 +270,13 @@ class ServiceQuota(AwsResponse, frozen=True, kw_only=True):
 
 
 class InternetGateway(TaggedResource, frozen=True, kw_only=True):
-    """The way of a virtual network to the internet."""
+    """The gateway of a VPC to the internet."""
 
     internet_gateway_id: str
 
 
 class RouteTable(TaggedResource, frozen=True, kw_only=True):
-    """Where a virtual network sends packets."""
+    """A route table of a VPC."""
 
     route_table_id: str
 
