@@ -1,4 +1,4 @@
-"""Google Compute Engine: clusters close together that never leak."""
+"""Google Compute Engine: clusters of instances, optionally close together; nothing is leaked."""
 
 from __future__ import annotations
 
@@ -42,36 +42,36 @@ class GcpProvider(CloudProvider["Project", GcpOffer]):
     gpu_advice: ClassVar[str] = "--accelerator t4:{gpus}"
 
     def __init__(self, regions: tuple[str, ...] = ()) -> None:
-        """Ask nobody yet; one question reaches all regions of a project, so only projects count."""
+        """Store the projects among `regions`: one call covers all regions of a project."""
         super().__init__(tuple(one.removeprefix(PLACE) for one in regions if one.startswith(PLACE)))
         self._clients: dict[tuple[str, str], Project] = {}
 
     def is_set_up(self) -> bool:
-        """Look for any sign of credentials."""
+        """Look for any sign of credentials on this machine."""
         return api.is_set_up()
 
     def place_of(self, spec: ClusterSpec) -> str:
-        """Tell the project."""
+        """Give the project that a spec asks for."""
         return project_of(_options(spec))
 
     def default_place(self) -> str:
-        """Tell the project of the environment or the credentials."""
+        """Give the project of the environment or the credentials."""
         return api.default_project()
 
     def client(self, place: str, spec: ClusterSpec | None) -> Project:
-        """Give the client of a project, the same every time."""
+        """Give the client of a project at an endpoint; there is one for each."""
         key = place, _options(spec).endpoint if spec else ""
         if key not in self._clients:
             self._clients[key] = api.Project(*key)
         return self._clients[key]
 
     def plan(self, spec: ClusterSpec) -> Plan:
-        """Refuse accelerators that there are not before anybody is asked anything."""
+        """Refuse accelerators that do not exist, before the first call, then plan the launch."""
         requested_accelerators(spec, allow_retired=_options(spec).allow_retired)
         return super().plan(spec)
 
     def plan_request(self, client: Project, spec: ClusterSpec) -> GcpOffer:
-        """Find out everything that a launch needs, or refuse."""
+        """Decide everything that a launch would create, or refuse it."""
         return make_offer(client, spec, _options(spec))
 
     def create_machines(
@@ -82,27 +82,27 @@ class GcpProvider(CloudProvider["Project", GcpOffer]):
         intent: Intent[GcpOffer],
         tell: StateCallback,
     ) -> tuple[Machine, ...]:
-        """Make the firewall rules, the placement policy, and all machines in one call."""
+        """Create the firewall rules and the placement policy, then all machines in one call."""
         return GcpLaunch(client, spec, _options(spec), cluster, intent, tell).launch()
 
     def abandon_intent(self, cluster: journal.Journal) -> None:
-        """Google would answer the intent's calls with what they did before, which is gone."""
+        """Delete the intent: Google knows its request ids, and would not run its calls again."""
         intent_file(cluster, self.name).unlink(missing_ok=True)
 
     def list_clusters(self, client: Project) -> tuple[RemoteCluster, ...]:
-        """List our clusters in a project."""
+        """List the caller's clusters in a project."""
         return list_clusters(client)
 
     def deletion(self, client: Project, whose: Selection, cluster: journal.Journal) -> GcpDeletion:
-        """Find by descriptions, and by what became of calls whose outcome nobody wrote down."""
+        """Give the deletion of resources found by their descriptions, or by the journal's calls."""
         return GcpDeletion(client, whose, _unlisted(cluster))
 
     def translate_error(self, failure: Failure, left: str) -> ClusterError:
-        """Say it in the words of Google's tools."""
+        """Explain a failure, and give the commands of Google's tools that help."""
         return to_cluster_error(failure, left=left)
 
     def console(self, machine: Machine) -> str:
-        """Give what a machine said on its serial console."""
+        """Read the serial console of a machine."""
         zone, _, instance = machine.id.partition("/")
         name = machine.name.rpartition(".")[2]
         return "".join(console(project, zone, instance) for project in self.clients_of(name))
@@ -113,7 +113,7 @@ def _options(spec: ClusterSpec) -> GcpOptions:
 
 
 def _unlisted(cluster: journal.Journal) -> GcpUnlisted:
-    """Tell from a journal what Google may not list yet; without one, anything may be."""
+    """Read from a journal what Google may not list yet; without a journal, that is anything."""
     entries = cluster.entries()
     if not entries:
         return GcpUnlisted(until=time.time() + listing_delay())

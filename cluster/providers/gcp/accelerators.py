@@ -1,4 +1,4 @@
-"""Accelerators: which there are, which machines have them, and which are no more."""
+"""Accelerators: the kinds that Google has, the machine types with them, and retired kinds."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Accelerator(Value, frozen=True, kw_only=True):
 
     Args:
         type: Google's name for it.
-        quota: Google's name for the limit of it.
-        machines: by how many, the machine type that has them, or that they are attached to.
-        attached: it is asked for beside the machine type, which does not come with it.
-        retired: the day on which Google took it away, if it did.
+        quota: Google's name for its quota.
+        machines: by number of accelerators, the machine type that has them or gets them attached.
+        attached: it is attached to a machine type that does not include it.
+        retired: the day on which Google retired it; empty if it still exists.
 
     """
 
@@ -88,11 +88,11 @@ KNOWN = {
 
 
 class RequestedAccelerators(Value, frozen=True, kw_only=True):
-    """Accelerators of each machine.
+    """The accelerators of each machine, as requested.
 
     Args:
-        kind: of them.
-        count: how many.
+        kind: of accelerator.
+        count: how many each machine has.
 
     """
 
@@ -101,24 +101,24 @@ class RequestedAccelerators(Value, frozen=True, kw_only=True):
 
     @property
     def machine(self) -> str:
-        """The machine type that is meant if nobody says."""
+        """The machine type to use if the spec names none."""
         return self.kind.machines[self.count]
 
 
 def requested_accelerators(
     spec: ClusterSpec, *, allow_retired: bool
 ) -> RequestedAccelerators | None:
-    """Read which accelerators are asked for.
+    """Read which accelerators a spec requests.
 
     Args:
-        spec: what is asked.
-        allow_retired: what Google has taken away is asked for all the same.
+        spec: what the user asked for.
+        allow_retired: whether kinds that Google has retired may be requested.
 
     Returns:
-        The accelerators of each machine; none, if none are asked for.
+        The accelerators of each machine; none if the spec requests none.
 
     Raises:
-        SpecError: there are none such, or not any more.
+        SpecError: the kind or the number does not exist, or the kind is retired.
 
     """
     if not spec.accelerator:

@@ -1,4 +1,4 @@
-"""Calls to Google, and the only place that knows its client: typed answers, failures told apart."""
+"""Calls to Google, with typed answers and classified failures; only this module uses its client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 TIMEOUT = 20.0  # seconds for a reply
-FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two looks at an operation
+FIRST_POLL, LONGEST_POLL = 0.1, 2.0  # seconds between two checks of an operation
 PATIENCE = 600.0  # seconds for an operation
 SIGNS = (
     "GOOGLE_APPLICATION_CREDENTIALS",
@@ -31,20 +31,20 @@ SIGNS = (
     "CLOUDSDK_CORE_PROJECT",
     "CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE",
 )
-SERVICES = {  # beside Compute Engine, by the names that gcloud has for them
+SERVICES = {  # other than Compute Engine, by gcloud's names for them
     "CLOUDBILLING": "https://cloudbilling.googleapis.com",
     "ORGPOLICY": "https://orgpolicy.googleapis.com",
 }
-NO_SERVICE = "no service"  # the code of a failure: a cloud other than Google's lacks the service
+NO_SERVICE = "no service"  # code of a failure: another cloud with Google's API lacks the service
 SKUS = "/v1/services/6F81-5844-456A/skus"  # the price list of Compute Engine
-WHOSE = "https://oauth2.googleapis.com/tokeninfo"  # tells whose a token is
+WHOSE = "https://oauth2.googleapis.com/tokeninfo"  # answers with the owner of a token
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 
 T = TypeVar("T")
 
 
 def is_set_up() -> bool:
-    """Tell whether anybody here uses Google's cloud at all, without asking anybody.
+    """Tell whether this machine is set up for Google's cloud, without any call.
 
     Returns:
         Whether there is any sign of credentials.
@@ -55,7 +55,7 @@ def is_set_up() -> bool:
 
 
 def default_endpoint() -> str:
-    """Give the address of a cloud that is not Google's own; empty if none is named."""
+    """Give the endpoint of another cloud with Google's API; empty if the environment has none."""
     return os.environ.get("CLOUDSDK_API_ENDPOINT_OVERRIDES_COMPUTE", "")
 
 
@@ -69,7 +69,7 @@ def default_project() -> str:
 
 @cache
 def _default() -> tuple[Any, str]:
-    """Find the user's credentials and their project."""
+    """Find the user's credentials, and their project; empty if they have none."""
     require("google.auth", "gcp", "Google's cloud")
     import google.auth  # noqa: PLC0415 - slow to import, and not everybody needs it
     from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
@@ -82,39 +82,39 @@ def _default() -> tuple[Any, str]:
 
 
 class Project:
-    """Google's cloud, as one project sees it.
+    """The API of Google's cloud in one project.
 
-    Every call is repeated while it is throttled or its reply is lost: each of ours may come twice.
-    The client's own attempts are switched off, because it would repeat only some of them.
+    A call is repeated while it is throttled or its reply is lost, so every call has to be
+    idempotent. The client's own retries are switched off, because it repeats only some of these.
 
     Args:
         name: of the project.
-        endpoint: of a cloud that is not Google's own, such as `http://127.0.0.1:5006`, which asks
-            for no credentials.
+        endpoint: of another cloud with the same API, such as `http://127.0.0.1:5006`, which needs
+            no credentials.
 
     """
 
     def __init__(self, name: str, endpoint: str = "") -> None:
-        """Connect to nothing yet."""
+        """Store both; no call is sent yet."""
         require("google.cloud.compute_v1", "gcp", "Google's cloud")
         self.name = name
         self._endpoint = (endpoint or default_endpoint()).partition("/compute/")[0].rstrip("/")
         self._clients: dict[str, Any] = {}
 
-    user: str = ""  # policies of Google name nobody otherwise
+    user: str = ""  # Google's policies use the owner's name
 
     def now(self) -> float:
-        """Give the time, in seconds since the epoch."""
+        """Give the time of the local clock, in seconds since the epoch."""
         return time.time()
 
     @property
     def account(self) -> str:
-        """What pays: the project."""
+        """The project, which is billed."""
         return self.name
 
     @cached_property
     def owner(self) -> str:
-        """Who we are, as Google knows us; where it asks for no credentials, who we are here."""
+        """The caller's e-mail address; without credentials, the user and name of this machine."""
         named = os.environ.get("CLOUDSDK_CORE_ACCOUNT", "")
         if self._endpoint:
             return named or _local_user()
@@ -133,52 +133,52 @@ class Project:
         )
 
     def call(self, collection: str, verb: str, **params: Any) -> dict[str, Any]:  # noqa: ANN401
-        """Call until it gets through.
+        """Call a method, and repeat it while it is throttled or its reply is lost.
 
         Args:
-            collection: what it is about, such as `instances`.
+            collection: of the API, such as `instances`.
             verb: in the client's spelling, such as `get`.
             params: of the call, beside the project.
 
         Returns:
-            The answer, as its JSON is.
+            The answer, as its JSON.
 
         Raises:
-            Failure: it was refused, or did not get through in time.
+            Failure: it was refused, or did not succeed in time.
 
         """
         return retry(partial(self._once, collection, verb, params))
 
     def get(self, collection: str, of: type[T], **params: Any) -> T:  # noqa: ANN401
-        """Get one thing.
+        """Get one resource.
 
         Args:
-            collection: where it is, such as `instances`.
-            of: what it is.
-            params: that say which.
+            collection: of the API, such as `instances`.
+            of: the type to which it is converted.
+            params: of the call, which identify the resource.
 
         Returns:
-            The thing.
+            The resource.
 
         Raises:
-            Failure: there is none, it was refused, or did not get through in time.
+            Failure: there is none, the call was refused, or it did not succeed in time.
 
         """
         return msgspec.convert(self.call(collection, "get", **params), of, strict=False)
 
     def all(self, collection: str, of: type[T], **params: Any) -> tuple[T, ...]:  # noqa: ANN401
-        """List things, however many pages they take; of every zone or region, if none is named.
+        """List resources, over all pages; of every zone or region, if the call names none.
 
         Args:
-            collection: where they are, such as `instances`.
-            of: what they are.
+            collection: of the API, such as `instances`.
+            of: the type to which each is converted.
             params: of the call, such as `filter`.
 
         Returns:
-            The things.
+            The resources.
 
         Raises:
-            Failure: it was refused, or did not get through in time.
+            Failure: it was refused, or did not succeed in time.
 
         """
         alone = collection in ("firewalls", "networks", "regions", "zones", "images")
@@ -187,36 +187,36 @@ class Project:
         return tuple(msgspec.convert(one, of, strict=False) for one in found)
 
     def begin(self, collection: str, verb: str, **params: Any) -> GcpOperation:  # noqa: ANN401
-        """Call what takes time: it goes on when this returns.
+        """Start an operation, without waiting for its end.
 
         Args:
-            collection: what it is about.
+            collection: of the API.
             verb: in the client's spelling, such as `insert`.
             params: of the call.
 
         Returns:
-            The operation that was begun.
+            The operation.
 
         Raises:
-            Failure: it was refused, or did not get through in time.
+            Failure: it was refused, or did not succeed in time.
 
         """
         answer = self.call(collection, f"{verb}_unary", **params)
         return msgspec.convert(answer, GcpOperation, strict=False)
 
     def look(self, operation: GcpOperation) -> GcpOperation:
-        """Look how far an operation is.
+        """Read the state of an operation.
 
-        The client's own way to wait asks Google's own address, whatever cloud the call went to.
+        The client's own method to wait always calls Google, also if the endpoint is another cloud.
 
         Args:
-            operation: that was begun.
+            operation: that was started.
 
         Returns:
-            The same as it is now.
+            The operation as it is now.
 
         Raises:
-            Failure: it cannot be told.
+            Failure: its state cannot be read.
 
         """
         scope = {
@@ -231,15 +231,15 @@ class Project:
         """Wait until an operation is done.
 
         Args:
-            what: was called, for whoever reads of its failure.
-            operation: that was begun.
-            within: seconds.
+            what: the name of the call, for the message of a failure.
+            operation: that was started.
+            within: seconds for it to end.
 
         Returns:
             The operation.
 
         Raises:
-            Failure: it went wrong, or is not done in time.
+            Failure: it failed, or did not end in time.
 
         """
         deadline, pause = time.monotonic() + within, FIRST_POLL
@@ -256,27 +256,27 @@ class Project:
         return operation
 
     def _parts(self, operation: GcpOperation) -> tuple[GcpOperation, ...]:
-        """List what an operation began in its turn: the insertions of a bulkInsert."""
+        """List the operations that an operation started in turn: the inserts of a bulkInsert."""
         if not (operation.operation_group_id and operation.zone):
             return ()
         wanted = f"operationGroupId = {operation.operation_group_id}"
         zone = operation.zone.rpartition("/")[2]
         try:
             return self.all("zone_operations", GcpOperation, zone=zone, filter=wanted)
-        except Failure:  # what the operation itself says has to do
+        except Failure:  # then only the errors of the operation itself are known
             return ()
 
     def catalog(self, of: type[T]) -> tuple[T, ...]:
-        """List what Google's price list has of Compute Engine.
+        """Read Google's price list of Compute Engine.
 
         Args:
-            of: what its entries are.
+            of: the type to which each entry is converted.
 
         Returns:
             The entries.
 
         Raises:
-            Failure: it cannot be had; another cloud's own may be named in the environment.
+            Failure: it cannot be read; another cloud's endpoint must be set in the environment.
 
         """
         params = {"pageSize": "5000", "currencyCode": "USD"}
@@ -289,24 +289,24 @@ class Project:
             params["pageToken"] = page.next_page_token
 
     def policy(self, constraint: str, of: type[T]) -> T:
-        """Ask what an organisation policy says for this project.
+        """Read the organisation policy that is in effect for this project.
 
         Args:
             constraint: of the policy, such as `compute.requireOsLogin`.
-            of: what it is.
+            of: the type to which it is converted.
 
         Returns:
-            The policy that is in effect, by whichever folder or organisation.
+            The effective policy, including what folders and the organisation set.
 
         Raises:
-            Failure: it cannot be had; another cloud's own may be named in the environment.
+            Failure: it cannot be read; another cloud's endpoint must be set in the environment.
 
         """
         path = f"/v2/projects/{self.name}/policies/{constraint}:getEffectivePolicy"
         return self._other("ORGPOLICY", "policies.getEffectivePolicy", path, {}, of)
 
     def _other(self, service: str, what: str, path: str, params: dict[str, str], of: type[T]) -> T:
-        """Ask a service beside Compute Engine, once: a plan can do without its answer."""
+        """Call a service other than Compute Engine, once: a plan does not need its answer."""
         from google.auth.transport.requests import AuthorizedSession  # noqa: PLC0415 - with it
 
         own = os.environ.get(f"CLOUDSDK_API_ENDPOINT_OVERRIDES_{service}", "").rstrip("/")
@@ -370,7 +370,7 @@ class Project:
 
 
 def _decoded(what: str, answer: bytes | msgspec.Raw, of: type[T]) -> T:
-    """Read what a service answered; anything else, as of a proxy, is a failure."""
+    """Decode the answer of a service; what is not valid, such as a proxy's page, is a failure."""
     try:
         return msgspec.json.decode(answer, type=of, strict=False)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -379,20 +379,20 @@ def _decoded(what: str, answer: bytes | msgspec.Raw, of: type[T]) -> T:
 
 
 def _local_user() -> str:
-    """Tell who runs this: by the system, as anybody may set the variable LOGNAME."""
+    """Give the user and name of this machine, from the system: LOGNAME can be set to anything."""
     user = os.geteuid()
     try:
         name = pwd.getpwuid(user).pw_name
-    except KeyError:  # a container may run as a number
+    except KeyError:  # a container may run as a user without a name
         name = f"uid{user}"
     return f"{name}@{platform.node()}"
 
 
 def _email(credentials: Any) -> str:  # noqa: ANN401
-    """Tell whose credentials they are; empty, if neither they nor Google tell it.
+    """Give the e-mail address of credentials; empty if neither they nor Google give it.
 
-    A user's own do not name them: Google answers whose its token is. Those of a machine are called
-    `default` until the first token came.
+    A user's own credentials do not contain it, so Google is asked for the owner of their token.
+    Those of a machine have the address `default` until their first token was fetched.
     """
     from google.auth.transport.requests import Request  # noqa: PLC0415 - with the client
 
@@ -417,7 +417,7 @@ def _email(credentials: Any) -> str:  # noqa: ANN401
 
 
 def _translated(what: str, error: Exception) -> Exception:
-    """Give the failure that an exception of the client means; other exceptions stay."""
+    """Turn an exception of the client into a failure; give other exceptions back unchanged."""
     from google.api_core.exceptions import GoogleAPIError  # noqa: PLC0415 - with the client
     from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
     from google.protobuf.json_format import ParseError  # noqa: PLC0415
@@ -429,7 +429,7 @@ def _translated(what: str, error: Exception) -> Exception:
 
 
 def _failure(what: str, error: Exception) -> Failure:
-    """Tell a failure's kind; what did not come from Google has its class for a code."""
+    """Classify an exception; one that is not an answer of Google gets its class as the code."""
     from google.api_core.exceptions import GoogleAPICallError  # noqa: PLC0415 - with the client
     from google.auth.exceptions import GoogleAuthError, TransportError  # noqa: PLC0415
 

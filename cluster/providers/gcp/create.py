@@ -1,4 +1,4 @@
-"""Making machines: each intent is on disk before its call, and every call may come twice."""
+"""Create machines: each request is on disk before its call, and each call can be repeated."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
 
 PROVIDER = "gcp"
-POLL = 1.0  # seconds
-ATTEMPTS = 3  # at what Google itself fails to do
+POLL = 1.0  # seconds between two checks, or two attempts
+ATTEMPTS = 3  # at a call that fails with an internal error of Google
 ENDED = ("STOPPING", "STOPPED", "TERMINATED", "SUSPENDING", "SUSPENDED", "DEPROVISIONING")
 BULK = "instances.bulkInsert"
 
 
 class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
-    """One launch."""
+    """One launch at Google."""
 
     provider: ClassVar[str] = PROVIDER
 
     def launch(self) -> tuple[Machine, ...]:
-        """Make the machines, all or none.
+        """Create the machines, all or none.
 
         Returns:
-            Them, all of which run, with their host keys known.
+            The machines, all running, with their host keys known.
 
         Raises:
-            Failure: Google refused.
-            ProvisionError: they did not come up.
+            Failure: Google refused a call.
+            ProvisionError: a machine did not start.
 
         """
         login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
@@ -82,7 +82,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
     # What machines need.
 
     def _network(self) -> dict[str, Any]:
-        """Give a network of our own, with a subnet in every region."""
+        """Give the body of a network with a subnet in every region."""
         return {
             "name": label(self._tags),
             "description": description_of(self._tags),
@@ -90,7 +90,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         }
 
     def _walls(self) -> None:
-        """Make the firewall rules; the first one's name keeps two launches of one name apart."""
+        """Create the firewall rules; the name of the first prevents two launches of one name."""
         first, *others = firewalls(self._offer, self._tags)
         self._named("firewalls", "firewall", first)
         begins = [partial(self._begin, "firewalls", "firewall", wall) for wall in others]
@@ -98,7 +98,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
             self._finish("firewalls.insert", operation, begin)
 
     def _policy(self) -> None:
-        """Make the placement policy, which names no number: with one, machines wait for others."""
+        """Create the placement policy, without a VM count: with one, machines wait for others."""
         body = {
             "name": label(self._tags),
             "description": description_of(self._tags),
@@ -109,7 +109,10 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         self._finish("resourcePolicies.insert", begin(), begin)
 
     def _named(self, collection: str, kind: str, body: dict[str, Any]) -> None:
-        """Make something; if its name is taken, it may be by our own call whose reply was lost."""
+        """Create a named resource, and refuse a name that another launch has.
+
+        A call of this launch whose reply was lost may have created it already.
+        """
         begin = partial(self._begin, collection, kind, body)
         self._finish(f"{collection}.insert", begin(), begin)
         where = {kind: body["name"]}
@@ -121,7 +124,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
     def _begin(
         self, collection: str, kind: str, body: dict[str, Any], attempt: int = 0, **where: str
     ) -> GcpOperation | None:
-        """Begin to make something; nothing, if there is one of that name."""
+        """Start to create a resource; none if one of that name exists."""
         token = request_id(self._tags, _again(f"{collection}/{body['name']}", attempt))
         self._journal.note(collection, token)
         try:
@@ -139,7 +142,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         operation: GcpOperation | None,
         begin: Callable[[int], GcpOperation | None],
     ) -> None:
-        """Wait until it is made; what Google itself failed to do is begun anew."""
+        """Wait until a resource is created; start again after an internal error of Google."""
         for attempt in range(1, ATTEMPTS + 1):
             if operation is None:
                 return
@@ -158,7 +161,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
     # Machines.
 
     def _run(self, public_key: str) -> tuple[GcpInstance, ...]:
-        """Ask zone after zone; give the machines once they run."""
+        """Try one zone after another; give the machines once they run."""
         return try_zones(
             self._journal.left(self._offer.zones, self._token),
             lambda zone: self._persist_in(zone, public_key),
@@ -171,7 +174,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         return f"{zone}/{request_id(self._tags, _again(zone, attempt))}"
 
     def _persist_in(self, zone: str, public_key: str) -> tuple[GcpInstance, ...]:
-        """Make the machines in a zone; what Google itself failed to do is begun anew."""
+        """Create the machines in a zone; start again after an internal error of Google."""
         for attempt in range(ATTEMPTS - 1):
             try:
                 return self._run_in(zone, public_key, attempt)
@@ -183,7 +186,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         return self._run_in(zone, public_key, ATTEMPTS - 1)
 
     def _run_in(self, zone: str, public_key: str, attempt: int) -> tuple[GcpInstance, ...]:
-        """Make the machines in a zone; an operation that went well may have made too few."""
+        """Create the machines in a zone; even a successful operation may have created too few."""
         token = self._token(zone, attempt)
         names = self._journal.machines(token, lambda: self._bulk(zone, public_key, token))
         if len(names) < self._spec.hosts:
@@ -191,7 +194,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         return self._wait(zone)
 
     def _bulk(self, zone: str, public_key: str, token: str) -> tuple[str, ...]:
-        """Ask for all machines in one call; give the names of those that were made."""
+        """Create all machines in one call; give the names of those that were created."""
         operation = self._client.begin(
             "instances",
             "bulk_insert",
@@ -208,7 +211,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         return too_few_machines(BULK, zone, what)
 
     def _wait(self, zone: str) -> tuple[GcpInstance, ...]:
-        """Wait until all run and have their addresses, asking for all of them in one call."""
+        """Wait until all run and have their addresses; one call lists them all."""
         began = time.monotonic()
         seen: set[str] = set()
         while True:
@@ -243,7 +246,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         return one.status == "RUNNING" and bool(one.private and public)
 
     def _check_alive(self, zone: str, found: tuple[GcpInstance, ...], seen: set[str]) -> None:
-        """Find machines that were there and are not any more: so Google shows that it has none."""
+        """Fail if a machine ended, or vanished, which is how Google shows a lack of capacity."""
         if gone := seen - {one.name for one in found}:
             raise self._too_few(zone, f"showed {len(gone)} machines that then vanished")
         for one in found:
@@ -270,5 +273,5 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
 
 
 def _again(what: str, attempt: int) -> str:
-    """Name a call of a launch; when it is made anew, Google must not take it for the same."""
+    """Name an attempt at a call, so that each attempt gets its own request id."""
     return f"{what}/again{attempt}" if attempt else what

@@ -1,4 +1,4 @@
-"""Finding what exists by the tags that it carries, and taking it away until nothing is listed."""
+"""Find resources by the tags in their descriptions, and delete them until none is listed."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from cluster.providers.gcp.api import Project
 
 INSTANCE = "instance"
-AT_ONCE = 10  # calls in flight: as many connections as the client keeps
-LOOK_AGAIN = 1.0  # seconds after which it is asked what became of a deletion
+AT_ONCE = 10  # calls in flight: as many as the client has connections in its pool
+LOOK_AGAIN = 1.0  # seconds after which the operation of a deletion is checked
 LOOKED_FOR = "instances, disks, placement policies, firewall rules, networks"
 
 
 class GcpResourceType(Value, frozen=True, kw_only=True):
-    """A sort of thing, and how Google calls it.
+    """A type of resource, and how Google names it.
 
     Args:
         kind: for a person.
-        collection: where they are listed.
-        param: by which one is deleted.
-        labelled: they have labels, so that lists can be filtered.
+        collection: of the API, in the client's spelling.
+        param: the parameter of the deleting call for the resource's name.
+        labelled: whether such resources have labels, by which lists can be filtered.
 
     """
 
@@ -48,7 +48,7 @@ class GcpResourceType(Value, frozen=True, kw_only=True):
 INSTANCE_TYPE = GcpResourceType(
     kind=INSTANCE, collection="instances", param="instance", labelled=True
 )
-OTHER_TYPES = (  # in the order in which they can go
+OTHER_TYPES = (  # in the order in which they can be deleted
     GcpResourceType(kind="disk", collection="disks", param="disk", labelled=True),
     GcpResourceType(
         kind="placement policy", collection="resource_policies", param="resource_policy"
@@ -59,12 +59,12 @@ OTHER_TYPES = (  # in the order in which they can go
 
 
 class GcpResource(CloudResource, frozen=True, kw_only=True):
-    """A thing of ours that exists.
+    """A resource at Google that cluster created.
 
     Args:
-        type: of thing.
-        scope: zone or region, as a call names it; neither for what is everywhere.
-        name: of it.
+        type: of the resource.
+        scope: its zone or region, as a parameter of calls; empty for a global resource.
+        name: of the resource.
 
     """
 
@@ -74,18 +74,18 @@ class GcpResource(CloudResource, frozen=True, kw_only=True):
 
 
 class PendingDeletion(Value, frozen=True, kw_only=True):
-    """A deletion that was begun, and when by our clock."""
+    """The operation of a deletion, and when it was started on the monotonic clock, in seconds."""
 
     operation: GcpOperation
     at: float
 
 
 class OpenCall(Value, frozen=True, kw_only=True):
-    """A call for machines whose outcome nobody wrote down.
+    """A call for machines whose result is not in the journal.
 
     Args:
-        zone: that it went to.
-        request: the id by which Google knows it.
+        zone: of the machines.
+        request: the request id of the call.
         at: when it was sent, in seconds since the epoch.
 
     """
@@ -96,12 +96,12 @@ class OpenCall(Value, frozen=True, kw_only=True):
 
 
 class GcpUnlisted(Value, frozen=True, kw_only=True):
-    """What Google may not list yet, or not by our labels any more.
+    """Machines that Google may not list yet, or no longer under the launch's labels.
 
     Args:
-        orders: whose outcome is open.
-        until: when everything is listed that anybody may have ordered, in seconds since the epoch.
-        machines: that it said it made: their names, by zone.
+        orders: calls whose result is not known.
+        until: when machines of unknown calls are listed at the latest, in seconds since the epoch.
+        machines: names of the machines that Google reported as created, by zone.
 
     """
 
@@ -110,13 +110,13 @@ class GcpUnlisted(Value, frozen=True, kw_only=True):
     machines: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - msgspec copies an empty default
 
     def missing(self, project: Project) -> tuple[Resource, ...]:
-        """Give what may still appear.
+        """Give the machines that may still appear in a list.
 
         Args:
-            project: to ask.
+            project: where.
 
         Returns:
-            It; nothing, once every order is known to be over, or it has been long enough.
+            The resources; none, once every call is over, or its machines must be listed.
 
         """
         open_ = [order for order in self.orders if _may_bring(project, order)]
@@ -130,7 +130,7 @@ NOTHING_UNLISTED = GcpUnlisted()
 
 
 def _may_bring(project: Project, order: OpenCall) -> bool:
-    """Tell whether a call may still bring machines: it may not even have arrived yet."""
+    """Tell whether a call may still create machines, also if Google has not received it yet."""
     found = project.all(
         "zone_operations",
         GcpOperation,
@@ -143,19 +143,20 @@ def _may_bring(project: Project, order: OpenCall) -> bool:
 
 
 class GcpDeletion(Deletion[GcpResource]):
-    """What exists of ours in a project, and its end.
+    """Finds and deletes selected resources in a project.
 
     Args:
         project: where.
-        whose: what is ours; nothing else is ever touched.
-        unlisted: calls that may still bring machines, and machines that are ours by their names.
+        whose: the resources to delete, by the tags in their descriptions.
+        unlisted: calls that may still create machines, and names of machines to delete even if
+            their labels were changed; nothing else is ever deleted.
 
     """
 
     def __init__(
         self, project: Project, whose: Selection, unlisted: GcpUnlisted = NOTHING_UNLISTED
     ) -> None:
-        """Nothing is asked yet."""
+        """Store everything; no call is sent yet."""
         super().__init__(f"the project {project.name}")
         self._project = project
         self._whose = whose
@@ -172,7 +173,7 @@ class GcpDeletion(Deletion[GcpResource]):
         return found
 
     def _unlabelled(self, zone: str, names: set[str]) -> list[GcpResource]:
-        """Find machines of the journal whose labels somebody changed; they have numbered names."""
+        """Find machines in the journal whose labels were changed, by their numbered names."""
         label = min(names).rpartition("-")[0]
         there = self._project.all(
             "instances", GcpInstance, zone=zone, filter=f'(name eq "{label}-.*")'
@@ -182,7 +183,7 @@ class GcpDeletion(Deletion[GcpResource]):
         return [_resource(INSTANCE_TYPE, one) for one in found]
 
     def _may_be_ours(self, one: GcpInstance) -> bool:
-        """Tell it from one of another launch, which has the same name and says whose it is."""
+        """Tell whether a machine may be of this launch: its description names no other one."""
         said = parse_description(one.description)
         return said is None or is_of(self._whose, one.description)
 
@@ -217,7 +218,7 @@ class GcpDeletion(Deletion[GcpResource]):
                 self._look(one, begun.operation)
 
     def _look(self, one: GcpResource, operation: GcpOperation) -> None:
-        """See what became of a deletion; if it went wrong, it is begun again."""
+        """Check the operation of a deletion; if it failed, the next round starts it again."""
         now = self._project.look(operation)
         if now.done:
             del self._begun[one.kind, one.id]
@@ -242,15 +243,15 @@ def _resource(type_: GcpResourceType, one: NamedResource) -> GcpResource:
 
 
 def console(project: Project, zone: str, instance: str) -> str:
-    """Give what an instance said while it came up; it never fails.
+    """Read the serial console of an instance; failures are ignored.
 
     Args:
         project: where.
-        zone: of it.
+        zone: of the instance.
         instance: its name.
 
     Returns:
-        A text; empty if there is none.
+        The output; empty if there is none.
 
     """
     with suppress(Failure):

@@ -1,7 +1,7 @@
-"""What Google's words for a failure mean, and what to do about each kind.
+"""What Google's error codes mean, and what the user can do about each kind.
 
-A word comes with an HTTP status (cloud.google.com/compute/docs/reference/rest), or later, with the
-operation that a call began, with or without one.
+A code comes with the HTTP status of a call (cloud.google.com/compute/docs/reference/rest), or later
+in the operation that the call started, with or without a status.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ WORDS: dict[Kind, tuple[str, ...]] = {
         "billingNotEnabled",
     ),
     "unsupported": ("UNSUPPORTED_OPERATION", "RESOURCE_NOT_AVAILABLE"),
-    "internal": ("INTERNAL_ERROR",),  # of an operation, which the same call would only show again
+    "internal": ("INTERNAL_ERROR",),  # of an operation; a repeated call would return the same one
 }
 KINDS: dict[str, Kind] = {word: kind for kind, words in WORDS.items() for word in words}
-SUMMARY = "VM_MIN_COUNT_NOT_REACHED"  # of a bulkInsert: one of its machines says why
+SUMMARY = "VM_MIN_COUNT_NOT_REACHED"  # of a bulkInsert; the error of one machine has the reason
 PRECEDENCE: tuple[Kind, ...] = ("quota", "denied", "unsupported", "capacity")
-NO_ROOM = ("ZONE_RESOURCE_POOL_EXHAUSTED", "RESOURCE_POOL_EXHAUSTED", "STOCKOUT")  # how it begins
+NO_ROOM = ("ZONE_RESOURCE_POOL_EXHAUSTED", "RESOURCE_POOL_EXHAUSTED", "STOCKOUT")  # prefixes
 STATUSES: dict[int, Kind] = {
     401: "denied",
     403: "denied",
@@ -101,7 +101,7 @@ DISABLED = (
     "Enable it, and wait a minute: gcloud services enable compute.googleapis.com --project PROJECT",
 )
 NO_BILLING = "The project has no account that pays", f"Give it one: {BILLING}"
-LOGINS: dict[str, tuple[str, str]] = {  # by word, or by google-auth's class
+LOGINS: dict[str, tuple[str, str]] = {  # by error code, or google-auth's class
     "DefaultCredentialsError": ("There are no credentials of Google on this machine", LOG_IN),
     "RefreshError": ("The login has expired, or was revoked", LOG_IN),
     "ReauthFailError": ("The login has to be confirmed again", LOG_IN),
@@ -119,14 +119,14 @@ OTHERWISE = (
 
 
 def kind_of(word: str, status: int = 0) -> Kind:
-    """Tell what kind of failure a word is.
+    """Give the kind of failure of an error code.
 
     Args:
-        word: such as `ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS`.
+        word: the code, such as `ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS`.
         status: the HTTP status that came with it, if any.
 
     Returns:
-        The kind; `other` if nothing is known of it.
+        The kind; `other` if neither is known.
 
     """
     if word.startswith((*NO_ROOM, SUMMARY)):
@@ -135,15 +135,16 @@ def kind_of(word: str, status: int = 0) -> Kind:
 
 
 def weight(word: str) -> int:
-    """Tell which of several errors of one call says why: the one of the least weight.
+    """Rank the errors of one call: the one with the lowest rank is the cause.
 
-    A quota is the same in the next zone; a summary says only that something else went wrong.
+    A quota comes first, because it is the same in the next zone; a summary comes last, because it
+    only says that something else failed.
 
     Args:
-        word: of the error.
+        word: the error code.
 
     Returns:
-        Its place in the order.
+        The rank; 0 comes first.
 
     """
     if word.startswith(SUMMARY):
@@ -153,11 +154,11 @@ def weight(word: str) -> int:
 
 
 def call_name(collection: str, verb: str) -> str:
-    """Give Google's own name of a call, by which its documents and its permissions know it.
+    """Give the name of a call in Google's documentation and permissions.
 
     Args:
         collection: in the client's spelling, such as `resource_policies`.
-        verb: in the same, such as `bulk_insert`.
+        verb: in the client's spelling, such as `bulk_insert`.
 
     Returns:
         Such as `resourcePolicies.bulkInsert`.
@@ -172,14 +173,14 @@ def call_name(collection: str, verb: str) -> str:
 
 
 def check_operations(what: str, *operations: GcpOperation) -> None:
-    """Read all errors of operations, which may come without any HTTP status.
+    """Raise the failure of operations that are done, if one has errors; these need no HTTP status.
 
     Args:
-        what: was called.
-        operations: that are done: the one that was begun, and what that began in its turn.
+        what: the name of the call.
+        operations: the one that the call started, and those that it started in turn.
 
     Raises:
-        Failure: it went wrong.
+        Failure: an operation failed; the first error by `weight` gives its kind.
 
     """
     errors = sorted(
@@ -193,11 +194,11 @@ def check_operations(what: str, *operations: GcpOperation) -> None:
 
 
 def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> ClusterError:
-    """Say what a failure means, and what to type.
+    """Explain a failure to the user, with what it means and what to type.
 
     Args:
-        failure: to tell of.
-        left: what exists after it.
+        failure: the failure.
+        left: what exists after it, as a sentence.
 
     Returns:
         The error for the user.

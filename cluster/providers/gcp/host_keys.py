@@ -1,7 +1,7 @@
-"""Host keys that machines tell through Google: known before the first connection to any.
+"""Host keys from guest attributes: they are known before the first connection to a machine.
 
-The guest agent writes the public keys into the machine's guest attributes as it first comes up,
-before anybody else can be on it. Google answers ten questions about them a minute and machine
+The guest agent writes the public keys into the machine's guest attributes at its first boot, before
+anybody can log in. Google allows ten queries of them per minute and machine
 (cloud.google.com/compute/docs/metadata/manage-guest-attributes).
 """
 
@@ -27,36 +27,36 @@ if TYPE_CHECKING:
 
 Keys = tuple[str, ...]
 
-PAUSES = (0.5, 0.5, 1.0, 2.0, 4.0)  # seconds after the first questions
-PAUSE = 7.0  # seconds after every other: with them, at most ten come in any minute
+PAUSES = (0.5, 0.5, 1.0, 2.0, 4.0)  # seconds after the first queries
+PAUSE = 7.0  # seconds after each later query, so that no minute has more than ten
 
 
 class HostKeys:
-    """The host keys of machines that come up.
+    """Reads the host keys of machines that are starting.
 
     Args:
-        project: to ask.
-        within: seconds for all to tell theirs.
+        project: of the machines.
+        within: seconds for all machines to report their keys.
 
     """
 
     def __init__(self, project: Project, within: float) -> None:
-        """Ask nobody yet."""
+        """Store both; no call is sent yet."""
         self._project = project
         self._within = within
 
     def wait(self, machines: tuple[GcpInstance, ...]) -> tuple[tuple[GcpInstance, Keys], ...]:
-        """Wait until every machine has told its keys.
+        """Wait until every machine has reported its host keys.
 
         Args:
-            machines: that run.
+            machines: running ones.
 
         Returns:
-            Each with its public keys.
+            Each machine with its public keys.
 
         Raises:
-            Timeout: one did not in time.
-            Failure: a question was refused.
+            Timeout: a machine did not report its keys in time.
+            Failure: Google refused a call.
 
         """
         deadline = time.monotonic() + self._within

@@ -1,4 +1,4 @@
-"""What machines start from: families of images, which name the newest of their kind."""
+"""Machine images of Google: image families, which name their newest image."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 UBUNTU, LEARNING = "ubuntu-os-cloud", "deeplearning-platform-release"
 FAMILIES = {"X86_64": "ubuntu-2404-lts-amd64", "ARM64": "ubuntu-2404-lts-arm64"}
-# Not 22.04: its Python is 3.10, and ours has to be 3.11 or newer.
+# Not 22.04: its Python is 3.10, and cluster needs 3.11 or newer.
 WITH_DRIVERS = 'family eq "common-cu.*-ubuntu-24.*-nvidia.*"'
 
 
@@ -23,17 +23,17 @@ def choose(project: Project, given: str, architecture: str, *, gpus: bool) -> Gc
     """Find the image of a launch.
 
     Args:
-        project: to ask.
-        given: what is asked for: `PROJECT/FAMILY`, or a path; our own choice, if empty.
+        project: whose API is called.
+        given: `PROJECT/FAMILY`, or the path of an image; chosen for the machines, if empty.
         architecture: of the machines.
-        gpus: they have accelerators, which need drivers.
+        gpus: whether the machines have accelerators, which need drivers.
 
     Returns:
         The image.
 
     Raises:
-        SpecError: there is none such, or it is for other machines.
-        Failure: a question was refused.
+        SpecError: there is no such image, or it is for another architecture.
+        Failure: Google refused a call.
 
     """
     image = _given(project, given) if given else _own(project, architecture, gpus=gpus)
@@ -46,7 +46,7 @@ def choose(project: Project, given: str, architecture: str, *, gpus: bool) -> Gc
 
 
 def path(image: GcpImage) -> str:
-    """Give the path of an image, as a machine's disk is told it."""
+    """Give the path of an image, as the `source_image` of a disk."""
     return f"projects/{image.project}/global/images/{image.name}"
 
 
@@ -86,7 +86,7 @@ def _newest(project: Project, of: str, family: str) -> GcpImage:
 
 
 def _of(project: str, image: GcpImage) -> GcpImage:
-    """Note whose an image is."""
+    """Add its project to an image."""
     return msgspec.structs.replace(image, project=project)
 
 

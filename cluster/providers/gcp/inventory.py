@@ -1,4 +1,4 @@
-"""Which clusters of ours there are, whoever launched them where."""
+"""The caller's clusters at Google, from whichever machine they were launched."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from cluster.providers._cloud.tags import Tags
     from cluster.providers.gcp.api import Project
 
-PLACE = "projects/"  # begins what we call a place: a question reaches all zones of a project
+PLACE = "projects/"  # the prefix of a place: one call covers all zones of a project
 
 
 def list_clusters(project: Project) -> tuple[RemoteCluster, ...]:
-    """List our clusters in a project, also those of which only a firewall rule is left.
+    """List the caller's clusters in a project, also those of which only a firewall rule is left.
 
     Args:
         project: where.
@@ -33,7 +33,7 @@ def list_clusters(project: Project) -> tuple[RemoteCluster, ...]:
         The clusters.
 
     Raises:
-        Failure: it was refused.
+        Failure: Google refused a call.
 
     """
     whose = Selection(owner=project.owner)
@@ -62,7 +62,7 @@ def _seen(project: Project, tags: Tags, machines: Sequence[GcpInstance]) -> Remo
 
 
 def _price(project: Project, one: GcpInstance) -> Price | None:
-    """Ask what a machine costs; what cannot be had is not known."""
+    """Read the price of a machine; none if it cannot be read."""
     zone, name = one.zone.rpartition("/")[2], one.machine_type.rpartition("/")[2]
     try:
         kind = project.get("machine_types", MachineType, zone=zone, machine_type=name)
@@ -82,7 +82,7 @@ def _price(project: Project, one: GcpInstance) -> Price | None:
 
 
 def _moment(text: str) -> float:
-    """Read a moment; 0, which is long ago, if it is not one."""
+    """Read an ISO 8601 time, in seconds since the epoch; 0 if the text is not one."""
     try:
         return datetime.fromisoformat(text).timestamp()
     except ValueError:

@@ -1,4 +1,7 @@
-"""How what we make is named and marked: names and labels take few characters; descriptions, all."""
+"""Names, labels and descriptions of resources at Google, by which they are found again.
+
+Names and labels allow few characters, so the full tags are in the description.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ if TYPE_CHECKING:
     from cluster.providers._cloud.tags import Selection, Tags
 
 REQUESTS = uuid.UUID("6ba7b812-9dad-11d1-80b4-00c04fd430c8")  # RFC 9562's name space for OIDs
-DIGITS = 4  # of a machine's number: names are of one length, and so sorted
-LONGEST = 40  # characters of a name, so that -ssh, -0001 and the like fit into 63
+DIGITS = 4  # of a machine's number: names of one length sort in the order of the numbers
+LONGEST = 40  # characters before the hash, so that -ssh, -0001 and the like fit into 63
 
 
 def is_of(whose: Selection, description: str) -> bool:
-    """Tell whether something belongs to a selection by its description."""
+    """Tell whether a resource belongs to a selection, by the tags in its description."""
     tags = parse_description(description)
     if tags is None:
         return False
@@ -28,9 +31,10 @@ def is_of(whose: Selection, description: str) -> bool:
 
 
 def filter_of(whose: Selection) -> str:
-    """Give what narrows a list of things that have labels; `is_of` decides.
+    """Give a filter for lists of labelled resources; `is_of` then decides for each resource.
 
-    Google's filters have no word for one of several values, so several launches are not told apart.
+    A filter of Google cannot name several values, so for several launches it lets all launches
+    pass.
     """
     match whose.launches:
         case ():
@@ -42,13 +46,13 @@ def filter_of(whose: Selection) -> str:
 
 
 def label(tags: Tags) -> str:
-    """Give the name of things of a cluster: the same for every launch of it by this owner."""
+    """Give the name of a cluster's resources: the same for every launch of it by this owner."""
     slug = re.sub(r"[^a-z0-9]+", "-", tags.name.lower()).strip("-")
     return f"cluster-{slug}"[:LONGEST].rstrip("-") + f"-{_hash(tags.owner + '/' + tags.name)}"
 
 
 def labels(tags: Tags) -> dict[str, str]:
-    """Give the labels of a launch, by which lists are filtered."""
+    """Give the labels of a launch's resources, by which lists are filtered."""
     return {
         CLUSTER: re.sub(r"[^-_a-z0-9]", "-", tags.name.lower()),
         OWNER: _hash(tags.owner),
@@ -58,18 +62,18 @@ def labels(tags: Tags) -> dict[str, str]:
 
 
 def description_of(tags: Tags) -> str:
-    """Give the description of everything of a launch: all that is to be known, in full."""
+    """Give the description of a launch's resources: all tags, unabridged."""
     return " ".join(f"{key}={value}" for key, value in tags.as_dict.items())
 
 
 def parse_description(description: str) -> Tags | None:
-    """Read what `described` gave.
+    """Read the tags in a description that `description_of` gave.
 
     Args:
-        description: of something that exists.
+        description: of a resource.
 
     Returns:
-        The tags; none if it is not ours.
+        The tags; none if cluster did not create the resource.
 
     """
     words = [word.partition("=") for word in description.split()]
@@ -77,7 +81,7 @@ def parse_description(description: str) -> Tags | None:
 
 
 def request_id(tags: Tags, what: str) -> str:
-    """Give the id by which Google knows a call again: the same for the same call of a launch."""
+    """Give the request id by which Google recognises a repeated call of a launch."""
     return str(uuid.uuid5(REQUESTS, f"{tags.launch}/{what}"))
 
 

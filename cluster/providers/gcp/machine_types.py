@@ -1,4 +1,4 @@
-"""What Google's API does not tell of machine types: placement, bandwidth, disks.
+"""Properties of machine types that Google's API does not give: placement, bandwidth, disks.
 
 Sources: cloud.google.com/compute/docs/general-purpose-machines, compute-optimized-machines,
 network-bandwidth, instances/placement-policies-overview.
@@ -15,18 +15,18 @@ GBIT = 1e9 / 8  # bytes per second
 NOT_COMPACT = ("e2", "f1", "g1", "m1", "m2", "m3", "n1", "t2a", "t2d")
 COMPACT = ("c2-standard-60", "c3-standard-176", "n2-standard-80", "h3-standard-88")
 TIER_1 = ("n2", "n2d", "c2", "c2d", "c3", "c3d", "m3", "z3")
-FIXED = ("h3", "h4d")  # are not moved to another host while they run, whatever is attached
+FIXED = ("h3", "h4d")  # families without live migration
 FEWEST_FOR_TIER_1 = 30  # vCPUs
-HYPERDISK = ("a4", "c4", "c4a", "c4d", "h4d", "m4", "n4", "x4")  # have no other disks
+HYPERDISK = ("a4", "c4", "c4a", "c4d", "h4d", "m4", "n4", "x4")  # families that boot only from it
 
 
 class EgressRate(Value, frozen=True, kw_only=True):
-    """What machine types send to others of their network, in Gbit/s.
+    """The maximum egress bandwidth of machine types within their network, in Gbit/s.
 
     Args:
-        types: a pattern of their names.
-        usual: if nothing is asked for.
-        tier_1: with Tier_1 networking; 0, if there is none.
+        types: a regular expression for their names.
+        usual: without Tier_1 networking.
+        tier_1: with Tier_1 networking; 0 if the types do not have it.
 
     """
 
@@ -55,32 +55,32 @@ def family(instance: str) -> str:
 
 
 def is_compact(instance: str) -> bool:
-    """Tell whether machines of a type can be placed close together."""
+    """Tell whether a type supports compact placement policies."""
     return family(instance) not in NOT_COMPACT
 
 
 def can_migrate(instance: str) -> bool:
-    """Tell whether machines of a type can move to another host while they run."""
+    """Tell whether a type supports live migration."""
     return family(instance) not in FIXED
 
 
 def has_tier_1(instance: str, cpus: int) -> bool:
-    """Tell whether a type has Tier_1 networking."""
+    """Tell whether a type supports Tier_1 networking."""
     return family(instance) in TIER_1 and cpus >= FEWEST_FOR_TIER_1
 
 
 def disk_type(instance: str) -> str:
-    """Give the kind of disk that a type boots from."""
+    """Give the disk type that a machine type boots from."""
     return "hyperdisk-balanced" if family(instance) in HYPERDISK else "pd-balanced"
 
 
 def link_of(instance: str, mtu: int, *, tier_1: bool) -> Link | None:
-    """Tell what the network of a type can do.
+    """Give the link of a machine type.
 
     Args:
-        instance: the type.
-        mtu: of its network.
-        tier_1: it has Tier_1 networking.
+        instance: the machine type.
+        mtu: of its network, in bytes.
+        tier_1: whether the machines use Tier_1 networking.
 
     Returns:
         The link; none if no figure is known for this type.

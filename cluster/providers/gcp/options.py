@@ -1,11 +1,11 @@
-"""The options of the provider `gcp`, and what it offers for them."""
+"""The options of the provider `gcp`, and the offer of a launch."""
 
 from __future__ import annotations
 
 from cluster.providers._cloud.launch import CloudOffer
 from cluster.providers._cloud.options import CloudOptions
 
-DEFAULT = "default"  # the network that a project begins with
+DEFAULT = "default"  # the network that a new project has
 
 
 class GcpOptions(CloudOptions, frozen=True, kw_only=True):
@@ -29,20 +29,20 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
 
 
 class GcpOffer(CloudOffer, frozen=True, kw_only=True):
-    """What would be created, decided to the last detail.
+    """What a launch would create, in every detail.
 
     Args:
-        project: that pays.
-        region: of all of it.
-        zones: where to try, one after another.
+        project: that is billed.
+        region: of all resources.
+        zones: to try one after another.
         instance: the machine type.
-        network: the name of the network; one of our own is still to be made, if empty.
-        subnet: the name of the subnet; the network has one for every region, if empty.
+        network: name of the network; the launch creates one, if empty.
+        subnet: name of the subnet; if empty, the network has one in every region.
         image: path of the machine image.
         disk: size of the root disk, in GiB.
-        accelerator: Google's name of what is attached to each machine; empty, if nothing is.
-        accelerators: how many of them.
-        tier1: they have Tier_1 networking.
+        accelerator: Google's name of the accelerators to attach; empty if there are none.
+        accelerators: number of accelerators of each machine, attached or included.
+        tier1: whether the machines use Tier_1 networking.
 
     """
 

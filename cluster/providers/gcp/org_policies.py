@@ -1,4 +1,4 @@
-"""Organisation policies that would refuse a launch, or keep us off its machines."""
+"""Organisation policies that would refuse a launch, or prevent logins to its machines."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class OrgPolicy(Value, frozen=True, kw_only=True):
-    """Something that an organisation may forbid, and a launch needs.
+    """An organisation policy that may forbid something that a launch needs.
 
     Args:
-        name: of the constraint, without `compute.`; a newer one of the same effect is called
-            `compute.managed.` (cloud.google.com/compute/docs/access/managed-constraints).
-        what: it says.
-        means: what it does to a launch.
-        instead: what to do other than asking for an exception.
+        name: of the constraint, without `compute.`; a newer constraint with the same effect begins
+            with `compute.managed.` (cloud.google.com/compute/docs/access/managed-constraints).
+        what: the rule, as the end of a sentence.
+        means: its effect on a launch, as a sentence.
+        instead: what the user can do without an exception from the policy.
 
     """
 
@@ -35,7 +35,7 @@ class OrgPolicy(Value, frozen=True, kw_only=True):
 
     @property
     def constraints(self) -> tuple[str, str]:
-        """The names by which Google knows it."""
+        """The names of the older and the newer constraint."""
         return f"compute.{self.name}", f"compute.managed.{self.name}"
 
 
@@ -66,17 +66,17 @@ EXTERNAL = POLICIES[-1]
 
 
 def check(project: Project, *, public: bool) -> str:
-    """Ask for the organisation policies that a launch would meet.
+    """Check that no organisation policy forbids a launch.
 
     Args:
-        project: to ask.
-        public: machines get external addresses.
+        project: of the launch.
+        public: whether the machines get external addresses.
 
     Returns:
-        A line for a person; empty where a cloud has no such policies.
+        A line for the plan; empty if the cloud has no such policies.
 
     Raises:
-        SpecError: one forbids the launch.
+        SpecError: a policy forbids the launch.
 
     """
     wanted = [
@@ -98,7 +98,7 @@ def check(project: Project, *, public: bool) -> str:
 
 
 def _effective(project: Project, constraint: str) -> EffectivePolicy | Failure:
-    """Ask for one; where Google has no such constraint, nothing is forbidden."""
+    """Read the policy of a constraint; if Google has no such constraint, nothing is forbidden."""
     try:
         return project.policy(constraint, EffectivePolicy)
     except Failure as failure:

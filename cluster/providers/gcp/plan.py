@@ -1,4 +1,4 @@
-"""What would be created: everything that reading can tell, before anything costs money."""
+"""The plan of a launch: everything that calls which only read can find out."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ REGION = re.compile(r"[a-z]+-[a-z]+\d+")
 
 
 class MachineChoice(Value, frozen=True, kw_only=True):
-    """The machines of a launch, and where they are offered.
+    """The machine type of a launch, and the zones that offer it.
 
     Args:
-        instance: the name of their type.
+        instance: the name of the machine type.
         kind: the type, as Google describes it.
         region: of the zones.
         zones: to try, in this order.
-        wanted: accelerators that were asked for.
-        gpus: the type and number of accelerators of one machine, attached or its own.
+        wanted: accelerators that the spec requests.
+        gpus: type and number of the accelerators of one machine, attached or included.
 
     """
 
@@ -60,7 +60,7 @@ class MachineChoice(Value, frozen=True, kw_only=True):
 
 
 def project_of(options: GcpOptions) -> str:
-    """Tell the project that is meant.
+    """Give the project of a launch.
 
     Args:
         options: of the launch.
@@ -69,7 +69,7 @@ def project_of(options: GcpOptions) -> str:
         Its name.
 
     Raises:
-        SpecError: there is none.
+        SpecError: neither the options nor the environment name a project.
         Failure: there are no credentials.
 
     """
@@ -82,20 +82,20 @@ def project_of(options: GcpOptions) -> str:
 
 
 def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpOffer:
-    """Find out everything that a launch needs, or refuse.
+    """Decide everything that a launch would create, or refuse it.
 
     Args:
-        project: to ask.
-        spec: what is asked.
-        options: of it.
+        project: where.
+        spec: what the user asked for.
+        options: of the spec.
 
     Returns:
         The offer.
 
     Raises:
-        SpecError: it cannot be had like that.
-        Quota: the project may not have so many.
-        Failure: a question was refused.
+        SpecError: Google does not offer what the spec asks for.
+        Quota: the project's limit is too low.
+        Failure: Google refused a call.
 
     """
     return _offer(project, spec, options, _machines(project, spec, options))
@@ -104,7 +104,7 @@ def make_offer(project: Project, spec: ClusterSpec, options: GcpOptions) -> GcpO
 def _offer(
     project: Project, spec: ClusterSpec, options: GcpOptions, machines: MachineChoice
 ) -> GcpOffer:
-    """Add to the machines their image, network, price and end, and say it all in lines."""
+    """Add image, network, price and TTL to the chosen machines, and the lines of the plan."""
     kind, wanted, gpus = machines.kind, machines.wanted, machines.gpus
     network = _network(project, machines.region, options)
     image = images.choose(project, spec.image or "", kind.architecture, gpus=gpus is not None)
@@ -146,7 +146,7 @@ def _offer(
 
 
 def _machines(project: Project, spec: ClusterSpec, options: GcpOptions) -> MachineChoice:
-    """Choose the machines, and the zones that offer them; the cluster's name must be free."""
+    """Choose the machine type and the zones; refuse a cluster's name that is taken."""
     wanted = requested_accelerators(spec, allow_retired=options.allow_retired)
     name = _instance(spec, wanted)
     region = _region(spec, options)
@@ -164,11 +164,11 @@ def _machines(project: Project, spec: ClusterSpec, options: GcpOptions) -> Machi
 
 
 def name_taken_error(name: str, project: str) -> SpecError:
-    """Say that a name is taken.
+    """Give the error for a name that another launch already uses.
 
     Args:
         name: of the cluster.
-        project: where it is.
+        project: where that cluster is.
 
     Returns:
         The error.
@@ -218,7 +218,7 @@ def _region(spec: ClusterSpec, options: GcpOptions) -> str:
 
 
 def _check_name_is_free(project: Project, spec: ClusterSpec) -> None:
-    """Refuse a name that a launch from another machine has."""
+    """Refuse a name that a launch from another machine already uses."""
     if journal.for_cluster(spec.name).entries():
         return
     ours = Selection(owner=project.owner, name=spec.name)
@@ -234,7 +234,7 @@ def _zones(
     name: str,
     wanted: RequestedAccelerators | None,
 ) -> tuple[MachineType, tuple[str, ...]]:
-    """Give the zones to try: those asked for, that have it all, and had room a moment ago."""
+    """Give the machine type and the zones to try: offering all, not recently out of capacity."""
     offered = project.all("machine_types", MachineType, filter=f"name = {name}")
     there = {_last(one.zone): one for one in offered}
     if wanted:
@@ -292,7 +292,7 @@ def _check_kind(
 
 
 def _gpus(kind: MachineType, wanted: RequestedAccelerators | None) -> tuple[str, int] | None:
-    """Give the accelerators of a machine, attached or its own."""
+    """Give type and number of a machine's accelerators, attached or included."""
     if wanted:
         return wanted.kind.type, wanted.count
     for own in kind.accelerators:
@@ -301,7 +301,7 @@ def _gpus(kind: MachineType, wanted: RequestedAccelerators | None) -> tuple[str,
 
 
 def _network(project: Project, region: str, options: GcpOptions) -> VpcNetwork | None:
-    """Look for the network; if it is the default one, it may be missing."""
+    """Find the network; none if it is the default network and the project has none."""
     name = _network_of(project, region, options.subnet) if options.subnet else options.network
     try:
         found = project.get("networks", VpcNetwork, network=name)
@@ -324,7 +324,7 @@ def _network(project: Project, region: str, options: GcpOptions) -> VpcNetwork |
 
 
 def _network_of(project: Project, region: str, subnet: str) -> str:
-    """Give the name of the network that a subnet is a part of."""
+    """Give the name of the network of a subnet."""
     try:
         found = project.get("subnetworks", Subnetwork, region=region, subnetwork=subnet)
     except Failure as failure:

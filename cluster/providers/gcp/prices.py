@@ -1,7 +1,7 @@
-"""What a machine costs for an hour; what cannot be had is not known, and never invented.
+"""The hourly price of a machine; if it cannot be read it is unknown, and never estimated.
 
-Google has no price of a machine type: its catalog has prices of a core, of a GiB and of an
-accelerator of each family (cloud.google.com/billing/docs/reference/rest/v1/services.skus).
+Google's catalog has no prices of machine types, only of a core and a GiB of memory of each family,
+and of accelerators (cloud.google.com/billing/docs/reference/rest/v1/services.skus).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 SPARE = "Spot Preemptible "
 GIB = 1024  # MiB
 NANO = 1e-9
-CALLED = {  # how the catalog calls a family, if otherwise than `N2 Instance`; a pattern
-    "c2": "Compute optimized( Instance)?",  # the longer one in newer regions
+CALLED = {  # patterns for families that the catalog does not call like `N2 Instance`
+    "c2": "Compute optimized( Instance)?",  # with `Instance` in newer regions
     "c2d": "C2D AMD Instance",
     "n1": "N1 Predefined Instance",
     "n2d": "N2D AMD Instance",
@@ -44,39 +44,39 @@ GPUS = {
 
 
 class UnitPrice(GcpResponse, frozen=True, kw_only=True):
-    """An amount of money, in two parts."""
+    """An amount of money: whole units of the currency, and billionths of a unit."""
 
     units: int = 0
     nanos: int = 0
 
 
 class Tier(GcpResponse, frozen=True, kw_only=True):
-    """A price from some amount on."""
+    """A price that applies from some amount of usage on."""
 
     unit_price: UnitPrice = UnitPrice()
 
 
 class Expression(GcpResponse, frozen=True, kw_only=True):
-    """All prices of something."""
+    """The prices of a SKU, by amount of usage."""
 
     tiered_rates: tuple[Tier, ...] = ()
 
 
 class Pricing(GcpResponse, frozen=True, kw_only=True):
-    """The prices of a day."""
+    """The prices of a SKU from a day on."""
 
     effective_time: datetime
     pricing_expression: Expression
 
 
 class Category(GcpResponse, frozen=True, kw_only=True):
-    """What sort of thing it is."""
+    """The category of a SKU, such as `OnDemand`."""
 
     usage_type: str = ""
 
 
 class Sku(GcpResponse, frozen=True, kw_only=True):
-    """An entry of the catalog."""
+    """An entry (SKU) of the catalog."""
 
     description: str
     category: Category = Category()
@@ -85,18 +85,18 @@ class Sku(GcpResponse, frozen=True, kw_only=True):
 
     @property
     def hourly(self) -> float:
-        """US dollars for an hour of one."""
+        """US dollars for an hour of one unit, such as a core."""
         rates = self.pricing_info[0].pricing_expression.tiered_rates
         return rates[-1].unit_price.units + rates[-1].unit_price.nanos * NANO if rates else 0.0
 
 
 class PricedPart(Value, frozen=True, kw_only=True):
-    """What a machine has of something that has a price.
+    """A part of a machine that has its own price.
 
     Args:
-        called: by the catalog; a pattern.
-        gpu: it is an accelerator, which is called otherwise where it is spare.
-        count: how much of it.
+        called: a pattern for its description in the catalog.
+        gpu: whether it is an accelerator; their spot prices have other descriptions.
+        count: how many units the machine has: cores, GiB or accelerators.
 
     """
 
@@ -113,17 +113,17 @@ def price(
     *,
     spot: bool,
 ) -> Price | None:
-    """Ask what a machine costs.
+    """Read the price of a machine.
 
     Args:
-        project: to ask.
-        kind: its type.
+        project: whose API is called.
+        kind: the machine type.
         region: where.
-        gpus: its accelerators: Google's name and how many.
-        spot: a spare one.
+        gpus: its accelerators: Google's name and their number.
+        spot: whether it is a spot machine.
 
     Returns:
-        The price of one; none if it cannot be had, or any part of it.
+        The price of one machine for an hour; none if the price of any part is not known.
 
     """
     try:
@@ -157,7 +157,7 @@ def _parts(kind: MachineType, gpus: tuple[str, int] | None) -> list[PricedPart]:
 
 
 def _of(part: PricedPart, catalog: Iterable[Sku], *, spot: bool) -> Sku | None:
-    """Find the one entry of a part; if there are several, nobody knows which it is."""
+    """Find the catalog entry of a part; none unless exactly one entry matches."""
     before, after = ("", "")
     if spot:
         before, after = ("", " attached to Spot Preemptible VMs") if part.gpu else (SPARE, "")

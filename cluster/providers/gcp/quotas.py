@@ -1,4 +1,4 @@
-"""How much the project may have of everything that machines count for."""
+"""Quotas: what the project may use of everything that a launch counts towards."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ GPU_WORDS = {
 
 
 class Need(Value, frozen=True, kw_only=True):
-    """What a launch counts for.
+    """What a launch needs of a quota.
 
     Args:
-        metric: Google's name for the limit.
+        metric: Google's name for the quota.
         count: how much is needed.
-        everywhere: the limit is that of the project, not of the region.
+        everywhere: whether the quota is for the whole project instead of the region.
 
     """
 
@@ -52,21 +52,21 @@ def check(
     *,
     public: bool,
 ) -> str:
-    """Refuse what the project may not have.
+    """Refuse a launch that exceeds a quota of the project.
 
     Args:
-        project: to ask.
+        project: of the launch.
         region: where.
-        spec: what is asked.
+        spec: what the user asked for.
         kind: the machine type.
-        gpus: the accelerators of each machine: Google's name and how many.
-        public: machines have public addresses.
+        gpus: the accelerators of each machine: Google's name and their number.
+        public: whether the machines have public addresses.
 
     Returns:
-        A line about what would be used.
+        A line for the plan: what is needed, in use and allowed.
 
     Raises:
-        Quota: it is more than is left.
+        Quota: more is needed than is left.
 
     """
     here = _limits(project, region)
@@ -123,7 +123,7 @@ def _needs(
 
 
 def _counted(what: str, normal: str, known: dict[str, QuotaMetric]) -> str:
-    """Tell which limit spot machines count for: where their own is 0, which is usual, the normal.
+    """Give the quota of spot machines: their own, or the normal one if theirs is 0, as usual.
 
     Source: cloud.google.com/compute/docs/instances/spot, "Preemptible quotas".
     """

@@ -1,4 +1,4 @@
-"""From what was decided to what bulkInsert is asked, and from an instance to a machine; pure."""
+"""From an offer to the body of bulkInsert, and from an instance to its view; pure."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from cluster.providers.gcp.options import GcpOffer, GcpOptions
     from cluster.providers.gcp.responses import GcpInstance
 
-FIRST, LAST = 800, 900  # priorities of our rules: before those of the network, which are 65534
+FIRST, LAST = 800, 900  # priorities of the rules: before those of a default network, 65534
 EVERYBODY = "0.0.0.0/0"
 
 
 def request(
     spec: ClusterSpec, options: GcpOptions, offer: GcpOffer, tags: Tags, public_key: str
 ) -> dict[str, Any]:
-    """Give what bulkInsert is asked: all machines, or none.
+    """Give the body of bulkInsert: it creates all machines, or none.
 
-    Labels, time-to-live and the key to log in with travel in the creating call: there is no moment
-    without them.
+    Labels, TTL and the key for logins are part of the call that creates the machines, so that no
+    machine exists without them.
 
     Args:
-        spec: what is asked.
-        options: of it.
-        offer: what was decided.
+        spec: what the user asked for.
+        options: of the spec.
+        offer: what the launch creates.
         tags: of the launch.
-        public_key: that logs in.
+        public_key: the public key for logins.
 
     Returns:
         The body of the call.
@@ -49,7 +49,7 @@ def request(
         "shielded_instance_config": {
             "enable_vtpm": True,
             "enable_integrity_monitoring": True,
-            "enable_secure_boot": not offer.gpus,  # drivers of accelerators are not signed for it
+            "enable_secure_boot": not offer.gpus,  # GPU drivers are not signed for it
         },
     }
     return {
@@ -83,7 +83,7 @@ def _metadata(user: str, public_key: str) -> list[dict[str, str]]:
         "ssh-keys": f"{user}:{public_key} {user}",
         "block-project-ssh-keys": "TRUE",
         "enable-oslogin": "FALSE",
-        "enable-guest-attributes": "TRUE",  # there the host tells its public keys
+        "enable-guest-attributes": "TRUE",  # the guest agent writes the host keys there
     }
     return [{"key": key, "value": value} for key, value in told.items()]
 
@@ -111,7 +111,7 @@ def _interface(options: GcpOptions, offer: GcpOffer, tags: Tags) -> dict[str, An
 
 
 def _scheduling(spec: ClusterSpec, offer: GcpOffer) -> dict[str, Any]:
-    # Such machines cannot move while they run.
+    # Machines with one of these properties have no live migration.
     fixed = bool(offer.gpus) or spec.spot or spec.placement
     fixed = fixed or not machine_types.can_migrate(offer.instance)
     return {
@@ -124,13 +124,13 @@ def _scheduling(spec: ClusterSpec, offer: GcpOffer) -> dict[str, Any]:
 
 
 def firewalls(offer: GcpOffer, tags: Tags) -> tuple[dict[str, Any], ...]:
-    """Give the rules around the machines: SSH from the caller, all from each other, nothing else.
+    """Give the firewall rules: SSH from the caller, all traffic between machines, nothing else.
 
-    A default network lets everybody in by SSH; our last rule shuts that for our machines. In a
-    network of our own nothing is open.
+    A default network allows SSH from everywhere; the last rule denies that for these machines. A
+    network that the launch creates allows nothing, so it does not need that rule.
 
     Args:
-        offer: what was decided.
+        offer: what the launch creates.
         tags: of the launch.
 
     Returns:
@@ -168,7 +168,7 @@ def firewalls(offer: GcpOffer, tags: Tags) -> tuple[dict[str, Any], ...]:
 
 
 def instance_view(one: GcpInstance) -> InstanceView:
-    """Give what every cloud shows of an instance; its name is one zone's, its id is for ever."""
+    """Give the fields of an instance that all clouds have; its name is unique only in its zone."""
     return InstanceView(
         id=f"{one.zone.rpartition('/')[2]}/{one.name}",
         alias=alias(one),
@@ -178,5 +178,5 @@ def instance_view(one: GcpInstance) -> InstanceView:
 
 
 def alias(one: GcpInstance) -> str:
-    """Give the name under which an instance's host keys are kept."""
+    """Give the name of an instance in known_hosts; its id is never used again."""
     return f"instance-{one.id}"

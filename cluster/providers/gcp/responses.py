@@ -1,4 +1,4 @@
-"""What Google answers, as far as we look at it."""
+"""Google's answers, as far as cluster reads them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from cluster.providers._cloud.answers import prepare
 
 
 class GcpResponse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The base of every answer: what we do not look at is passed over."""
+    """The base of every answer; fields that are not listed are ignored."""
 
 
 class RefusalError(GcpResponse, frozen=True, kw_only=True):
-    """Why a service refused."""
+    """The error in a refusal."""
 
     message: str = ""
 
 
 class Refusal(GcpResponse, frozen=True, kw_only=True):
-    """A refusal by a service beside Compute Engine."""
+    """A refusal by a service other than Compute Engine."""
 
     error: RefusalError
 
@@ -44,20 +44,20 @@ class OperationErrors(GcpResponse, frozen=True, kw_only=True):
 
 
 class LocationStatus(GcpResponse, frozen=True, kw_only=True):
-    """How many machines a zone gave."""
+    """How many machines were requested of a zone, and how many it created."""
 
     target_vm_count: int = 0
     created_vm_count: int = 0
 
 
 class BulkStatus(GcpResponse, frozen=True, kw_only=True):
-    """How many machines each zone gave."""
+    """The status of a bulkInsert, by zone."""
 
     per_location_status: dict[str, LocationStatus] = {}
 
 
 class GcpOperation(GcpResponse, frozen=True, kw_only=True):
-    """What a call began."""
+    """An operation that a call started; it continues after the call returns."""
 
     name: str
     status: str = ""
@@ -70,24 +70,24 @@ class GcpOperation(GcpResponse, frozen=True, kw_only=True):
 
     @property
     def done(self) -> bool:
-        """Whether it is over, well or not."""
+        """Whether it is over, successfully or not."""
         return self.status == "DONE"
 
     @property
     def asked(self) -> int:
-        """How many machines it was to make."""
+        """How many machines were requested."""
         zones = self.instances_bulk_insert_operation_metadata.per_location_status
         return sum(status.target_vm_count for status in zones.values())
 
     @property
     def created(self) -> int:
-        """How many machines it made."""
+        """How many machines it created."""
         zones = self.instances_bulk_insert_operation_metadata.per_location_status
         return sum(status.created_vm_count for status in zones.values())
 
 
 class NamedResource(GcpResponse, frozen=True, kw_only=True):
-    """Anything with a name; who made it is in its description."""
+    """A resource with a name; its description has the tags of its launch."""
 
     name: str
     description: str = ""
@@ -96,7 +96,7 @@ class NamedResource(GcpResponse, frozen=True, kw_only=True):
 
 
 class AccessConfig(GcpResponse, frozen=True, kw_only=True):
-    """The way from outside to a network interface."""
+    """The external access of a network interface."""
 
     nat_ip: str = msgspec.field(name="natIP", default="")
 
@@ -109,14 +109,14 @@ class NetworkInterface(GcpResponse, frozen=True, kw_only=True):
 
 
 class AttachedAccelerator(GcpResponse, frozen=True, kw_only=True):
-    """Accelerators that a machine has beside those of its type."""
+    """Accelerators that are attached to a machine, beside those of its type."""
 
     accelerator_type: str
     accelerator_count: int
 
 
 class Scheduling(GcpResponse, frozen=True, kw_only=True):
-    """How a machine was asked for."""
+    """How a machine is provisioned: `STANDARD` or `SPOT`."""
 
     provisioning_model: str = ""
 
@@ -135,18 +135,18 @@ class GcpInstance(NamedResource, frozen=True, kw_only=True):
 
     @property
     def private(self) -> str:
-        """Its own address."""
+        """Its private address; empty if it has none yet."""
         return self.network_interfaces[0].network_ip if self.network_interfaces else ""
 
     @property
     def public(self) -> str:
-        """Its address for others; empty if it has none."""
+        """Its public address; empty if it has none."""
         nics = self.network_interfaces[:1]
         return next((one.nat_ip for nic in nics for one in nic.access_configs), "")
 
 
 class IncludedAccelerator(GcpResponse, frozen=True, kw_only=True):
-    """Accelerators that come with a machine type."""
+    """Accelerators that a machine type includes."""
 
     guest_accelerator_type: str
     guest_accelerator_count: int
@@ -163,9 +163,9 @@ class MachineType(NamedResource, frozen=True, kw_only=True):
 
 
 class GcpImage(NamedResource, frozen=True, kw_only=True):
-    """What a machine starts from; sizes are GiB.
+    """A machine image; sizes are in GiB.
 
-    Whose it is, an answer tells only within a URL; whoever asked fills it in.
+    Answers have its project only within a URL, so the caller fills in `project`.
     """
 
     project: str = ""
@@ -177,14 +177,14 @@ class GcpImage(NamedResource, frozen=True, kw_only=True):
 
 
 class VpcNetwork(NamedResource, frozen=True, kw_only=True):
-    """A virtual network."""
+    """A virtual network (VPC)."""
 
     mtu: int = 1460
     auto_create_subnetworks: bool = True
 
 
 class Subnetwork(NamedResource, frozen=True, kw_only=True):
-    """A part of a virtual network, in one region."""
+    """A subnet of a VPC, in one region."""
 
     network: str
 
@@ -194,7 +194,7 @@ class Firewall(NamedResource, frozen=True, kw_only=True):
 
 
 class QuotaMetric(GcpResponse, frozen=True, kw_only=True):
-    """A limit of the project."""
+    """A quota: its limit, and how much of it is in use."""
 
     metric: str
     limit: float
@@ -202,39 +202,39 @@ class QuotaMetric(GcpResponse, frozen=True, kw_only=True):
 
 
 class QuotaMetrics(GcpResponse, frozen=True, kw_only=True):
-    """A region, or the project: what has limits."""
+    """The quotas of a region, or of the project."""
 
     quotas: tuple[QuotaMetric, ...] = ()
 
 
 class GuestAttribute(GcpResponse, frozen=True, kw_only=True):
-    """What the guest agent wrote."""
+    """An attribute that the guest agent wrote."""
 
     key: str
     value: str
 
 
 class GuestAttributeItems(GcpResponse, frozen=True, kw_only=True):
-    """All of it."""
+    """All attributes that were queried."""
 
     items: tuple[GuestAttribute, ...] = ()
 
 
 class GuestAttributes(GcpResponse, frozen=True, kw_only=True):
-    """An answer about what the guest agent wrote."""
+    """The answer to a query of guest attributes."""
 
     query_value: GuestAttributeItems = GuestAttributeItems()
 
 
 class PolicyValues(GcpResponse, frozen=True, kw_only=True):
-    """What a rule of a list names."""
+    """The values that a rule of a list constraint allows or denies."""
 
     allowed_values: tuple[str, ...] = ()
     denied_values: tuple[str, ...] = ()
 
 
 class PolicyRule(GcpResponse, frozen=True, kw_only=True):
-    """A rule of an organisation policy; one of these is given."""
+    """A rule of an organisation policy; one of its fields is set."""
 
     enforce: bool = False
     deny_all: bool = False
@@ -248,13 +248,13 @@ class PolicySpec(GcpResponse, frozen=True, kw_only=True):
 
 
 class EffectivePolicy(GcpResponse, frozen=True, kw_only=True):
-    """What an organisation policy says for a project, with its conditions evaluated."""
+    """The organisation policy in effect for a project, with its conditions evaluated."""
 
     spec: PolicySpec = PolicySpec()
 
     @property
     def restricts(self) -> bool:
-        """Whether it forbids what new machines would have; a list may except only old ones."""
+        """Whether it restricts new machines; an allow list counts, as it can name only old ones."""
         return any(
             rule.enforce or rule.deny_all or rule.values.allowed_values for rule in self.spec.rules
         )
