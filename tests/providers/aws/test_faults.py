@@ -44,7 +44,13 @@ WRONG: list[tuple[str, dict[str, Any], type[ClusterError], str, str]] = [
         "not enough machines",
         "zones=",
     ),
-    ("RunInstances", refused("Unsupported"), ProvisionError, "cannot be had", "--plan"),
+    (
+        "RunInstances",
+        refused("Unsupported"),
+        ProvisionError,
+        "does not offer this combination",
+        "--plan",
+    ),
     ("RunInstances", refused("InternalError", 500), Timeout, "did not answer", "gc"),
     ("RunInstances", refused("SomethingNew"), ProvisionError, "SomethingNew", "--plan"),
 ]
