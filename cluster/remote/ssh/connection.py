@@ -6,6 +6,7 @@ import functools
 import logging
 import socket
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -342,7 +343,8 @@ class Transport(paramiko.Transport):
             self.join(1.0)
         if self.is_active():
             self.silent = True
-            self.close()
+            with suppress(OSError, EOFError, paramiko.SSHException):  # a jump host may be gone, too
+                self.close()
 
 
 def _plain(key_type: str) -> str:
