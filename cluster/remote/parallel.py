@@ -7,10 +7,12 @@ import queue
 import threading
 import time
 from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, wait
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import STATES, ClusterError, Timeout, Unreachable
+from cluster.remote.threads import settle
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -278,10 +280,7 @@ def _begin(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[st
         with contextlib.suppress(queue.Empty):
             while True:
                 name = waiting.get_nowait()
-                try:
-                    begun[name].set_result(do(name, hosts[name]))
-                except BaseException as error:  # noqa: BLE001 - the waiting thread raises it,
-                    begun[name].set_exception(error)  # and would otherwise wait for ever
+                settle(begun[name], partial(do, name, hosts[name]))
 
     for _ in range(min(MOST_AT_ONCE, len(hosts))):
         threading.Thread(target=work, daemon=True).start()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
-import threading
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from functools import partial
+
+from cluster.remote.threads import start
 
 STAGGER = 0.25  # seconds before the next address is tried as well (RFC 8305, "Happy Eyeballs")
 
@@ -37,7 +39,7 @@ def _race(places: list[Place], seconds: float) -> socket.socket:
     pending: set[Future[socket.socket]] = set()
     while left or pending:
         if left:
-            attempts.append(_begin(left.pop(0), seconds))
+            attempts.append(start(partial(socket.create_connection, left.pop(0), seconds)))
             pending.add(attempts[-1])
         done, pending = wait(pending, STAGGER if left else None, FIRST_COMPLETED)
         for attempt in done:
@@ -47,20 +49,6 @@ def _race(places: list[Place], seconds: float) -> socket.socket:
                         other.add_done_callback(_close)  # now, or once it has connected
                 return attempt.result()
     return attempts[-1].result()  # all have failed: this raises
-
-
-def _begin(place: Place, seconds: float) -> Future[socket.socket]:
-    """Connect in a daemon thread: neither Ctrl-C nor the end of the process waits for it."""
-    attempt: Future[socket.socket] = Future()
-
-    def connect() -> None:
-        try:
-            attempt.set_result(socket.create_connection(place, seconds))
-        except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
-            attempt.set_exception(error)
-
-    threading.Thread(target=connect, daemon=True).start()
-    return attempt
 
 
 def _close(attempt: Future[socket.socket]) -> None:

@@ -51,20 +51,17 @@ def test_an_address_that_refuses_is_passed_over(answering: socket.socket) -> Non
         assert made.getpeername() == live
 
 
+@pytest.mark.parametrize("kind", [OSError, ValueError])
 def test_where_none_answers_the_error_is_that_of_the_last_address(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
 ) -> None:
-    fail(monkeypatch, OSError)
-    with pytest.raises(OSError, match=r"127\.0\.0\.4 fails"):
-        dial([("127.0.0.3", 22), ("127.0.0.4", 22)], LONG)
+    """Also if it is none of the network: nobody waits for an attempt that has failed."""
 
+    def attempt(place: tuple[str, int], _: float) -> socket.socket:
+        raise kind(f"{place[0]} fails")
 
-def test_an_attempt_that_fails_of_anything_else_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A mistake of ours, say: it has its own error."""
-    fail(monkeypatch, ValueError)
-    with pytest.raises(ValueError, match=r"127\.0\.0\.4 fails"):
+    monkeypatch.setattr(socket, "create_connection", attempt)
+    with pytest.raises(kind, match=r"127\.0\.0\.4 fails"):
         dial([("127.0.0.3", 22), ("127.0.0.4", 22)], LONG)
 
 
@@ -90,12 +87,3 @@ def test_an_address_that_answers_too_late_is_closed(
             first.set()
             assert made.getpeername() == live
         until(lambda: late and late[0].fileno() == -1, "it is closed")
-
-
-def fail(monkeypatch: pytest.MonkeyPatch, kind: type[Exception]) -> None:
-    """Let each attempt to connect fail, and say at which address."""
-
-    def attempt(place: tuple[str, int], _: float) -> socket.socket:
-        raise kind(f"{place[0]} fails")
-
-    monkeypatch.setattr(socket, "create_connection", attempt)

@@ -1,0 +1,43 @@
+"""Calls in daemon threads: neither Ctrl-C nor the end of the process waits for them."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+
+def start(call: Callable[[], T]) -> Future[T]:
+    """Call a function in a daemon thread of its own.
+
+    Args:
+        call: the function.
+
+    Returns:
+        Its future result.
+
+    """
+    future: Future[T] = Future()
+    threading.Thread(target=settle, args=(future, call), daemon=True).start()
+    return future
+
+
+def settle(future: Future[T], call: Callable[[], T]) -> None:
+    """Call a function, and give a future what it returns or raises.
+
+    Args:
+        future: that another thread may wait for.
+        call: the function.
+
+    """
+    try:
+        result = call()
+    except BaseException as error:  # noqa: BLE001 - also SystemExit: a future without an end is
+        future.set_exception(error)  # waited for for ever; whoever waits raises it
+    else:
+        future.set_result(result)
