@@ -24,6 +24,7 @@ from cluster.agent.protocol import (
     Wrote,
 )
 from cluster.agent.scratch import OWNER, PREFIX, SHARED_MEMORY, scratch_of
+from cluster.core.decoders import prepare
 from cluster.core.errors import JobError, ShellError, Unreachable
 from cluster.remote.parallel import on_each, try_each
 from cluster.remote.tmux import tmux_on
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
     from cluster.core.model.records import JobRecord
     from cluster.remote.shells import Shell
 
+prepare(Event)
 COMMAND_TIMEOUT = 60.0  # seconds for a command that should end at once
-EVENT: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)  # made once: see `tools.FACTS`
 
 SCRIPT = """\
 #!/bin/bash
@@ -242,7 +243,7 @@ class Job:
         end: list[Ended | Lost] = []
 
         def receive(line: str) -> None:
-            event = EVENT.decode(line)
+            event = msgspec.json.decode(line, type=Event)
             if isinstance(event, Wrote):
                 on_event(event)
             elif not isinstance(event, Running):
@@ -293,7 +294,7 @@ class Job:
         """
         done = self._agent("look")
         try:
-            event = EVENT.decode(done.stdout)
+            event = msgspec.json.decode(done.stdout, type=Event)
         except msgspec.DecodeError as error:
             raise ShellError(
                 f"The job {self.record.session} could not be looked at.", means=done.stderr.strip()

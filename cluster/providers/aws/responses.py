@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from cluster.providers._cloud.answers import prepare
+from cluster.core.decoders import prepare, structs
 
 
 class AwsResponse(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
@@ -281,4 +281,4 @@ class RouteTable(TaggedResource, frozen=True, kw_only=True):
     route_table_id: str
 
 
-prepare(tuple(globals().values()))
+prepare(*structs(globals().values()))

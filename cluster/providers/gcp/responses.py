@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from cluster.providers._cloud.answers import prepare
+from cluster.core.decoders import prepare, structs
 
 
 class GcpResponse(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -260,4 +260,4 @@ class EffectivePolicy(GcpResponse, frozen=True, kw_only=True):
         )
 
 
-prepare(tuple(globals().values()))
+prepare(*structs(globals().values()))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cluster.agent.protocol import AGENT
+from cluster.core.decoders import prepare
 from cluster.core.errors import ShellError, SpecError
 from cluster.core.model.hosts import Facts
 from cluster.remote.jobs import COMMAND_TIMEOUT
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
     from cluster.core.model.hosts import Machine
     from cluster.remote.shells import Shell
 
-# Created here, once: the first use of a type builds its decoder, and msgspec 0.22.0 crashes with a
-# segmentation fault if several threads, one per host, do that at the same time.
-FACTS = msgspec.json.Decoder(Facts)
+prepare(Facts)  # a thread for each host decodes them
 
 
 def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Facts:
@@ -46,7 +45,7 @@ def examine(shell: Shell, machine: Machine, programs: Sequence[str] = ()) -> Fac
             means=done.stderr.strip(),
             remedy=f"It needs cluster in the Python environment {machine.bin}",
         )
-    return FACTS.decode(done.stdout)
+    return msgspec.json.decode(done.stdout, type=Facts)
 
 
 def check_tools(facts: tuple[Facts, ...], programs: Sequence[str] = ()) -> None:

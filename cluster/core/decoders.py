@@ -1,0 +1,37 @@
+"""Prepare types for decoding in several threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def prepare(*types: object) -> None:
+    """Make msgspec read the annotations of types now, in one thread.
+
+    By default it reads them when the first value is decoded, and msgspec 0.22.0 crashes with a
+    segmentation fault if several threads do that at once, one for each host or region.
+
+    Args:
+        types: that several threads will decode.
+
+    """
+    for one in types:
+        msgspec.json.Decoder(one)
+
+
+def structs(names: Iterable[object]) -> list[type[msgspec.Struct]]:
+    """Find the structs of a module.
+
+    Args:
+        names: what the module holds: `vars().values()`.
+
+    Returns:
+        Its structs.
+
+    """
+    return [one for one in names if isinstance(one, type) and issubclass(one, msgspec.Struct)]
