@@ -50,7 +50,7 @@ def handle() -> list[Received]:
     elif signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # Unlike SIG_IGN, a function that does nothing ends with exec: programs get the default.
         signal.signal(signal.SIGINT, lambda *_: None)
-    wake_main_thread()
+    _wake_main_thread()
     _send_again_what_is_dropped(received)
     return received
 
@@ -70,7 +70,7 @@ def _send_again_what_is_dropped(received: list[Received]) -> None:
     sys.unraisablehook = unraisable
 
 
-def wake_main_thread() -> None:
+def _wake_main_thread() -> None:
     """Let a signal interrupt the main thread also when it came a moment before a blocking call.
 
     Python only notes a signal when it comes, and handles it between two instructions of the main
@@ -90,12 +90,12 @@ def wake_main_thread() -> None:
     def wake() -> None:
         while numbers := os.read(reader, 512):
             if {*numbers} - {WAKE}:
-                _wake(main, handled)
+                _interrupt(main, handled)
 
     threading.Thread(target=wake, name="signals", daemon=True).start()
 
 
-def _wake(main: int, handled: queue.SimpleQueue[int]) -> None:
+def _interrupt(main: int, handled: queue.SimpleQueue[int]) -> None:
     """Interrupt the main thread until it has handled that; signals that came before are, too."""
     while not handled.empty():  # of an earlier one, which was sent more than once
         handled.get()
