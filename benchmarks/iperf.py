@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import socket
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -37,6 +38,7 @@ MOST = {"streams": 128, "seconds": 86_400, "omit": 600}
 LEAST = {"iterations": 1, "streams": 1, "seconds": 1, "omit": 0}
 SLACK = 30.0  # seconds in addition to the test's, to connect and to exchange results
 END_WITHIN = 10.0  # seconds for a rank to answer, or for mpirun to notice that it was killed
+ALIVE = b"."  # what a rank answers that was not killed
 THREADED = (3, 16)  # since this version, each stream has a thread of its own
 
 RECEIVED = (
@@ -215,6 +217,11 @@ class IperfRank:
         self.address = address
         self.params = params
 
+    @property
+    def limit(self) -> float:
+        """Seconds that a test may take."""
+        return self.params.seconds + self.params.omit + SLACK
+
     def run(self, definitions: tuple[Definition, ...]) -> None:
         """Run every test."""
         own = self.params
@@ -253,8 +260,13 @@ class IperfServer(IperfRank):
             run_server(argv, self.address) as port,
             socket.create_server((self.address, 0), family=_family(self.address)) as end,
         ):
+            end.settimeout(self.limit + 2 * END_WITHIN)
             self.comm.send((port, end.getsockname()[1]), dest=0)
-            end.accept()[0].close()  # MPI would report a killed rank before mpirun does
+            # Not by a message: MPI would report a killed rank before mpirun does.
+            with suppress(TimeoutError):  # a firewall is between the hosts: the client went on
+                connection = end.accept()[0]
+                with connection, suppress(OSError):  # the other rank may have been killed
+                    connection.sendall(ALIVE)
         return []
 
 
@@ -276,24 +288,27 @@ class IperfClient(IperfRank):
 
     def _result(self, trial: IperfTest, port: int) -> float:
         path = Path(trial.file)
-        limit = self.params.seconds + self.params.omit + SLACK
-        status = run_program(
-            [IPERF, *self._client_arguments(trial, port)], stdout=path, within=limit
-        )
+        argv = [IPERF, *self._client_arguments(trial, port)]
+        status = run_program(argv, stdout=path, within=self.limit)
         if status is None:
-            raise self._timeout_error(limit, port)
+            raise self._timeout_error(self.limit, port)
         return read_result(path.read_text(errors="replace"), status)
 
     def _end_test(self, port: int) -> None:
-        """Connect to the other rank, also before a failure is reported.
+        """Wait for the other rank's answer, also before a failure is reported.
 
-        If that rank was killed, its iperf3 is gone too, which is why this rank's failed, and the
-        connection is refused. mpirun then ends this rank while it waits, and reports the signal.
+        If that rank was killed, its iperf3 is gone too, which is why this rank's failed, and no
+        answer comes. mpirun then ends this rank while it waits, and reports the signal. The
+        answer is needed: Linux may accept a connection for a rank that it is just ending.
         """
         began = time.monotonic()
-        try:
-            socket.create_connection((self.address, port), END_WITHIN).close()
-        except OSError:  # the rank was killed, or a firewall is between the hosts
+        answer = b""
+        with (
+            suppress(OSError),  # the rank was killed, or a firewall is between the hosts
+            socket.create_connection((self.address, port), END_WITHIN) as connection,
+        ):
+            answer = connection.recv(len(ALIVE))
+        if answer != ALIVE:
             time.sleep(max(0.0, began + END_WITHIN - time.monotonic()))
 
     def _client_arguments(self, trial: IperfTest, port: int) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shutil
 import signal
 import socket
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,6 +25,7 @@ from cluster.benchmarks.iperf import (
     Iperf,
     IperfClient,
     IperfParams,
+    IperfServer,
     IperfTest,
     read_result,
 )
@@ -319,24 +322,56 @@ class Ports:
         return self.ports
 
 
-@pytest.mark.parametrize("lives", [True, False])
+@pytest.mark.parametrize(
+    ("answer", "waits"),
+    [(b".", 0), (b"", 1), (None, 1)],
+    ids=["it lives", "it is killed while it is asked", "it was killed"],
+)
 def test_a_failure_is_reported_at_once_only_if_the_other_rank_lives(
-    monkeypatch: pytest.MonkeyPatch, *, lives: bool
+    monkeypatch: pytest.MonkeyPatch, answer: bytes | None, waits: int
 ) -> None:
     """mpirun names the signal that killed it, if it is given the time to notice."""
     waited: list[float] = []
     monkeypatch.setattr(iperf, "run_program", lambda *_, **__: None)
     monkeypatch.setattr("time.sleep", waited.append)
+
+    def other_rank(listener: socket.socket) -> None:
+        with listener.accept()[0] as connection:
+            connection.sendall(answer or b"")
+
     with socket.create_server(("127.0.0.1", 0)) as other:
+        thread = threading.Thread(target=other_rank, args=(other,))
         rank = cast("Rank", Ports(5201, other.getsockname()[1]))
-        if not lives:
+        if answer is None:
             other.close()
+        else:
+            thread.start()
         client = IperfClient(rank, cast("Comm", None), "127.0.0.1", IperfParams())
         with pytest.raises(ClusterError, match="iperf3 did not end within"):
             client.once(IperfTest(definition=FORWARD, streams=1, number=1))
+        if answer is not None:
+            thread.join()
 
-    assert len(waited) == (0 if lives else 1)
+    assert len(waited) == waits
 
 
 def test_a_file_says_what_it_holds() -> None:
     assert IperfTest(definition=REVERSE, streams=8, number=3).file == "iperf3.reverse.8.3.json"
+
+
+def test_a_server_whose_client_cannot_connect_at_the_end_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A firewall may let iperf3 through, and not that; the client goes on as well."""
+
+    class Sent:
+        def send(self, ports: tuple[int, int], dest: int) -> None:
+            assert (ports[0], dest) == (1, 0)
+
+    monkeypatch.setattr(iperf, "run_server", lambda *_: contextlib.nullcontext(1))
+    monkeypatch.setattr(iperf, "SLACK", 0.0)
+    monkeypatch.setattr(iperf, "END_WITHIN", 0.01)
+    params = IperfParams(seconds=1)
+    server = IperfServer(cast("Rank", None), cast("Comm", Sent()), "127.0.0.1", params)
+
+    assert server.once(IperfTest(definition=FORWARD, streams=1, number=1)) == []
