@@ -130,9 +130,9 @@ def count_launches(cluster: Cluster, benchmark: str, options: BenchOptions) -> i
     """
     if options.launches is not None or options.detach or options.profile is not None:
         return check_count(1 if options.launches is None else options.launches, "--launches")
-    told = os.environ.get(LAUNCHES)
-    if told:
-        return check_count(int(told) if told.isdecimal() else 0, LAUNCHES)
+    given = os.environ.get(LAUNCHES)
+    if given:
+        return check_count(int(given) if given.isdecimal() else 0, LAUNCHES)
     if len({machine.address for machine in cluster.machines}) > 1:
         return 1
     return plugins.find(Benchmark, benchmark).launches_on_one_host

@@ -83,7 +83,7 @@ class Unreachable(ShellError):
     Args:
         what: what happened, one sentence.
         state: how far connecting got (one of `STATES`), or what ended it, such as `refused`.
-        passing: whether waiting may help, because the host may still be booting.
+        transient: whether waiting may help, because the host may still be booting.
         means: what it means.
         remedy: what to do next.
 
@@ -94,14 +94,19 @@ class Unreachable(ShellError):
         what: str,
         *,
         state: str = "",
-        passing: bool = False,
+        transient: bool = False,
         means: str = "",
         remedy: str = "",
     ) -> None:
         """Keep how far connecting got."""
         super().__init__(what, means=means, remedy=remedy)
         self.state = state
-        self.passing = passing
+        self.transient = transient
+
+    @property
+    def passing(self) -> bool:
+        """The former name of `transient`."""
+        return self.transient
 
 
 class JobError(ClusterError):

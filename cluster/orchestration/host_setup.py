@@ -215,7 +215,7 @@ def connect(hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path) -> Non
     """
     if not hosts.several:
         return
-    libfabric.prove(shells, hosts.fabric)
+    libfabric.check_provider(shells, hosts.fabric)
     homes = {fact.home for fact in hosts.facts}
     if len(homes) > 1:
         raise SpecError(

@@ -135,11 +135,11 @@ def launch_spec(
     """
     began = time.monotonic()
     provider, plan = planned or plan_spec(spec)
-    book = journal.for_cluster(spec.name)
+    cluster_journal = journal.for_cluster(spec.name)
     resuming = False
-    if book.entries():
-        if book.is_launching():
-            raise book.busy_error()
+    if cluster_journal.entries():
+        if cluster_journal.is_launching():
+            raise cluster_journal.busy_error()
         known = attach(spec.name)
         if known.state.was_launched_as(spec) and _answers(known):
             return known
@@ -149,8 +149,8 @@ def launch_spec(
     intended = journal.Intended(
         spec=spec, at=time.time(), costs=plan.costs, price=plan.price, ttl=plan.ttl
     )
-    with book.open_for_launch(intended, resuming=resuming):
-        cluster = _make(spec, provider, plan, book, tell)
+    with cluster_journal.open_for_launch(intended, resuming=resuming):
+        cluster = _make(spec, provider, plan, cluster_journal, tell)
     cluster.phases.update({"launch": time.monotonic() - began, **cluster.state.phases})
     return cluster
 
@@ -166,16 +166,20 @@ def _answers(cluster: Cluster) -> bool:
 
 
 def _make(
-    spec: ClusterSpec, provider: Provider, plan: Plan, book: journal.Journal, tell: StateCallback
+    spec: ClusterSpec,
+    provider: Provider,
+    plan: Plan,
+    cluster_journal: journal.Journal,
+    tell: StateCallback,
 ) -> Cluster:
     """Create the machines and wait until they answer; if that fails, take them down."""
     with on_failure(lambda: _take_down(spec.name)):
-        with book.lock():
-            machines = provider.create(spec, book, tell)
+        with cluster_journal.lock():
+            machines = provider.create(spec, cluster_journal, tell)
             expires = time.time() + plan.ttl if plan.ttl else None
-            book.append(journal.Created(machines=machines, expires=expires))
-        cluster = Cluster(book)
-        _connect(cluster, provider, tell, book.folder / KNOWN)
+            cluster_journal.append(journal.Created(machines=machines, expires=expires))
+        cluster = Cluster(cluster_journal)
+        _connect(cluster, provider, tell, cluster_journal.folder / KNOWN)
         cluster.disk.record(journal.LaunchFinished())
     return cluster
 
@@ -202,9 +206,9 @@ def _connect(cluster: Cluster, provider: Provider, tell: StateCallback, known_ho
     """Wait until every machine answers; the error for one that does not has its console."""
     began = time.monotonic()
     try:
-        shells, passing = cluster.shells(), provider.passing_states
+        shells, transient = cluster.shells(), provider.transient_states
         within = provider.reachable_within(cluster.spec)
-        connect_all(shells, within, tell, passing=passing)
+        connect_all(shells, within, tell, transient=transient)
         if provider.rotates_host_keys:
             host_keys.rotate(shells, {m.name: m for m in cluster.machines}, known_hosts)
         if cluster.costs:

@@ -176,12 +176,12 @@ def take_down(name: str, regions: Sequence[str] = ()) -> tuple[str, ...]:
 
 def _half_made(name: str) -> Iterator[Orphan]:
     """Find a launch whose process died before its end, or a cluster that has expired."""
-    book = journal.for_cluster(name)
+    cluster_journal = journal.for_cluster(name)
     try:
-        state = ClusterState.from_entries(book.entries())
+        state = ClusterState.from_entries(cluster_journal.entries())
     except ClusterError:
         return  # written by another version, whose entries may differ
-    if state is None or book.is_launching():
+    if state is None or cluster_journal.is_launching():
         return
     expired = state.has_expired(time.time())
     if state.launched and not expired:

@@ -40,8 +40,8 @@ class ClusterState(Value, frozen=True, kw_only=True):
         launched: whether every machine has answered once, so the launch is complete.
         phases: seconds that each phase of the launch took.
         facts: of each real machine, once it was examined.
-        orders: when each call that creates resources was first sent, by its token, in seconds since
-            the epoch.
+        create_calls: when each call that creates resources was first sent, by its token, in
+            seconds since the epoch.
         obtained: how many machines such a call created.
         power: when the machines were switched on, off, on ..., in seconds since the epoch.
         jobs: all that were started, the newest last.
@@ -60,7 +60,7 @@ class ClusterState(Value, frozen=True, kw_only=True):
     launched: bool = False
     phases: dict[str, float] = {}  # noqa: RUF012 - msgspec copies an empty default
     facts: tuple[Facts, ...] = ()
-    orders: dict[str, float] = {}  # noqa: RUF012
+    create_calls: dict[str, float] = {}  # noqa: RUF012
     obtained: int = 0
     power: tuple[float, ...] = ()
     jobs: tuple[JobRecord, ...] = ()
@@ -121,9 +121,9 @@ class ClusterState(Value, frozen=True, kw_only=True):
         """Note when machines were requested and switched: the cost counts from the request."""
         match entry:
             case journal.Requested(kind=journal.INSTANCES):
-                return replace(self, orders={entry.token: entry.at, **self.orders})
-            case journal.Answered() if entry.ids and entry.token in self.orders:
-                power = self.power or (self.orders[entry.token],)
+                return replace(self, create_calls={entry.token: entry.at, **self.create_calls})
+            case journal.Answered() if entry.ids and entry.token in self.create_calls:
+                power = self.power or (self.create_calls[entry.token],)
                 return replace(self, obtained=len(entry.ids), power=power)
             case journal.Switched():
                 return replace(self, power=(*self.power, entry.at))

@@ -26,7 +26,7 @@ class NoOptions(Value, frozen=True, kw_only=True):
     """A provider without options of its own."""
 
 
-ONLY_CLOUDS = {
+CLOUD_OPTIONS = {
     "image": "nothing is made there that could start from one",
     "accelerator": "its machines have what they have",
     "spot": "its machines are nobody's spare ones",
@@ -84,7 +84,7 @@ class Provider(Plugin):
     ready_within: ClassVar[float] = 60.0
     """Seconds after their creation within which all machines must be reachable."""
 
-    passing_states: ClassVar[frozenset[str]] = frozenset()
+    transient_states: ClassVar[frozenset[str]] = frozenset()
     """Errors that pass by themselves on new machines, but are final on others: `authentication`,
     where SSH answers before the machine knows who may log in."""
 

@@ -11,15 +11,15 @@ from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Machine
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, ignore
-from cluster.providers import ONLY_CLOUDS, Provider, refuse
+from cluster.providers import CLOUD_OPTIONS, Provider, refuse
 
 if TYPE_CHECKING:
     from cluster.core.journal import Journal
     from cluster.core.model.spec import ClusterSpec
 
 MOST_PER_CORE = 32  # ranks; with more, most would only wait for a core
-REFUSED = {
-    **ONLY_CLOUDS,
+REFUSED_OPTIONS = {
+    **CLOUD_OPTIONS,
     "placement": "this machine cannot be moved closer to itself",
     "instance": "this machine is the type that it is",
     "zone": "this machine is where it is",
@@ -33,7 +33,7 @@ class LocalProvider(Provider):
 
     def plan(self, spec: ClusterSpec) -> Plan:
         """Refuse fields that only a cloud has, and too many ranks for this machine."""
-        refuse(spec, REFUSED)
+        refuse(spec, REFUSED_OPTIONS)
         ranks, cores = spec.hosts * spec.ranks_per_host, len(os.sched_getaffinity(0))
         if ranks > MOST_PER_CORE * cores:
             raise SpecError(

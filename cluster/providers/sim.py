@@ -15,14 +15,14 @@ from cluster.core.model.hosts import SIMULATED, Link, Machine
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import parse_rate
-from cluster.providers import ONLY_CLOUDS, Provider, refuse
+from cluster.providers import CLOUD_OPTIONS, Provider, refuse
 
 if TYPE_CHECKING:
     from cluster.core.journal import Journal
     from cluster.core.model.spec import ClusterSpec
 
-REFUSED = {
-    **ONLY_CLOUDS,
+REFUSED_OPTIONS = {
+    **CLOUD_OPTIONS,
     "placement": "its fabric says where they are: --option fabric=...",
     "instance": "its hosts are made of numbers",
     "zone": "its hosts are nowhere",
@@ -66,7 +66,7 @@ class SimProvider(Provider):
 
     def plan(self, spec: ClusterSpec) -> Plan:
         """Refuse more hosts than the fabric has room for, and faults of parts that it lacks."""
-        refuse(spec, REFUSED)
+        refuse(spec, REFUSED_OPTIONS)
         fabric = fabric_of(spec)
         if spec.hosts > fabric.size:
             raise SpecError(

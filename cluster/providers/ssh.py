@@ -12,13 +12,13 @@ from cluster.core.model.hosts import Access, Machine
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import ClusterSpec, Environment, EnvironmentOptions
 from cluster.core.model.value import StateCallback, Value, ignore
-from cluster.providers import ONLY_CLOUDS, Provider, refuse
+from cluster.providers import CLOUD_OPTIONS, Provider, refuse
 
 if TYPE_CHECKING:
     from cluster.core.journal import Journal
 
-REFUSED = {
-    **ONLY_CLOUDS,
+REFUSED_OPTIONS = {
+    **CLOUD_OPTIONS,
     "placement": "your machines stay where they are",
     "instance": "your machines are what they are",
     "zone": "your machines are where they are",
@@ -55,7 +55,7 @@ class SshProvider(Provider):
 
     def plan(self, spec: ClusterSpec) -> Plan:
         """Refuse fields that only a cloud has, and more hosts than the options name."""
-        refuse(spec, REFUSED)
+        refuse(spec, REFUSED_OPTIONS)
         named = _named(msgspec.convert(spec.options, SshOptions))
         if spec.hosts > len(named):
             raise SpecError(

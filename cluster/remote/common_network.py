@@ -46,7 +46,7 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
         SpecError: they have no network in common, or two of them are the same machine.
 
     """
-    _refuse_twins(machines, facts)
+    _refuse_same_machine(machines, facts)
     claimed = Counter(i.address for fact in facts for i in fact.interfaces)
     own = [{i.address: i for i in f.interfaces if claimed[i.address] == 1} for f in facts]
     given = [m.address for m in machines]
@@ -66,7 +66,7 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
     )
 
 
-def _refuse_twins(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> None:
+def _refuse_same_machine(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> None:
     """Refuse two names for the same machine: it would count as two hosts."""
     names: dict[object, str] = {}
     for machine, fact in zip(machines, facts, strict=True):

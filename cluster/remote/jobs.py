@@ -378,7 +378,7 @@ class Job:
         return Unreachable(
             f"{self._machine.name}, which leads the job {session}, is out of reach: {error.what}",
             state=error.state,
-            passing=error.passing,
+            transient=error.transient,
             means="The job goes on if only the way there is broken, and ends if the host is gone.",
             remedy=f"Look again: cluster wait {session} && cluster fetch {session}\n"
             f"To give it up: cluster down {session}",

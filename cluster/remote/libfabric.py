@@ -50,7 +50,7 @@ def provider_of(machines: Iterable[Machine]) -> str:
     return next((m.link.fabric for m in machines if m.link and m.link.fabric), "")
 
 
-def prove(shells: Mapping[str, Shell], provider: str) -> None:
+def check_provider(shells: Mapping[str, Shell], provider: str) -> None:
     """Check on every host that libfabric has a provider.
 
     Args:

@@ -156,7 +156,7 @@ def connect_all(
     seconds: float,
     tell: Callable[[str, str], None] = lambda _name, _state: None,
     *,
-    passing: Collection[str] = (),
+    transient: Collection[str] = (),
 ) -> None:
     """Connect to every host in parallel, and retry errors that may pass.
 
@@ -164,7 +164,7 @@ def connect_all(
         hosts: shells by the names of their machines.
         seconds: the deadline for all of them; an attempt that hangs is abandoned then.
         tell: called with a host and its state, whenever the state changes.
-        passing: states that are retried even if the shell's error says that they will not pass.
+        transient: states that are retried even if the error is not transient.
 
     Raises:
         Timeout: a host is not reachable in time; the message has its last state.
@@ -174,7 +174,7 @@ def connect_all(
 
     """
     began = time.monotonic()
-    attempts = _Attempts(tell, passing)
+    attempts = _Attempts(tell, transient)
     begun = _begin(hosts, attempts.connect)
     with on_failure(lambda: _abandon(hosts, begun)):
         try:
@@ -198,14 +198,14 @@ class _Attempts:
 
     Args:
         tell: called with a host and its state, whenever the state changes.
-        passing: states that are retried even if the shell's error says that they will not pass.
+        transient: states that are retried even if the error is not transient.
 
     """
 
-    def __init__(self, tell: Callable[[str, str], None], passing: Collection[str]) -> None:
+    def __init__(self, tell: Callable[[str, str], None], transient: Collection[str]) -> None:
         self.over = threading.Event()
         self._tell = tell
-        self._passing = passing
+        self._transient = transient
         self.last: dict[str, Unreachable] = {}
 
     def connect(self, name: str, shell: Shell) -> None:
@@ -214,7 +214,7 @@ class _Attempts:
             try:
                 shell.connect()
             except Unreachable as error:
-                if not error.passing and error.state not in self._passing:
+                if not error.transient and error.state not in self._transient:
                     raise
                 self._note(name, error)
             else:

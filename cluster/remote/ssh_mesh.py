@@ -154,7 +154,7 @@ def config_file(folder: str) -> str:
 
 
 def open_mesh(
-    shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost], name: str, desk: Path
+    shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost], name: str, folder: Path
 ) -> None:
     """Let every host of a cluster reach every other by SSH.
 
@@ -162,7 +162,7 @@ def open_mesh(
         shells: to the hosts.
         hosts: the same hosts, by the same names; the first one starts the ranks.
         name: of the cluster.
-        desk: a local folder of the cluster; it holds the key until the hosts have it.
+        folder: a local folder of the cluster; it holds the key until the hosts have it.
 
     Raises:
         ShellError: one host cannot be reached by the first one.
@@ -171,7 +171,7 @@ def open_mesh(
     """
     first_port = FIRST_PORT + zlib.crc32(name.encode()) % PORTS
     endpoints = on_each(shells, lambda host, shell: _open(host, shell, hosts[host], first_port))
-    with tempfile.TemporaryDirectory(dir=desk) as place:
+    with tempfile.TemporaryDirectory(dir=folder) as place:
         _write_files(Path(place), hosts, endpoints)
         on_each(shells, lambda host, shell: shell.put(Path(place), f"{hosts[host].folder}/ssh"))
     _try_all(shells, hosts)

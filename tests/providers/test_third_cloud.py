@@ -115,11 +115,13 @@ class ToyProvider(CloudProvider[Toy, CloudOffer]):
         intent: Intent[CloudOffer],
         tell: StateCallback,
     ) -> tuple[Machine, ...]:
-        orders = LaunchJournal(self.name, client.name, cluster)
+        launch_journal = LaunchJournal(self.name, client.name, cluster)
         made = Selection(launches=(intent.tags.launch,))
         ids = try_zones(
             ZONES,
-            lambda zone: orders.machines(zone, lambda: client.run(zone, intent.tags, spec.hosts)),
+            lambda zone: launch_journal.machines(
+                zone, lambda: client.run(zone, intent.tags, spec.hosts)
+            ),
             zone=str,
             instance=spec.instance or "",
             give_back=ToyDeletion(client, made).delete,

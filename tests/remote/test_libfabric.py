@@ -41,7 +41,7 @@ def fi_info(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
 def test_libfabric_itself_is_asked_for_the_provider(fi_info: Callable[[str], None]) -> None:
     fi_info(f'[ "$*" = "-p efa -t FI_EP_RDM" ] && cat << END\n{EFA}END')
 
-    libfabric.prove({"0.mpi.c": LocalShell()}, "efa")
+    libfabric.check_provider({"0.mpi.c": LocalShell()}, "efa")
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_host_without_it_is_refused_by_name(
     """Stock Ubuntu has no EFA in its libfabric, or none at all: TCP would be measured."""
     fi_info(script)
     with pytest.raises(SpecError, match=r"0\.mpi\.c has no way by efa") as refused:
-        libfabric.prove({"0.mpi.c": LocalShell()}, "efa")
+        libfabric.check_provider({"0.mpi.c": LocalShell()}, "efa")
 
     assert why in refused.value.means
     assert "nothing was measured" in refused.value.means
@@ -66,7 +66,7 @@ def test_a_host_without_it_is_refused_by_name(
 
 
 def test_tcp_needs_no_proof() -> None:
-    libfabric.prove({"0.mpi.c": LocalShell()}, "")
+    libfabric.check_provider({"0.mpi.c": LocalShell()}, "")
 
     assert libfabric.variables("") == {}
     assert libfabric.notes("", {"OMPI_MCA_pml": "ob1"}) == ()

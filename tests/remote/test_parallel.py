@@ -35,7 +35,7 @@ class Slow(LocalShell):
     def __init__(self, *, attempts: int = 0, error: Unreachable | None = None) -> None:
         super().__init__()
         self.attempts = attempts
-        self.error = error or Unreachable("It refuses.", state="refused", passing=True)
+        self.error = error or Unreachable("It refuses.", state="refused", transient=True)
 
     def connect(self) -> None:
         if self.attempts != 0:

@@ -176,12 +176,12 @@ def _mpicc() -> str:
 
 def _compile(words: list[str], target: Path, about: Path) -> None:
     """Compile into a file that appears at once: other hosts may share the folder."""
-    with tempfile.TemporaryDirectory(dir=target.parent) as desk:
-        made = Path(desk, target.name)
+    with tempfile.TemporaryDirectory(dir=target.parent) as staging:
+        made = Path(staging, target.name)
         argv = [*words, "-o", str(made)]
         said = _run(argv)
         version = _run([words[0], "--version"]).partition("\n")[0]
-        part = Path(desk, about.name)
+        part = Path(staging, about.name)
         part.write_text(f"{shlex.join(argv)}\n{version}\n{said}")
         part.rename(about)
         made.rename(target)

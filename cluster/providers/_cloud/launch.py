@@ -77,15 +77,15 @@ class LaunchJournal:
     Args:
         provider: the name of the cloud.
         place: the region or project, in which a later search looks.
-        book: the journal of the cluster.
+        cluster_journal: the journal of the cluster.
 
     """
 
-    def __init__(self, provider: str, place: str, book: journal.Journal) -> None:
+    def __init__(self, provider: str, place: str, cluster_journal: journal.Journal) -> None:
         """Store the journal; nothing is written yet."""
         self._provider = provider
         self._place = place
-        self._cluster_journal = book
+        self._cluster_journal = cluster_journal
 
     def record_intent(
         self, of: type[Intent[Offer]], account: str, decide: Callable[[], Intent[Offer]]
@@ -217,7 +217,7 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
         client: of the region or project in which to create them.
         spec: what the user asked for.
         options: of the spec.
-        book: the journal of the cluster.
+        cluster_journal: the journal of the cluster.
         intent: what to create.
         tell: called with a machine's name and the state that it has reached.
 
@@ -231,7 +231,7 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
         client: ClientT,
         spec: ClusterSpec,
         options: OptionsT,
-        book: journal.Journal,
+        cluster_journal: journal.Journal,
         intent: Intent[Offer],
         tell: StateCallback,
     ) -> None:
@@ -239,25 +239,25 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
         self._client = client
         self._spec = spec
         self._options = options
-        self._cluster_journal = book
-        self._journal = LaunchJournal(self.provider, client.name, book)
+        self._cluster_journal = cluster_journal
+        self._journal = LaunchJournal(self.provider, client.name, cluster_journal)
         self._tags, self._offer = intent.tags, intent.offer
         self._whose = Selection(launches=(intent.tags.launch,))
         self._tell = tell
 
 
-def intent_file(book: journal.Journal, provider: str) -> Path:
+def intent_file(cluster_journal: journal.Journal, provider: str) -> Path:
     """Give the path of the file with a launch's intent.
 
     Args:
-        book: the journal of the cluster.
+        cluster_journal: the journal of the cluster.
         provider: the name of the cloud.
 
     Returns:
         Its path.
 
     """
-    return book.folder / f"{provider}.json"
+    return cluster_journal.folder / f"{provider}.json"
 
 
 def try_zones(

@@ -49,7 +49,7 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
 
     resumes: ClassVar[bool] = True
     # sshd answers before the guest agent or cloud-init has created the user.
-    passing_states: ClassVar[frozenset[str]] = frozenset({"authentication"})
+    transient_states: ClassVar[frozenset[str]] = frozenset({"authentication"})
 
     intent: ClassVar[type[Intent[Any]]]
     """The type of a launch's intent, with the offer of this cloud."""
@@ -228,8 +228,8 @@ class CloudProvider(Provider, Generic[ClientT, OfferT]):
             tags = new_tags(spec.name, client.owner, expires, user=client.user)
             return self.intent(tags=tags, offer=offer)
 
-        orders = LaunchJournal(self.name, client.name, cluster)
-        return orders.record_intent(self.intent, client.account, decide)
+        launch_journal = LaunchJournal(self.name, client.name, cluster)
+        return launch_journal.record_intent(self.intent, client.account, decide)
 
     def _clean_up(
         self, deletion: Deletion[Any], cluster: journal.Journal, intent: Intent[OfferT]

@@ -29,15 +29,15 @@ class ElasticIps:
     Args:
         region: where.
         tags: of the launch, which each address gets.
-        orders: the journal of the launch: each request is on disk before it is sent.
+        launch_journal: the journal of the launch: each request is on disk before it is sent.
 
     """
 
-    def __init__(self, region: Region, tags: Tags, orders: LaunchJournal) -> None:
+    def __init__(self, region: Region, tags: Tags, launch_journal: LaunchJournal) -> None:
         """Store everything; no call is sent yet."""
         self._region = region
         self._tags = tags
-        self._orders = orders
+        self._journal = launch_journal
         self._free: list[str] = []  # allocation ids of unused addresses
         self._taken: set[str] = set()  # ids of the interfaces that have an address
 
@@ -56,7 +56,7 @@ class ElasticIps:
         def attempt() -> tuple[ElasticIp, ...]:
             while len({one.allocation_id for one in self._listed()} | made) < count:
                 token = f"{self._tags.launch}/{secrets.token_hex(4)}"  # only for the journal
-                made.update(self._orders.request(ELASTIC_IP_REQUEST, token, self._allocate_one))
+                made.update(self._journal.request(ELASTIC_IP_REQUEST, token, self._allocate_one))
             found = self._listed()
             if not made <= {one.allocation_id for one in found}:
                 raise Failure(

@@ -73,7 +73,7 @@ ENDINGS: tuple[tuple[str, Kind], ...] = (
 )
 PASSING_STATUSES = (500, 502, 503, 504)  # a failing server, or a proxy in front of it
 KINDS: dict[str, Kind] = {code: kind for kind, codes in CODES.items() for code in codes}
-TOLD: dict[Kind, tuple[type[ProvisionError], str, str]] = {
+ERRORS: dict[Kind, tuple[type[ProvisionError], str, str]] = {
     "capacity": (
         Capacity,
         "There are not enough machines of this type there now",
@@ -208,7 +208,7 @@ def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> Clu
         return _denied(failure, said, f"{code}. {left}")
     if failure.kind == "lost":
         said = f"Amazon did not answer {failure.operation}: {failure.message.rstrip('.')}."
-    error, means, remedy = TOLD.get(failure.kind, OTHERWISE)
+    error, means, remedy = ERRORS.get(failure.kind, OTHERWISE)
     return error(said, means=f"{means} {code}. {left}", remedy=remedy)
 
 

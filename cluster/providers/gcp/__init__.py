@@ -119,17 +119,17 @@ def _unlisted(cluster: journal.Journal) -> GcpUnlisted:
         return GcpUnlisted(until=time.time() + listing_delay())
     answers = {e.token: e.ids for e in entries if isinstance(e, journal.Answered)}
     requests = (e for e in entries if isinstance(e, journal.Requested))
-    orders = [one for one in requests if one.kind == journal.INSTANCES]
+    launches = [one for one in requests if one.kind == journal.INSTANCES]
     made: dict[str, tuple[str, ...]] = {}
     for token, names in answers.items():
         zone = token.partition("/")[0]
         made[zone] = (*made.get(zone, ()), *names)
     return GcpUnlisted(
-        orders=tuple(
-            OpenCall(zone=zone, request=request, at=order.at)
-            for order in orders
-            if order.token not in answers
-            for zone, _, request in [order.token.partition("/")]
+        open_calls=tuple(
+            OpenCall(zone=zone, request=request, at=one.at)
+            for one in launches
+            if one.token not in answers
+            for zone, _, request in [one.token.partition("/")]
         ),
         machines=made,
     )

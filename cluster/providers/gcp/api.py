@@ -396,17 +396,17 @@ def _email(credentials: Any) -> str:  # noqa: ANN401
     """
     from google.auth.transport.requests import Request  # noqa: PLC0415 - with the client
 
-    def told() -> str:
+    def known() -> str:
         names = ("service_account_email", "account")
         found = [str(getattr(credentials, name, "") or "") for name in names]
         return next((one for one in found if one not in ("", "default")), "")
 
-    if email := told():
+    if email := known():
         return email
     request = Request()
     if not credentials.valid:
         credentials.refresh(request)
-    if email := told():
+    if email := known():
         return email
     query = urllib.parse.urlencode({"access_token": credentials.token})
     answer = request(url=f"{WHOSE}?{query}", method="GET", timeout=TIMEOUT)

@@ -60,7 +60,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         login = ssh_keys.load_or_create(self._cluster_journal.folder / ssh_keys.LOGIN)
         if not self._offer.network:
             self._named("networks", "network", self._network())
-        self._walls()
+        self._firewalls()
         if self._spec.placement:
             self._policy()
         found = self._run(login.public)
@@ -89,11 +89,11 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
             "auto_create_subnetworks": True,
         }
 
-    def _walls(self) -> None:
+    def _firewalls(self) -> None:
         """Create the firewall rules; the name of the first prevents two launches of one name."""
         first, *others = firewalls(self._offer, self._tags)
         self._named("firewalls", "firewall", first)
-        begins = [partial(self._begin, "firewalls", "firewall", wall) for wall in others]
+        begins = [partial(self._begin, "firewalls", "firewall", rule) for rule in others]
         for begin, operation in [(begin, begin()) for begin in begins]:
             self._finish("firewalls.insert", operation, begin)
 

@@ -99,13 +99,13 @@ class GcpUnlisted(Value, frozen=True, kw_only=True):
     """Machines that Google may not list yet, or no longer under the launch's labels.
 
     Args:
-        orders: calls whose result is not known.
+        open_calls: calls whose result is not known.
         until: when machines of unknown calls are listed at the latest, in seconds since the epoch.
         machines: names of the machines that Google reported as created, by zone.
 
     """
 
-    orders: tuple[OpenCall, ...] = ()
+    open_calls: tuple[OpenCall, ...] = ()
     until: float = 0.0
     machines: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - msgspec copies an empty default
 
@@ -119,7 +119,7 @@ class GcpUnlisted(Value, frozen=True, kw_only=True):
             The resources; none, once every call is over, or its machines must be listed.
 
         """
-        open_ = [order for order in self.orders if _may_bring(project, order)]
+        open_ = [call for call in self.open_calls if _may_bring(project, call)]
         late = [Resource(kind=INSTANCE, id=f"of a call to {order.zone}") for order in open_]
         if time.time() < self.until:
             late.append(Resource(kind=INSTANCE, id="of a call that no journal knows of"))

@@ -57,7 +57,7 @@ STATUSES: dict[int, Kind] = {
     503: "lost",
     504: "lost",
 }
-TOLD: dict[Kind, tuple[type[ProvisionError], str, str]] = {
+ERRORS: dict[Kind, tuple[type[ProvisionError], str, str]] = {
     "capacity": (
         Capacity,
         "There are not enough machines of this type there now; it is not your quota",
@@ -205,7 +205,7 @@ def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> Clu
 
     """
     did = "did not answer" if failure.kind == "lost" else "refused"
-    error, means, remedy = TOLD.get(failure.kind, OTHERWISE)
+    error, means, remedy = ERRORS.get(failure.kind, OTHERWISE)
     if failure.kind == "denied":
         means, remedy = LOGINS.get(failure.code, (means, remedy))
     return error(

@@ -79,13 +79,13 @@ def _extras(spec: ClusterSpec, options: GcpOptions, offer: GcpOffer, tags: Tags)
 
 
 def _metadata(user: str, public_key: str) -> list[dict[str, str]]:
-    told = {
+    metadata = {
         "ssh-keys": f"{user}:{public_key} {user}",
         "block-project-ssh-keys": "TRUE",
         "enable-oslogin": "FALSE",
         "enable-guest-attributes": "TRUE",  # the guest agent writes the host keys there
     }
-    return [{"key": key, "value": value} for key, value in told.items()]
+    return [{"key": key, "value": value} for key, value in metadata.items()]
 
 
 def _disk(offer: GcpOffer, tags: Tags) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from cluster.core.model.hosts import Access, Machine
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import parse_rate
-from cluster.providers import ONLY_CLOUDS, Provider, refuse
+from cluster.providers import CLOUD_OPTIONS, Provider, refuse
 from cluster.providers.lab.network import (
     FIRST,
     OVERLAY,
@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from cluster.core.model.spec import ClusterSpec
 
 
-REFUSED = {
-    **ONLY_CLOUDS,
+REFUSED_OPTIONS = {
+    **CLOUD_OPTIONS,
     "placement": "its hosts are all on this machine",
     "instance": "its hosts are what this machine is",
     "zone": "its hosts are all on this machine",
@@ -80,7 +80,7 @@ class LabProvider(Provider):
 
     def plan(self, spec: ClusterSpec) -> Plan:
         """Refuse what namespaces cannot provide, and a machine that cannot create them."""
-        refuse(spec, REFUSED)
+        refuse(spec, REFUSED_OPTIONS)
         options = msgspec.convert(spec.options, LabOptions, strict=False)
         _check_options(spec, options)
         _check_machine()

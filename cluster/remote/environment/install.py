@@ -230,11 +230,11 @@ class HostInstaller:
         """Send all files that the steps need, in one transfer."""
         self._begin("push")
         try:
-            with tempfile.TemporaryDirectory(dir=Path(self._log.name).parent) as desk:
+            with tempfile.TemporaryDirectory(dir=Path(self._log.name).parent) as staging:
                 for todo in left:
-                    self._lay_out(todo.step, probe, Path(desk, todo.place))
+                    self._lay_out(todo.step, probe, Path(staging, todo.place))
                 there = f"{self._machine.folder}/{steps.NEW}/{self._installation.token}"
-                self._shell.put(Path(desk), there)
+                self._shell.put(Path(staging), there)
         except ClusterError as error:
             raise self._failed(error.what, error.means, error.remedy) from error
         except OSError as error:

@@ -35,7 +35,7 @@ class Shell(Plugin):
         """Connect now, if this shell needs a connection; otherwise, the first command connects.
 
         Raises:
-            Unreachable: it failed; the error's `passing` tells whether trying again may help.
+            Unreachable: it failed; the error's `transient` tells whether trying again may help.
 
         """
 

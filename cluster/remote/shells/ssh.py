@@ -231,7 +231,7 @@ class SshShell(Shell):
         return Unreachable(
             f"The connection to {self._access.host} broke during {what}: {why}.",
             state="broken",
-            passing=True,
+            transient=True,
             means="Whether the command went on there is not known.",
         )
 

@@ -233,7 +233,7 @@ def _not_let_in(error: AuthFailure, where: str, identity: Identity) -> Unreachab
     return Unreachable(
         f"{where} does not accept the login: {why.rstrip('.')}.",
         state="authentication",
-        passing=late,
+        transient=late,
         means=STATES["authentication"] if late else f"{len(results)} key(s) were shown.",
         remedy=f"{locked}Try it by hand: ssh -v {where.partition(' ')[0]}",
     )
@@ -254,41 +254,41 @@ def _translated(error: Exception, where: str, state: str) -> Unreachable:
             return Unreachable(
                 f"The name {where.rpartition('@')[2]} is not known: {why}.",
                 state="resolving",
-                passing=error.errno == socket.EAI_AGAIN,
+                transient=error.errno == socket.EAI_AGAIN,
                 means=STATES["resolving"],
             )
         case ConnectionRefusedError():
             return Unreachable(
                 f"{where} refuses the connection.",
                 state="refused",
-                passing=True,
+                transient=True,
                 means="It is there, but its sshd is not: it may still be booting.",
             )
         case TimeoutError() if state == "connecting":
             return Unreachable(
                 f"{where} does not answer within {CONNECT_TIMEOUT:g} s.",
                 state="timed out",
-                passing=True,
+                transient=True,
                 means=STATES["connecting"],
             )
         case OSError() if state == "connecting":
             return Unreachable(
                 f"{where} cannot be reached: {why}.",
                 state="no route",
-                passing=True,
+                transient=True,
                 means="A route to it is missing, or a router on the way says that it is not there.",
             )
         case paramiko.ChannelException():
             return Unreachable(
                 f"{where} cannot be reached from the host before it: {why}.",
                 state="refused",
-                passing=True,
+                transient=True,
                 means="It may still be booting, or that host does not let us through.",
             )
     return Unreachable(
         f"{where} could not be connected: {why}",
         state=state,
-        passing=True,
+        transient=True,
         means=STATES[state],
     )
 

@@ -38,7 +38,7 @@ def test_somebody_listens_who_speaks_no_ssh(
     with listener(says) as port, pytest.raises(Unreachable, match="could not be conn") as refused:
         SshShell(sshd.machine(port=port)).run(["true"])
 
-    assert (refused.value.state, refused.value.passing) == ("banner", True)
+    assert (refused.value.state, refused.value.transient) == ("banner", True)
 
 
 def test_an_sshd_that_does_not_decide(
@@ -53,7 +53,7 @@ def test_an_sshd_that_does_not_decide(
     with pytest.raises(Unreachable, match=r"does not accept the login: .*timeout") as late:
         SshShell(server.machine()).run(["true"])
 
-    assert (late.value.state, late.value.passing) == ("authentication", True)
+    assert (late.value.state, late.value.transient) == ("authentication", True)
 
 
 def test_an_unknown_name(sshd: Sshd) -> None:
@@ -71,7 +71,7 @@ def test_no_way_there(link: Link, servers: Callable[..., Sshd]) -> None:
             SshShell(server.machine(host=nobody)).run(["true"])
     finally:
         run("ip", "route", "delete", "unreachable", f"{nobody}/32")
-    assert (lost.value.state, lost.value.passing) == ("no route", True)
+    assert (lost.value.state, lost.value.transient) == ("no route", True)
 
 
 # Connections that break

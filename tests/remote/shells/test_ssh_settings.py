@@ -59,7 +59,7 @@ def test_settings_that_cannot_be_read(sshd: Sshd, dot_ssh: Path, line: str) -> N
         shell_to("friend", sshd).run(["true"])
 
     assert "ssh -G friend" in unread.value.remedy
-    assert not unread.value.passing
+    assert not unread.value.transient
 
 
 def test_another_host_is_gone_through(servers: Callable[..., Sshd], dot_ssh: Path) -> None:
@@ -95,7 +95,7 @@ def test_the_key_of_a_host_on_the_way_is_verified(
     last.stop()
     with pytest.raises(Unreachable, match="last cannot be reached from the host before it") as far:
         shell_to("last", last).run(["true"])
-    assert far.value.passing
+    assert far.value.transient
 
 
 def test_a_jump_for_every_host_means_not_the_one_in_between(
