@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import shlex
@@ -32,7 +31,7 @@ from tests.fakes.fixtures import (
     gcp_hosts,
     possible_hosts,
 )
-from tests.forked import can_fork, run_forked, server
+from tests.forked import can_fork, run_forked, server, spare_the_collector
 
 __all__ = ["_aws_hosts_server", "_aws_server", "aws", "aws_hosts", "possible_hosts"]
 __all__ += ["_gcp_hosts_server", "_gcp_server", "gcp", "gcp_hosts"]
@@ -83,9 +82,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Let the collector of garbage leave out what stays to the end: all tests and modules."""
-    gc.collect()
-    gc.freeze()
+    """All tests and modules are there now."""
+    spare_the_collector()
 
 
 @pytest.hookimpl(optionalhook=True)

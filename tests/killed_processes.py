@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch import launch_spec
 from cluster.providers.aws.api import service_models
+from tests.forked import spare_the_collector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,11 +28,12 @@ for _model in ("ec2", "sts"):
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(
     [
-        "tests.killed_processes",
         *("cluster.providers.aws", "boto3"),
         *("cluster.providers.gcp", "google.cloud.compute_v1"),
+        "tests.killed_processes",
     ]
 )
+spare_the_collector()
 
 
 @contextlib.contextmanager
