@@ -23,6 +23,7 @@ as_a_machine() { # FOLDER PYTHON [WORD...]; the first process of new namespaces
   own=$1
   shift
   [ "${CLUSTER_TESTS_NETWORK-}" = shared ] || begin_network
+  mount -t tmpfs tmpfs "$own" # in memory: thousands of hosts' files come and go
   for folder in "$root" "$root/../shared"; do # they stay where they are
     case $folder in /tmp/*) [ ! -d "$folder" ] || keep "$folder" "$own${folder#/tmp}" ;; esac
   done
