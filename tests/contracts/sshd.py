@@ -67,9 +67,11 @@ class Sshd:
         until(self._answers, "sshd answers")
 
     def stop(self) -> None:
+        """End it; what it forks for a connection has its listening socket, too, for a moment."""
         if self.process is not None:
             self.process.terminate()
             self.process.wait(timeout=30)
+            until(lambda: not self._answers(), "nobody listens")
 
     def _answers(self) -> bool:
         with socket.socket() as probe:

@@ -104,7 +104,10 @@ def _break(verb: str, sshd: Sshd, arriving: Path, transfer: Callable[[], None]) 
     """Cut the connection once a part of what is transferred has arrived."""
     with ThreadPoolExecutor() as pool:
         transferring = pool.submit(transfer)
-        until(lambda: _bytes_below(arriving) > 1_000_000, "a part of it is there")
+        until(
+            lambda: transferring.done() or _bytes_below(arriving) > 1_000_000,
+            "a part of it is there",
+        )
         sshd.cut()
         with pytest.raises(
             ShellError, match=rf"The connection to 127\.0\.0\.1 broke during {verb}"
