@@ -82,7 +82,10 @@ def hanging(lab: Cluster, faulty: None) -> Iterator[Background]:
     """A job whose two ranks hang, each on its host, and the command that waits for it."""
     with Background(*HANG) as background:
         background.wait_for("ready")
-        until(lambda: command("logs", lab.name).stdout.count("ready") == 2, "both ranks are ready")
+        until(
+            lambda: command("logs", lab.name, status=None).stdout.count("ready") == 2,
+            "both ranks are ready",
+        )
         yield background
     command("lab", lab.name, "heal", "1")
     attach(lab.name).jobs.end_all("The test is over.")

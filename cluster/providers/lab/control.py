@@ -29,7 +29,8 @@ def alter(machine: Machine, verb: Verb, rate: str = "") -> Machine:
     Args:
         machine: the host.
         verb: `slow` (its link gets another rate), `cut` (its link carries no packets), `heal` (its
-            link is restored) or `kill` (all its processes are killed).
+            link is restored) or `kill` (its power is gone:
+            its link carries no packets, and all its processes are killed).
         rate: for `slow`, such as `100mbit`; a tenth of the original rate, if empty.
 
     Returns:
@@ -47,10 +48,10 @@ def alter(machine: Machine, verb: Verb, rate: str = "") -> Machine:
         )
     host, switch = running[number], running["switch"]
     made = msgspec.json.decode(text_of(host.folder / "options.json"), type=LabOptions)
-    if verb == "kill":
-        kill_all([host])
-    elif verb == "cut":
+    if verb in ("cut", "kill"):
         inside(switch.pid, "ip", f"link set dev h{number} down\n")
+        if verb == "kill":  # after the link, as a host that loses its power closes no connection
+            kill_all([host])
     else:
         made = _slower(made, rate) if verb == "slow" else made
         inside(switch.pid, "ip", f"link set dev h{number} up\n")
