@@ -23,7 +23,7 @@ from cluster.orchestration.mca_parameters import check_mca_parameters
 from cluster.orchestration.new_record import make_record
 from cluster.orchestration.working_folder import WorkingFolder
 from cluster.providers import Provider
-from cluster.remote import libfabric
+from cluster.remote import libfabric, open_mpi
 from cluster.remote.environment.containers import PROGRAM as IN_IMAGE
 from cluster.remote.hosts import DEAD_AFTER
 from cluster.remote.jobs import script
@@ -333,6 +333,7 @@ def _environment(hosts: ReadyHosts, starter: Starter, bin_: str) -> dict[str, st
     """Give the variables of the job's script; those of the starter override the others."""
     return {
         "PATH": bin_,
+        **open_mpi.local_variables(hosts.machines, Path.home()),
         **hosts.facts[0].variables,
         **hosts.variables,
         **starter.env(hosts.layout),

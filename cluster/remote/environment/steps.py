@@ -11,6 +11,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from cluster.core.model.value import Value
+from cluster.remote import open_mpi
 from cluster.remote.environment import containers, wheels
 
 if TYPE_CHECKING:
@@ -108,6 +109,8 @@ else
   PYTHONPATH=$(echo "$new"/installer-*.whl) env/bin/python3 -m installer --no-compile-bytecode \\
     "$new"/*.whl
 fi
+file=env/{open_mpi.PARAMETERS}
+if [ -f $file ]; then echo 'btl = {open_mpi.WITHOUT_OFI}' >> $file; fi
 """
 
 # mpirun passes its own prefix to the other hosts. It is called by its real path: through a link, it
