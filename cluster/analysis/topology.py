@@ -314,7 +314,7 @@ def _gains(pairs: Sequence[GpuPair]) -> Iterator[str]:
             if gain < SLOWER:
                 brings = f"{gain:.2f} x the rate: it is slower than through the host's memory"
             latency = f", and latency / {median(times):.1f}" if times else ""
-            kind = f"joined by {path}" if path != UNKNOWN else "whose links no log names"
+            kind = f"connected by {path}" if path != UNKNOWN else "whose links no log names"
             yield f"peer-to-peer brings {brings}{latency} to {len(rates)} pair(s) {kind}"
 
 
@@ -413,7 +413,7 @@ def _notes(topology: Topology | None, pairs: Sequence[GpuPair]) -> Iterator[str]
                 yield f"the matrix says {there} from {a} to {b}, and {back} back: one was misread"
     lost = [pair.name for pair in pairs if pair.path == UNKNOWN]
     if topology and lost:
-        yield f"the matrix lost how these are joined: {', '.join(lost)}"
+        yield f"the matrix lost how these are connected: {', '.join(lost)}"
     if any(pair.inferred for pair in pairs):
         yield (
             "no matrix shows how the GPUs are connected: NVLinks are inferred from rates with "

@@ -144,12 +144,12 @@ class Transports(Value, frozen=True, kw_only=True):
     findings: tuple[str, ...]
 
 
-def transports(results: Sequence[Parsed], joined: GpuTopology) -> Transports:
+def transports(results: Sequence[Parsed], topology: GpuTopology) -> Transports:
     """Find experiments, and compare them.
 
     Args:
         results: of the logs, in their order.
-        joined: how the GPUs are connected, as far as it is known.
+        topology: how the GPUs are connected, as far as it is known.
 
     Returns:
         The transports that NCCL chose, and what follows.
@@ -157,7 +157,7 @@ def transports(results: Sequence[Parsed], joined: GpuTopology) -> Transports:
     """
     experiments, figures = tuple(_experiments(results)), tuple(_figures(results))
     found = (
-        *(says for one in experiments for says in _unused(one, joined)),
+        *(says for one in experiments for says in _unused(one, topology)),
         *_costs(experiments),
         *_extremes(experiments),
         *(_incomparable(figure) for figure in figures if figure.alone),
@@ -264,10 +264,10 @@ def _incomparable(figure: PublishedFigure) -> str:
     )
 
 
-def _unused(experiment: NcclExperiment, joined: GpuTopology) -> Iterator[str]:
+def _unused(experiment: NcclExperiment, topology: GpuTopology) -> Iterator[str]:
     """Name pairs whose NVLinks NCCL did not use."""
     for carrier in experiment.carriers:
-        pair = joined.pair(*carrier.gpus) if carrier.same_host else None
+        pair = topology.pair(*carrier.gpus) if carrier.same_host else None
         other = [via for via in carrier.via if not via.startswith(DIRECT)]
         if pair and nvlinks(pair.path) and other:
             given = ", ".join(f"{one.name}={one.value}" for one in experiment.settings)

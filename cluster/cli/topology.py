@@ -79,7 +79,7 @@ def topology(
     shown = host_topologies(results, hosts)
     if not shown:
         raise ParseError(
-            "No log says how GPUs are joined; found: "
+            "No log says how GPUs are connected; found: "
             f"{', '.join(dict.fromkeys(result.format for result in results))}.",
             remedy="Give what `nvidia-smi topo -m`, NCCL_DEBUG=INFO or p2pBandwidthLatencyTest "
             "printed.",
@@ -119,7 +119,8 @@ def _answer(host: str, end: Completed | ClusterError) -> Topology:
     if end.status == NOT_FOUND:
         raise ShellError(
             f"{host} has no nvidia-smi.",
-            means="It has no NVIDIA GPU or no driver: only nvidia-smi knows how GPUs are joined.",
+            means="It has no NVIDIA GPU or no driver: only nvidia-smi knows how GPUs are "
+            "connected.",
             remedy="Install the driver there, or give a log of another host: cluster topology LOG",
         )
     if end.status != 0:

@@ -135,32 +135,32 @@ def _ranks(job: JobProfile) -> Table:
     )
 
 
-def topology_tables(joined: GpuTopology, carried: Transports) -> Iterator[Table]:
+def topology_tables(topology: GpuTopology, carried: Transports) -> Iterator[Table]:
     """Show how GPUs are connected, and which transports NCCL chose.
 
     Args:
-        joined: the pairs and groups of GPUs, and the NICs, of a host.
+        topology: the pairs and groups of GPUs, and the NICs, of a host.
         carried: the transports that NCCL chose.
 
     Yields:
         Tables; an empty one is left out.
 
     """
-    tables = (_best(joined), _pairs(joined, carried), _near(joined), _carried(carried))
+    tables = (_best(topology), _pairs(topology, carried), _near(topology), _carried(carried))
     yield from (table for table in tables if table.rows)
-    rows = tuple((says,) for says in (*joined.findings, *carried.findings))
+    rows = tuple((says,) for says in (*topology.findings, *carried.findings))
     if rows:
         yield Table(title="What follows", columns=("finding",), rows=rows, left=("finding",))
 
 
-def _best(joined: GpuTopology) -> Table:
+def _best(topology: GpuTopology) -> Table:
     """Say which GPUs to use together, and which not."""
-    ends = (("best for two ranks", joined.best), ("worst for two ranks", joined.worst))
-    if len(joined.best) == len(joined.pairs):
-        ends = (("all pairs are alike", joined.best), ("", ()))
+    ends = (("best for two ranks", topology.best), ("worst for two ranks", topology.worst))
+    if len(topology.best) == len(topology.pairs):
+        ends = (("all pairs are alike", topology.best), ("", ()))
     together = [
-        ("joined by " + group.path, "  ".join(",".join(map(str, one)) for one in group.sets))
-        for group in joined.groups
+        ("connected by " + group.path, "  ".join(",".join(map(str, one)) for one in group.sets))
+        for group in topology.groups
     ]
     rows = [(what, f"{_names(pairs)}: {_paths(pairs)}") for what, pairs in ends if pairs]
     return Table(
@@ -168,8 +168,8 @@ def _best(joined: GpuTopology) -> Table:
         columns=("what", "GPUs"),
         rows=(*rows, *together),
         notes=(
-            *(f"{_name(one.gpus)} does not fit {one.path}: {one.why}" for one in joined.misfits),
-            *joined.notes,
+            *(f"{_name(one.gpus)} does not fit {one.path}: {one.why}" for one in topology.misfits),
+            *topology.notes,
         ),
         left=("what", "GPUs"),
     )
@@ -197,15 +197,15 @@ def _name(gpus: tuple[int, int]) -> str:
     return "-".join(f"GPU{gpu}" for gpu in gpus)
 
 
-def _pairs(joined: GpuTopology, carried: Transports) -> Table:
+def _pairs(topology: GpuTopology, carried: Transports) -> Table:
     """Show the measurements of each pair, and the transport that NCCL chose for it."""
     by: dict[tuple[int, int], list[Carrier]] = {}
     for experiment in carried.experiments:
         for carrier in experiment.carriers:
             if carrier.same_host:
                 by.setdefault((min(carrier.gpus), max(carrier.gpus)), []).append(carrier)
-    wrong = {one.gpus for one in joined.misfits}
-    told = [p for p in joined.pairs if p.copies.rate is not None or p.gpus in by or p.access]
+    wrong = {one.gpus for one in topology.misfits}
+    told = [p for p in topology.pairs if p.copies.rate is not None or p.gpus in by or p.access]
     return Table(
         title="Pairs",
         columns=("pair", "path", "peers", "rate", "without P2P", "latency", "NCCL", "fits"),
@@ -230,11 +230,13 @@ def _value(value: float | None, unit: str) -> str:
     return "-" if value is None else format_value(value, unit)
 
 
-def _near(joined: GpuTopology) -> Table:
+def _near(topology: GpuTopology) -> Table:
     return Table(
         title="Nearest NICs",
         columns=("GPU", "path", "NICs"),
-        rows=tuple((f"GPU{near.gpu}", near.path, ", ".join(near.nics)) for near in joined.nearest),
+        rows=tuple(
+            (f"GPU{near.gpu}", near.path, ", ".join(near.nics)) for near in topology.nearest
+        ),
         left=("GPU", "path", "NICs"),
     )
 

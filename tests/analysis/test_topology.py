@@ -96,7 +96,7 @@ def test_where_all_pairs_are_alike_it_is_said() -> None:
     made, carried = seen(text)
     first = next(topology_tables(made, carried))
 
-    assert first.rows == (("all pairs are alike", "GPU0-GPU1: NV18"), ("joined by NV18", "0,1"))
+    assert first.rows == (("all pairs are alike", "GPU0-GPU1: NV18"), ("connected by NV18", "0,1"))
     shown = [sheet.title for sheet in topology_tables(*seen("NCCL version 2.20.5+cuda12.4\n"))]
     assert shown == ["What NCCL chose"]
 

@@ -23,7 +23,7 @@ def test_a_matrix_is_shown_plain_without_a_terminal() -> None:
 
     assert "\x1b" not in shown
     assert " GPU0     X      NV1    NV1    NV2" in shown
-    assert "joined by NV1         0,1,2,3  4,5,6,7" in shown
+    assert "connected by NV1      0,1,2,3  4,5,6,7" in shown
     assert "best for two ranks    GPU0-GPU3, GPU0-GPU4" in shown
 
 
@@ -68,9 +68,9 @@ def test_pasted_with_single_spaces_and_a_log_without_a_topology() -> None:
     text = " ".join(DGX.read_text().replace("\n", " \n ").split(" "))
     done = command("topology", "-", text=text)
 
-    assert "joined by NV1         0,1,2,3  4,5,6,7" in done.stdout
+    assert "connected by NV1      0,1,2,3  4,5,6,7" in done.stdout
     refused = command("topology", str(LOGS / "osu.latency.txt"), status=1).stderr
-    assert "No log says how GPUs are joined; found: osu." in refused
+    assert "No log says how GPUs are connected; found: osu." in refused
     refused = command("topology", status=2).stderr
     assert "cluster topology LOG" in refused
 

@@ -28,7 +28,7 @@ class Uplinks(NamedTuple):
     Args:
         first: the number of the first one.
         lower: switches below.
-        upper: switches above that each of them is joined with.
+        upper: switches above that each of them is connected to.
 
     """
 

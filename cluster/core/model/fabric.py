@@ -30,7 +30,7 @@ class Fabric(Value, frozen=True, kw_only=True):
     """A fabric: how many switches and hosts it has, and how packets are routed.
 
     Args:
-        kind: `leafspine`: each leaf switch is joined with each spine switch; `fattree`: three
+        kind: `leafspine`: each leaf switch is connected to each spine switch; `fattree`: three
             levels of switches of `ports` ports; `rail`: NIC k of each host of a group is on the
             group's switch k, and each rail has spine switches of its own.
         leaves: leaf switches; of `rail`, groups of hosts.

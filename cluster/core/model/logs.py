@@ -38,7 +38,7 @@ class Device(Value, frozen=True, kw_only=True):
 
 
 class Topology(Value, frozen=True, kw_only=True, tag="topology"):
-    """How the GPUs and NICs of one host are joined.
+    """How the GPUs and NICs of one host are connected.
 
     Args:
         devices: in the order of the columns.
@@ -48,7 +48,7 @@ class Topology(Value, frozen=True, kw_only=True, tag="topology"):
     devices: tuple[Device, ...]
 
     def path(self, a: str, b: str) -> str:
-        """Look up how two devices are joined.
+        """Look up how two devices are connected.
 
         Args:
             a: the name of one.
