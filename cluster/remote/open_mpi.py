@@ -1,9 +1,10 @@
-"""Leaves the component btl/ofi out of an Open MPI that pip has installed.
+"""Leaves out of an Open MPI that pip has installed what it starts for nothing.
 
-It drives RDMA adapters through libfabric, for one-sided calls. Where it finds none, as on each
-host with TCP only, every rank sleeps for a second in MPI_Init (`mca_btl_ofi_component_close` in
-Open MPI's opal/mca/btl/ofi/btl_ofi_component.c). Debian's package leaves it out, too. Messages
-over EFA and its like use the component mtl/ofi, which stays.
+The component btl/ofi drives RDMA adapters through libfabric, for one-sided calls. Where it finds
+none, as on each host with TCP only, every rank sleeps for a second in MPI_Init
+(`mca_btl_ofi_component_close` in Open MPI's opal/mca/btl/ofi/btl_ofi_component.c). The component
+mtl/ofi carries messages over EFA and its like. Where the kernel has no such device, its search
+takes a quarter of the processor time of a rank's start. Debian's package leaves out both.
 
 A setting of the user's has precedence: `--mca btl=...`, `OMPI_MCA_btl`, `~/.openmpi`.
 """
@@ -20,33 +21,51 @@ if TYPE_CHECKING:
 
 PARAMETERS = "etc/openmpi-mca-params.conf"  # below the prefix of an Open MPI
 OWN_PARAMETERS = ".openmpi/mca-params.conf"  # below the user's home folder
-WITHOUT_OFI = "^ofi"
+DEVICES = ("infiniband", "cxi")  # RDMA devices: also RoCE and EFA; Slingshot
+# Appends to the parameter file below `env`, if an Open MPI is installed there.
+SCRIPT = f"""\
+file=env/{PARAMETERS}
+if [ -f $file ]; then
+  echo 'btl = ^ofi' >> $file
+  for device in {" ".join(f"/sys/class/{one}/*" for one in DEVICES)}; do
+    [ ! -e "$device" ] || file=
+  done
+  [ -z "$file" ] || echo 'mtl = ^ofi' >> $file
+fi
+"""
 
 
-def local_variables(machines: Iterable[Machine], home: Path) -> dict[str, str]:
-    """Give the variable that leaves btl/ofi out on this machine, whose files are not ours.
+def local_variables(
+    machines: Iterable[Machine], home: Path, classes: Path = Path("/sys/class")
+) -> dict[str, str]:
+    """Give the variables for this machine, where the files of Open MPI are not ours.
 
     Args:
         machines: of a cluster.
         home: the user's home folder.
+        classes: the kernel's folder of devices.
 
     Returns:
-        A variable of Open MPI; none if the machines are others, if the Open MPI is not that
-        beside their Python, or if a file sets `btl`.
+        Variables of Open MPI, without those that a parameter file sets; none if the machines are
+        others, or if the Open MPI is not that beside their Python.
 
     """
     prefixes = {Path(machine.bin).parent for machine in machines if machine.shell == "local"}
     if not prefixes:
         return {}
     own = prefixes.pop() / PARAMETERS
-    if not own.is_file() or any(_sets_btl(file) for file in (own, home / OWN_PARAMETERS)):
+    if not own.is_file():
         return {}
-    return {"OMPI_MCA_btl": WITHOUT_OFI}
+    rdma = any(one.exists() for name in DEVICES for one in (classes / name).glob("*"))
+    known = _names(own) | _names(home / OWN_PARAMETERS)
+    wanted = {"btl"} if rdma else {"btl", "mtl"}
+    return {f"OMPI_MCA_{name}": "^ofi" for name in sorted(wanted - known)}
 
 
-def _sets_btl(file: Path) -> bool:
+def _names(file: Path) -> set[str]:
+    """Give the names of the parameters that a file sets; none if it cannot be read."""
     try:
         lines = file.read_text(errors="replace").splitlines()
     except OSError:
-        return False
-    return any(line.partition("=")[0].strip() == "btl" for line in lines)
+        return set()
+    return {line.partition("=")[0].strip() for line in lines}

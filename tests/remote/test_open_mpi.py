@@ -1,4 +1,4 @@
-"""Open MPI's component btl/ofi, which sleeps for a second in each start, is left out."""
+"""What an Open MPI of pip starts for nothing, such as a sleep of a second, is left out."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from cluster.core.model.hosts import Machine
 from cluster.remote import open_mpi
 from cluster.runs import store
-from tests.conftest import command, runs_folder
+from tests.conftest import command, run, runs_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,18 +38,46 @@ def machines(prefix: Path, shell: str = "local") -> list[Machine]:
     ]
 
 
-def test_it_is_left_out_on_this_machine(prefix: Path, home: Path) -> None:
-    assert open_mpi.local_variables(machines(prefix), home) == {"OMPI_MCA_btl": "^ofi"}
+def test_both_are_left_out_on_this_machine(prefix: Path, home: Path, tmp_path: Path) -> None:
+    """With an RDMA device, messages may need mtl/ofi."""
+    (tmp_path / "infiniband").mkdir()
+    both = {"OMPI_MCA_btl": "^ofi", "OMPI_MCA_mtl": "^ofi"}
+    assert open_mpi.local_variables(machines(prefix), home, tmp_path) == both
+
+    (tmp_path / "infiniband" / "rdmap0s6").mkdir()
+    assert open_mpi.local_variables(machines(prefix), home, tmp_path) == {"OMPI_MCA_btl": "^ofi"}
 
 
-def test_what_a_file_says_has_precedence(prefix: Path, home: Path) -> None:
+def test_what_a_file_says_has_precedence(prefix: Path, home: Path, tmp_path: Path) -> None:
     (home / ".openmpi").mkdir()
     (home / open_mpi.OWN_PARAMETERS).write_text("pml = ob1\n  btl=self,tcp\n")
-    assert open_mpi.local_variables(machines(prefix), home) == {}
+    assert open_mpi.local_variables(machines(prefix), home, tmp_path) == {"OMPI_MCA_mtl": "^ofi"}
 
     (home / open_mpi.OWN_PARAMETERS).unlink()
-    (prefix / open_mpi.PARAMETERS).write_text("btl = ^uct,openib,ofi\n")  # as Debian's does
-    assert open_mpi.local_variables(machines(prefix), home) == {}
+    debian = "mtl = ^ofi\nbtl = ^uct,openib,ofi\n"
+    (prefix / open_mpi.PARAMETERS).write_text(debian)
+    assert open_mpi.local_variables(machines(prefix), home, tmp_path) == {}
+
+
+@pytest.mark.parametrize("device", ["", "infiniband/mlx5_0", "cxi/cxi0"])
+def test_an_installation_of_ours_has_them_in_its_file(tmp_path: Path, device: str) -> None:
+    """The script of the installation, with the folder of devices moved."""
+    file = tmp_path / "env" / open_mpi.PARAMETERS
+    file.parent.mkdir(parents=True)
+    file.write_text("# comments\n")
+    if device:
+        (tmp_path / "class" / device).mkdir(parents=True)
+    script = open_mpi.SCRIPT.replace("/sys/class", str(tmp_path / "class"))
+    run("sh", "-euc", script, cwd=tmp_path)
+
+    left_out = ["btl = ^ofi"] if device else ["btl = ^ofi", "mtl = ^ofi"]
+    assert file.read_text().splitlines() == ["# comments", *left_out]
+
+
+def test_an_installation_without_open_mpi_gets_no_file(tmp_path: Path) -> None:
+    run("sh", "-euc", open_mpi.SCRIPT, cwd=tmp_path)
+
+    assert list(tmp_path.glob("env")) == []
 
 
 def test_other_machines_and_other_open_mpis_are_left_alone(prefix: Path, home: Path) -> None:

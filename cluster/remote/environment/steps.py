@@ -109,9 +109,7 @@ else
   PYTHONPATH=$(echo "$new"/installer-*.whl) env/bin/python3 -m installer --no-compile-bytecode \\
     "$new"/*.whl
 fi
-file=env/{open_mpi.PARAMETERS}
-if [ -f $file ]; then echo 'btl = {open_mpi.WITHOUT_OFI}' >> $file; fi
-"""
+{open_mpi.SCRIPT}"""
 
 # mpirun passes its own prefix to the other hosts. It is called by its real path: through a link, it
 # would pass this environment's. As it exports no variables to other hosts, the environment's Python
