@@ -37,7 +37,7 @@ from cluster.core.units import format_point, format_value
 from cluster.reports.ci import judgement_cases
 from cluster.runs import store
 from cluster.runs.import_logs import NAME, STDIN, LogLocation, import_logs
-from cluster.runs.share import is_shared
+from cluster.runs.shared_file import is_shared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

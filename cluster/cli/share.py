@@ -13,8 +13,8 @@ from cluster.cli import flags
 from cluster.cli.show import print_lines, table
 from cluster.core.errors import ClusterError, SpecError
 from cluster.remote.shells.local import LocalShell
-from cluster.runs import share as shared
-from cluster.runs import store
+from cluster.runs import shared_file, store
+from cluster.runs.share import prepare
 
 
 def share(
@@ -32,7 +32,7 @@ def share(
 
     Example: cluster share latest -o run.share.json
     """
-    made, found = shared.prepare(store.find(store.root(root), run))
+    made, found = prepare(store.find(store.root(root), run))
     rows = [(each.kind, each.original, each.pseudonym) for each in found]
     table(("what", "original", "becomes"), rows, empty="Nothing in it had to be replaced.")
     print_lines(
@@ -43,7 +43,7 @@ def share(
     if key:
         made = with_fields(made, signature=_signature(made.listing, key))
     try:
-        output.write_bytes(shared.encode(made))
+        output.write_bytes(shared_file.encode(made))
     except OSError as error:
         raise SpecError(f"{output} cannot be written: {error.strerror}.") from error
     print_lines(f"Written: {output}", f"Check it anywhere: cluster verify {output}")
@@ -64,7 +64,7 @@ def verify(
     Example: cluster verify run.share.json
     """
     try:
-        made = shared.decode(file.read_bytes(), file.name)
+        made = shared_file.decode(file.read_bytes(), file.name)
     except OSError as error:
         raise SpecError(f"{file} cannot be read: {error.strerror}.") from error
     except SpecError as error:
@@ -88,7 +88,7 @@ def _signature(listing: str, key: str) -> str:
     with tempfile.TemporaryDirectory(prefix="cluster-") as folder:
         text = Path(folder) / "listing"
         text.write_text(listing)
-        words = ["ssh-keygen", "-Y", "sign", "-f", key, "-n", shared.NAMESPACE, str(text)]
+        words = ["ssh-keygen", "-Y", "sign", "-f", key, "-n", shared_file.NAMESPACE, str(text)]
         done = LocalShell().run(words)
         if done.status:
             raise ClusterError(
@@ -98,12 +98,12 @@ def _signature(listing: str, key: str) -> str:
         return text.with_suffix(".sig").read_text()
 
 
-def _is_valid(made: shared.SharedRun, words: list[str]) -> bool:
+def _is_valid(made: shared_file.SharedRun, words: list[str]) -> bool:
     """Check the signature of the names and checksums with ssh-keygen."""
     with tempfile.TemporaryDirectory(prefix="cluster-") as folder:
         text, signature = Path(folder) / "listing", Path(folder) / "listing.sig"
         text.write_text(made.listing)
         signature.write_text(made.signature)
-        ask = ["ssh-keygen", "-Y", *words, "-n", shared.NAMESPACE, "-s", str(signature)]
+        ask = ["ssh-keygen", "-Y", *words, "-n", shared_file.NAMESPACE, "-s", str(signature)]
         read = ["sh", "-c", '"$@" < "$0"', str(text), *ask]
         return LocalShell().run(read).status == 0

@@ -1,80 +1,36 @@
-"""A run in one file, to be shared: with pseudonyms, checksums and RO-Crate metadata."""
+"""Makes a run ready to be shared: with pseudonyms, checksums and RO-Crate metadata."""
 
 from __future__ import annotations
 
-import atexit
-import hashlib
-import shutil
-import tempfile
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from cluster.core.errors import ClusterError, SpecError
+from cluster.core.errors import ClusterError
 from cluster.core.model.hosts import SIMULATED
 from cluster.core.model.records import Record
-from cluster.core.model.value import Value
 from cluster.core.version import __version__
 from cluster.logs.redaction import redact
 from cluster.runs.pseudonyms import Replacement, left, replace, replacements
+from cluster.runs.shared_file import (
+    FORMAT,
+    VERSION,
+    SharedRun,
+    digest,
+    listing,
+    part_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-FORMAT = "cluster-share"
-VERSION = 1
-HEAD = f'{{"format":"{FORMAT}"'.encode()  # how every shared file begins
+    from cluster.runs.shared_file import SharedPart
+
 CRATE = "ro-crate-metadata.json"
 RECORD = "run.json"
 JSON = (".json", ".jsonl")
-NAMESPACE = FORMAT  # of an SSH signature
-
-
-class SharedPart(Value, frozen=True, kw_only=True):
-    """A file of a shared run.
-
-    Args:
-        name: its path in the run's folder.
-        sha256: hex digest of its text in UTF-8.
-        text: its content.
-
-    """
-
-    name: str
-    sha256: str
-    text: str
-
-
-class SharedRun(Value, frozen=True, kw_only=True):
-    """A run in one file.
-
-    Args:
-        format: always `cluster-share`.
-        version: of the format.
-        simulated: whether its hosts were simulated, so that nothing was measured.
-        sha256: hex digest of `listing`; a signature signs the same text.
-        parts: files of the run's folder, with pseudonyms.
-        signature: of `ssh-keygen -Y sign`, ASCII-armoured; empty if it is not signed.
-
-    """
-
-    format: str
-    version: int
-    simulated: bool
-    sha256: str
-    parts: tuple[SharedPart, ...]
-    signature: str = ""
-
-    @property
-    def listing(self) -> str:
-        """Format, version, and the names and checksums of all parts, as `sha256sum` writes them."""
-        return listing(self.parts, self.version, simulated=self.simulated)
-
-
-class _Version(msgspec.Struct, frozen=True):
-    format: str
-    version: int
 
 
 def prepare(folder: Path) -> tuple[SharedRun, tuple[Replacement, ...]]:
@@ -100,130 +56,18 @@ def prepare(folder: Path) -> tuple[SharedRun, tuple[Replacement, ...]]:
                 f"{name} still holds {still[0].original!r} ({still[0].kind}).",
                 means="Nothing was written, as it would be seen by others.",
             )
-    parts = tuple(_part(name, text) for name, text in sorted(shared.items()))
+    parts = tuple(part_of(name, text) for name, text in sorted(shared.items()))
     record = msgspec.json.decode(shared[RECORD], type=Record)
-    parts = (*parts, _part(CRATE, _crate(record, parts)))
+    parts = (*parts, part_of(CRATE, _crate(record, parts)))
     simulated = any(machine.shell == SIMULATED for machine in record.machines)
     made = SharedRun(
         format=FORMAT,
         version=VERSION,
         simulated=simulated,
-        sha256=_digest(listing(parts, VERSION, simulated=simulated)),
+        sha256=digest(listing(parts, VERSION, simulated=simulated)),
         parts=parts,
     )
     return made, found
-
-
-def listing(parts: tuple[SharedPart, ...], version: int, *, simulated: bool) -> str:
-    """Give the text that the checksum and the signature cover.
-
-    Args:
-        parts: of a shared run.
-        version: of its format.
-        simulated: whether its hosts were simulated.
-
-    Returns:
-        One line for the run, and one line for each part.
-
-    """
-    head = f"# {FORMAT} {version}, {'simulated' if simulated else 'measured'}\n"
-    return head + "".join(f"{part.sha256}  {part.name}\n" for part in parts)
-
-
-def encode(run: SharedRun) -> bytes:
-    """Encode a shared run as the bytes of its file.
-
-    Args:
-        run: to encode.
-
-    Returns:
-        The bytes; the same run gives the same bytes.
-
-    """
-    return msgspec.json.encode(run) + b"\n"
-
-
-def is_shared(path: Path) -> bool:
-    """Distinguish a shared run from a log.
-
-    Args:
-        path: of a file.
-
-    Returns:
-        Whether it is a shared run, by its first bytes.
-
-    """
-    try:
-        with path.open("rb") as file:
-            return file.read(len(HEAD)) == HEAD
-    except OSError:
-        return False
-
-
-def decode(content: bytes, name: str) -> SharedRun:
-    """Read a shared run, and check it against its checksums.
-
-    Args:
-        content: of the file.
-        name: of the file, for messages.
-
-    Returns:
-        The run.
-
-    Raises:
-        SpecError: it is no shared run, was changed or truncated, or has a newer format.
-
-    """
-    try:
-        known = msgspec.json.decode(content, type=_Version)
-        if known.format != FORMAT:
-            raise SpecError(f"{name} is no shared run: its format is {known.format!r}.")
-        if known.version > VERSION:
-            raise SpecError(
-                f"{name} is of version {known.version}, and this is for version {VERSION}.",
-                remedy="Install a newer cluster-ruler.",
-            )
-        run = msgspec.json.decode(content, type=SharedRun)
-    except msgspec.DecodeError as error:
-        raise SpecError(
-            f"{name} is no shared run, or was cut off: {error}.", remedy="Get it again."
-        ) from error
-    changed = [part.name for part in run.parts if _digest(part.text) != part.sha256]
-    if changed:
-        raise SpecError(f"{name} was changed: {', '.join(changed)} is not what was shared.")
-    if _digest(run.listing) != run.sha256 or encode(run) != content:
-        raise SpecError(f"{name} was changed since it was written.")
-    return run
-
-
-def unpack(path: Path) -> Path:
-    """Write the files of a shared run into a folder that is deleted when the process ends.
-
-    Args:
-        path: of the file.
-
-    Returns:
-        The folder of the run.
-
-    Raises:
-        SpecError: the file cannot be read, or was changed.
-
-    """
-    try:
-        run = decode(path.read_bytes(), path.name)
-    except OSError as error:
-        raise SpecError(f"{path} cannot be read: {error.strerror}.") from error
-    place = Path(tempfile.mkdtemp(prefix="cluster-share-"))
-    atexit.register(shutil.rmtree, place, ignore_errors=True)
-    folder = place / "shared" / path.name.partition(".")[0]
-    for part in run.parts:
-        inside = PurePosixPath(part.name)
-        if inside.is_absolute() or ".." in inside.parts:
-            raise SpecError(f"{path.name} names a file outside of its run: {part.name!r}.")
-        target = folder / inside
-        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        target.write_text(part.text, encoding="utf-8", newline="")
-    return folder
 
 
 def _texts(folder: Path) -> dict[str, str]:
@@ -257,14 +101,6 @@ def _decoded(text: str) -> object:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return None
-
-
-def _part(name: str, text: str) -> SharedPart:
-    return SharedPart(name=name, sha256=_digest(text), text=text)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _crate(record: Record, parts: tuple[SharedPart, ...]) -> str:

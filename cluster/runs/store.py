@@ -16,7 +16,7 @@ from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
 from cluster.core.paths import make_private
 from cluster.runs import run as of_runs
-from cluster.runs import share
+from cluster.runs import shared_file
 from cluster.runs.run import RAW, Run
 
 if TYPE_CHECKING:
@@ -345,8 +345,8 @@ def find(where: Path, which: str) -> Path:
     """
     if (Path(which) / RECORD).is_file():
         return Path(which).absolute()
-    if share.is_shared(Path(which)):
-        return share.unpack(Path(which))
+    if shared_file.is_shared(Path(which)):
+        return shared_file.unpack(Path(which))
     for folder in reversed(folders(where)):
         names = (folder.name, folder.parent.name, f"{folder.parent.name}/{folder.name}")
         if which == "latest" or which in names:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from cluster.core.errors import SpecError
-from cluster.runs import share, store
+from cluster.runs import share, shared_file, store
 from tests.conftest import ROOT, answer, command, run
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_nothing_planted_is_left_and_pairs_stay_apart(folder: Path) -> None:
     made, found = share.prepare(folder)
-    text = share.encode(made).decode()
+    text = shared_file.encode(made).decode()
 
     assert [name for name in PLANTED if name in text] == []
     pseudonyms = [each.pseudonym for each in found]
@@ -75,13 +75,13 @@ def test_names_that_chance_plants_are_found(folder: Path) -> None:
         user = "".join(chance.choices("bcdfghjk", k=9))
         planted = f"x={address} [{instance}] {user}@{address}: /home/{user}/a.b\n"
         (folder / "raw" / "nccl.log").write_text(planted)
-        text = share.encode(share.prepare(folder)[0]).decode()
+        text = shared_file.encode(share.prepare(folder)[0]).decode()
         assert not [name for name in (address, instance, user) if name in text], planted
 
 
 def test_the_numbers_stay_what_they_were(folder: Path, tmp_path: Path) -> None:
     path = tmp_path / "run.share.json"
-    path.write_bytes(share.encode(share.prepare(folder)[0]))
+    path.write_bytes(shared_file.encode(share.prepare(folder)[0]))
     there = store.read(store.find(tmp_path, str(path)))
     here = store.read(folder)
 
@@ -90,30 +90,30 @@ def test_the_numbers_stay_what_they_were(folder: Path, tmp_path: Path) -> None:
 
 
 def test_any_changed_byte_is_found(folder: Path) -> None:
-    content = share.encode(share.prepare(folder)[0])
-    share.decode(content, "a")
+    content = shared_file.encode(share.prepare(folder)[0])
+    shared_file.decode(content, "a")
     chance = random.Random(5)
     for at in [*range(40), *chance.sample(range(40, len(content)), 60)]:
         changed = bytearray(content)
         changed[at] ^= 1
         with pytest.raises(SpecError):
-            share.decode(bytes(changed), "a")
+            shared_file.decode(bytes(changed), "a")
     for end in (0, 1, len(content) // 2, len(content) - 1):
         with pytest.raises(SpecError):
-            share.decode(content[:end], "a")
+            shared_file.decode(content[:end], "a")
 
 
 def test_a_newer_version_and_a_file_outside_are_refused(folder: Path, tmp_path: Path) -> None:
     made, _ = share.prepare(folder)
     newer = msgspec.structs.replace(made, version=99)
     with pytest.raises(SpecError, match="newer"):
-        share.decode(share.encode(newer), "a")
+        shared_file.decode(shared_file.encode(newer), "a")
     evil = (msgspec.structs.replace(made.parts[0], name="../../evil"), *made.parts[1:])
-    digest = share._digest(share.listing(evil, 1, simulated=False))
+    digest = shared_file.digest(shared_file.listing(evil, 1, simulated=False))
     path = tmp_path / "evil.json"
-    path.write_bytes(share.encode(msgspec.structs.replace(made, parts=evil, sha256=digest)))
+    path.write_bytes(shared_file.encode(msgspec.structs.replace(made, parts=evil, sha256=digest)))
     with pytest.raises(SpecError, match="outside"):
-        share.unpack(path)
+        shared_file.unpack(path)
 
 
 def test_its_metadata_name_every_file(folder: Path) -> None:
