@@ -205,7 +205,7 @@ def spare_the_collector() -> None:
     """Let the collector of garbage leave out what is there, and look less often for what comes.
 
     What is there stays to the end, and looking through it copies its pages in each forked process.
-    At Python's 700 new objects a sixth of the suite's processor time went to the collector.
+    At Python's 700 new objects, about 7% of the suite's processor time went to the collector.
     """
     gc.collect()
     gc.freeze()

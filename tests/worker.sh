@@ -23,7 +23,7 @@ as_a_machine() { # FOLDER PYTHON [WORD...]; the first process of new namespaces
   own=$1
   shift
   [ "${CLUSTER_TESTS_NETWORK-}" = shared ] || begin_network
-  # In memory, as thousands of hosts' files come and go; they take some 200 MB of it. The size is
+  # In memory, as thousands of hosts' files come and go; a worker's take a few hundred MB. The size is
   # for files with holes, whose length is checked against the free space.
   mount -t tmpfs -o size=64g tmpfs "$own"
   for folder in "$root" "$root/../shared"; do # they stay where they are

@@ -141,7 +141,8 @@ def launch_spec(
         if cluster_journal.is_launching():
             raise cluster_journal.busy_error()
         known = attach(spec.name)
-        if known.state.was_launched_as(spec) and _answers(known):
+        usable = known.state.was_launched_as(spec) and all(map(provider.is_usable, known.machines))
+        if usable and _answers(known):
             return known
         resuming = provider.resumes and known.state.is_unfinished(spec)
         if not resuming:

@@ -333,7 +333,7 @@ def _environment(hosts: ReadyHosts, starter: Starter, bin_: str) -> dict[str, st
     """Give the variables of the job's script; those of the starter override the others."""
     return {
         "PATH": bin_,
-        **open_mpi.local_variables(hosts.machines, Path.home()),
+        **open_mpi.local_variables(hosts.machines[0], Path.home()),
         **hosts.facts[0].variables,
         **hosts.variables,
         **starter.env(hosts.layout),

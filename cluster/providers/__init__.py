@@ -131,6 +131,16 @@ class Provider(Plugin):
         del spec
         return ()
 
+    def is_usable(self, machine: Machine) -> bool:
+        """Return whether a new launch of the same spec may use a machine again.
+
+        Args:
+            machine: of an earlier launch.
+
+        """
+        del machine
+        return True
+
     def environment(self, spec: ClusterSpec) -> Environment | None:
         """Give the environment that the machines need.
 

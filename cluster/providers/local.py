@@ -61,6 +61,15 @@ class LocalProvider(Provider):
             for number in range(spec.hosts)
         )
 
+    def is_usable(self, machine: Machine) -> bool:
+        """Return whether the Python of the earlier launch is still there: a checkout may be gone.
+
+        Args:
+            machine: of an earlier launch.
+
+        """
+        return Path(machine.bin, "python3").exists()
+
     def find(self, name: str) -> tuple[Resource, ...]:
         """Find nothing: nothing was created."""
         return ()

@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from cluster.core.model.hosts import Machine
 
 PARAMETERS = "etc/openmpi-mca-params.conf"  # below the prefix of an Open MPI
@@ -36,25 +34,22 @@ fi
 
 
 def local_variables(
-    machines: Iterable[Machine], home: Path, classes: Path = Path("/sys/class")
+    machine: Machine, home: Path, classes: Path = Path("/sys/class")
 ) -> dict[str, str]:
     """Give the variables for this machine, where the files of Open MPI are not ours.
 
     Args:
-        machines: of a cluster.
+        machine: the first of a cluster.
         home: the user's home folder.
         classes: the kernel's folder of devices.
 
     Returns:
-        Variables of Open MPI, without those that a parameter file sets; none if the machines are
-        others, or if the Open MPI is not that beside their Python.
+        Variables of Open MPI, without those that a parameter file sets; none if the machine is
+        another one, or if no Open MPI is beside its Python.
 
     """
-    prefixes = {Path(machine.bin).parent for machine in machines if machine.shell == "local"}
-    if not prefixes:
-        return {}
-    own = prefixes.pop() / PARAMETERS
-    if not own.is_file():
+    own = Path(machine.bin).parent / PARAMETERS
+    if machine.shell != "local" or not own.is_file():
         return {}
     rdma = any(one.exists() for name in DEVICES for one in (classes / name).glob("*"))
     known = _names(own) | _names(home / OWN_PARAMETERS)

@@ -37,7 +37,9 @@ def settle(future: Future[T], call: Callable[[], T]) -> None:
     """
     try:
         result = call()
-    except BaseException as error:  # noqa: BLE001 - also SystemExit: a future without an end is
-        future.set_exception(error)  # waited for for ever; whoever waits raises it
+    # Every exception, as ThreadPoolExecutor does: none is dropped, as whoever waits raises it, and
+    # a thread that ended at SystemExit without a result would be waited for without end.
+    except BaseException as error:  # noqa: BLE001
+        future.set_exception(error)
     else:
         future.set_result(result)

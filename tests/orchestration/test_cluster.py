@@ -5,7 +5,9 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import signal
+import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -327,3 +329,22 @@ def test_a_folder_of_somebody_else_in_shared_memory_is_neither_used_nor_removed(
         c.bench("p2p", metrics="latency", sizes=[8], iterations=9)
     assert list(trap.iterdir()) == [trap / "mine"]
     assert (tmp_path / "link").is_symlink()
+
+
+def test_a_cluster_whose_checkout_was_deleted_is_launched_anew(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its jobs would start a Python that is gone."""
+    checkout = home / "checkout" / "bin"
+    checkout.mkdir(parents=True)
+    (checkout / "python3").symlink_to(sys.executable)
+    with monkeypatch.context() as there:
+        there.setattr("sys.executable", str(checkout / "python3"))
+        cluster.launch("mine", hosts=2)
+    known = cluster.launch("mine", hosts=2)
+    assert {machine.bin for machine in known.machines} == {str(checkout)}
+
+    shutil.rmtree(checkout)
+    new = cluster.launch("mine", hosts=2)
+    assert {machine.bin for machine in new.machines} == {str(Path(sys.executable).parent)}
+    new.down()

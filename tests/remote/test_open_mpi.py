@@ -25,38 +25,30 @@ def prefix(tmp_path: Path) -> Path:
     return tmp_path / "prefix"
 
 
-def machines(prefix: Path, shell: str = "local") -> list[Machine]:
-    return [
-        Machine(
-            name="0.mpi.c",
-            id="0",
-            address="127.0.0.1",
-            shell=shell,
-            folder="",
-            bin=f"{prefix}/bin",
-        )
-    ]
+def machine(prefix: Path, shell: str = "local") -> Machine:
+    own = f"{prefix}/bin"
+    return Machine(name="0.mpi.c", id="0", address="127.0.0.1", shell=shell, folder="", bin=own)
 
 
 def test_both_are_left_out_on_this_machine(prefix: Path, home: Path, tmp_path: Path) -> None:
     """With an RDMA device, messages may need mtl/ofi."""
     (tmp_path / "infiniband").mkdir()
     both = {"OMPI_MCA_btl": "^ofi", "OMPI_MCA_mtl": "^ofi"}
-    assert open_mpi.local_variables(machines(prefix), home, tmp_path) == both
+    assert open_mpi.local_variables(machine(prefix), home, tmp_path) == both
 
     (tmp_path / "infiniband" / "rdmap0s6").mkdir()
-    assert open_mpi.local_variables(machines(prefix), home, tmp_path) == {"OMPI_MCA_btl": "^ofi"}
+    assert open_mpi.local_variables(machine(prefix), home, tmp_path) == {"OMPI_MCA_btl": "^ofi"}
 
 
 def test_what_a_file_says_has_precedence(prefix: Path, home: Path, tmp_path: Path) -> None:
     (home / ".openmpi").mkdir()
     (home / open_mpi.OWN_PARAMETERS).write_text("pml = ob1\n  btl=self,tcp\n")
-    assert open_mpi.local_variables(machines(prefix), home, tmp_path) == {"OMPI_MCA_mtl": "^ofi"}
+    assert open_mpi.local_variables(machine(prefix), home, tmp_path) == {"OMPI_MCA_mtl": "^ofi"}
 
     (home / open_mpi.OWN_PARAMETERS).unlink()
     debian = "mtl = ^ofi\nbtl = ^uct,openib,ofi\n"
     (prefix / open_mpi.PARAMETERS).write_text(debian)
-    assert open_mpi.local_variables(machines(prefix), home, tmp_path) == {}
+    assert open_mpi.local_variables(machine(prefix), home, tmp_path) == {}
 
 
 @pytest.mark.parametrize("device", ["", "infiniband/mlx5_0", "cxi/cxi0"])
@@ -81,9 +73,8 @@ def test_an_installation_without_open_mpi_gets_no_file(tmp_path: Path) -> None:
 
 
 def test_other_machines_and_other_open_mpis_are_left_alone(prefix: Path, home: Path) -> None:
-    assert open_mpi.local_variables(machines(prefix, "ssh"), home) == {}
-    assert open_mpi.local_variables(machines(home / "none"), home) == {}
-    assert open_mpi.local_variables([], home) == {}
+    assert open_mpi.local_variables(machine(prefix, "ssh"), home) == {}
+    assert open_mpi.local_variables(machine(home / "none"), home) == {}
 
 
 @pytest.mark.usefixtures("tools")
