@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shlex
@@ -31,7 +32,8 @@ from tests.fakes.fixtures import (
     gcp_hosts,
     possible_hosts,
 )
-from tests.forked import can_fork, run_forked, server, spare_the_collector
+from tests.fork_server import spare_the_collector
+from tests.forked import can_fork, run_forked, server
 
 __all__ = ["_aws_hosts_server", "_aws_server", "aws", "aws_hosts", "possible_hosts"]
 __all__ += ["_gcp_hosts_server", "_gcp_server", "gcp", "gcp_hosts"]
@@ -39,6 +41,7 @@ __all__ += ["_gcp_hosts_server", "_gcp_server", "gcp", "gcp_hosts"]
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+gc.disable()  # until all is imported
 ROOT = Path(__file__).parent.parent
 PLUGINS = Path(__file__).parent / "plugins"
 BIN = Path(sys.executable).parent  # of cluster, mpirun and mpicc

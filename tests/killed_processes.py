@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch import launch_spec
 from cluster.providers.aws.api import service_models
-from tests.forked import spare_the_collector
+from tests.fork_server import spare_the_collector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, command, run, sessions
+from tests.conftest import COMMAND, ROOT, command, run, sessions
+from tests.forked import put_command
 
 PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "tests/README.md")),
@@ -76,16 +77,19 @@ def test_the_smallest_plugins_are_well_written(plugins_of_the_page: Path) -> Non
 
 @pytest.mark.usefixtures("tools")
 @pytest.mark.parametrize("page", having("console"), ids=lambda page: page.stem)
-def test_the_commands_of_a_page_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_of_a_page_run(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In the order of the page, each with the result it promises: exit status 0."""
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    shell = put_command(COMMAND, tmp_path)
     text = "".join(blocks(page, "console"))
     commands = [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ ")]
     ran = [words for words in commands if not words.startswith(NOT_HERE)]
 
     assert ran
     for words in ran:
-        run("bash", "-ec", words, cwd=ROOT)
+        run("bash", "-ec", words, cwd=ROOT, **shell)
     command("down", "--all", "-y")
 
 
