@@ -107,3 +107,8 @@ def test_what_is_locked_installs_with_the_oldest_python_of_debian_12() -> None:
 
     assert len(names) > 100
     assert needed == {}
+
+
+def test_the_lock_is_complete() -> None:
+    """scripts/setup installs what it names and resolves nothing."""
+    run(sys.executable, "-m", "pip", "check")

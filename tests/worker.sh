@@ -33,7 +33,7 @@ as_a_machine() { # FOLDER PYTHON [WORD...]; the first process of new namespaces
   mount -t tmpfs tmpfs /run
   mount -t tmpfs tmpfs /dev/shm
   # A host is logged in to as this user, whose own start files, such as `pyenv init`, are no part of
-  # it. Bash reads them for each command over SSH: they were a fifth of the suite's processor time.
+  # it. Bash reads them for each command over SSH, and there are thousands.
   login=$(getent passwd "$(id -u)" | cut -d: -f6)
   : > /run/empty
   for file in "$login/.bashrc" "$login/.bash_profile" "$login/.profile"; do
