@@ -108,7 +108,7 @@ def __dir__() -> list[str]:
 
 
 class _Moved:
-    """Says where a module of the revision before is now; asked for what was not found."""
+    """An import hook: an import path of an older revision is answered with the new one."""
 
     @staticmethod
     def find_spec(name: str, _path: object = None, _target: object = None) -> "ModuleSpec | None":

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FILE = "peers.json"
-# These timeouts are shorter than those of mpirun's connections (`mesh.CONFIG`): if mpirun noticed a
-# lost host first, it would end the ranks before they have written their values.
+# These timeouts are shorter than those of mpirun's connections (`ssh_mesh.CONFIG`): if mpirun
+# noticed a lost host first, it would end the ranks before they have written their values.
 KEEPALIVE = ("-o", "ServerAliveInterval=4", "-o", "ServerAliveCountMax=2")
 
 

@@ -169,7 +169,7 @@ def _is_sender(summary: Summary, record: Record) -> bool:
 
 
 def _unless_small(verdict: Verdict) -> Verdict:
-    """Withdraw the word if the messages are too small to fill what they pass."""
+    """Change the verdict to unknown if the messages are too small to saturate the link."""
     if verdict.word == "impossible" or not verdict.hint.startswith(TOO_SMALL):
         return verdict
     return msgspec.structs.replace(verdict, word="unknown")

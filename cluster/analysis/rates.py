@@ -48,12 +48,12 @@ def with_rates(
     for measurement in measurements:
         yield measurement
         yield from (
-            _as(rate, measurement) for rate in rates if rate.rate_of == measurement.definition
+            _as_rate(rate, measurement) for rate in rates if rate.rate_of == measurement.definition
         )
 
 
-def _as(rate: Definition, measurement: Measurement) -> Measurement:
-    """Give the times in which the same number of bytes would move at that rate."""
+def _as_rate(rate: Definition, measurement: Measurement) -> Measurement:
+    """Scale the times so that bytes divided by time is the derived rate."""
     values = measurement.values
     ranks = measurement.params.get("ranks")
     if rate.rate == "bus" and isinstance(ranks, int):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 RINGS = ("", "all_reduce", "all_gather", "reduce_scatter")  # the shares between hosts are of these
-# Bytes of a message from which it fills what it passes, so that its share is meaningful.
+# Bytes of a message from which it saturates its link, so that its share of the bound counts.
 LARGE = {"network": 1 << 20, "collective": 1 << 26, "host to GPU": 1 << 23, "GPU memory": 1 << 23}
 FEW_NICS = 4  # NICs of a host that one pair of ranks may be able to fill
 REPEATED = 0.9  # of a figure that was published once: above this, it is the same figure

@@ -168,7 +168,7 @@ def _point(points: Sequence[Summary], definitions: Mapping[str, Definition]) -> 
 
 
 def large_from(summary: Summary, definition: Definition) -> int:
-    """Give the size from which a message fills what it passes, so that its share is meaningful.
+    """Give the size from which a message saturates its link, so that its share counts.
 
     Args:
         summary: of a point, with its bound.

@@ -1,6 +1,6 @@
 """The `cluster` command: the only place that knows flags, progress bars and exit codes.
 
-Its exit statuses are in `STATUSES`. What signals do: docs/adr/0019-signals.md.
+Its exit statuses are in `cluster.cli.exit_statuses`. What signals do: docs/adr/0019-signals.md.
 """
 
 from __future__ import annotations
@@ -14,28 +14,13 @@ import typer
 
 from cluster.cli import signals, streams, verbosity
 from cluster.cli.errors import Misuse, print_error, print_misuse
+from cluster.cli.exit_statuses import FAILED, INTERRUPTED, REFUSED, TERMINATED
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.messages import for_command_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-FAILED = 1
-REFUSED = 2
-GATE_HIT = 3
-INTERRUPTED = 130
-TERMINATED = 143
-STATUSES = {
-    0: "success",
-    FAILED: "the command failed; a verdict is FAILED or IMPOSSIBLE (`judge` always; `bench`, "
-    "`report` and `compare` with `--fail-on`, `--junit` or `--github`); or `doctor` found a "
-    "problem",
-    REFUSED: "wrong usage, or refused before anything was created",
-    GATE_HIT: "a verdict that `--fail-on` names",
-    INTERRUPTED: "interrupted by Ctrl-C",
-    TERMINATED: "ended by SIGTERM",
-}
-"""What each exit status of the command means; the page of exit statuses is made from it."""
 # What a flag means when no value follows: --placement is 1, as in the founding program.
 BARE_FLAGS = {"--placement": ("1", r"(?!-)."), "--profile": ("own", "/")}  # and how values begin
 OTHER_SPELLINGS = {  # of the founding programs; help shows only the current ones

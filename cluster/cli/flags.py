@@ -9,10 +9,10 @@ from typing import Annotated, Any, NamedTuple, get_args
 import msgspec
 import typer
 
-from cluster.cli.param_flags import help_of
 from cluster.core import journal, plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec, SpecOptions
+from cluster.core.options import help_of
 from cluster.core.units import parse_seconds
 from cluster.logs.parsers import Parser
 from cluster.orchestration.launch import make_spec

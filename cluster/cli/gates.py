@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from cluster.cli import FAILED, GATE_HIT
+from cluster.cli.exit_statuses import FAILED, GATE_HIT
 from cluster.cli.flags import Declared, parameters, with_flags
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 commands = typer.Typer()
 
-NONE = "none"  # the --workdir that is no folder: nothing is copied
+NONE = "none"  # `--workdir none` copies nothing
 
 Command = Annotated[list[str], typer.Argument(metavar="COMMAND", help="And its words, after --.")]
 
@@ -53,7 +53,7 @@ class HostRow(Value, frozen=True, kw_only=True):
 
 
 class Outcome(Value, frozen=True, kw_only=True):
-    """How a command ended on one host, or why it could not be run there, or not to its end."""
+    """The exit status and output of a command on one host, or the error."""
 
     host: str
     status: int | None = None

@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import inspect
-import re
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 import msgspec
 import typer
 
+from cluster.core.options import help_of
 from cluster.core.units import Sizes, format_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cluster.core.model.value import Value
-
-ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
-
-
-def help_of(struct: type[Value]) -> dict[str, str]:
-    """Read the descriptions of fields in the docstrings of a struct and its parents.
-
-    Args:
-        struct: with an `Args` section.
-
-    Returns:
-        A text per field, on one line.
-
-    """
-    parents = reversed(struct.__mro__)
-    docs = (inspect.cleandoc(parent.__doc__ or "") for parent in parents if parent is not object)
-    return {name: " ".join(text.split()) for doc in docs for name, text in ARGUMENT.findall(doc)}
 
 
 def param_flags(params: type[Value]) -> Iterator[inspect.Parameter]:

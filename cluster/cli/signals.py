@@ -96,7 +96,7 @@ def _wake_main_thread() -> None:
 
 
 def _interrupt(main: int, handled: queue.SimpleQueue[int]) -> None:
-    """Interrupt the main thread until it has handled that; signals that came before are, too."""
+    """Send `WAKE` to the main thread until it has handled it, and with it all pending signals."""
     while not handled.empty():  # of an earlier one, which was sent more than once
         handled.get()
     pause = AGAIN

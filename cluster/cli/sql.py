@@ -54,7 +54,7 @@ def _objects(found: QueryResult) -> list[dict[str, object]]:
 
 
 def _value(value: object, kind: str) -> object:
-    """Give a value as JSON has it: a number is one, and JSON stays JSON."""
+    """Convert a cell for JSON: a decimal to a number; a JSON column is not quoted again."""
     if isinstance(value, Decimal):
         return float(value)
     if kind == "JSON" and isinstance(value, str):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cluster.cli import GATE_HIT, flags
+from cluster.cli import flags
+from cluster.cli.exit_statuses import GATE_HIT
 from cluster.cli.show import print_json, print_lines, table
 from cluster.core.units import format_point, format_value
 from cluster.runs import store

@@ -18,7 +18,7 @@ from __future__ import annotations
 from cluster.core.messages import for_reader
 
 TAIL_LINES = 40  # mpirun alone prints more than 20 when a rank exits without an error message
-STATES = {  # how far connecting got, and what it means if it gets no further
+STATES = {  # the steps of a connection, and what a failure in each means
     "resolving": "The name could not be resolved to an address.",
     "connecting": "A firewall or a missing route drops the packets, or the host is down.",
     "banner": "Something answers, but not with SSH: its sshd may still be starting.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import shlex
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args, get_origin
 
@@ -16,6 +18,22 @@ if TYPE_CHECKING:
 
 
 ParamsT = TypeVar("ParamsT", bound=Value)
+ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
+
+
+def help_of(struct: type[Value]) -> dict[str, str]:
+    """Read the descriptions of fields in the docstrings of a struct and its parents.
+
+    Args:
+        struct: with an `Args` section.
+
+    Returns:
+        A text per field, on one line.
+
+    """
+    parents = reversed(struct.__mro__)
+    docs = (inspect.cleandoc(parent.__doc__ or "") for parent in parents if parent is not object)
+    return {name: " ".join(text.split()) for doc in docs for name, text in ARGUMENT.findall(doc)}
 
 
 def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> ParamsT:

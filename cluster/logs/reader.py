@@ -132,7 +132,7 @@ class _Reader:
         return False
 
     def reading(self) -> Reading:
-        """Give what was read."""
+        """Return the results that were read."""
         self._collect()
         if not self._results:
             raise self._nothing()

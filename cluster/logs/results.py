@@ -32,7 +32,7 @@ class ResultBuilder:
     """
 
     def __init__(self, format_: str, first: int, title: str = "") -> None:
-        """Begin with nothing."""
+        """Start without results."""
         self.format = format_
         self.first = first
         self.title = title

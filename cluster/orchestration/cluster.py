@@ -23,8 +23,8 @@ from cluster.orchestration.prepare import (
     PreparedJob,
     check_bench,
     check_hosts,
+    host_timeout,
     make_condition,
-    patience,
     prepare,
     with_profile,
 )
@@ -272,7 +272,7 @@ class Cluster:
 
     def _bench(  # noqa: PLR0913 - each is an option of its own
         self,
-        benchmark: str,
+        name: str,
         *,
         runs: str | Path | None,
         detach: bool,
@@ -290,21 +290,21 @@ class Cluster:
     ) -> Run:
         """Run a benchmark; see `Bench.__call__`."""
         self._standing_machines()
-        chosen, checked = check_bench(self.spec, benchmark, params, timeout)
+        benchmark, checked = check_bench(self.spec, name, params, timeout)
         environment = all_variables(variables, mca, env)
         about = make_condition(condition, environment, describe, expect)
         listener = listener or default_listener()
         if isinstance(workdir, str | Path):
             workdir = find_files(workdir, runs_root(runs))
         if self._provider.simulates:
-            return simulate(self.state, chosen, checked, runs_root(runs), about, listener)
+            return simulate(self.state, benchmark, checked, runs_root(runs), about, listener)
         self._keep_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
-        hosts = self._ready(chosen, checked, listener.preparing)
-        check_hosts(hosts, chosen, checked, about, self.shells())
+        hosts = self._ready(benchmark, checked, listener.preparing)
+        check_hosts(hosts, benchmark, checked, about, self.shells())
         about = with_profile(about, profile, hosts, self.shells())
         self.jobs.make_room()
         root = runs_root(runs)
-        prepared = prepare(hosts, chosen, checked, root, timeout, about, self.phases, workdir)
+        prepared = prepare(hosts, benchmark, checked, root, timeout, about, self.phases, workdir)
         try:
             return self._run_job(prepared, listener, detach=detach)
         finally:
@@ -327,14 +327,14 @@ class Cluster:
                 self.jobs.close(job, interrupted, stop=True)
             raise
 
-    def _ready(self, chosen: Benchmark[Any], params: object, tell: StateCallback) -> ReadyHosts:
+    def _ready(self, benchmark: Benchmark[Any], params: object, tell: StateCallback) -> ReadyHosts:
         """Install what a benchmark needs, examine and connect the hosts.
 
         Hosts that were examined before are examined again only if they lacked something.
         """
-        self.hosts.leave_out_dead(patience(chosen, self.state))
-        self.install(chosen.programs, tell)
-        programs, gpus = chosen.programs, chosen.gpus(params, self.spec.ranks_per_host)
+        self.hosts.leave_out_dead(host_timeout(benchmark, self.state))
+        self.install(benchmark.programs, tell)
+        programs, gpus = benchmark.programs, benchmark.gpus(params, self.spec.ranks_per_host)
         in_image = bool(self._environment and self._environment.image)
         wanted = 0 if in_image else gpus  # in an image, the ranks check the GPUs themselves
         if not host_setup.have(self.state.facts, programs, wanted):

@@ -75,12 +75,12 @@ def _signal(status: int) -> str:
         return f"signal {number}"
 
 
-def collect(job: Job, ending: JobResult, phases: dict[str, float], *, stop: bool = False) -> Run:
+def collect(job: Job, result: JobResult, phases: dict[str, float], *, stop: bool = False) -> Run:
     """Download a job's files and close its run; the first of several processes does it.
 
     Args:
         job: to collect.
-        ending: how it ended; ignored if another process has closed the run.
+        result: how it ended; ignored if another process has closed the run.
         phases: seconds of each phase so far; `fetch` is added.
         stop: whether to stop the job first, as it still runs.
 
@@ -103,53 +103,53 @@ def collect(job: Job, ending: JobResult, phases: dict[str, float], *, stop: bool
     with _alone(folder):
         if store.record(folder).status not in FINAL:
             began = time.monotonic()
-            ending = _stopped(job, ending) if stop else ending
-            ending = _bring_home(job, folder, ending)
+            result = _stopped(job, result) if stop else result
+            result = _download(job, folder, result)
             _keep_measured(folder)
             phases["fetch"] = time.monotonic() - began
-            close_run(folder, ending, phases)
+            close_run(folder, result, phases)
     return store.read(folder)
 
 
-def _stopped(job: Job, ending: JobResult) -> JobResult:
+def _stopped(job: Job, result: JobResult) -> JobResult:
     """Stop a job; if that fails, the other hosts' files are still downloaded."""
     try:
         job.stop()
     except ShellError as error:
-        return _worse(ending, error.what)
-    return ending
+        return _worse(result, error.what)
+    return result
 
 
-def _worse(ending: JobResult, why: str) -> JobResult:
-    reason = f"{ending.reason} {why}".strip()
-    return JobResult(status="failed", reason=reason, exit_status=ending.exit_status)
+def _worse(result: JobResult, why: str) -> JobResult:
+    reason = f"{result.reason} {why}".strip()
+    return JobResult(status="failed", reason=reason, exit_status=result.exit_status)
 
 
-def _bring_home(job: Job, folder: Path, ending: JobResult) -> JobResult:
+def _download(job: Job, folder: Path, result: JobResult) -> JobResult:
     """Download the files, if the job has written any."""
     try:
-        if ending.status == "interrupted" and not job.exists():
-            return ending
+        if result.status == "interrupted" and not job.exists():
+            return result
         job.fetch(folder / RAW)
     except (ShellError, ExceptionGroup) as error:
-        ending = _worse(ending, _first_line(error))
+        result = _worse(result, _first_line(error))
     try:
         _add_missing(job, folder)
     except ParseError as error:
-        ending = _worse(ending, error.what)
+        result = _worse(result, error.what)
     reason = raw_text(folder, REASON)
     if reason:
-        ending = msgspec.structs.replace(ending, reason=_why(reason, ending))
-    if ending.exit_status == TIMED_OUT:
+        result = msgspec.structs.replace(result, reason=_why(reason, result))
+    if result.exit_status == TIMED_OUT:
         slower = describe_slowdown(store.read(folder).measurements)
-        ending = msgspec.structs.replace(ending, reason=f"{ending.reason} {slower}".strip())
-    return ending
+        result = msgspec.structs.replace(result, reason=f"{result.reason} {slower}".strip())
+    return result
 
 
-def _why(reason: str, ending: JobResult) -> str:
+def _why(reason: str, result: JobResult) -> str:
     """Give the reason that a rank wrote; if a rank was killed, this cause comes first."""
-    killed = ending.exit_status is not None and _signal(ending.exit_status)
-    return f"{ending.reason} {reason}" if killed else reason
+    killed = result.exit_status is not None and _signal(result.exit_status)
+    return f"{result.reason} {reason}" if killed else reason
 
 
 def _first_line(error: Exception) -> str:
@@ -158,12 +158,12 @@ def _first_line(error: Exception) -> str:
     return error.what if isinstance(error, ShellError) else str(error)
 
 
-def close_run(folder: Path, ending: JobResult, phases: dict[str, float]) -> None:
+def close_run(folder: Path, result: JobResult, phases: dict[str, float]) -> None:
     """Write the end of a job into the record of its run.
 
     Args:
         folder: of the run.
-        ending: how it ended.
+        result: how it ended.
         phases: seconds spent in each phase.
 
     """
@@ -172,7 +172,7 @@ def close_run(folder: Path, ending: JobResult, phases: dict[str, float]) -> None
         record,
         phases={**record.phases, **phases},
         notes=(*record.notes, *raw_text(folder, NOTES_FILE).splitlines()),
-        **msgspec.structs.asdict(ending),
+        **msgspec.structs.asdict(result),
     )
     store.write(folder, closed)
 

@@ -110,9 +110,9 @@ def default_hosts(provider: str, options: Mapping[str, str]) -> int:
         SpecError: there is no such provider, or an option is wrong.
 
     """
-    chosen = plugins.load(Provider, provider)
-    convert(options, chosen.Options, f"option of the provider {provider!r}")
-    return chosen.default_hosts(dict(options))
+    plugin = plugins.load(Provider, provider)
+    convert(options, plugin.Options, f"option of the provider {provider!r}")
+    return plugin.default_hosts(dict(options))
 
 
 def launch_spec(

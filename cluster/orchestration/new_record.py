@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def make_record(
     spec: ClusterSpec,
     machines: tuple[Machine, ...],
-    chosen: Benchmark[Any],
+    benchmark: Benchmark[Any],
     params: object,
     *,
     run: str,
@@ -32,7 +32,7 @@ def make_record(
     Args:
         spec: of the cluster.
         machines: of the cluster.
-        chosen: the benchmark.
+        benchmark: that ran.
         params: of it, checked.
         run: the name of its folder.
         status: of the run.
@@ -44,14 +44,14 @@ def make_record(
     """
     return Record(
         id=run,
-        benchmark=chosen.name,
+        benchmark=benchmark.name,
         status=status,
         at=at,
         spec=spec,
         machines=machines,
         params=msgspec.Raw(msgspec.json.encode(params, enc_hook=encode)),
         argv=tuple(sys.argv),
-        definitions={definition.id: definition for definition in chosen.recorded(params)},
+        definitions={definition.id: definition for definition in benchmark.recorded(params)},
         software=__version__,
         revision=revision(),
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from cluster.agent.peers import FILE as PARTY_FILE
+from cluster.agent.peers import FILE as PEERS_FILE
 from cluster.agent.peers import Peer, PeerList
 from cluster.core import plugins
 from cluster.core.errors import SpecError
@@ -64,13 +64,13 @@ class PreparedJob(Value, frozen=True, kw_only=True):
 
 
 def check_bench(
-    spec: ClusterSpec, benchmark: str, params: Mapping[str, object], timeout: float
+    spec: ClusterSpec, name: str, params: Mapping[str, object], timeout: float
 ) -> tuple[Benchmark[Any], Any]:
     """Refuse a benchmark that a cluster could not run, before anything is launched.
 
     Args:
         spec: of the cluster.
-        benchmark: its name.
+        name: of the benchmark.
         params: of the benchmark.
         timeout: seconds that its job may take.
 
@@ -81,33 +81,33 @@ def check_bench(
         SpecError: it cannot be run.
 
     """
-    chosen = plugins.load(Benchmark, benchmark)
-    checked = convert(params, chosen.Params, "parameter")
-    chosen.check(checked, spec.hosts * spec.ranks_per_host)
+    benchmark = plugins.load(Benchmark, name)
+    checked = convert(params, benchmark.Params, "parameter")
+    benchmark.check(checked, spec.hosts * spec.ranks_per_host)
     if not 0 < timeout <= LONGEST:
         raise SpecError(f"--timeout is {timeout:g} s; it must be more than 0 and at most 30 days.")
-    return chosen, checked
+    return benchmark, checked
 
 
-def patience(chosen: Benchmark[Any], state: ClusterState) -> float | None:
+def host_timeout(benchmark: Benchmark[Any], state: ClusterState) -> float | None:
     """Give the time that hosts have to answer, for benchmarks that leave out dead hosts.
 
     Args:
-        chosen: the benchmark.
+        benchmark: to run.
         state: of the cluster.
 
     Returns:
         Seconds; None if the benchmark needs every host, or a host was never examined.
 
     """
-    needs_all = plugins.load(Starter, chosen.starter).needs_every_host
+    needs_all = plugins.load(Starter, benchmark.starter).needs_every_host
     examined = len(state.facts) == len(state.machines)
     return None if needs_all or not examined else DEAD_AFTER
 
 
 def check_hosts(
     hosts: ReadyHosts,
-    chosen: Benchmark[Any],
+    benchmark: Benchmark[Any],
     params: object,
     condition: Condition,
     shells: Mapping[str, Shell],
@@ -116,7 +116,7 @@ def check_hosts(
 
     Args:
         hosts: that would run it.
-        chosen: the benchmark.
+        benchmark: to run.
         params: of it, checked.
         condition: of the run.
         shells: to the hosts, by the machine's name.
@@ -125,31 +125,31 @@ def check_hosts(
         SpecError: their memory is too small, or their MPI has no such parameter.
 
     """
-    _check_memory(chosen, params, hosts)
+    _check_memory(benchmark, params, hosts)
     if not hosts.image:
         first = hosts.machines[0]
         variables = condition.variables
         check_mca_parameters(variables, first, hosts.facts[0].home, shells[first.name])
 
 
-def _check_memory(chosen: Benchmark[Any], params: object, hosts: ReadyHosts) -> None:
-    wanted = chosen.memory(params, max(hosts.layout.slots.values()))
+def _check_memory(benchmark: Benchmark[Any], params: object, hosts: ReadyHosts) -> None:
+    wanted = benchmark.memory(params, max(hosts.layout.slots.values()))
     for fact in hosts.facts:
         limits = [fact.memory, *([fact.cgroup_memory] if fact.cgroup_memory else [])]
         if 0 < min(limits) < wanted:
             raise SpecError(
-                f"{chosen.name} would allocate {format_bytes(wanted)} for messages on {fact.host}, "
-                f"which has {format_bytes(min(limits))} of memory.",
+                f"{benchmark.name} would allocate {format_bytes(wanted)} for messages on "
+                f"{fact.host}, which has {format_bytes(min(limits))} of memory.",
                 means="Nothing was started.",
                 remedy="Choose smaller --sizes.",
             )
 
 
-def check_plan(chosen: Benchmark[Any], params: object, spec: ClusterSpec, plan: Plan) -> None:
+def check_plan(benchmark: Benchmark[Any], params: object, spec: ClusterSpec, plan: Plan) -> None:
     """Refuse a plan whose machines lack what a benchmark needs, before they cost anything.
 
     Args:
-        chosen: the benchmark.
+        benchmark: to run.
         params: of it, checked.
         spec: of the cluster.
         plan: of its provider.
@@ -158,7 +158,7 @@ def check_plan(chosen: Benchmark[Any], params: object, spec: ClusterSpec, plan: 
         SpecError: they have too few GPUs.
 
     """
-    wanted = chosen.gpus(params, spec.ranks_per_host)
+    wanted = benchmark.gpus(params, spec.ranks_per_host)
     if plan.gpus is not None and plan.gpus < wanted:
         from cluster.measure import gpu_requirements  # noqa: PLC0415 - few benchmarks want any
 
@@ -224,7 +224,7 @@ def with_profile(
 
 def prepare(
     hosts: ReadyHosts,
-    chosen: Benchmark[Any],
+    benchmark: Benchmark[Any],
     params: object,
     where: Path,
     timeout: float,
@@ -236,7 +236,7 @@ def prepare(
 
     Args:
         hosts: that run it.
-        chosen: the benchmark.
+        benchmark: to run.
         params: of it, checked.
         where: the folder of all runs.
         timeout: seconds that the job may take.
@@ -252,14 +252,14 @@ def prepare(
 
     """
     machine, session, at = hosts.machines[0], hosts.spec.name, time.time()
-    starter = plugins.load(Starter, chosen.starter)
+    starter = plugins.load(Starter, benchmark.starter)
     home = hosts.facts[0].home  # a machine's paths may be relative to it
     bin_ = posixpath.join(home, machine.bin)
-    variables = {**chosen.variables, **condition.variables}
-    program = [*_with_environment(variables), *chosen.program(params)]
+    variables = {**benchmark.variables, **condition.variables}
+    program = [*_with_environment(variables), *benchmark.program(params)]
     argv = starter.argv(_found(program, bin_, hosts.image), hosts.layout)
-    folder = store.create(where, session, chosen.name, at)
-    planned = _planned(hosts, chosen, params, argv, folder.name, at)
+    folder = store.create(where, session, benchmark.name, at)
+    planned = _planned(hosts, benchmark, params, argv, folder.name, at)
     record = _with_condition(planned, condition, phases, hosts.fabric)
     store.write(folder, record)
     _write_topologies(folder, hosts.facts)
@@ -269,7 +269,7 @@ def prepare(
         record=record,
         job=_job(record, there, folder, has_copy=copied is not None),
         script=script(session, there, argv, _environment(hosts, starter, bin_), timeout),
-        files={f"{chosen.name}.py": chosen.source.read_text(), **_peers(hosts, starter)},
+        files={f"{benchmark.name}.py": benchmark.source.read_text(), **_peers(hosts, starter)},
         copied=copied,
     )
 
@@ -307,13 +307,13 @@ def _peers(hosts: ReadyHosts, starter: Starter) -> dict[str, str]:
     if not layout.ssh_config or not starter.needs_every_host:
         return {}
     others = tuple(Peer(name=m.name, address=m.address) for m in hosts.machines[1:])
-    party = PeerList(peers=others, ssh_config=layout.ssh_config)
-    return {PARTY_FILE: msgspec.json.encode(party).decode()}
+    listed = PeerList(peers=others, ssh_config=layout.ssh_config)
+    return {PEERS_FILE: msgspec.json.encode(listed).decode()}
 
 
 def _planned(
     hosts: ReadyHosts,
-    chosen: Benchmark[Any],
+    benchmark: Benchmark[Any],
     params: object,
     argv: list[str],
     run: str,
@@ -321,11 +321,13 @@ def _planned(
 ) -> Record:
     """Make the record of a run before its job starts."""
     return msgspec.structs.replace(
-        make_record(hosts.spec, hosts.machines, chosen, params, run=run, status="planned", at=at),
+        make_record(
+            hosts.spec, hosts.machines, benchmark, params, run=run, status="planned", at=at
+        ),
         command=tuple(argv),
         environment=tuple(msgspec.structs.replace(f, topology="") for f in hosts.facts),
-        planned=tuple(chosen.planned(params, hosts.layout.size)),
-        notes=(*_notes(hosts), *chosen.notes(params, hosts.facts)),
+        planned=tuple(benchmark.planned(params, hosts.layout.size)),
+        notes=(*_notes(hosts), *benchmark.notes(params, hosts.facts)),
     )
 
 

@@ -48,7 +48,7 @@ def simulator_of(spec: ClusterSpec) -> FleetSimulator:
 
 def simulate(
     state: ClusterState,
-    chosen: Benchmark[Any],
+    benchmark: Benchmark[Any],
     params: object,
     where: Path,
     condition: Condition,
@@ -58,7 +58,7 @@ def simulate(
 
     Args:
         state: of the cluster.
-        chosen: the benchmark.
+        benchmark: to run.
         params: of it, checked.
         where: the folder of all runs.
         condition: what distinguishes the run.
@@ -72,11 +72,11 @@ def simulate(
 
     """
     spec = state.spec
-    values = chosen.model(params, simulator_of(spec))
+    values = benchmark.model(params, simulator_of(spec))
     began = time.time()
-    folder = store.create(where, spec.name, chosen.name, began)
+    folder = store.create(where, spec.name, benchmark.name, began)
     new = make_record(
-        spec, state.machines, chosen, params, run=folder.name, status="running", at=began
+        spec, state.machines, benchmark, params, run=folder.name, status="running", at=began
     )
     record = _with_condition(new, condition)
     store.write(folder, record)

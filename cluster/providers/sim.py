@@ -11,7 +11,7 @@ import msgspec
 
 from cluster.core.errors import SpecError
 from cluster.core.model.fabric import Fabric, Fault, Routing, parse_fabric, parse_faults
-from cluster.core.model.hosts import SIMULATED, Link, Machine
+from cluster.core.model.hosts import SIMULATED, Link, Machine, machine_name
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import parse_rate
@@ -84,7 +84,7 @@ class SimProvider(Provider):
         link = Link(rate=fabric_of(spec).rate, mtu=MTU, source="simulated")
         return tuple(
             Machine(
-                name=f"{number}.mpi.{spec.name}",
+                name=machine_name(spec.name, number),
                 id=f"sim-{number}",
                 address=f"sim-{number}",
                 shell=SIMULATED,

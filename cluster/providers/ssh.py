@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import msgspec
 
 from cluster.core.errors import SpecError
-from cluster.core.model.hosts import Access, Machine
+from cluster.core.model.hosts import Access, Machine, machine_name
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.spec import ClusterSpec, Environment, EnvironmentOptions
 from cluster.core.model.value import StateCallback, Value, ignore
@@ -72,7 +72,7 @@ class SshProvider(Provider):
         pinned = str(journal.folder / "known_hosts") if options.trust == "first-use" else ""
         return tuple(
             Machine(  # noqa: S604 - "shell" names a plug-in
-                name=f"{number}.mpi.{spec.name}",
+                name=machine_name(spec.name, number),
                 id=access.host,
                 address=access.host,
                 shell="ssh",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import STATES, ClusterError, Timeout, Unreachable
-from cluster.remote.threads import settle
+from cluster.remote.threads import complete
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -280,7 +280,7 @@ def _begin(hosts: Mapping[str, Shell], do: Callable[[str, Shell], T]) -> dict[st
         with contextlib.suppress(queue.Empty):
             while True:
                 name = waiting.get_nowait()
-                settle(begun[name], partial(do, name, hosts[name]))
+                complete(begun[name], partial(do, name, hosts[name]))
 
     for _ in range(min(MOST_AT_ONCE, len(hosts))):
         threading.Thread(target=work, daemon=True).start()

@@ -23,11 +23,11 @@ def start(call: Callable[[], T]) -> Future[T]:
 
     """
     future: Future[T] = Future()
-    threading.Thread(target=settle, args=(future, call), daemon=True).start()
+    threading.Thread(target=complete, args=(future, call), daemon=True).start()
     return future
 
 
-def settle(future: Future[T], call: Callable[[], T]) -> None:
+def complete(future: Future[T], call: Callable[[], T]) -> None:
     """Call a function, and give a future what it returns or raises.
 
     Args:

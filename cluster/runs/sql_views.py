@@ -10,6 +10,7 @@ from typing import NamedTuple, get_args
 import msgspec
 
 from cluster.core.model.spec import SpecOptions
+from cluster.core.options import help_of
 
 TYPES = {str: "VARCHAR", int: "BIGINT", bool: "BOOLEAN", float: "DOUBLE"}  # of Python, and of SQL
 
@@ -44,26 +45,12 @@ class SqlView(NamedTuple):
     columns: tuple[SqlColumn, ...]
 
 
-SPEC_TEXTS = {
-    "provider": "where the machines came from",
-    "hosts": "how many machines",
-    "ranks_per_host": "MPI processes on each",
-    "placement": "machines close together were asked for",
-    "instance": "the provider's machine type",
-    "zone": "the provider's zone",
-    "image": "what the machines started from",
-    "spot": "spare machines were asked for",
-    "accelerator": "accelerators of each machine, such as `t4:1`",
-    "ttl": "seconds after which the machines were to end",
-}
-
-
 def _spec_columns() -> tuple[SqlColumn, ...]:
     """Give one column per option of a cluster; those of its provider are in the column `record`."""
     kinds = {field.name: field.type for field in msgspec.structs.fields(SpecOptions)}
     return tuple(
-        SqlColumn(name, TYPES[next(iter(get_args(kind)), kind)], SPEC_TEXTS[name])
-        for name, kind in kinds.items()
+        SqlColumn(name, TYPES[next(iter(get_args(kind)), kind)], text[0].lower() + text[1:-1])
+        for (name, kind), text in zip(kinds.items(), help_of(SpecOptions).values(), strict=True)
         if name != "options"
     )
 

@@ -11,9 +11,9 @@ import pytest
 
 import cluster
 from cluster.cli import flags
-from cluster.cli.param_flags import help_of
 from cluster.core.errors import SpecError
 from cluster.core.model.spec import ClusterSpec, SpecOptions
+from cluster.core.options import help_of
 from cluster.orchestration.launch import make_spec
 
 FIELDS = msgspec.structs.fields(SpecOptions)

@@ -36,8 +36,8 @@ KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let clouds be consistent after a moment: the test clouds are at once."""
     monkeypatch.setenv("CLUSTER_LATE", "0.1")
-    monkeypatch.setattr("cluster.providers.aws.create.POLL", 0.05)
-    monkeypatch.setattr("cluster.providers.gcp.create.POLL", 0.05)
+    monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
+    monkeypatch.setattr("cluster.providers.gcp.create.PAUSE", 0.05)
     monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
 
 

@@ -210,7 +210,7 @@ class _Chances:
     """
 
     def __init__(self, tests: PairTests, healthy: Flags, line: Values) -> None:
-        """Sort the values of healthy tests, separately for those that shared nothing."""
+        """Sort the values of healthy tests, separately for tests that ran alone."""
         self._line = line
         self._paths = tests.paths
         self._shared = tests.shared

@@ -111,7 +111,7 @@ def shared_fabric(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
 
 
 def crowded_groups(fleet: Fleet, found: Diagnosed) -> Iterator[Blamed]:
-    """Find groups whose traffic to others is slower than that of other groups, at once only."""
+    """Find groups whose traffic to others is slower than other groups', but only while all send."""
     table = found.table
     innocent = table.between & ~table.alone & (found.blame.explained_by < 0) & (table.rates > 0)
     blamed = {c.part for c in found.blame.blamed}

@@ -76,6 +76,20 @@ class Link(Value, frozen=True, kw_only=True):
             )
 
 
+def machine_name(cluster: str, number: int) -> str:
+    """Name a machine.
+
+    Args:
+        cluster: its name.
+        number: of the machine in it, from 0.
+
+    Returns:
+        Such as `0.mpi.mpi_test`.
+
+    """
+    return f"{number}.mpi.{cluster}"
+
+
 class Machine(Value, frozen=True, kw_only=True):
     """A host, as its provider created or found it: data about it, no connection.
 

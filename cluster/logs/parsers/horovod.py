@@ -70,7 +70,7 @@ class Horovod(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = (ITERATION, ITERATION_ALL, MEAN, TOTAL)
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start without results."""
         self._builders: list[ResultBuilder] = []
         self._about: dict[str, str] = {}
         self._ended = True

@@ -71,7 +71,7 @@ class JobFailures(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start without results."""
         self._builder: ResultBuilder | None = None
         self._kinds: Counter[str] = Counter()
         self._traceback = 0  # the line on which the open traceback began; 0 if none is open

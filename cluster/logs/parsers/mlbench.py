@@ -87,7 +87,7 @@ class MlBench(Parser):
     )
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start without results."""
         self._builders: list[ResultBuilder] = []
 
     def take(self, line: str, number: int) -> bool:

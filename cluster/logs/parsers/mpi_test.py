@@ -49,7 +49,7 @@ class MpiTest(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = (TIME,)
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start without results."""
         self._builder: ResultBuilder | None = None
 
     def take(self, line: str, number: int) -> bool:

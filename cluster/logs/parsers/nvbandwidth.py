@@ -285,7 +285,7 @@ class _Case(msgspec.Struct):
 
 
 class _Run(msgspec.Struct):
-    """What is in it."""
+    """The content of the JSON report."""
 
     testcases: list[_Case] = []
     devices: list[str] = msgspec.field(default_factory=list, name="GPU Device List")
@@ -294,6 +294,6 @@ class _Run(msgspec.Struct):
 
 
 class _NvBandwidthJson(msgspec.Struct):
-    """All of it."""
+    """The whole JSON document."""
 
     nvbandwidth: _Run

@@ -65,7 +65,7 @@ class SymptomLines(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start without results."""
         self._first = 0
         self._found: list[Symptom] = []
         self._counts: Counter[str] = Counter()

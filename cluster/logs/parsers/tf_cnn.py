@@ -58,7 +58,7 @@ class TfCnn(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = (STEP, TOTAL)
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start without results."""
         self._builder: ResultBuilder | None = None
         self._first = 0
         self._about: dict[str, str] = {}

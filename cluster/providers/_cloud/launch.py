@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 import msgspec
 
 from cluster.core import journal, ssh_keys
-from cluster.core.model.hosts import Link
+from cluster.core.errors import ProvisionError, Timeout, tail
+from cluster.core.model.hosts import Link, machine_name
 from cluster.core.model.resources import Price
 from cluster.core.model.value import Value
 from cluster.providers._cloud import capacity_cache
@@ -21,13 +22,15 @@ from cluster.providers._cloud.options import CloudOptions
 from cluster.providers._cloud.tags import Selection, Tags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from cluster.core.model.spec import ClusterSpec
     from cluster.core.model.value import StateCallback
 
 NEXT_ZONE = ("capacity", "unsupported")  # kinds of failures after which another zone is tried
+POLL = 1.0  # seconds between two checks, or two attempts
+M = TypeVar("M")
 
 
 class CloudOffer(Value, frozen=True, kw_only=True):
@@ -49,6 +52,25 @@ class CloudOffer(Value, frozen=True, kw_only=True):
     price: Price | None
     lines: tuple[str, ...]
     gpus: int = 0
+
+
+class ListedMachine(Value, Generic[M], frozen=True, kw_only=True):
+    """A machine of a launch, as its cloud lists it.
+
+    Args:
+        instance: in the cloud's own form.
+        number: of the machine, from 0.
+        id: that the cloud gave it.
+        state: in the cloud's words.
+        ready: it runs, and has the addresses that were asked for.
+
+    """
+
+    instance: M
+    number: int
+    id: str
+    state: str
+    ready: bool
 
 
 ClientT = TypeVar("ClientT", bound=Client)
@@ -244,6 +266,72 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
         self._tags, self._offer = intent.tags, intent.offer
         self._whose = Selection(launches=(intent.tags.launch,))
         self._tell = tell
+
+    def _wait(
+        self,
+        look: Callable[[], Sequence[ListedMachine[M]]],
+        missing: Callable[[int, float], ProvisionError | Failure | None],
+        console: Callable[[M], str],
+    ) -> tuple[M, ...]:
+        """Wait until all machines run and have their addresses.
+
+        Args:
+            look: lists them, in the order of their numbers; raises if one has ended.
+            missing: gives the error if only this number of machines is listed after these seconds,
+                and none while more may come.
+            console: gives what a machine wrote to its serial console.
+
+        Returns:
+            The machines, in the cloud's own form.
+
+        Raises:
+            Timeout: a machine is not ready in time.
+
+        """
+        began = time.monotonic()
+        while True:
+            found = look()
+            states = {one.number: one.state.lower() for one in found}
+            for number in range(self._spec.hosts):
+                self._tell(self._name(number), states.get(number, "not listed yet"))
+            late = [one for one in found if not one.ready]
+            seconds = time.monotonic() - began
+            if len(found) == self._spec.hosts and not late:
+                self._journal.timed("running", seconds)
+                return tuple(one.instance for one in found)
+            if late and seconds > self._options.wait:
+                raise self._late(late, seconds, console(late[0].instance))
+            if len(found) < self._spec.hosts and (error := missing(len(found), seconds)):
+                raise error
+            time.sleep(POLL)
+
+    def _late(
+        self, late: Sequence[ListedMachine[M]], seconds: float, console: str
+    ) -> ProvisionError:
+        slowest, said = late[0], tail(console)
+        return Timeout(
+            f"{self._name(slowest.number)} ({slowest.id}) is not ready after {seconds:.0f} s: "
+            f"{slowest.state} ({len(late)} of {self._spec.hosts} are late).",
+            means=f"Its console:\n{said}" if said else "Its console is empty.",
+            remedy="Wait longer: --option wait=600; or try another zone: --option zones=a,b",
+        )
+
+    def _ended(
+        self,
+        one: ListedMachine[M],
+        why: str,
+        means: str,
+        error: type[ProvisionError] = ProvisionError,
+    ) -> ProvisionError:
+        """Make the error for a machine that ended before it was ready."""
+        return error(
+            f"{self._name(one.number)} ({one.id}) ended right after its start: {why}",
+            means=f"{means} Nothing is left.",
+            remedy="Try another zone: --option zones=a,b, or another --image.",
+        )
+
+    def _name(self, number: int) -> str:
+        return machine_name(self._spec.name, number)
 
 
 def intent_file(cluster_journal: journal.Journal, provider: str) -> Path:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import msgspec
 
 from cluster.core import ssh_keys
-from cluster.core.errors import Capacity, ProvisionError, Timeout, tail
+from cluster.core.errors import Capacity, ProvisionError, Timeout
 from cluster.providers._cloud import cloud_init
 from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
-from cluster.providers._cloud.launch import CloudLaunch, too_few_machines, try_zones
+from cluster.providers._cloud.launch import (
+    CloudLaunch,
+    ListedMachine,
+    too_few_machines,
+    try_zones,
+)
 from cluster.providers._cloud.machine import machine
 from cluster.providers._cloud.tags import LAUNCH
 from cluster.providers.aws.api import Region
@@ -23,7 +27,6 @@ from cluster.providers.aws.plan import name_taken_error
 from cluster.providers.aws.request import (
     instance_view,
     interfaces,
-    name,
     request,
     tag_specifications,
 )
@@ -48,7 +51,6 @@ if TYPE_CHECKING:
 
 PROVIDER = "aws"
 CIDR = "10.0.0.0/16"  # of a VPC that the launch creates
-POLL = 1.0  # seconds between two checks
 RUNNING = "running"
 ENDED = ("shutting-down", "terminated", "stopping", "stopped")
 N = TypeVar("N", bound=TaggedResource)
@@ -84,7 +86,7 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
         ssh_keys.write_known_hosts(known, [(one.instance_id, first.public) for one in found])
         link = self._offer.link
         return tuple(
-            machine(name(self._spec, number), instance_view(one), self._options, known, link)
+            machine(self._name(number), instance_view(one), self._options, known, link)
             for number, one in enumerate(found)
         )
 
@@ -201,12 +203,17 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
 
     # Machines.
 
-    def _machines(self, vpc: str, group: str, data: str) -> list[AwsInstance]:
+    def _machines(self, vpc: str, group: str, data: str) -> tuple[AwsInstance, ...]:
         """Give the machines once they run and have their addresses."""
         elastic = ElasticIps(self._client, self._tags, self._journal)
         if self._options.elastic_ip:
             elastic.allocate(self._spec.hosts)  # first: it may exceed the limit of Elastic IPs
-        return self._wait(frozenset(self._run(vpc, group, data)), elastic)
+        ids = frozenset(self._run(vpc, group, data))
+        return self._wait(
+            lambda: self._look(ids, elastic),
+            self._missing,
+            lambda one: console(self._client, one.instance_id),
+        )
 
     def _run(self, vpc: str, group: str, data: str) -> tuple[str, ...]:
         """Try one zone after another; give the ids of the machines."""
@@ -241,71 +248,47 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
             raise too_few_machines("RunInstances", site.zone, what)
         return ids
 
-    def _wait(self, ids: frozenset[str], elastic: ElasticIps) -> list[AwsInstance]:
-        """Wait until all run and have their addresses; one call lists them all.
+    def _look(self, ids: frozenset[str], elastic: ElasticIps) -> list[ListedMachine[AwsInstance]]:
+        """List the machines; each gets its Elastic IP as soon as it runs.
 
-        Each gets its Elastic IP as soon as it runs, because its boot may need the internet.
+        Its boot may need the internet.
         """
-        began = time.monotonic()
-        while True:
-            listed = instances(self._client, filters_of(self._whose))
-            found = sorted(
-                (one for one in listed if one.instance_id in ids),
-                key=lambda one: one.ami_launch_index,
-            )
-            self._report(found)
-            self._check_alive(found)
-            elastic.associate(one for one in found if one.state.name == RUNNING)
-            late = [one for one in found if not self._is_ready(one)]
-            seconds = time.monotonic() - began
-            if len(found) == len(ids) and not late:
-                self._journal.timed("running", seconds)
-                return found
-            if seconds > self._options.wait:
-                raise self._late(found, late, seconds)
-            time.sleep(POLL)
+        listed = instances(self._client, filters_of(self._whose))
+        found = [self._listed(one) for one in listed if one.instance_id in ids]
+        self._check_alive(found)
+        elastic.associate(one.instance for one in found if one.instance.state.name == RUNNING)
+        return sorted(found, key=lambda one: one.number)
 
-    def _is_ready(self, one: AwsInstance) -> bool:
+    def _listed(self, one: AwsInstance) -> ListedMachine[AwsInstance]:
         public = one.public_ip_address or not self._options.is_public
-        return one.state.name == RUNNING and bool(one.private_ip_address and public)
-
-    def _report(self, found: Iterable[AwsInstance]) -> None:
-        states = {one.ami_launch_index: one.state.name for one in found}
-        for number in range(self._spec.hosts):
-            self._tell(name(self._spec, number), states.get(number, "not listed yet"))
-
-    def _check_alive(self, found: Iterable[AwsInstance]) -> None:
-        for one in found:
-            if one.state.name in ENDED:
-                why = one.state_reason.message or one.state.name
-                error = Capacity if "Capacity" in one.state_reason.code else ProvisionError
-                raise error(
-                    f"{self._called(one)} ended right after its start: {why}",
-                    means=f"Amazon's code for it: {one.state_reason.code or 'none'}. "
-                    "Nothing is left.",
-                    remedy="Try another zone: --option zones=a,b, or another --image.",
-                )
-
-    def _late(self, found: list[AwsInstance], late: list[AwsInstance], seconds: float) -> Timeout:
-        if not late:
-            return Timeout(
-                f"Amazon lists {len(found)} of {self._spec.hosts} machines that it gave "
-                f"{seconds:.0f} s ago.",
-                means="Nothing is left.",
-                remedy="Try again, or see https://health.aws.amazon.com",
-            )
-        slowest = late[0]
-        state = slowest.state.name if slowest.state.name != RUNNING else "running, no address"
-        said = tail(console(self._client, slowest.instance_id))
-        return Timeout(
-            f"{self._called(slowest)} is not ready after {seconds:.0f} s: {state} "
-            f"({len(late)} of {self._spec.hosts} are late).",
-            means=f"Its console:\n{said}" if said else "Its console is empty.",
-            remedy="Wait longer: --option wait=600; or try another zone: --option zones=a,b",
+        runs, connected = one.state.name == RUNNING, bool(one.private_ip_address and public)
+        return ListedMachine(
+            instance=one,
+            number=one.ami_launch_index,
+            id=one.instance_id,
+            state="running, no address" if runs and not connected else one.state.name,
+            ready=runs and connected,
         )
 
-    def _called(self, one: AwsInstance) -> str:
-        return f"{name(self._spec, one.ami_launch_index)} ({one.instance_id})"
+    def _check_alive(self, found: Iterable[ListedMachine[AwsInstance]]) -> None:
+        for one in found:
+            if one.instance.state.name in ENDED:
+                reason = one.instance.state_reason
+                error = Capacity if "Capacity" in reason.code else ProvisionError
+                why = reason.message or one.state
+                raise self._ended(
+                    one, why, f"Amazon's code for it: {reason.code or 'none'}.", error
+                )
+
+    def _missing(self, listed: int, seconds: float) -> Timeout | None:
+        if seconds <= self._options.wait:
+            return None
+        return Timeout(
+            f"Amazon lists {listed} of {self._spec.hosts} machines that it gave {seconds:.0f} s "
+            "ago.",
+            means="Nothing is left.",
+            remedy="Try again, or see https://health.aws.amazon.com",
+        )
 
     # How resources are requested.
 

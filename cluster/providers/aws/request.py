@@ -13,20 +13,6 @@ if TYPE_CHECKING:
     from cluster.providers.aws.responses import AwsInstance
 
 
-def name(spec: ClusterSpec, number: int) -> str:
-    """Give a machine's name.
-
-    Args:
-        spec: of its cluster.
-        number: of the machine, from 0.
-
-    Returns:
-        Such as `0.mpi.c5`.
-
-    """
-    return f"{number}.mpi.{spec.name}"
-
-
 def request(spec: ClusterSpec, options: AwsOptions, offer: AwsOffer, tags: Tags) -> dict[str, Any]:
     """Give the parameters that all machines of a launch share.
 

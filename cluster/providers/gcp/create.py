@@ -7,10 +7,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from cluster.core import ssh_keys
-from cluster.core.errors import ProvisionError, Timeout, tail
 from cluster.providers._cloud import deletion
 from cluster.providers._cloud.api_errors import UNLISTED, Failure, retry
-from cluster.providers._cloud.launch import CloudLaunch, too_few_machines, try_zones
+from cluster.providers._cloud.launch import (
+    CloudLaunch,
+    ListedMachine,
+    too_few_machines,
+    try_zones,
+)
 from cluster.providers._cloud.machine import machine
 from cluster.providers.gcp.api import Project
 from cluster.providers.gcp.delete import GcpDeletion, console
@@ -30,12 +34,12 @@ from cluster.providers.gcp.request import alias, firewalls, instance_view, reque
 from cluster.providers.gcp.responses import Firewall, GcpInstance, GcpOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from cluster.core.model.hosts import Machine
 
 PROVIDER = "gcp"
-POLL = 1.0  # seconds between two checks, or two attempts
+PAUSE = 1.0  # seconds between two attempts
 ATTEMPTS = 3  # at a call that fails with an internal error of Google
 ENDED = ("STOPPING", "STOPPED", "TERMINATED", "SUSPENDING", "SUSPENDED", "DEPROVISIONING")
 BULK = "instances.bulkInsert"
@@ -70,14 +74,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
             known, [(alias(one), key) for one, all_ in waited for key in all_]
         )
         return tuple(
-            machine(
-                self._called(number), instance_view(one), self._options, known, self._offer.link
-            )
+            machine(self._name(number), instance_view(one), self._options, known, self._offer.link)
             for number, one in enumerate(found)
         )
-
-    def _called(self, number: int) -> str:
-        return f"{number}.mpi.{self._spec.name}"
 
     # What machines need.
 
@@ -155,7 +154,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
                     raise
             else:
                 return
-            time.sleep(POLL)
+            time.sleep(PAUSE)
             operation = begin(attempt)
 
     # Machines.
@@ -182,7 +181,7 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
                 if failure.kind != "internal":
                     raise
             GcpDeletion(self._client, self._whose).delete_machines()
-            time.sleep(POLL)
+            time.sleep(PAUSE)
         return self._run_in(zone, public_key, ATTEMPTS - 1)
 
     def _run_in(self, zone: str, public_key: str, attempt: int) -> tuple[GcpInstance, ...]:
@@ -191,7 +190,18 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         names = self._journal.machines(token, lambda: self._bulk(zone, public_key, token))
         if len(names) < self._spec.hosts:
             raise self._too_few(zone, f"gave {len(names)} of {self._spec.hosts} machines")
-        return self._wait(zone)
+        seen: set[str] = set()
+
+        def missing(listed: int, seconds: float) -> Failure | None:
+            if seconds <= deletion.listing_delay():
+                return None
+            return self._too_few(zone, f"lists {listed} of {self._spec.hosts} machines")
+
+        return self._wait(
+            lambda: self._look(zone, seen),
+            missing,
+            lambda one: console(self._client, zone, one.name),
+        )
 
     def _bulk(self, zone: str, public_key: str, token: str) -> tuple[str, ...]:
         """Create all machines in one call; give the names of those that were created."""
@@ -210,30 +220,25 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
     def _too_few(self, zone: str, what: str) -> Failure:
         return too_few_machines(BULK, zone, what)
 
-    def _wait(self, zone: str) -> tuple[GcpInstance, ...]:
-        """Wait until all run and have their addresses; one call lists them all."""
-        began = time.monotonic()
-        seen: set[str] = set()
-        while True:
-            found = self._listed(zone)
-            self._report(found)
-            self._check_alive(zone, found, seen)
-            seen |= {one.name for one in found}
-            late = [one for one in found if not self._is_ready(one)]
-            seconds = time.monotonic() - began
-            if len(found) == self._spec.hosts and not late:
-                self._journal.timed("running", seconds)
-                return found
-            if len(found) < self._spec.hosts and seconds > deletion.listing_delay():
-                raise self._too_few(zone, f"lists {len(found)} of {self._spec.hosts} machines")
-            if late and seconds > self._options.wait:
-                raise self._late(zone, found, late, seconds)
-            time.sleep(POLL)
-
-    def _report(self, found: tuple[GcpInstance, ...]) -> None:
-        for number in range(self._spec.hosts):
-            state = found[number].status.lower() if number < len(found) else "not listed yet"
-            self._tell(self._called(number), state)
+    def _look(self, zone: str, seen: set[str]) -> list[ListedMachine[GcpInstance]]:
+        """List the machines; one that vanished is how Google shows a lack of capacity."""
+        listed = self._listed(zone)
+        names = {one.name for one in listed}
+        if gone := seen - names:
+            raise self._too_few(zone, f"showed {len(gone)} machines that then vanished")
+        seen |= names
+        found = [
+            ListedMachine(
+                instance=one,
+                number=number,
+                id=one.name,
+                state=one.status,
+                ready=self._is_ready(one),
+            )
+            for number, one in enumerate(listed)
+        ]
+        self._check_alive(found)
+        return found
 
     def _listed(self, zone: str) -> tuple[GcpInstance, ...]:
         """List the machines of the launch in the order of their numbers."""
@@ -245,31 +250,11 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         public = one.public or not self._options.is_public
         return one.status == "RUNNING" and bool(one.private and public)
 
-    def _check_alive(self, zone: str, found: tuple[GcpInstance, ...], seen: set[str]) -> None:
-        """Fail if a machine ended, or vanished, which is how Google shows a lack of capacity."""
-        if gone := seen - {one.name for one in found}:
-            raise self._too_few(zone, f"showed {len(gone)} machines that then vanished")
+    def _check_alive(self, found: Iterable[ListedMachine[GcpInstance]]) -> None:
         for one in found:
-            if one.status in ENDED:
-                raise ProvisionError(
-                    f"{self._named_one(one, found)} ended right after its start: {one.status}.",
-                    means=f"{one.status_message or 'Google does not say why'}. Nothing is left.",
-                    remedy="Try another zone: --option zones=a,b, or another --image.",
-                )
-
-    def _late(
-        self, zone: str, found: tuple[GcpInstance, ...], late: list[GcpInstance], seconds: float
-    ) -> Timeout:
-        said = tail(console(self._client, zone, late[0].name))
-        return Timeout(
-            f"{self._named_one(late[0], found)} is not ready after {seconds:.0f} s: "
-            f"{late[0].status} ({len(late)} of {self._spec.hosts} are late).",
-            means=f"Its console:\n{said}" if said else "Its console is empty.",
-            remedy="Wait longer: --option wait=600; or try another zone: --option zones=a,b",
-        )
-
-    def _named_one(self, one: GcpInstance, found: tuple[GcpInstance, ...]) -> str:
-        return f"{self._called(found.index(one))} ({one.name})"
+            if one.instance.status in ENDED:
+                why = f"{one.instance.status_message or 'Google does not say why'}."
+                raise self._ended(one, f"{one.instance.status}.", why)
 
 
 def _again(what: str, attempt: int) -> str:

@@ -23,7 +23,7 @@ import msgspec
 from cluster.core import journal
 from cluster.core.cleanup import on_failure
 from cluster.core.errors import ProvisionError, SpecError, Timeout, tail
-from cluster.core.model.hosts import Access, Machine
+from cluster.core.model.hosts import Access, Machine, machine_name
 from cluster.core.model.resources import Plan, Resource
 from cluster.core.model.value import StateCallback, Value, ignore
 from cluster.core.units import parse_rate
@@ -268,7 +268,7 @@ def _machine(files: LabFolder, number: int, room: int, options: LabOptions) -> M
     outer = str(network_of_room(room, UNDERLAY)[number + FIRST])
     inner = str(network_of_room(room, OVERLAY)[number + FIRST]) if options.overlay else outer
     return Machine(  # noqa: S604 - "shell" names a plug-in
-        name=f"{number}.mpi.{files.name}",
+        name=machine_name(files.name, number),
         id=f"{files.name}-{number}",
         address=inner,
         shell="ssh",

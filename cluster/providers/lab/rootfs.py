@@ -15,8 +15,8 @@ FRAME = 14  # bytes of a packet's Ethernet header, which a queueing discipline c
 WIRE = 38  # bytes that each packet adds on a real line: preamble, header, checksum and gap
 VXLAN = 50  # bytes that VXLAN over IPv4 adds to each packet
 SMALLEST_BURST = 70_000  # bytes; with segmentation offload one packet is up to 64 KiB
-BURST = 0.001  # seconds: what the line carries in this time may pass at once
-QUEUE = 0.020  # seconds: what the line carries in this time may wait
+BURST = 0.001  # seconds: the size of a burst, as time at the rate of the line
+QUEUE = 0.020  # seconds: the length of the queue, as time at the rate of the line
 SMALLEST_QUEUE = 200_000  # bytes
 
 # Mounts the root file system of a host from the layers in the current folder.

@@ -279,7 +279,7 @@ class _Command:
                     self._complaints.append(piece)
 
     def receive(self, most: int) -> bytes:
-        """Read its output; empty at its end or that of the connection, which `end` tells apart."""
+        """Read its output; empty if it or the connection ended: `end` raises for the latter."""
         try:
             return self.channel.recv(most)
         except BROKEN:
@@ -298,7 +298,7 @@ class _Command:
             self.channel.shutdown_write()
 
     def has_ended(self) -> bool:
-        """Return whether it ends within a moment, as its output was read to the end."""
+        """Wait a moment for its exit status, which follows the end of its output."""
         return self.channel.status_event.wait(ENDS_WITHIN)
 
     def end(self) -> tuple[int, str]:

@@ -25,7 +25,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let Amazon be consistent after a second: the test cloud is."""
     monkeypatch.setenv("CLUSTER_LATE", "1")
     monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 3.0)
-    monkeypatch.setattr("cluster.providers.aws.create.POLL", 0.05)
+    monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
 
 
 def spec_of(name: str = "c5", **fields: Any) -> ClusterSpec:

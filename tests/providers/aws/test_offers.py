@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let Amazon be consistent after a moment: the test cloud is."""
     monkeypatch.setenv("CLUSTER_LATE", "0.1")
-    monkeypatch.setattr("cluster.providers.aws.create.POLL", 0.05)
+    monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
 
 
 def spec_of(**fields: Any) -> ClusterSpec:

@@ -24,7 +24,8 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let Google be consistent after a second: the test cloud is."""
     monkeypatch.setenv("CLUSTER_LATE", "1")
     monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 3.0)
-    monkeypatch.setattr("cluster.providers.gcp.create.POLL", 0.05)
+    monkeypatch.setattr("cluster.providers._cloud.launch.POLL", 0.05)
+    monkeypatch.setattr("cluster.providers.gcp.create.PAUSE", 0.05)
     monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
 
 

@@ -68,7 +68,7 @@ class TextReport:
         self.is_headed = False  # whether its first lines exist; without its last, it was stopped
 
     def fail(self, text: str) -> None:
-        """Keep what went wrong; a server that was stopped after the test did not fail."""
+        """Record a failure; a server that was stopped after the test did not fail."""
         if text.startswith(STOPPED) and (self._totals or not self.is_begun):
             self._builder.note("the server was stopped after the test")
             return
@@ -113,7 +113,7 @@ class TextReport:
         return True
 
     def parsed(self) -> Parsed:
-        """Give what was read."""
+        """Return the results that were read."""
         builder = self._builder
         by_role = sorted(self._totals.items(), key=lambda item: item[0][0] != "receiver")
         for (role, way), totals in by_role:

@@ -85,7 +85,7 @@ class NcclDebug(Parser):
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start without results."""
         self._first = 0
         self._edges: dict[tuple[str, str | None, str], int] = {}  # a bit per channel
         self._vias: set[str] = set()  # that matched completely
@@ -93,10 +93,10 @@ class NcclDebug(Parser):
         self._seen: set[str] = set()  # messages that were read
         self._trees: dict[tuple[str, str], tuple[str, str]] = {}
         self._size = 0  # of the largest communicator
-        self._ranks: dict[int, NcclRank] = {}  # of it
+        self._ranks: dict[int, NcclRank] = {}  # of the largest communicator
         self._places: dict[int, str] = {}  # of ranks, as printed in the lines of edges
         self._gpus: set[int] = set()
-        self._nodes: dict[int, int] = {}  # by size
+        self._nodes: dict[int, int] = {}  # by the size of the communicator
         self._channels = self._p2p_channels = 0
         self._communicators = self._torn = 0
         self._connected = self._fabric = False
@@ -247,7 +247,7 @@ class NcclDebug(Parser):
             for waiting in self._warnings.values() if prefix else ():
                 waiting.discard(_process(prefix))
             for trial in self._trials if prefix else ():
-                trial.meet(_process(prefix), number)
+                trial.add_process(_process(prefix), number)
             self._connected = True
             self._communicators += rank == 0
         if size < self._size:

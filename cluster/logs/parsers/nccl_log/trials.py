@@ -52,7 +52,7 @@ class LoggedTest:
             self._failed |= "FAILED" in said[4]
             self._last = number if GOOD in said[0] else self._last
 
-    def meet(self, process: str, number: int) -> None:
+    def add_process(self, process: str, number: int) -> None:
         """Add a process whose set-up was completed while the test ran."""
         if self._first <= number and not 0 < self._last < number:
             self.processes.add(process)

@@ -73,10 +73,10 @@ _OLDEST = "res"  # a column of NCCL's own tests and of nccl-tests until 2019: ti
 
 
 class Heads:
-    """The cells to the left of the figures of rows, which all tests of a log repeat."""
+    """A cache of what the first cells of a row say (size, type, redop): all tests repeat them."""
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start without results."""
         self._places: dict[tuple[str, ...], tuple[SeriesPoint, ...]] = {}
 
     def places(self, cells: Sequence[str], halves: int = 2) -> tuple[SeriesPoint, ...]:
@@ -258,7 +258,7 @@ class PerfTest:
                 self.models[model] = None
 
     def fail(self, text: str) -> None:
-        """Keep what went wrong."""
+        """Record a failure."""
         self._failures.append(text)
 
     def row(self, cells: list[str]) -> bool:
@@ -351,7 +351,7 @@ class PerfTest:
             self.fail(f"{place}: {many:.0f} values were wrong")
 
     def parsed(self) -> Parsed:
-        """Give what was read."""
+        """Return the results that were read."""
         builder = ResultBuilder("nccl_tests", self._first, self.name or "nccl-tests")
         for failure in self._failures:
             builder.fail(failure)

@@ -163,10 +163,10 @@ class _Table:
 
     def __init__(self, title: str, first: int, points: Points) -> None:
         self.builder = ResultBuilder("osu", first, title)
-        self.lines = 1  # that it took, without rows
+        self.lines = 1  # of the table, without its rows
         self._points = points
         self._rows: re.Pattern[str] | None = None  # rows of nothing but a size and known figures
-        self._kinds: list[tuple[Definition, float]] = []  # of their columns, and the units
+        self._kinds: list[tuple[Definition, float]] = []  # definition and unit of each column
         memory = _MEMORY.search(title)
         named = _NAME.match(title.replace(f"-{memory[1]}", "", 1) if memory else title)
         self._test = named[1] if named else title

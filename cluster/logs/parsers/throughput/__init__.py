@@ -154,7 +154,7 @@ class TrainingThroughput(Parser):
     )
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Start without results."""
         self._builder: ResultBuilder | None = None
         self._iterations = IterationTimes()
         self._kinds: dict[str, _LineKind] = {}  # of lines, by their shape
