@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
 import numpy as np
@@ -29,6 +29,20 @@ if TYPE_CHECKING:
 
 NOWHERE = Route()
 TIME = "s"  # the unit of the values of any rate that is measured by times
+FIRST_PERCENTILE = 0.01
+
+
+class _Statistics(TypedDict):
+    """Fields of `Summary` that only the values decide."""
+
+    n: int
+    median: float
+    ci: tuple[float, float] | None
+    p5: float
+    p95: float
+    p99: float
+    converged: bool
+    shape: Distribution
 
 
 def summarize(
@@ -91,28 +105,38 @@ def _summary(definition: Definition, measurements: list[Measurement], route: Rou
     params = dict(first.params)
     if definition.aggregation == "each rank":
         params["rank"] = first.rank
-    p1, p5, p95, p99 = (quantile(ordered, part) for part in (0.01, 0.05, 0.95, 0.99))
-    median = middle(ordered)
     slow = first.unit == "s" or definition.better == "lower"  # high values are slow ones
+    statistics = _statistics(series, ordered, slow=slow)
     summary = Summary(
         metric=definition.metric,
         definition=definition.id,
         unit=definition.unit,
         better=definition.better,
         params=params,
-        n=len(ordered),
-        median=median,
-        ci=median_interval(ordered),
-        p5=p5,
-        p95=p95,
-        p99=p99,
-        converged=has_converged(series),
         complete=all(m.complete for m in measurements),
-        shape=shape(series, ordered, tail=_ratio(p99, median) if slow else _ratio(median, p1)),
+        **statistics,
     )
     if first.unit == "s" and definition.unit == "B/s":
-        summary = _as_rate(summary, first.bytes, p1_time=p1)
+        summary = _as_rate(summary, first.bytes, p1_time=quantile(ordered, FIRST_PERCENTILE))
     return with_link_bound(summary, definition, first.bytes, route)
+
+
+def _statistics(
+    series: NDArray[np.float64], ordered: NDArray[np.float64], *, slow: bool
+) -> _Statistics:
+    """Give the statistics of a series; its tail are the high values if these are slow."""
+    p1, p5, p95, p99 = (quantile(ordered, part) for part in (FIRST_PERCENTILE, 0.05, 0.95, 0.99))
+    median = middle(ordered)
+    return {
+        "n": len(ordered),
+        "median": median,
+        "ci": median_interval(ordered),
+        "p5": p5,
+        "p95": p95,
+        "p99": p99,
+        "converged": has_converged(series),
+        "shape": shape(series, ordered, tail=_ratio(p99, median) if slow else _ratio(median, p1)),
+    }
 
 
 def pool_medians(launches: Sequence[Summary]) -> Summary:
@@ -128,24 +152,15 @@ def pool_medians(launches: Sequence[Summary]) -> Summary:
     first = launches[0]
     series = np.array([summary.median for summary in launches])
     ordered = np.sort(series)
-    p1, p5, p95, p99 = (quantile(ordered, part) for part in (0.01, 0.05, 0.95, 0.99))
-    median = middle(ordered)
-    tail = _ratio(p99, median) if first.better == "lower" else _ratio(median, p1)
+    statistics = _statistics(series, ordered, slow=first.better == "lower")
     bounds = [summary.bound for summary in launches if summary.bound is not None]
     bound = middle(np.sort(bounds)) if len(bounds) == len(launches) else None
     return msgspec.structs.replace(
         first,
-        n=len(launches),
-        median=median,
-        ci=median_interval(ordered),
-        p5=p5,
-        p95=p95,
-        p99=p99,
-        converged=has_converged(series),
         complete=all(summary.complete for summary in launches),
         bound=bound,
-        share=None if bound is None else share(median, bound, first.unit),
-        shape=shape(series, ordered, tail=tail),
+        share=None if bound is None else share(statistics["median"], bound, first.unit),
+        **statistics,
     )
 
 
