@@ -45,11 +45,17 @@ class SqlView(NamedTuple):
     columns: tuple[SqlColumn, ...]
 
 
+def _phrase(sentence: str) -> str:
+    """Turn the help of an option into the text of a column; `MPI` stays as it is."""
+    begins = sentence[0] if sentence[1].isupper() else sentence[0].lower()
+    return begins + sentence[1:].rstrip(".")
+
+
 def _spec_columns() -> tuple[SqlColumn, ...]:
     """Give one column per option of a cluster; those of its provider are in the column `record`."""
     kinds = {field.name: field.type for field in msgspec.structs.fields(SpecOptions)}
     return tuple(
-        SqlColumn(name, TYPES[next(iter(get_args(kind)), kind)], text[0].lower() + text[1:-1])
+        SqlColumn(name, TYPES[next(iter(get_args(kind)), kind)], _phrase(text))
         for (name, kind), text in zip(kinds.items(), help_of(SpecOptions).values(), strict=True)
         if name != "options"
     )
