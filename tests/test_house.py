@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tests.conftest import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
 LINES, LENGTH, PARAMETERS = 450, 50, 8
@@ -111,6 +111,33 @@ def test_a_module_is_named_by_a_noun() -> None:
     }
 
     assert {word for word in words if word.endswith(("ing", "ings"))} == set(NOUNS)
+
+
+def test_no_cycle_between_modules() -> None:
+    """Also in imports inside functions, and in those that only types need."""
+    found = {_module(path): tree for path, tree in trees(("cluster",)).items()}
+    graph = {name: set(_modules(tree, found)) - {name} for name, tree in found.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError(" -> ".join(error.args[1])) from error
+
+    assert "cluster.cli.exit_statuses" in graph["cluster.cli"]
+
+
+def _module(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def _modules(tree: ast.Module, known: Collection[str]) -> Iterator[str]:
+    """Give the modules of ours that a module imports, wherever it does."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module in known:
+            inside = {f"{node.module}.{alias.name}" for alias in node.names}
+            yield from inside & {*known} or {node.module}
 
 
 def test_no_cycle_between_packages() -> None:
