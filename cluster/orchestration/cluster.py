@@ -390,7 +390,7 @@ class Cluster:
             self._keep_phases({**self.state.phases, **self.phases})
             destroy(self._provider, self.name, again=f"cluster down {self.name}")
             newest = self.state.jobs[-1:]
-            self.disk.state = self.state.ended(time.time())
+            self.disk.end(time.time())
             self._note_phase("teardown", began)
             self.disk.journal.forget()
         if receipt := self.receipt():

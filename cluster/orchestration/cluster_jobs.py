@@ -159,15 +159,8 @@ class Jobs:
             record = msgspec.structs.replace(run.record, receipt=receipt)
             store.write(run.folder, record)
             run = msgspec.structs.replace(run, record=record)
-        self._note_collected(job)
+        self._disk.record_if_up(journal.Collected(run=job.record.run))
         return run
-
-    def _note_collected(self, job: Job) -> None:
-        entry = journal.Collected(run=job.record.run)
-        if self._disk.journal.path.exists():
-            self._disk.record(entry)
-        else:  # another process has taken the cluster down
-            self._disk.state = self._disk.state.after(entry)
 
     def wait(self, listener: JobListener) -> int:
         """Wait for the newest job.

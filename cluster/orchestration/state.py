@@ -258,6 +258,27 @@ class StateOnDisk:
         self.journal.append(entry)
         self.state = self.state.after(entry)
 
+    def record_if_up(self, entry: Entry) -> None:
+        """Update the state by an entry; write it unless another process took the cluster down.
+
+        Args:
+            entry: an event.
+
+        """
+        if self.journal.path.exists():
+            self.record(entry)
+        else:
+            self.state = self.state.after(entry)
+
+    def end(self, at: float) -> None:
+        """Note that the machines are gone; the journal goes with them.
+
+        Args:
+            at: when, in seconds since the epoch.
+
+        """
+        self.state = self.state.ended(at)
+
     def note_machines(self, machines: Iterable[Machine]) -> None:
         """Record machines with changed fields, such as their addresses.
 
