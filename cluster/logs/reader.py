@@ -149,7 +149,7 @@ class _Reader:
         if not self._active:
             self._wake(text)
         rest = text
-        for parser in sorted(self._active, key=lambda parser: not parser.mends):
+        for parser in sorted(self._active, key=_reads_later):
             try:
                 rest, taken = parser.skim(rest, first)
             except IMPOSSIBLE as error:
@@ -295,6 +295,10 @@ class _Reader:
             line=first.text,
             remedy=f"Name its format: --format NAME, of {known}",
         )
+
+
+def _reads_later(parser: Parser) -> bool:
+    return not (parser.rows_interrupted or getattr(parser, "mends", False))
 
 
 def _impossible(parser: Parser, line: str = "") -> ParseError:

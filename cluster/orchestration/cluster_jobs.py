@@ -110,7 +110,7 @@ class Jobs:
             failed = JobResult(status="failed", reason=error.what)
             close_run(prepared.folder, failed, self._phases)
             job.clean()
-            self._note_collected(job)
+            self._disk.record_if_up(journal.Collected(run=job.record.run))
             raise
         self._phases["start"] = time.monotonic() - began
 

@@ -42,8 +42,11 @@ class Parser(Plugin):
     has_rows: ClassVar[bool] = False
     """Whether it has rows of bare numbers; they belong to the parser whose header came last."""
 
-    mends: ClassVar[bool] = False
-    """Whether other lines may interrupt its rows: it skims before others, and takes parts."""
+    rows_interrupted: ClassVar[bool] = False
+    """Whether other tools' lines may interrupt its rows: it reads before others, and takes parts.
+
+    A plug-in may still call it `mends`, as until this revision.
+    """
 
     definitions: ClassVar[tuple[Definition, ...]]
     """Of all metrics that it can read: unit, direction, and exactly what the tool measured."""

@@ -77,7 +77,7 @@ class NcclTests(Parser):
         *("algbw", "nccl-tests", "nThread", "Avg bus bandwidth", "out_of_place"),
         *("Test NCCL failure", "NCCL failure", " float ", " half ", " bfloat16 "),
     )
-    mends: ClassVar[bool] = True
+    rows_interrupted: ClassVar[bool] = True
     definitions: ClassVar[tuple[Definition, ...]] = (TIME, ALGBW, BUSBW, AVERAGE)
 
     def __init__(self) -> None:
