@@ -20,6 +20,7 @@ from cluster.core.model.hosts import Layout
 from cluster.core.model.value import Value
 from cluster.core.paths import make_private
 from cluster.measure.starters import Starter
+from cluster.providers import Provider
 from cluster.remote.shells import Shell
 from cluster.reports.formats.terminal import wrapped
 
@@ -39,13 +40,6 @@ MODULES = (  # what, the distribution, the extra that brings it, which commands 
     ("DuckDB", "duckdb", "sql", "cluster sql"),
     ("obstore", "obstore", "stores", "cluster push, cluster runs --from"),
     ("matplotlib", "matplotlib", "plot", "cluster plot, plots of cluster report"),
-)
-LOGINS = (  # which cloud, files and a variable that hold credentials, how to get some
-    ("aws", (Path("~/.aws/credentials"), Path("~/.aws/config")), "AWS_PROFILE", "aws configure"),
-    (
-        *("gcp", (Path("~/.config/gcloud/application_default_credentials.json"),)),
-        *("GOOGLE_APPLICATION_CREDENTIALS", "gcloud auth application-default login"),
-    ),
 )
 
 
@@ -148,11 +142,12 @@ def optional() -> Iterator[DoctorCheck]:
     for what, module, extra, needed_for in MODULES:
         version = _version(module)
         yield _optional(what, version, needed_for, extras.install_command(extra))
-    for cloud, signs, variable, log_in in LOGINS:
-        there = next((str(p) for p in map(Path.expanduser, signs) if p.is_file()), None)
-        found = variable if os.environ.get(variable) else there
-        needed_for = f"--provider {cloud}"
-        yield _optional(f"credentials for {cloud}", found, needed_for, log_in)
+    for name in plugins.names(Provider):
+        if login := plugins.load(Provider, name).login:
+            files = (Path(file).expanduser() for file in login.files)
+            there = next((str(file) for file in files if file.is_file()), None)
+            found = login.variable if os.environ.get(login.variable) else there
+            yield _optional(f"credentials for {name}", found, f"--provider {name}", login.command)
 
 
 def _optional(what: str, found: str | None, needed_for: str, remedy: str) -> DoctorCheck:

@@ -26,6 +26,21 @@ class NoOptions(Value, frozen=True, kw_only=True):
     """A provider without options of its own."""
 
 
+class Login(Value, frozen=True, kw_only=True):
+    """Where this machine keeps the credentials for a cloud.
+
+    Args:
+        files: that may hold them; `~` is the home folder.
+        variable: of the environment that may name them.
+        command: that a user types to get some.
+
+    """
+
+    files: tuple[str, ...]
+    variable: str
+    command: str
+
+
 CLOUD_OPTIONS = {
     "image": "nothing is made there that could start from one",
     "accelerator": "its machines have what they have",
@@ -71,6 +86,9 @@ class Provider(Plugin):
 
     resumes: ClassVar[bool] = False
     """Whether `create` continues an interrupted launch of the same spec."""
+
+    login: ClassVar[Login | None] = None
+    """Where its credentials are; none if it needs none. `cluster doctor` looks there."""
 
     rotates_host_keys: ClassVar[bool] = False
     """Whether others may have read the machines' first host keys, so that they are replaced."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from cluster.core import journal
+from cluster.providers import Login
 from cluster.providers._cloud.deletion import listing_delay
 from cluster.providers._cloud.launch import Intent, intent_file
 from cluster.providers._cloud.provider import CloudProvider
@@ -38,6 +39,11 @@ class GcpProvider(CloudProvider["Project", GcpOffer]):
     intent: ClassVar[type[Intent[Any]]] = Intent[GcpOffer]
     Options: ClassVar[type[CloudOptions]] = GcpOptions
     kinds: ClassVar[str] = LOOKED_FOR
+    login: ClassVar[Login | None] = Login(
+        files=("~/.config/gcloud/application_default_credentials.json",),
+        variable="GOOGLE_APPLICATION_CREDENTIALS",
+        command="gcloud auth application-default login",
+    )
     place: ClassVar[str] = "the project {}"
     gpu_advice: ClassVar[str] = "--accelerator t4:{gpus}"
 
