@@ -159,7 +159,7 @@ SPELLINGS = {
     "provider": Spelling(
         kind=str | None,
         metavar="NAME",
-        more=" aws, gcp, lab, local, sim or ssh.  [default: local; launchers: aws or gcp]",
+        more=f" {', '.join(_providers())}.  [default: local; launchers: aws or gcp]",
         completion=_providers,
     ),
     "hosts": Spelling(kind=int | None, metavar="N", more="  [default: 2, or all named]"),
