@@ -182,6 +182,7 @@ def _spec_flags() -> Iterator[tuple[str, tuple[Any, object]]]:
             metavar=spelled.metavar,
             parser=spelled.parser,
             autocompletion=spelled.completion,
+            show_default="[default: " not in spelled.more,
         )
         default = None if type(None) in get_args(spelled.kind) else field.default
         default = int(field.default) if spelled.kind is int else default
