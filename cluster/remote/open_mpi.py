@@ -1,4 +1,4 @@
-"""Leaves out of an Open MPI that pip has installed what it starts for nothing.
+"""Mends two things of an Open MPI that pip has installed: a slow start, and ranks without ssh.
 
 The component btl/ofi drives RDMA adapters through libfabric, for one-sided calls. Where it finds
 none, as on each host with TCP only, every rank sleeps for a second in MPI_Init
@@ -7,10 +7,15 @@ mtl/ofi carries messages over EFA and its like. Where the kernel has no such dev
 takes a quarter of the processor time of a rank's start. Debian's package leaves out both.
 
 A setting of the user's has precedence: `--mca btl=...`, `OMPI_MCA_btl`, `~/.openmpi`.
+
+Where there is neither ssh nor rsh, mpirun ignores the slots that `--host localhost:4` gives, and
+refuses more ranks than cores: "Your job failed to map" (PRRTE then has no launcher). On this
+machine alone no launcher is called, so it is given the name of any program.
 """
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +24,8 @@ if TYPE_CHECKING:
 
 PARAMETERS = "etc/openmpi-mca-params.conf"  # below the prefix of an Open MPI
 OWN_PARAMETERS = ".openmpi/mca-params.conf"  # below the user's home folder
+LAUNCHERS = ("ssh", "rsh")  # of Open MPI's daemons on other hosts
+ANY_LAUNCHER = {"PRTE_MCA_plm_ssh_agent": "true"}  # never called
 DEVICES = ("infiniband", "cxi")  # RDMA devices: also RoCE and EFA; Slingshot
 # Appends to the parameter file below `env`, if an Open MPI is installed there.
 SCRIPT = f"""\
@@ -54,7 +61,8 @@ def local_variables(
     rdma = any(one.exists() for name in DEVICES for one in (classes / name).glob("*"))
     known = _names(own) | _names(home / OWN_PARAMETERS)
     wanted = {"btl"} if rdma else {"btl", "mtl"}
-    return {f"OMPI_MCA_{name}": "^ofi" for name in sorted(wanted - known)}
+    left_out = {f"OMPI_MCA_{name}": "^ofi" for name in sorted(wanted - known)}
+    return left_out if any(map(shutil.which, LAUNCHERS)) else {**left_out, **ANY_LAUNCHER}
 
 
 def _names(file: Path) -> set[str]:

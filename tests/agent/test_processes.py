@@ -119,6 +119,7 @@ if __name__ == "__main__":
 '''
 
 
+@pytest.mark.usefixtures("tools")
 def test_ranks_that_share_a_core_though_another_is_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

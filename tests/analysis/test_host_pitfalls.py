@@ -31,6 +31,7 @@ def test_more_ranks_than_cores() -> None:
     assert hosts.oversubscribed(ours(hosts=few, ranks_per_host=2)) is None
 
 
+@pytest.mark.usefixtures("openssh")  # without it mpirun says less
 def test_what_mpirun_says_of_too_few_cores(look: Look) -> None:
     """Open MPI's own words, whichever version is here: they are two lines long."""
     cores = os.sched_getaffinity(0)

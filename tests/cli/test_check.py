@@ -93,6 +93,7 @@ def test_groups_with_hosts_that_are_unknown_or_named_twice(text: str, said: str)
         read_groups(text, MACHINES)
 
 
+@pytest.mark.usefixtures("tools")
 def test_real_connections_on_this_machine(home: Path) -> None:
     """Each end of a test is a process of its own; values come home, and nothing is left."""
     with launch("here", provider="local", hosts=3) as cluster:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -12,13 +13,13 @@ from cluster.remote import open_mpi
 from cluster.runs import store
 from tests.conftest import command, run, runs_folder
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 
 @pytest.fixture
-def prefix(tmp_path: Path) -> Path:
-    """An Open MPI as pip installs it: its parameter file has comments only."""
+def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An Open MPI as pip installs it, its parameter file has comments only; and an ssh."""
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "programs" / "ssh").touch(mode=0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/programs")
     file = tmp_path / "prefix" / open_mpi.PARAMETERS
     file.parent.mkdir(parents=True)
     file.write_text("# btl = tcp\n")
@@ -49,6 +50,37 @@ def test_what_a_file_says_has_precedence(prefix: Path, home: Path, tmp_path: Pat
     debian = "mtl = ^ofi\nbtl = ^uct,openib,ofi\n"
     (prefix / open_mpi.PARAMETERS).write_text(debian)
     assert open_mpi.local_variables(machine(prefix), home, tmp_path) == {}
+
+
+def test_without_ssh_mpirun_is_told_of_a_launcher(prefix: Path, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "programs" / "ssh").rename(tmp_path / "programs" / "rsh")
+    known = open_mpi.local_variables(machine(prefix), home, tmp_path)
+    assert not known.keys() & open_mpi.ANY_LAUNCHER.keys()
+
+    (tmp_path / "programs" / "rsh").unlink()
+    assert (
+        open_mpi.local_variables(machine(prefix), home, tmp_path) == known | open_mpi.ANY_LAUNCHER
+    )
+
+
+@pytest.mark.usefixtures("tools")
+def test_without_ssh_there_may_be_more_ranks_than_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Open MPI 5 alone says "Your job failed to map"."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for folder in map(Path, reversed(os.get_exec_path())):
+        for program in folder.glob("*") if folder.is_dir() else ():
+            if program.name not in open_mpi.LAUNCHERS:
+                link = programs / program.name
+                link.unlink(missing_ok=True)
+                link.symlink_to(program)
+    monkeypatch.setenv("PATH", str(programs))
+    hosts = str(len(os.sched_getaffinity(0)) + 2)
+    words = ("--operations", "allreduce", "--sizes", "8", "--iterations", "5", "--name", "bare")
+    command("bench", "collectives", "--hosts", hosts, *words)
+    command("down", "bare")
 
 
 @pytest.mark.parametrize("device", ["", "infiniband/mlx5_0", "cxi/cxi0"])

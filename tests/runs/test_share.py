@@ -127,6 +127,7 @@ def test_its_metadata_name_every_file(folder: Path) -> None:
     }
 
 
+@pytest.mark.usefixtures("openssh")
 def test_it_is_shared_signed_verified_and_judged_alone(folder: Path, tmp_path: Path) -> None:
     key, path = tmp_path / "key", tmp_path / "run.share.json"
     run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "me", "-f", str(key))

@@ -134,8 +134,9 @@ while data := os.read(0, 65536):
 
 
 @pytest.fixture
-def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def agent(openssh: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """An ssh-agent that holds nothing yet."""
+    del openssh
     where = str(tmp_path / "agent")
     with subprocess.Popen(["ssh-agent", "-D", "-a", where], stdout=subprocess.DEVNULL) as process:
         until(lambda: Path(where).exists(), "the agent listens")

@@ -19,6 +19,7 @@ def known(names: str, marker: str = "") -> str:
     return f"{marker} {names} ssh-ed25519 {KEY} a comment\n".lstrip()
 
 
+@pytest.mark.usefixtures("openssh")
 @pytest.mark.parametrize(
     ("names", "name", "found"),
     [
@@ -51,6 +52,7 @@ def test_names_and_patterns(tmp_path: Path, names: str, name: str, *, found: boo
     assert (KEY in printed) == found
 
 
+@pytest.mark.usefixtures("openssh")
 def test_hashed_names_are_found(tmp_path: Path) -> None:
     path = tmp_path / "known_hosts"
     path.write_text(known("host") + known("[host]:2222"))

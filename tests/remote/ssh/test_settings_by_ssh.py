@@ -87,7 +87,7 @@ CASES: dict[str, dict[str, str]] = {
 
 
 @pytest.fixture(scope="module")
-def ssh_home() -> str:
+def ssh_home(openssh: None) -> str:
     """Give the home of root, whom ssh believes to be in a namespace of its own."""
     home = pwd.getpwuid(0).pw_dir
     if run("unshare", "-rm", "mount", "--bind", "/var", home, status=None).returncode:
