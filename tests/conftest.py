@@ -235,6 +235,15 @@ def answer(*words: str, status: int | None = 0, text: str = "") -> Any:
     return json.loads(command(*words, "--json", status=status, text=text).stdout)
 
 
+def path_of(folder: Path, *programs: str) -> str:
+    """Give a PATH on which there are only these programs of ours."""
+    folder.mkdir()
+    for name in programs:
+        if found := shutil.which(name):
+            (folder / name).symlink_to(found)
+    return str(folder)
+
+
 def until(condition: Callable[[], Any], what: str) -> Any:
     """Wait until a condition is true, and give what it gave."""
     deadline = time.monotonic() + PATIENCE

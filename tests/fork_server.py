@@ -23,7 +23,6 @@ from typing import NoReturn, TextIO
 from cluster.providers.aws.api import service_models
 from tests.forked import DIGITS, LARGEST
 
-gc.disable()  # until all is imported
 PACKAGES = (
     "analysis",
     "cli",
@@ -171,6 +170,7 @@ def _leave(code: str | int | None) -> NoReturn:
 
 
 if __name__ == "__main__":
+    gc.disable()  # until all is imported
     _import_all()
     spare_the_collector()
     if request := _serve(socket.socket(fileno=int(sys.argv[1]))):

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from tests.conftest import ROOT, run
+from tests.conftest import ROOT, path_of, run
 
 SETUP = ROOT / "scripts" / "setup"
 NEEDS = [
@@ -70,12 +70,10 @@ def test_every_need_is_read() -> None:
 def bare(tmp_path: Path) -> dict[str, str]:
     """Give an environment in which nothing is installed but what scripts/setup itself uses."""
     folder = tmp_path / "bin"
-    folder.mkdir()
-    for tool in TOOLS:
-        (folder / tool).symlink_to(str(shutil.which(tool)))
+    path = path_of(folder, *TOOLS)
     (folder / "sudo").write_text('#!/bin/sh\nshift\nexec "$@"\n')
     (folder / "sudo").chmod(0o755)
-    return {"PATH": str(folder), "PYTHON": sys.executable}
+    return {"PATH": path, "PYTHON": sys.executable}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,9 @@ import pytest
 
 from tests import clean
 from tests.conftest import ROOT, run, until
+from tests.forked import put_command
 
+ENDS = "n = int(sys.argv[2]); os.kill(os.getpid(), -n) if n < 0 else sys.exit(n)"
 ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
 
 
@@ -27,6 +29,20 @@ def of_run(leader: int) -> list[str]:
         except OSError:
             continue
     return [line for line in found if line]
+
+
+@pytest.mark.parametrize("setting", ["", "NO_COLOR=1"])  # forked, and started anew
+def test_a_shell_sees_of_a_forked_script_what_it_would_see(tmp_path: Path, setting: str) -> None:
+    """Its output, its exit status and the signal that ended it."""
+    script = tmp_path / "script"
+    script.write_text("import os, sys; print(*sys.argv[1:]); sys.stdout.flush(); " + ENDS)
+    (tmp_path / "bin").mkdir()
+    shell = put_command(str(script), tmp_path / "bin")
+    for how, status in (("0", 0), ("3", 3), ("-9", 128 + 9)):
+        done = run(
+            "bash", "-c", f"{setting} script 'a b' {how} | cat; echo ${{PIPESTATUS[0]}}", **shell
+        )
+        assert done.stdout == f"a b {how}\n{status}\n"
 
 
 @pytest.mark.usefixtures("possible_hosts")

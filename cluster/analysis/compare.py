@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 THRESHOLD = 0.03  # of a value: a smaller difference is of no practical interest
 ENOUGH_LAUNCHES = 5  # of each group, for a verdict
-RARE = 0.025  # p-value: at most 5% of 200 comparisons of equal conditions differ, nearly always
+RARE = 0.025  # p-value: of 200 comparisons of equal conditions, hardly ever do more than 5% differ
 NO_SURPRISE = "of {} data points, one may differ as much by chance"
 LACKING = "a launch has no value for it"
 

@@ -8,8 +8,9 @@ SC15, rules 3 to 5).
 from __future__ import annotations
 
 import math
+from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -21,7 +22,7 @@ from cluster.core.errors import ParseError
 from cluster.core.model.measurements import Definition, Distribution, Measurement, Summary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,19 +31,6 @@ if TYPE_CHECKING:
 NOWHERE = Route()
 TIME = "s"  # the unit of the values of any rate that is measured by times
 FIRST_PERCENTILE = 0.01
-
-
-class _Statistics(TypedDict):
-    """Fields of `Summary` that only the values decide."""
-
-    n: int
-    median: float
-    ci: tuple[float, float] | None
-    p5: float
-    p95: float
-    p99: float
-    converged: bool
-    shape: Distribution
 
 
 def summarize(
@@ -106,37 +94,41 @@ def _summary(definition: Definition, measurements: list[Measurement], route: Rou
     if definition.aggregation == "each rank":
         params["rank"] = first.rank
     slow = first.unit == "s" or definition.better == "lower"  # high values are slow ones
-    statistics = _statistics(series, ordered, slow=slow)
-    summary = Summary(
+    summarized = partial(
+        Summary,
         metric=definition.metric,
         definition=definition.id,
         unit=definition.unit,
         better=definition.better,
         params=params,
         complete=all(m.complete for m in measurements),
-        **statistics,
     )
+    summary = _with_statistics(summarized, series, ordered, slow=slow)
     if first.unit == "s" and definition.unit == "B/s":
         summary = _as_rate(summary, first.bytes, p1_time=quantile(ordered, FIRST_PERCENTILE))
     return with_link_bound(summary, definition, first.bytes, route)
 
 
-def _statistics(
-    series: NDArray[np.float64], ordered: NDArray[np.float64], *, slow: bool
-) -> _Statistics:
-    """Give the statistics of a series; its tail are the high values if these are slow."""
+def _with_statistics(
+    summarized: Callable[..., Summary],
+    series: NDArray[np.float64],
+    ordered: NDArray[np.float64],
+    *,
+    slow: bool,
+) -> Summary:
+    """Add what the values alone decide; the tail are the high values if these are slow."""
     p1, p5, p95, p99 = (quantile(ordered, part) for part in (FIRST_PERCENTILE, 0.05, 0.95, 0.99))
     median = middle(ordered)
-    return {
-        "n": len(ordered),
-        "median": median,
-        "ci": median_interval(ordered),
-        "p5": p5,
-        "p95": p95,
-        "p99": p99,
-        "converged": has_converged(series),
-        "shape": shape(series, ordered, tail=_ratio(p99, median) if slow else _ratio(median, p1)),
-    }
+    return summarized(
+        n=len(ordered),
+        median=median,
+        ci=median_interval(ordered),
+        p5=p5,
+        p95=p95,
+        p99=p99,
+        converged=has_converged(series),
+        shape=shape(series, ordered, tail=_ratio(p99, median) if slow else _ratio(median, p1)),
+    )
 
 
 def pool_medians(launches: Sequence[Summary]) -> Summary:
@@ -151,17 +143,13 @@ def pool_medians(launches: Sequence[Summary]) -> Summary:
     """
     first = launches[0]
     series = np.array([summary.median for summary in launches])
-    ordered = np.sort(series)
-    statistics = _statistics(series, ordered, slow=first.better == "lower")
     bounds = [summary.bound for summary in launches if summary.bound is not None]
     bound = middle(np.sort(bounds)) if len(bounds) == len(launches) else None
-    return msgspec.structs.replace(
-        first,
-        complete=all(summary.complete for summary in launches),
-        bound=bound,
-        share=None if bound is None else share(statistics["median"], bound, first.unit),
-        **statistics,
-    )
+    complete = all(summary.complete for summary in launches)
+    pooled = partial(msgspec.structs.replace, first, complete=complete, bound=bound)
+    summary = _with_statistics(pooled, series, np.sort(series), slow=first.better == "lower")
+    part = None if bound is None else share(summary.median, bound, first.unit)
+    return msgspec.structs.replace(summary, share=part)
 
 
 def pool_launches(launches: Sequence[Sequence[Summary]]) -> tuple[Summary, ...]:

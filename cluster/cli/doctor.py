@@ -143,11 +143,11 @@ def optional() -> Iterator[DoctorCheck]:
         version = _version(module)
         yield _optional(what, version, needed_for, extras.install_command(extra))
     for name in plugins.names(Provider):
-        if login := plugins.load(Provider, name).login:
-            files = (Path(file).expanduser() for file in login.files)
+        if known := plugins.load(Provider, name).credentials:
+            files = (Path(file).expanduser() for file in known.files)
             there = next((str(file) for file in files if file.is_file()), None)
-            found = login.variable if os.environ.get(login.variable) else there
-            yield _optional(f"credentials for {name}", found, f"--provider {name}", login.command)
+            found = known.variable if os.environ.get(known.variable) else there
+            yield _optional(f"credentials for {name}", found, f"--provider {name}", known.command)
 
 
 def _optional(what: str, found: str | None, needed_for: str, remedy: str) -> DoctorCheck:

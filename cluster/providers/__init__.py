@@ -26,7 +26,7 @@ class NoOptions(Value, frozen=True, kw_only=True):
     """A provider without options of its own."""
 
 
-class Login(Value, frozen=True, kw_only=True):
+class Credentials(Value, frozen=True, kw_only=True):
     """Where this machine keeps the credentials for a cloud.
 
     Args:
@@ -87,7 +87,7 @@ class Provider(Plugin):
     resumes: ClassVar[bool] = False
     """Whether `create` continues an interrupted launch of the same spec."""
 
-    login: ClassVar[Login | None] = None
+    credentials: ClassVar[Credentials | None] = None
     """Where its credentials are; none if it needs none. `cluster doctor` looks there."""
 
     rotates_host_keys: ClassVar[bool] = False

@@ -9,8 +9,8 @@ takes a quarter of the processor time of a rank's start. Debian's package leaves
 A setting of the user's has precedence: `--mca btl=...`, `OMPI_MCA_btl`, `~/.openmpi`.
 
 Where there is neither ssh nor rsh, mpirun ignores the slots that `--host localhost:4` gives, and
-refuses more ranks than cores: "Your job failed to map" (PRRTE then has no launcher). On this
-machine alone no launcher is called, so it is given the name of any program.
+refuses more ranks than cores: "Your job failed to map" (PRRTE then has no launch agent). On
+this machine alone no agent is called, so any program stands in for one.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 PARAMETERS = "etc/openmpi-mca-params.conf"  # below the prefix of an Open MPI
 OWN_PARAMETERS = ".openmpi/mca-params.conf"  # below the user's home folder
-LAUNCHERS = ("ssh", "rsh")  # of Open MPI's daemons on other hosts
-ANY_LAUNCHER = {"PRTE_MCA_plm_ssh_agent": "true"}  # never called
+REMOTE_SHELLS = ("ssh", "rsh")  # that start Open MPI's daemons on other hosts
+STAND_IN = {"PRTE_MCA_plm_ssh_agent": "true"}  # never called
 DEVICES = ("infiniband", "cxi")  # RDMA devices: also RoCE and EFA; Slingshot
 # Appends to the parameter file below `env`, if an Open MPI is installed there.
 SCRIPT = f"""\
@@ -62,7 +62,7 @@ def local_variables(
     known = _names(own) | _names(home / OWN_PARAMETERS)
     wanted = {"btl"} if rdma else {"btl", "mtl"}
     left_out = {f"OMPI_MCA_{name}": "^ofi" for name in sorted(wanted - known)}
-    return left_out if any(map(shutil.which, LAUNCHERS)) else {**left_out, **ANY_LAUNCHER}
+    return left_out if any(map(shutil.which, REMOTE_SHELLS)) else {**left_out, **STAND_IN}
 
 
 def _names(file: Path) -> set[str]:

@@ -54,9 +54,10 @@ def _phrase(sentence: str) -> str:
 def _spec_columns() -> tuple[SqlColumn, ...]:
     """Give one column per option of a cluster; those of its provider are in the column `record`."""
     kinds = {field.name: field.type for field in msgspec.structs.fields(SpecOptions)}
+    texts = help_of(SpecOptions)
     return tuple(
-        SqlColumn(name, TYPES[next(iter(get_args(kind)), kind)], _phrase(text))
-        for (name, kind), text in zip(kinds.items(), help_of(SpecOptions).values(), strict=True)
+        SqlColumn(name, TYPES[next(iter(get_args(kind)), kind)], _phrase(texts[name]))
+        for name, kind in kinds.items()
         if name != "options"
     )
 

@@ -33,7 +33,7 @@ from cluster.core.errors import ClusterError, JobError, ParseError
 from cluster.core.model.hosts import Layout
 from cluster.core.options import convert
 from tests.background import Background
-from tests.conftest import command, runs_folder, until
+from tests.conftest import command, path_of, runs_folder, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -247,11 +247,7 @@ def test_a_server_that_cannot_be_fails_the_run_at_once(monkeypatch: pytest.Monke
 def test_a_missing_iperf3_is_refused_before_anything_starts(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bare = home / "bin"
-    bare.mkdir()
-    for name in ("bash", "tmux"):
-        (bare / name).symlink_to(str(shutil.which(name)))
-    monkeypatch.setenv("PATH", str(bare))
+    monkeypatch.setenv("PATH", path_of(home / "bin", "bash", "tmux"))
     done = command("bench", "iperf", status=2)
 
     assert "iperf3 is missing on" in done.stderr

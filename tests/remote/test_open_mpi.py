@@ -11,7 +11,7 @@ import pytest
 from cluster.core.model.hosts import Machine
 from cluster.remote import open_mpi
 from cluster.runs import store
-from tests.conftest import command, run, runs_folder
+from tests.conftest import command, path_of, run, runs_folder
 
 
 @pytest.fixture
@@ -55,12 +55,10 @@ def test_what_a_file_says_has_precedence(prefix: Path, home: Path, tmp_path: Pat
 def test_without_ssh_mpirun_is_told_of_a_launcher(prefix: Path, home: Path, tmp_path: Path) -> None:
     (tmp_path / "programs" / "ssh").rename(tmp_path / "programs" / "rsh")
     known = open_mpi.local_variables(machine(prefix), home, tmp_path)
-    assert not known.keys() & open_mpi.ANY_LAUNCHER.keys()
+    assert not known.keys() & open_mpi.STAND_IN.keys()
 
     (tmp_path / "programs" / "rsh").unlink()
-    assert (
-        open_mpi.local_variables(machine(prefix), home, tmp_path) == known | open_mpi.ANY_LAUNCHER
-    )
+    assert open_mpi.local_variables(machine(prefix), home, tmp_path) == known | open_mpi.STAND_IN
 
 
 @pytest.mark.usefixtures("tools")
@@ -68,15 +66,8 @@ def test_without_ssh_there_may_be_more_ranks_than_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Open MPI 5 alone says "Your job failed to map"."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for folder in map(Path, reversed(os.get_exec_path())):
-        for program in folder.glob("*") if folder.is_dir() else ():
-            if program.name not in open_mpi.LAUNCHERS:
-                link = programs / program.name
-                link.unlink(missing_ok=True)
-                link.symlink_to(program)
-    monkeypatch.setenv("PATH", str(programs))
+    known = {path.name for folder in os.get_exec_path() for path in Path(folder).glob("*")}
+    monkeypatch.setenv("PATH", path_of(tmp_path / "bin", *known - {*open_mpi.REMOTE_SHELLS}))
     hosts = str(len(os.sched_getaffinity(0)) + 2)
     words = ("--operations", "allreduce", "--sizes", "8", "--iterations", "5", "--name", "bare")
     command("bench", "collectives", "--hosts", hosts, *words)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from cluster.core.model.value import StateCallback
 
 NEXT_ZONE = ("capacity", "unsupported")  # kinds of failures after which another zone is tried
-POLL = 1.0  # seconds between two checks, or two attempts
+POLL = 1.0  # seconds between two checks
 M = TypeVar("M")
 
 
@@ -270,15 +270,14 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
     def _wait(
         self,
         look: Callable[[], Sequence[ListedMachine[M]]],
-        missing: Callable[[int, float], ProvisionError | Failure | None],
+        check: Callable[[Sequence[ListedMachine[M]], float], None],
         console: Callable[[M], str],
     ) -> tuple[M, ...]:
         """Wait until all machines run and have their addresses.
 
         Args:
-            look: lists them, in the order of their numbers; raises if one has ended.
-            missing: gives the error if only this number of machines is listed after these seconds,
-                and none while more may come.
+            look: lists them, in the order of their numbers.
+            check: raises if one has ended, or if one should be listed after these seconds.
             console: gives what a machine wrote to its serial console.
 
         Returns:
@@ -294,6 +293,7 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
             states = {one.number: one.state.lower() for one in found}
             for number in range(self._spec.hosts):
                 self._tell(self._name(number), states.get(number, "not listed yet"))
+            check(found, time.monotonic() - began)
             late = [one for one in found if not one.ready]
             seconds = time.monotonic() - began
             if len(found) == self._spec.hosts and not late:
@@ -301,8 +301,6 @@ class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
                 return tuple(one.instance for one in found)
             if late and seconds > self._options.wait:
                 raise self._late(late, seconds, console(late[0].instance))
-            if len(found) < self._spec.hosts and (error := missing(len(found), seconds)):
-                raise error
             time.sleep(POLL)
 
     def _late(

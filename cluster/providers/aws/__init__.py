@@ -11,7 +11,7 @@ from cluster.core import journal
 from cluster.core.model.resources import Resource
 from cluster.core.model.value import ignore
 from cluster.core.ssh_keys import KNOWN
-from cluster.providers import Login, refuse
+from cluster.providers import Credentials, refuse
 from cluster.providers._cloud.deletion import listing_delay
 from cluster.providers._cloud.launch import Intent
 from cluster.providers._cloud.machine import machine
@@ -53,7 +53,7 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
     intent: ClassVar[type[Intent[Any]]] = Intent[AwsOffer]
     Options: ClassVar[type[CloudOptions]] = AwsOptions
     rotates_host_keys: ClassVar[bool] = True
-    login: ClassVar[Login | None] = Login(
+    credentials: ClassVar[Credentials | None] = Credentials(
         files=("~/.aws/credentials", "~/.aws/config"),
         variable="AWS_PROFILE",
         command="aws configure",

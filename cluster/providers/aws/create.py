@@ -44,7 +44,7 @@ from cluster.providers.aws.responses import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from cluster.core.model.hosts import Machine
     from cluster.providers.aws.options import ZoneSubnet
@@ -210,8 +210,8 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
             elastic.allocate(self._spec.hosts)  # first: it may exceed the limit of Elastic IPs
         ids = frozenset(self._run(vpc, group, data))
         return self._wait(
-            lambda: self._look(ids, elastic),
-            self._missing,
+            lambda: self._look(ids),
+            lambda found, seconds: self._check(found, seconds, elastic),
             lambda one: console(self._client, one.instance_id),
         )
 
@@ -248,15 +248,9 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
             raise too_few_machines("RunInstances", site.zone, what)
         return ids
 
-    def _look(self, ids: frozenset[str], elastic: ElasticIps) -> list[ListedMachine[AwsInstance]]:
-        """List the machines; each gets its Elastic IP as soon as it runs.
-
-        Its boot may need the internet.
-        """
+    def _look(self, ids: frozenset[str]) -> list[ListedMachine[AwsInstance]]:
         listed = instances(self._client, filters_of(self._whose))
-        found = [self._listed(one) for one in listed if one.instance_id in ids]
-        self._check_alive(found)
-        elastic.associate(one.instance for one in found if one.instance.state.name == RUNNING)
+        found = (self._listed(one) for one in listed if one.instance_id in ids)
         return sorted(found, key=lambda one: one.number)
 
     def _listed(self, one: AwsInstance) -> ListedMachine[AwsInstance]:
@@ -270,25 +264,28 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
             ready=runs and connected,
         )
 
-    def _check_alive(self, found: Iterable[ListedMachine[AwsInstance]]) -> None:
+    def _check(
+        self, found: Sequence[ListedMachine[AwsInstance]], seconds: float, elastic: ElasticIps
+    ) -> None:
+        """Fail if a machine ended, or is not listed in time; those that run get Elastic IPs.
+
+        Each gets its own as soon as it runs, because its boot may need the internet.
+        """
         for one in found:
             if one.instance.state.name in ENDED:
                 reason = one.instance.state_reason
                 error = Capacity if "Capacity" in reason.code else ProvisionError
-                why = reason.message or one.state
-                raise self._ended(
-                    one, why, f"Amazon's code for it: {reason.code or 'none'}.", error
-                )
-
-    def _missing(self, listed: int, seconds: float) -> Timeout | None:
-        if seconds <= self._options.wait:
-            return None
-        return Timeout(
-            f"Amazon lists {listed} of {self._spec.hosts} machines that it gave {seconds:.0f} s "
-            "ago.",
-            means="Nothing is left.",
-            remedy="Try again, or see https://health.aws.amazon.com",
-        )
+                means = f"Amazon's code for it: {reason.code or 'none'}."
+                raise self._ended(one, reason.message or one.state, means, error)
+        elastic.associate(one.instance for one in found if one.instance.state.name == RUNNING)
+        is_late = seconds > self._options.wait and all(one.ready for one in found)
+        if len(found) < self._spec.hosts and is_late:
+            raise Timeout(
+                f"Amazon lists {len(found)} of {self._spec.hosts} machines that it gave "
+                f"{seconds:.0f} s ago.",
+                means="Nothing is left.",
+                remedy="Try again, or see https://health.aws.amazon.com",
+            )
 
     # How resources are requested.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from cluster.core import journal
-from cluster.providers import Login
+from cluster.providers import Credentials
 from cluster.providers._cloud.deletion import listing_delay
 from cluster.providers._cloud.launch import Intent, intent_file
 from cluster.providers._cloud.provider import CloudProvider
@@ -39,7 +39,7 @@ class GcpProvider(CloudProvider["Project", GcpOffer]):
     intent: ClassVar[type[Intent[Any]]] = Intent[GcpOffer]
     Options: ClassVar[type[CloudOptions]] = GcpOptions
     kinds: ClassVar[str] = LOOKED_FOR
-    login: ClassVar[Login | None] = Login(
+    credentials: ClassVar[Credentials | None] = Credentials(
         files=("~/.config/gcloud/application_default_credentials.json",),
         variable="GOOGLE_APPLICATION_CREDENTIALS",
         command="gcloud auth application-default login",

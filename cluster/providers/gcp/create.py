@@ -34,7 +34,7 @@ from cluster.providers.gcp.request import alias, firewalls, instance_view, reque
 from cluster.providers.gcp.responses import Firewall, GcpInstance, GcpOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from cluster.core.model.hosts import Machine
 
@@ -191,15 +191,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         if len(names) < self._spec.hosts:
             raise self._too_few(zone, f"gave {len(names)} of {self._spec.hosts} machines")
         seen: set[str] = set()
-
-        def missing(listed: int, seconds: float) -> Failure | None:
-            if seconds <= deletion.listing_delay():
-                return None
-            return self._too_few(zone, f"lists {listed} of {self._spec.hosts} machines")
-
         return self._wait(
-            lambda: self._look(zone, seen),
-            missing,
+            lambda: self._look(zone),
+            lambda found, seconds: self._check(zone, found, seconds, seen),
             lambda one: console(self._client, zone, one.name),
         )
 
@@ -220,14 +214,8 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
     def _too_few(self, zone: str, what: str) -> Failure:
         return too_few_machines(BULK, zone, what)
 
-    def _look(self, zone: str, seen: set[str]) -> list[ListedMachine[GcpInstance]]:
-        """List the machines; one that vanished is how Google shows a lack of capacity."""
-        listed = self._listed(zone)
-        names = {one.name for one in listed}
-        if gone := seen - names:
-            raise self._too_few(zone, f"showed {len(gone)} machines that then vanished")
-        seen |= names
-        found = [
+    def _look(self, zone: str) -> list[ListedMachine[GcpInstance]]:
+        return [
             ListedMachine(
                 instance=one,
                 number=number,
@@ -235,10 +223,8 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
                 state=one.status,
                 ready=self._is_ready(one),
             )
-            for number, one in enumerate(listed)
+            for number, one in enumerate(self._listed(zone))
         ]
-        self._check_alive(found)
-        return found
 
     def _listed(self, zone: str) -> tuple[GcpInstance, ...]:
         """List the machines of the launch in the order of their numbers."""
@@ -250,11 +236,27 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
         public = one.public or not self._options.is_public
         return one.status == "RUNNING" and bool(one.private and public)
 
-    def _check_alive(self, found: Iterable[ListedMachine[GcpInstance]]) -> None:
+    def _check(
+        self,
+        zone: str,
+        found: Sequence[ListedMachine[GcpInstance]],
+        seconds: float,
+        seen: set[str],
+    ) -> None:
+        """Fail if a machine ended, is not listed in time, or vanished.
+
+        The last is how Google shows a lack of capacity.
+        """
+        names = {one.id for one in found}
+        if gone := seen - names:
+            raise self._too_few(zone, f"showed {len(gone)} machines that then vanished")
+        seen |= names
         for one in found:
             if one.instance.status in ENDED:
                 why = f"{one.instance.status_message or 'Google does not say why'}."
                 raise self._ended(one, f"{one.instance.status}.", why)
+        if len(found) < self._spec.hosts and seconds > deletion.listing_delay():
+            raise self._too_few(zone, f"lists {len(found)} of {self._spec.hosts} machines")
 
 
 def _again(what: str, attempt: int) -> str:

@@ -76,7 +76,7 @@ class Heads:
     """A cache of what the first cells of a row say (size, type, redop): all tests repeat them."""
 
     def __init__(self) -> None:
-        """Start without results."""
+        """Start with an empty cache."""
         self._places: dict[tuple[str, ...], tuple[SeriesPoint, ...]] = {}
 
     def places(self, cells: Sequence[str], halves: int = 2) -> tuple[SeriesPoint, ...]:
