@@ -24,7 +24,7 @@ from cluster.core.model.records import JobRecord
 from cluster.core.model.resources import Price
 from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
-from cluster.core.paths import check_owner, make_private
+from cluster.core.paths import check_owner, make_private, state_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -358,9 +358,7 @@ def root() -> Path:
         ClusterError: another user may have written into it.
 
     """
-    own = os.environ.get("CLUSTER_STATE")
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    folder = Path(own).resolve() if own else Path(base).resolve() / "cluster"
+    folder = state_folder().resolve()
     check_owner(folder, CHOOSE)
     return folder
 

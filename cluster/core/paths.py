@@ -14,10 +14,20 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 def cache_folder() -> Path:
     """Give the cache folder, whose files are kept between launches."""
-    named = os.environ.get("CLUSTER_CACHE")
-    if named:
+    if named := os.environ.get("CLUSTER_CACHE"):
         return Path(named)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cluster"
+    import platformdirs  # noqa: PLC0415 - slow to import
+
+    return platformdirs.user_cache_path("cluster")
+
+
+def state_folder() -> Path:
+    """Give the state folder, in which each cluster has its journal."""
+    if named := os.environ.get("CLUSTER_STATE"):
+        return Path(named)
+    import platformdirs  # noqa: PLC0415 - see above
+
+    return platformdirs.user_state_path("cluster")
 
 
 def make_private(folder: Path) -> None:

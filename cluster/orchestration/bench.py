@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from cluster.core import plugins
+from cluster.core.model.records import Condition
+from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
+from cluster.orchestration.listener import Listener
+from cluster.orchestration.prepare import make_condition
+from cluster.orchestration.variables import all_variables
+from cluster.orchestration.working_folder import WorkingFolder
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from cluster.orchestration.listener import Listener
-    from cluster.orchestration.working_folder import WorkingFolder
     from cluster.runs.run import Run
 
 Names = str | Sequence[str]
@@ -37,6 +40,18 @@ class RunArgs(TypedDict, total=False):
     profile: str | None
     describe: str
     expect: str
+    workdir: str | Path | WorkingFolder | None
+
+
+class RunOptions(Value, frozen=True, kw_only=True):
+    """How a benchmark runs, and under which condition; see `Bench.__call__`."""
+
+    about: Condition
+    runs: str | Path | None
+    timeout: float
+    detach: bool
+    listener: Listener | None
+    profile: str | None
     workdir: str | Path | WorkingFolder | None
 
 
@@ -105,12 +120,15 @@ class Bench:
     `c.bench.p2p(sizes=[8, "16KiB"])` a wrong parameter is also an error in the editor. A benchmark
     of your own is a method, too: `c.bench.mine(...)`.
 
+    If a parameter is wrong, `SpecError` is raised before anything starts; if the job fails,
+    `JobError`: the run's folder says why, and keeps the values.
+
     Args:
-        run: runs a benchmark, given its name, options and parameters.
+        run: runs a benchmark, given its name, the options and its parameters.
 
     """
 
-    def __init__(self, run: Callable[..., Run]) -> None:
+    def __init__(self, run: Callable[[str, RunOptions, Mapping[str, object]], Run]) -> None:
         """Keep the function that runs benchmarks."""
         self._run = run
 
@@ -147,22 +165,21 @@ class Bench:
             profile: `own` records MPI profiles of all ranks; a path selects the libmpitrace there.
             describe: a sentence about the run, for the record of experiments.
             expect: the expected result, such as `1.1GB/s`.
-            workdir: a folder here of at most 1,000 files and 32 MB, or what `find_files` found in
-                it; the ranks run in a copy of it, without hidden files and folders, linked folders,
-                `__pycache__`, `node_modules`, Python environments and the folder of all runs. What
-                they write or change there comes back into `raw/workdir` of the run folder.
+            workdir: a folder, or what `find_files` found in it; the ranks run in a copy. What they
+                write or change there comes back into `raw/workdir` of the run folder.
             params: of the benchmark: `cluster bench NAME --help` lists them.
 
-        Raises:
-            SpecError: a parameter is wrong; nothing was started.
-            JobError: the job failed; the run's folder says why, and keeps the values.
-
         """
-        about = {"condition": condition, "describe": describe, "expect": expect}
-        ranks = {"mca": mca, "env": env, "variables": variables, "profile": profile}
-        folders = {"runs": runs, "workdir": workdir}
-        how = {"timeout": timeout, "detach": detach, "listener": listener}
-        return self._run(benchmark, **about, **ranks, **folders, **how, **params)
+        options = RunOptions(
+            about=make_condition(condition, all_variables(variables, mca, env), describe, expect),
+            runs=runs,
+            timeout=timeout,
+            detach=detach,
+            listener=listener,
+            profile=profile,
+            workdir=workdir,
+        )
+        return self._run(benchmark, options, params)
 
     def p2p(self, **given: Unpack[P2PArgs]) -> Run:
         """Measure messages between two ranks: latency, bandwidth, one-way times, memory copies.

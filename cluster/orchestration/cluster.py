@@ -14,7 +14,7 @@ from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.spec import ClusterSpec, check_name
 from cluster.core.model.value import StateCallback, ignore
 from cluster.orchestration import host_setup
-from cluster.orchestration.bench import Bench
+from cluster.orchestration.bench import Bench, RunOptions
 from cluster.orchestration.cluster_jobs import Jobs
 from cluster.orchestration.collect import JobResult, raise_unless_done
 from cluster.orchestration.host_setup import ReadyHosts
@@ -24,7 +24,6 @@ from cluster.orchestration.prepare import (
     check_bench,
     check_hosts,
     host_timeout,
-    make_condition,
     prepare,
     with_profile,
 )
@@ -32,8 +31,7 @@ from cluster.orchestration.signals import interrupts_ignored
 from cluster.orchestration.simulated import simulate
 from cluster.orchestration.state import StateOnDisk
 from cluster.orchestration.teardown import clean_hosts, destroy
-from cluster.orchestration.variables import all_variables
-from cluster.orchestration.working_folder import WorkingFolder, find_files
+from cluster.orchestration.working_folder import find_files
 from cluster.providers import Provider
 from cluster.remote.hosts import DEAD_AFTER, Hosts
 from cluster.remote.parallel import connect_all
@@ -270,43 +268,26 @@ class Cluster:
         """
         return Bench(self._bench)
 
-    def _bench(  # noqa: PLR0913 - each is an option of its own
-        self,
-        name: str,
-        *,
-        runs: str | Path | None,
-        detach: bool,
-        listener: Listener | None,
-        mca: Mapping[str, object] | None,
-        env: Mapping[str, object] | None,
-        variables: Mapping[str, str] | None,
-        condition: str,
-        profile: str | None,
-        describe: str,
-        expect: str,
-        timeout: float,
-        workdir: str | Path | WorkingFolder | None,
-        **params: object,
-    ) -> Run:
+    def _bench(self, name: str, options: RunOptions, params: Mapping[str, object]) -> Run:
         """Run a benchmark; see `Bench.__call__`."""
         self._standing_machines()
-        benchmark, checked = check_bench(self.spec, name, params, timeout)
-        environment = all_variables(variables, mca, env)
-        about = make_condition(condition, environment, describe, expect)
-        listener = listener or default_listener()
+        benchmark, checked = check_bench(self.spec, name, params, options.timeout)
+        listener = options.listener or default_listener()
+        root, workdir = runs_root(options.runs), options.workdir
         if isinstance(workdir, str | Path):
-            workdir = find_files(workdir, runs_root(runs))
+            workdir = find_files(workdir, root)
         if self._provider.simulates:
-            return simulate(self.state, benchmark, checked, runs_root(runs), about, listener)
+            return simulate(self.state, benchmark, checked, root, options.about, listener)
         self._keep_phases({p: s for p, s in self.phases.items() if p in LAUNCH_PHASES})
         hosts = self._ready(benchmark, checked, listener.preparing)
-        check_hosts(hosts, benchmark, checked, about, self.shells())
-        about = with_profile(about, profile, hosts, self.shells())
+        check_hosts(hosts, benchmark, checked, options.about, self.shells())
+        about = with_profile(options.about, options.profile, hosts, self.shells())
         self.jobs.make_room()
-        root = runs_root(runs)
-        prepared = prepare(hosts, benchmark, checked, root, timeout, about, self.phases, workdir)
+        prepared = prepare(
+            hosts, benchmark, checked, root, options.timeout, about, self.phases, workdir
+        )
         try:
-            return self._run_job(prepared, listener, detach=detach)
+            return self._run_job(prepared, listener, detach=options.detach)
         finally:
             listener.ended()
 

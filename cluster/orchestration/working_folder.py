@@ -32,7 +32,7 @@ class WorkingFolder(Value, frozen=True, kw_only=True):
     """The part of a folder that is copied.
 
     Hidden files and folders, linked folders, caches, Python environments and the folder of all runs
-    are left out; a linked file is copied.
+    are left out; a linked file is copied. More than 1,000 files or 32 MB are refused.
 
     Args:
         path: of the folder, absolute.

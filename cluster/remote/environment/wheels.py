@@ -7,7 +7,6 @@ folder for each kind of host and set of versions. A complete folder is renamed i
 from __future__ import annotations
 
 import base64
-import fcntl
 import hashlib
 import io
 import os
@@ -113,7 +112,9 @@ def fetch(target: Target, requirements: tuple[str, ...]) -> Path:
     digest = hashlib.blake2s("\n".join(requirements).encode(), digest_size=4).hexdigest()
     words = (target.abi, target.arch, f"glibc{target.glibc}", digest)
     folder = cache_folder() / "wheels" / "-".join(words)
-    with _kept(folder.parent), _held(folder.with_name(f"{folder.name}.lock")):
+    from filelock import FileLock  # noqa: PLC0415 - slow to import
+
+    with _kept(folder.parent), FileLock(folder.with_name(f"{folder.name}.lock")):
         check_owner(folder, CHOOSE)
         if not folder.exists():
             _download(target, requirements, folder)
@@ -133,14 +134,6 @@ def _kept(folder: Path) -> Iterator[None]:
             f"Wheels cannot be kept in {folder}: {error.strerror}.",
             remedy=f"Choose another folder: {CHOOSE}",
         ) from error
-
-
-@contextmanager
-def _held(lock: Path) -> Iterator[None]:
-    """Wait until no other process downloads the same wheels."""
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _download(target: Target, requirements: tuple[str, ...], folder: Path) -> None:
