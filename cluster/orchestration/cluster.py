@@ -330,7 +330,11 @@ class Cluster:
             facts=self.state.facts,
             environment=self._environment,
         )
-        host_setup.connect(hosts, self.shells(), self.disk.journal.folder)
+        try:
+            host_setup.connect(hosts, self.shells(), self.disk.journal.folder)
+        except (ClusterError, ExceptionGroup):  # addresses may change: the next launch looks again
+            self.disk.record(journal.Examined(facts=()))
+            raise
         return hosts
 
     def wait(self, listener: Listener | None = None) -> int:

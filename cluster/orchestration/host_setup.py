@@ -14,7 +14,7 @@ from cluster.core.model.hosts import Facts, Layout, Machine
 from cluster.core.model.spec import ClusterSpec, Environment
 from cluster.core.model.value import Value
 from cluster.remote import libfabric, ssh_mesh
-from cluster.remote.common_network import find_common_network
+from cluster.remote.common_network import find_common_network, listed_before
 from cluster.remote.hosts import distinct
 from cluster.remote.parallel import on_each
 
@@ -229,6 +229,7 @@ def connect(hosts: ReadyHosts, shells: Mapping[str, Shell], folder: Path) -> Non
             folder=posixpath.join(fact.home, machine.folder),
             path=posixpath.join(fact.home, machine.bin),
             variables=hosts.variables,
+            tried_first=listed_before(machine.address, fact),
         )
         for machine, fact in zip(hosts.machines, hosts.facts, strict=True)
         if machine.name in shells

@@ -66,6 +66,24 @@ def find_common_network(machines: tuple[Machine, ...], facts: tuple[Facts, ...])
     )
 
 
+def listed_before(address: str, fact: Facts) -> tuple[Interface, ...]:
+    """Give the addresses of the same interface that the system lists before one.
+
+    Open MPI is told which interface to use, not which address, and tries them in this order.
+
+    Args:
+        address: by which the other hosts reach the host.
+        fact: of the host.
+
+    Returns:
+        The addresses; none is usual.
+
+    """
+    own = next((i for i in fact.interfaces if i.address == address), None)
+    before = fact.interfaces[: fact.interfaces.index(own)] if own else ()
+    return tuple(other for other in before if own and other.name == own.name)
+
+
 def _refuse_same_machine(machines: tuple[Machine, ...], facts: tuple[Facts, ...]) -> None:
     """Refuse two names for the same machine: it would count as two hosts."""
     names: dict[object, str] = {}

@@ -12,8 +12,10 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cluster.agent.protocol import TIMED_OUT
 from cluster.core import plugins
 from cluster.core.errors import ShellError
+from cluster.core.model.hosts import Interface
 from cluster.core.model.value import Value
 from cluster.remote.jobs import COMMAND_TIMEOUT
 from cluster.remote.parallel import on_each
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FIRST_PORT, PORTS = 20_000, 10_000
+SILENCE = "5"  # seconds: the kernel says after 3 that nobody has an address of its own network
 
 # $1 our folder on the host, $2 the first port to try, $3 the configuration of sshd
 OPEN = r"""
@@ -117,6 +120,7 @@ class MeshHost(Value, frozen=True, kw_only=True):
         folder: our one folder on the host, absolute.
         path: prepended to `PATH` for programs that other hosts start there.
         variables: environment variables of programs that other hosts start there.
+        tried_first: other addresses of its interface that Open MPI tries before `address`.
 
     """
 
@@ -125,6 +129,7 @@ class MeshHost(Value, frozen=True, kw_only=True):
     folder: str
     path: str
     variables: dict[str, str]
+    tried_first: tuple[Interface, ...] = ()
 
 
 class SshEndpoint(Value, frozen=True, kw_only=True):
@@ -165,7 +170,7 @@ def open_mesh(
         folder: a local folder of the cluster; it holds the key until the hosts have it.
 
     Raises:
-        ShellError: one host cannot be reached by the first one.
+        ShellError: one host cannot be reached by the first one, or one of its addresses is dead.
         ExceptionGroup: several failed.
 
     """
@@ -175,6 +180,7 @@ def open_mesh(
         _write_files(Path(place), hosts, endpoints)
         on_each(shells, lambda host, shell: shell.put(Path(place), f"{hosts[host].folder}/ssh"))
     _try_all(shells, hosts)
+    _try_first_addresses(shells, hosts, endpoints)
 
 
 def close_mesh(shell: Shell, folder: str) -> None:
@@ -254,3 +260,25 @@ def _try_all(shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost]) -> None
             if failed[0].split()[0] in hosts
             else "",
         )
+
+
+def _try_first_addresses(
+    shells: Mapping[str, Shell], hosts: Mapping[str, MeshHost], endpoints: Mapping[str, SshEndpoint]
+) -> None:
+    """Refuse an address that does not answer, if Open MPI tries it before the one that does.
+
+    Each connection would wait for more than two minutes (net.ipv4.tcp_syn_retries), and a job of
+    minutes would not begin. A refused connection is an answer.
+    """
+    for name, host in hosts.items():
+        other = next(one for one in hosts if one != name)
+        for dead in host.tried_first:
+            attempt = f"< /dev/tcp/{dead.address}/{endpoints[name].port}"
+            argv = ["timeout", SILENCE, "bash", "-c", attempt]
+            if shells[other].run(argv, timeout=COMMAND_TIMEOUT).status == TIMED_OUT:
+                raise ShellError(
+                    f"{other} cannot reach {dead.address}, which {name} has beside {host.address}.",
+                    means="Open MPI tries it first, and each attempt takes over two minutes.",
+                    remedy="If nothing needs it, remove it there: "
+                    f"sudo ip address del {dead.address}/{dead.prefix} dev {dead.name}",
+                )

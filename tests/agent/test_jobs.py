@@ -236,6 +236,21 @@ def test_running_a_command_ends_it_in_time(tmp_path: Path) -> None:
         assert running.wait(timeout=30) == 124
 
 
+def test_what_the_starter_leaves_behind_holds_up_nobody(tmp_path: Path) -> None:
+    """As the ssh of an mpirun does, whose daemon tries to connect to an address that is dead."""
+    left = "trap '' TERM; echo begun; sleep 60"
+    starter = f"import subprocess; subprocess.run(['sh', '-c', {left!r}], process_group=0)"
+    words = (sys.executable, "-m", "cluster.agent", "run", "60", sys.executable, "-c", starter)
+    with subprocess.Popen(
+        words, cwd=tmp_path, stdout=subprocess.PIPE, start_new_session=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"begun\n"
+        running.send_signal(signal.SIGTERM)
+        assert running.communicate(timeout=30)[0] == b""  # it has closed the pipe
+        assert running.returncode == 143
+
+
 def test_the_ranks_save_their_values_before_their_starter_ends(tmp_path: Path) -> None:
     """This starter kills its rank as soon as it is itself asked to end."""
     (tmp_path / "rank.sh").write_text(

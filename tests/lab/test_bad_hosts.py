@@ -119,6 +119,33 @@ def answer_of(*words: str) -> list[dict[str, object]]:
     return rows
 
 
+def test_a_dead_address_that_open_mpi_would_try_first_is_named() -> None:
+    """It would wait for over two minutes, and again for each connection.
+
+    The kernel lists the dead one first; nobody has the link-layer address that packets to it get.
+    """
+    c = cluster.launch("two", provider="lab", hosts=2)
+    own, dead = c.machines[1].address, "198.18.3.201"
+    add = f"""
+        p=$(ip -o -4 address show dev eth0 | sed 's,.*inet [^/]*/,,; s, .*,,')
+        net=$(ip route | sed -n 's, dev eth0.*,,p')
+        ip address del {own}/$p dev eth0
+        ip address add {dead}/$p dev eth0
+        ip address add {own}/$p dev eth0
+        ip route replace $net dev eth0 proto kernel scope link src {own}
+    """
+    must(c, 1, add)
+    bench = ("bench", "p2p", "--name=two", "--provider=lab", "--metrics=latency", "--sizes=8")
+    command(*bench)  # it answers
+
+    must(c, 0, f"ip neigh replace {dead} lladdr 02:00:00:00:00:99 dev eth0 nud permanent")
+    said = command(*bench, status=1).stderr
+    assert f"0.mpi.two cannot reach {dead}, which 1.mpi.two has beside {own}.\n" in said
+    assert f"sudo ip address del {dead}/22 dev eth0" in said
+    must(c, 1, f"ip address del {dead}/22 dev eth0; ip address add {own}/22 dev eth0 || true")
+    command(*bench)
+
+
 def test_hosts_on_which_nothing_can_be_installed_are_named_each_with_its_remedy() -> None:
     """A disk that is full, a Python that is too old, no tmux; the other host becomes ready."""
     c = cluster.launch("sick", provider="lab", hosts=4)

@@ -6,7 +6,7 @@ import pytest
 
 from cluster.core.errors import SpecError
 from cluster.core.model.hosts import Facts, Interface, Machine
-from cluster.remote.common_network import find_common_network
+from cluster.remote.common_network import find_common_network, listed_before
 from tests.plain_values import plain_facts
 
 
@@ -89,3 +89,10 @@ def test_one_machine_by_two_names() -> None:
 
     with pytest.raises(SpecError, match=r"0\.mpi\.x and 1\.mpi\.x are one machine: h0"):
         found(first, (machine, first[1]))
+
+
+def test_open_mpi_tries_the_addresses_of_an_interface_in_their_order() -> None:
+    listed = ("eth1=10.1.0.5/24", "eth0=10.0.0.5/24", "eth0=10.0.0.105/24", "eth0=10.0.0.106/24")
+    _, facts = host(0, "10.0.0.105", *listed)
+    assert listed_before("10.0.0.105", facts) == (interface("eth0=10.0.0.5/24"),)
+    assert listed_before("10.0.0.5", facts) == listed_before("192.168.0.1", facts) == ()
