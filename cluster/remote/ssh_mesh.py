@@ -12,7 +12,6 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cluster.agent.protocol import TIMED_OUT
 from cluster.core import plugins
 from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Interface
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 FIRST_PORT, PORTS = 20_000, 10_000
-SILENCE = "5"  # seconds: the kernel says after 3 that nobody has an address of its own network
+SILENCE = "5"  # seconds without an answer
 
 # $1 our folder on the host, $2 the first port to try, $3 the configuration of sshd
 OPEN = r"""
@@ -267,18 +266,20 @@ def _try_first_addresses(
 ) -> None:
     """Refuse an address that does not answer, if Open MPI tries it before the one that does.
 
-    Each connection would wait for more than two minutes (net.ipv4.tcp_syn_retries), and a job of
-    minutes would not begin. A refused connection is an answer.
+    Each connection would wait for more than two minutes (net.ipv4.tcp_syn_retries), or end the job
+    if no route leads there. A refused connection is an answer.
     """
     for name, host in hosts.items():
         other = next(one for one in hosts if one != name)
         for dead in host.tried_first:
             attempt = f"< /dev/tcp/{dead.address}/{endpoints[name].port}"
-            argv = ["timeout", SILENCE, "bash", "-c", attempt]
-            if shells[other].run(argv, timeout=COMMAND_TIMEOUT).status == TIMED_OUT:
+            argv = ["env", "LC_ALL=C", "timeout", SILENCE, "bash", "-c", attempt]
+            done = shells[other].run(argv, timeout=COMMAND_TIMEOUT)
+            if done.status != 0 and "Connection refused" not in done.stderr:
                 raise ShellError(
                     f"{other} cannot reach {dead.address}, which {name} has beside {host.address}.",
-                    means="Open MPI tries it first, and each attempt takes over two minutes.",
-                    remedy="If nothing needs it, remove it there: "
+                    means="Open MPI tries it first: each attempt takes over two minutes, or fails.",
+                    remedy="If nothing needs it, remove it there, and it alone:\n"
+                    f"sudo sysctl -w net/ipv4/conf/{dead.name}/promote_secondaries=1\n"
                     f"sudo ip address del {dead.address}/{dead.prefix} dev {dead.name}",
                 )

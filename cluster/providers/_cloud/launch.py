@@ -212,15 +212,15 @@ class LaunchJournal:
         """
         self._cluster_journal.append(journal.Timed(phase=phase, seconds=seconds))
 
-    def left(self, sites: tuple[S, ...], token: Callable[[S], str]) -> tuple[S, ...]:
-        """Give the sites that are still to be tried; a continued launch starts at the last tried.
+    def resume_at(self, sites: tuple[S, ...], token: Callable[[S], str]) -> int:
+        """Give the site at which a resumed launch goes on: the last one that it has tried.
 
         Args:
             sites: of the offer, in their order.
             token: gives the token of the request for machines at a site.
 
         Returns:
-            The last site that was tried, and those after it; all, if none was tried.
+            The index of the site; 0 if none was tried.
 
         """
         known = {
@@ -229,7 +229,7 @@ class LaunchJournal:
             if isinstance(entry, journal.Requested)
         }
         asked = [number for number, site in enumerate(sites) if token(site) in known]
-        return sites[max(asked, default=0) :]
+        return max(asked, default=0)
 
 
 class CloudLaunch(Generic[ClientT, OptionsT, Offer]):
@@ -350,6 +350,7 @@ def try_zones(
     sites: tuple[S, ...],
     ask: Callable[[S], T],
     *,
+    first: int = 0,
     zone: Callable[[S], str],
     instance: str,
     give_back: Callable[[], None],
@@ -359,6 +360,7 @@ def try_zones(
     Args:
         sites: at least one.
         ask: creates the machines at a site.
+        first: index of the site to begin with; those before it have failed.
         zone: gives the zone of a site.
         instance: the type of the machines.
         give_back: deletes the machines that a site may have created before it failed.
@@ -370,7 +372,7 @@ def try_zones(
         Failure: of a kind that another zone does not change, or all sites have failed.
 
     """
-    for site in sites:
+    for site in sites[first:]:
         try:
             return ask(site)
         except Failure as failure:

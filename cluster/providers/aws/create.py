@@ -218,8 +218,9 @@ class AwsLaunch(CloudLaunch[Region, AwsOptions, AwsOffer]):
     def _run(self, vpc: str, group: str, data: str) -> tuple[str, ...]:
         """Try one zone after another; give the ids of the machines."""
         return try_zones(
-            self._journal.left(self._offer.sites, self._token),
+            self._offer.sites,
             lambda site: self._run_in(site, self._subnet(vpc, site), group, data),
+            first=self._journal.resume_at(self._offer.sites, self._token),
             zone=lambda site: site.zone,
             instance=self._spec.instance or "",
             give_back=AwsDeletion(self._client, self._whose).delete_machines,

@@ -162,8 +162,9 @@ class GcpLaunch(CloudLaunch[Project, GcpOptions, GcpOffer]):
     def _run(self, public_key: str) -> tuple[GcpInstance, ...]:
         """Try one zone after another; give the machines once they run."""
         return try_zones(
-            self._journal.left(self._offer.zones, self._token),
+            self._offer.zones,
             lambda zone: self._persist_in(zone, public_key),
+            first=self._journal.resume_at(self._offer.zones, self._token),
             zone=str,
             instance=self._offer.instance,
             give_back=GcpDeletion(self._client, self._whose).delete_machines,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from cluster.core import journal, plugins
@@ -17,6 +19,7 @@ from cluster.providers._cloud.api_errors import Failure
 from cluster.providers.aws import AwsProvider, images, quotas
 from cluster.providers.aws.errors import kind_of, to_cluster_error
 from cluster.providers.aws.responses import GpuCount, GpuInfo, InstanceType, VCpuInfo
+from tests import killed_processes
 from tests.fakes import userdata
 from tests.fakes.aws import Fault
 
@@ -93,6 +96,24 @@ def test_the_zones_that_were_tried_are_named(aws: Cloud) -> None:
         create(spec_of(options={"zones": "a,b"}))
 
     assert "us-east-1c" not in refused.value.what
+
+
+def test_a_resumed_launch_names_also_the_zones_of_the_one_before(aws: Cloud) -> None:
+    """The process was killed at the second zone, when the first had failed."""
+    real = {"DryRun": "None"}
+    full = Fault(action="RunInstances", code="InsufficientInstanceCapacity", status=500, where=real)
+    spec = spec_of(options={"zones": "a,b,c"})
+    aws.fail(msgspec.structs.replace(full, times=1))
+    aws.fail(Fault(action="RunInstances", kill="before", where=real))
+    assert killed_processes.status(killed_processes.launch, spec) == -signal.SIGKILL
+    aws.mend()
+
+    before = len(aws.calls("RunInstances"))
+    aws.fail(full)
+    with pytest.raises(Capacity, match=r"It was tried in us-east-1a, us-east-1b, us-east-1c"):
+        create(spec)
+    sent = [call for call in aws.calls("RunInstances")[before:] if "DryRun" not in call.params]
+    assert len(sent) == 2
 
 
 def test_each_interface_needs_an_address(aws: Cloud) -> None:
