@@ -82,7 +82,8 @@ def missing_library_error(host: str, python: str) -> SpecError:
         f"Neither torch nor CuPy is installed for the ranks on {host}.",
         means="One of them is needed for GPU memory; cluster installs neither, because "
         "they take gigabytes.",
-        remedy=f"Type there: python3 -m pip --python {python} install torch",
+        remedy="Name a Python there that has torch: --option python=PATH\n"
+        f"Or type there: python3 -m pip --python {python} install torch",
     )
 
 

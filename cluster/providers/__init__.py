@@ -168,11 +168,22 @@ class Provider(Plugin):
         Returns:
             The environment; none if the machines are ready as they are.
 
+        Raises:
+            SpecError: the options contradict each other.
+
         """
         if not issubclass(self.Options, EnvironmentOptions):
             return None
         options = msgspec.convert(spec.options, self.Options, strict=False)
-        return Environment(source=options.source, mpi=options.mpi, image=options.image)
+        if options.image and options.python:
+            raise SpecError(
+                "The options image and python contradict each other.",
+                means="In a container, the ranks see the packages of its own Python only.",
+                remedy="Leave one out.",
+            )
+        return Environment(
+            source=options.source, mpi=options.mpi, image=options.image, python=options.python
+        )
 
     @abstractmethod
     def plan(self, spec: ClusterSpec) -> Plan:

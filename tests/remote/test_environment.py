@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
 
+from cluster.core.errors import ShellError
 from cluster.core.model.hosts import Machine
 from cluster.core.model.spec import Environment
 from cluster.remote.environment.install import install
@@ -91,3 +93,23 @@ def test_a_host_becomes_ready_and_is_left_alone_then(lab: Lab) -> None:
     words = ("--allow-run-as-root", "-np", "2", "--host", "127.0.0.1:2", "--bind-to", "none")
     assert run(mpirun, *words, python, "-P", "-c", rank).stdout == "2\n2\n"
     assert msgspec.json.decode(run(python, "-P", "-m", "cluster.agent", "facts", ".").stdout)
+
+
+def test_ranks_see_the_packages_of_a_python_that_is_named(lab: Lab, tmp_path: Path) -> None:
+    """As those of an image that has torch; the libraries of cluster have precedence."""
+    named = tmp_path / "with torch"
+    run(sys.executable, "-m", "venv", "--without-pip", str(named))
+    [packages] = named.glob("lib/python3*/site-packages")
+    (packages / "torch.py").write_text("")
+    (packages / "numpy.py").write_text("raise ImportError")
+    wanted = Environment(python=str(named / "bin" / "python3"))
+    words = (f"{lab.bin()}/python3", "-P", "-c", "import numpy, torch; print(torch.__file__)")
+
+    lab.install(wanted)
+    assert run(*words).stdout == f"{packages}/torch.py\n"
+    assert [step for _, step in lab.install(wanted)] == ["look", "ready"]
+
+    lab.install()  # made anew without them
+    assert "No module named 'torch'" in run(*words, status=1).stderr
+    with pytest.raises(ShellError, match=r"0.mpi.lab has no /nowhere/python3 that cluster can use"):
+        lab.install(Environment(python="/nowhere/python3"))

@@ -122,6 +122,7 @@ class Environment(Value, frozen=True, kw_only=True):
         mpi: prefix of a prepared MPI on the hosts, such as `/opt/amazon/openmpi`; if it is empty,
             Open MPI is installed with the libraries.
         image: of a container that the ranks run in; none, if it is empty.
+        python: on the hosts, whose packages the ranks see beside their own; any, if it is empty.
         programs: that it needs besides Python; each is named like its package.
 
     """
@@ -129,6 +130,7 @@ class Environment(Value, frozen=True, kw_only=True):
     source: Literal["auto", "index", "controller"] = "auto"
     mpi: str = ""
     image: str = ""
+    python: str = ""
     programs: tuple[str, ...] = ("tmux",)
 
 
@@ -140,9 +142,11 @@ class EnvironmentOptions(Value, frozen=True, kw_only=True):
             from here), or `auto`: from here, and where they cannot be had here, the index.
         mpi: prefix of a prepared MPI on the hosts, such as /opt/amazon/openmpi.
         image: of a container that the ranks run in, with docker or podman.
+        python: on the hosts, whose packages the ranks see too, such as /opt/pytorch/bin/python3.
 
     """
 
     source: Literal["auto", "index", "controller"] = "auto"
     mpi: str = ""
     image: str = ""
+    python: str = ""

@@ -17,7 +17,7 @@ from cluster.providers._cloud.launch import Intent
 from cluster.providers._cloud.machine import machine
 from cluster.providers._cloud.options import TTL
 from cluster.providers._cloud.provider import CloudProvider, specs_of
-from cluster.providers.aws import api, power
+from cluster.providers.aws import api, images, power
 from cluster.providers.aws.create import AwsLaunch
 from cluster.providers.aws.delete import (
     LOOKED_FOR,
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from cluster.providers._cloud.tags import Selection
     from cluster.providers.aws.api import Region
 
-MPI_WITH_EFA = "/opt/amazon/openmpi"  # from the EFA installer (EC2 user guide, "EFA and MPI")
+AMAZON_MPI = "/opt/amazon/openmpi"  # from the EFA installer (EC2 user guide, "EFA and MPI")
 
 
 class AwsProvider(CloudProvider["Region", AwsOffer]):
@@ -84,11 +84,15 @@ class AwsProvider(CloudProvider["Region", AwsOffer]):
         return self._clients[place]
 
     def environment(self, spec: ClusterSpec) -> Environment | None:
-        """Give the environment of the machines: with EFA, the MPI that Amazon built for it."""
+        """Give the environment of the machines: Amazon's MPI and torch, if the image has them."""
         wanted = super().environment(spec)
-        if wanted is None or wanted.mpi or not _options(spec).efa:
+        has_torch = spec.image == images.PYTORCH
+        if wanted is None or not (has_torch or _options(spec).efa):
             return wanted
-        return msgspec.structs.replace(wanted, mpi=MPI_WITH_EFA)
+        python = images.PYTORCH_PYTHON if has_torch and not wanted.image else ""
+        return msgspec.structs.replace(
+            wanted, mpi=wanted.mpi or AMAZON_MPI, python=wanted.python or python
+        )
 
     def plan(self, spec: ClusterSpec) -> Plan:
         """Refuse `--accelerator`, which Amazon does not have, then plan the launch."""

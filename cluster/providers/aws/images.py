@@ -16,6 +16,13 @@ UBUNTU = "/aws/service/canonical/ubuntu/server/24.04/stable/current/{}/hvm/ebs-g
 # Has NVIDIA's open driver, libfabric with EFA and Amazon's Open MPI (release notes: efa_version).
 # Not 22.04: its Python is 3.10 (DLAMI release notes), and cluster needs 3.11 or newer.
 LEARNING = "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
+# Has torch too, in a Python of its own ("python_location" in the DLAMI release notes of PyTorch 2.9
+# and 2.12). Its alias contains the version; GetParameters takes ten names.
+PYTORCH, PYTORCH_PYTHON = "pytorch", "/opt/pytorch/bin/python"
+PYTORCH_ALIAS = (
+    "/aws/service/deeplearning/ami/{}/oss-nvidia-driver-gpu-pytorch-2.{}-ubuntu-24.04/latest/ami-id"
+)
+PYTORCH_MINORS = range(9, 19)
 PROPRIETARY = (
     "/aws/service/deeplearning/ami/x86_64/base-proprietary-nvidia-driver-gpu-ubuntu-22.04/"
     "latest/ami-id"
@@ -38,7 +45,7 @@ def choose(
 
     Args:
         region: where.
-        given: an id or an alias; chosen for the machines, if empty.
+        given: an id, an alias, or `pytorch`; chosen for the machines, if empty.
         kind: the type of the machines.
         efa: whether the machines use the Elastic Fabric Adapter.
 
@@ -52,8 +59,11 @@ def choose(
 
     """
     architectures = kind.processor_info.supported_architectures
-    chosen = given or _own(kind, efa=efa)
-    wanted = chosen if chosen.startswith("ami-") else _alias(region, chosen)
+    if given == PYTORCH:
+        chosen, wanted = given, _newest_pytorch(region, kind)
+    else:
+        chosen = given or _own(kind, efa=efa)
+        wanted = chosen if chosen.startswith("ami-") else _alias(region, chosen)
     try:
         found = region.all("describe_images", "Images", AwsImage, ImageIds=[wanted])
     except Failure as failure:
@@ -81,7 +91,8 @@ def _alias(region: Region, name: str) -> str:
         raise SpecError(
             f"--image {name} is neither an id nor an alias.",
             means="Anybody may give an image any name, so names are not looked up.",
-            remedy="Write --image ami-..., or an SSM parameter: --image /aws/service/...",
+            remedy="Write --image ami-..., an SSM parameter: --image /aws/service/..., "
+            f"or --image {PYTORCH}",
         )
     found = region.call("get_parameters", service="ssm", Names=[name]).get("Parameters", ())
     if not found:
@@ -89,10 +100,38 @@ def _alias(region: Region, name: str) -> str:
     return str(found[0]["Value"])
 
 
+def _newest_pytorch(region: Region, kind: InstanceType) -> str:
+    """Read which image with PyTorch is the newest."""
+    _check_open_driver(kind)
+    architecture = _architecture(kind)
+    names = [PYTORCH_ALIAS.format(architecture, minor) for minor in PYTORCH_MINORS]
+    answer = region.call("get_parameters", service="ssm", Names=names).get("Parameters", ())
+    found = {str(one["Name"]): str(one["Value"]) for one in answer}
+    if not found:
+        raise SpecError(
+            f"{region.name} has no image with PyTorch 2.{PYTORCH_MINORS[0]} or newer.",
+            remedy="Give one: --image ami-..., --option python=PATH",
+        )
+    return next(found[name] for name in reversed(names) if name in found)
+
+
+def _check_open_driver(kind: InstanceType) -> None:
+    if kind.instance_type.startswith((*BEFORE_TURING, *TOO_OLD)):
+        raise SpecError(
+            f"The images with PyTorch have no driver for the GPUs of {kind.instance_type}.",
+            means="They have NVIDIA's open driver, which begins with Turing.",
+            remedy="Leave --image out, or take a newer type, such as --instance g4dn.12xlarge",
+        )
+
+
+def _architecture(kind: InstanceType) -> str:
+    known = kind.processor_info.supported_architectures
+    return next((one for one in CANONICAL if one in known), "x86_64")
+
+
 def _own(kind: InstanceType, *, efa: bool) -> str:
     """Choose an image for a machine type: only some images have GPU drivers or EFA."""
-    known = kind.processor_info.supported_architectures
-    architecture = next((one for one in CANONICAL if one in known), "x86_64")
+    architecture = _architecture(kind)
     gpus = kind.gpu_info.gpus if kind.gpu_info else ()
     nvidia = any(one.manufacturer.upper() == "NVIDIA" for one in gpus)
     if nvidia and kind.instance_type.startswith(TOO_OLD):

@@ -172,7 +172,7 @@ class HostInstaller:
         self._begin("look")
         environment, machine = self._installation.environment, self._machine
         words = [machine.folder, self._installation.token, machine.name]
-        words += [environment.mpi, environment.image]
+        words += [environment.mpi, environment.image, environment.python]
         self._run(steps.LOOK, [*words, *environment.programs], COMMAND_TIMEOUT)
         probe = steps.read_probe(self._said)
         return probe, steps.pending_steps(
@@ -192,13 +192,8 @@ class HostInstaller:
     def _check(self, probe: HostProbe) -> None:
         """Refuse a host that lacks something that no step can install."""
         name, mpi = self._machine.name, self._installation.environment.mpi
+        self._check_python(probe)
         install = f"Type there: sudo {probe.install_words}"
-        if not probe.python:
-            raise ShellError(
-                f"{name} has no {steps.NEEDED}.",
-                means=f"There is {', '.join(probe.seen) or 'no python3 on its PATH'}.",
-                remedy=f"{install} python3.11",
-            )
         if probe.missing and not probe.may_install:
             missing = " ".join(probe.missing)
             raise ShellError(
@@ -224,6 +219,22 @@ class HostInstaller:
                 f"{name} can run no container: it has neither docker nor podman.",
                 means=means,
                 remedy=f"{install} podman. Or leave the option image out.",
+            )
+
+    def _check_python(self, probe: HostProbe) -> None:
+        """Refuse a host without a Python that cluster can use."""
+        name, given = self._machine.name, self._installation.environment.python
+        if not probe.python and given:
+            raise ShellError(
+                f"{name} has no {given} that cluster can use: {steps.NEEDED} with the module venv.",
+                means=f"There is {', '.join(probe.seen) or 'no such program'}.",
+                remedy="Name another one, or leave the option python out.",
+            )
+        if not probe.python:
+            raise ShellError(
+                f"{name} has no {steps.NEEDED}.",
+                means=f"There is {', '.join(probe.seen) or 'no python3 on its PATH'}.",
+                remedy=f"Type there: sudo {probe.install_words} python3.11",
             )
 
     def _push(self, left: list[PendingStep], probe: HostProbe) -> None:

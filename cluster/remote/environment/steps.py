@@ -29,17 +29,20 @@ LAUNCHERS = ("mpirun", "mpiexec", "mpicc", "prterun", "prted", "orterun", "orted
 
 VERBS = {"apk": "add", "pacman": "-S"}  # of package managers; all others say "install"
 
-# The environment's own Python comes first: if it works, it is kept, whatever else there is.
+# The environment's own Python comes first: if it works, it is kept, whatever else there is. A
+# Python that the user named decides alone, and the steps tell whether it made the environment.
 LOOK = f"""\
-folder=$1 token=$2 name=$3 mpi=$4 image=$5
-shift 5
+folder=$1 token=$2 name=$3 mpi=$4 image=$5 given=$6
+shift 6
 unset PYTHONPATH PYTHONHOME
 PATH="$PATH:{PLACES}"
 mkdir -p -- "$folder" && cd -- "$folder" || exit
 for old in .claim-*; do [ "$old" = ".claim-$token" ] || rm -f -- "$old"; done
 ln -sn "$name" ".claim-$token" 2> /dev/null
 echo "claim $(readlink ".claim-$token")"
-for python in env/bin/python3 python3 python3.14 python3.13 python3.12 python3.11; do
+names="env/bin/python3 python3 python3.14 python3.13 python3.12 python3.11"
+[ -z "$given" ] || names=
+for python in "$given" $names; do
   command -v "$python" > /dev/null || continue
   "$python" -IS -c '
 import sys
@@ -59,7 +62,9 @@ print("glibc " + (libc or "").replace("glibc ", ""))
   [ $? = 2 ] && without=" without the module venv" || without=
   echo "seen $python $("$python" --version 2>&1 | sed -n '1s/^Python //p')$without"
 done
-if [ "$python" = env/bin/python3 ]; then sed 's/^/done /' {MARKER} 2> /dev/null; fi
+own=env/bin/python3
+[ -z "$given" ] || ! $own -IS -c "" 2> /dev/null || python=$own
+if [ "$python" = $own ]; then sed 's/^/done /' {MARKER} 2> /dev/null; fi
 for program in "$@"; do
   command -v "$program" > /dev/null || echo "missing $program"
 done
@@ -110,6 +115,14 @@ else
     "$new"/*.whl
 fi
 {open_mpi.SCRIPT}"""
+# A file of paths, which come after the environment's own: its libraries have precedence.
+SHARED = """\
+packages=$(env/bin/python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+{python} -I -c '
+import sys
+print(*(path for path in sys.path if path.endswith(("site-packages", "dist-packages"))), sep="\\n")
+' > "$packages/shared.pth"
+"""
 
 # mpirun passes its own prefix to the other hosts. It is called by its real path: through a link, it
 # would pass this environment's. As it exports no variables to other hosts, the environment's Python
@@ -350,7 +363,7 @@ def steps(environment: Environment, probe: HostProbe, own: tuple[str, bytes]) ->
     """
     mpi, image = environment.mpi, environment.image
     return (
-        _libraries(probe.python, wheels.libraries(mpi)),
+        _libraries(probe.python, wheels.libraries(mpi), environment.python),
         *((_prepared(mpi),) if mpi else ()),
         Step(
             name="cluster",
@@ -361,12 +374,13 @@ def steps(environment: Environment, probe: HostProbe, own: tuple[str, bytes]) ->
     )
 
 
-def _libraries(python: str, requirements: Sequence[str]) -> Step:
+def _libraries(python: str, requirements: Sequence[str], shared: str) -> Step:
+    script = LIBRARIES.format(
+        python=shlex.quote(python), requirements=" ".join(map(shlex.quote, requirements))
+    )
     return Step(
         name=LIBRARIES_STEP,
-        script=LIBRARIES.format(
-            python=shlex.quote(python), requirements=" ".join(map(shlex.quote, requirements))
-        ),
+        script=script + (SHARED.format(python=shlex.quote(shared)) if shared else ""),
         libraries=tuple(requirements),
     )
 

@@ -33,6 +33,7 @@ What a `Cloud` has:
 Images: SSM parameters
     /aws/service/canonical/ubuntu/server/{22.04,24.04}/stable/current/{amd64,arm64}/hvm/ebs-gp{2,3}/ami-id
     /aws/service/deeplearning/ami/{x86_64,arm64}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id
+    /aws/service/deeplearning/ami/x86_64/oss-nvidia-driver-gpu-pytorch-2.{9,10,12}-ubuntu-24.04/latest/ami-id
 are owned by 099720109477 (Canonical) and by `amazon`; their user is `ubuntu`.
 
 What moto does faithfully is left to moto, and `known.py` lists every action and parameter that

@@ -76,6 +76,20 @@ PROPRIETARIES = (
     "/aws/service/deeplearning/ami/x86_64/base-proprietary-nvidia-driver-gpu-ubuntu-22.04/latest/"
     "ami-id"
 )
+PYTORCHES = {
+    minor: Image(
+        id=f"ami-0d1a0ca1{minor:09x}",
+        name=f"Deep Learning OSS Nvidia Driver AMI GPU PyTorch 2.{minor} (Ubuntu 24.04) 20261101",
+        owner=AMAZON,
+        architecture="x86_64",
+        size=75,
+    )
+    for minor in (9, 10, 12)
+}
+PYTORCH_ALIAS = (
+    "/aws/service/deeplearning/ami/x86_64/oss-nvidia-driver-gpu-pytorch-2.{}-ubuntu-24.04/latest/"
+    "ami-id"
+)
 CANONICALS = "/aws/service/canonical/ubuntu/server/{}/stable/current/{}/hvm/ebs-gp{}/ami-id"
 LEARNINGS = "/aws/service/deeplearning/ami/{}/base-oss-nvidia-driver-gpu-ubuntu-24.04/latest/ami-id"
 ALIASES = {
@@ -84,11 +98,12 @@ ALIASES = {
     for disk in (2, 3)
 } | {LEARNINGS.format(arch): image.id for arch, image in LEARNING.items()}
 ALIASES[PROPRIETARIES] = PROPRIETARY.id
+ALIASES |= {PYTORCH_ALIAS.format(minor): image.id for minor, image in PYTORCHES.items()}
 
 
 def put(backend: Any) -> None:
     """Put the images into a region."""
-    for image in (*UBUNTU.values(), *LEARNING.values(), PROPRIETARY):
+    for image in (*UBUNTU.values(), *LEARNING.values(), PROPRIETARY, *PYTORCHES.values()):
         ami = StrictAmi(
             backend,
             image.id,

@@ -136,6 +136,22 @@ def test_efa_gets_an_image_and_an_mpi_that_have_it(aws: Cloud) -> None:
     assert (wanted.mpi, stock.mpi) == ("/opt/amazon/openmpi", "")
 
 
+def test_the_image_pytorch_is_the_newest_and_ranks_see_its_torch(aws: Cloud) -> None:
+    spec = spec_of(instance="p4d.24xlarge", image="pytorch")
+    lines = "\n".join(provider().plan(spec).lines)
+    wanted = provider().environment(spec)
+
+    assert aws.url
+    assert "AMI GPU PyTorch 2.12 (Ubuntu 24.04)" in lines
+    assert wanted
+    assert (wanted.mpi, wanted.python) == ("/opt/amazon/openmpi", "/opt/pytorch/bin/python")
+    own = spec_of(image="pytorch", options={"mpi": "/opt/mine", "python": "/opt/py/bin/python3"})
+    assert (wanted := provider().environment(own))
+    assert (wanted.mpi, wanted.python) == ("/opt/mine", "/opt/py/bin/python3")
+    with pytest.raises(SpecError, match=r"no driver for the GPUs of p3\.16xlarge"):
+        images._check_open_driver(kind("p3.16xlarge", "NVIDIA"))
+
+
 def kind(instance: str, maker: str) -> InstanceType:
     gpus = GpuInfo(gpus=(GpuCount(count=1, manufacturer=maker),))
     return InstanceType(
