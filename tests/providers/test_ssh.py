@@ -61,7 +61,7 @@ def test_an_inventory_file(home: Path) -> None:
         (["--option", "hosts=h1", "--hosts", "2"], "--hosts is 2, but 1 are named"),
         (["--option", "hosts=h1", "--placement"], "your machines stay where they are"),
         (["--option", "hosts=h1", "--option", "trust=blindly"], "There are: known, first-use"),
-        (["--option", "host=h1"], "There are: source, mpi, image, python, hosts, inventory, trust, "),
+        (["--option", "host=h1"], "There are: source, mpi, image, python, hosts, inventory, "),
     ],
 )
 def test_refusals(words: list[str], said: str) -> None:
