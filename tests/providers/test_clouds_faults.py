@@ -41,6 +41,12 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cluster.providers.gcp.delete.LOOK_AGAIN", 0.1)
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Repeat what passes until it does, however slow a busy machine makes each call."""
+    monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 60.0)
+
+
 def calls(of: Callable[[World], Iterable[str]]) -> pytest.MarkDecorator:
     """Test with each call of some of each cloud."""
     rows = [(world, call) for world in WORLDS for call in of(world)]
@@ -113,6 +119,7 @@ def test_replies_that_never_come(
     assert "gc" in error.remedy
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("drop", ["before", "after"])
 @calls(lambda world: world.making)
 def test_a_connection_that_breaks_once_makes_nothing_twice(
@@ -129,6 +136,7 @@ def test_a_connection_that_breaks_once_makes_nothing_twice(
 PAGE = "<html><head><title>Bad gateway</title></head></html>"
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("status", [502, 503, 504])
 @calls(lambda world: world.making)
 def test_an_answer_of_a_proxy_is_no_answer(
@@ -143,11 +151,11 @@ def test_an_answer_of_a_proxy_is_no_answer(
     assert tuple(sorted(thing.kind for thing in cloud.things() - before)) == world.kinds
 
 
+@pytest.mark.usefixtures("patient")
 @worlds
 def test_an_endpoint_that_refuses_for_a_while_loses_nothing(
-    cloud: Emulated[Any], world: World, monkeypatch: pytest.MonkeyPatch
+    cloud: Emulated[Any], world: World
 ) -> None:
-    monkeypatch.setattr("cluster.providers._cloud.api_errors.PATIENCE", 30.0)
     provider = world.planned()
     before = cloud.things()
     cloud.fail(fault(world, world.making[-1], refuse=2.0, times=1))
