@@ -95,6 +95,7 @@ def test_a_host_becomes_ready_and_is_left_alone_then(lab: Lab) -> None:
     assert msgspec.json.decode(run(python, "-P", "-m", "cluster.agent", "facts", ".").stdout)
 
 
+@pytest.mark.usefixtures("tools")
 def test_ranks_see_the_packages_of_a_python_that_is_named(lab: Lab, tmp_path: Path) -> None:
     """As those of an image that has torch; the libraries of cluster have precedence."""
     named = tmp_path / "with torch"
