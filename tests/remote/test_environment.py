@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -98,8 +97,9 @@ def test_a_host_becomes_ready_and_is_left_alone_then(lab: Lab) -> None:
 @pytest.mark.usefixtures("tools")
 def test_ranks_see_the_packages_of_a_python_that_is_named(lab: Lab, tmp_path: Path) -> None:
     """As those of an image that has torch; the libraries of cluster have precedence."""
-    named = tmp_path / "with torch"
-    run(sys.executable, "-m", "venv", "--without-pip", str(named))
+    lab.install()
+    named = tmp_path / "with torch"  # of a Python for which there are wheels
+    run(f"{lab.bin()}/python3", "-m", "venv", "--without-pip", str(named))
     [packages] = named.glob("lib/python3*/site-packages")
     (packages / "torch.py").write_text("")
     (packages / "numpy.py").write_text("raise ImportError")
