@@ -66,7 +66,7 @@ def best_shares(name: str) -> dict[str, float]:
     picture = sweep_picture(shown, "oneway_bandwidth", given_bound=1e9)
     return {
         tips[0].partition(", ")[0]: max(
-            float(share) for tip in tips for share in re.findall(r"([\d.]+)% of the bound", tip)
+            float(share) for tip in tips for share in re.findall(r"([\d.]+)% of the limit", tip)
         )
         for tips in picture.tips.values()
     }
@@ -120,7 +120,7 @@ def test_the_figure_has_a_line_per_condition_and_the_bound(k80: str, home: Path)
 
     for words in (*CONDITIONS, "oneway_bandwidth, B/s", "message size; bars: 95% CI of the median"):
         assert f">{words}" in drawn, words
-    assert ">bound: 8gbit, as given<" in drawn
+    assert ">limit: 8gbit, as given<" in drawn
     assert ">1 GB/s<" in drawn
     assert ">10 kB<" in drawn
     assert ">100 kB<" in drawn

@@ -75,7 +75,7 @@ class ComparisonCell(Value, frozen=True, kw_only=True):
         base: the median of the launches' medians in the first group; none if it has none.
         other: in the second.
         launches: how many each group has.
-        shares: of their bounds that the two medians reach; none if no bound is known.
+        shares: of their bounds that the two medians reach; none if no limit is known.
         ratio: of the second group's medians to the first's.
         interval: the ends of its 95 % confidence interval.
         verdict: on the second group.
@@ -233,10 +233,20 @@ def compare(base: Side, other: Side, threshold: float = THRESHOLD) -> Comparison
         base=base.name,
         other=other.name,
         threshold=threshold,
-        factors=differing_factors(*([x.record for x in side.launches] for side in (base, other))),
+        factors=differing_factors(
+            *(map(_record_of_measured, side.launches) for side in (base, other))
+        ),
         cells=tuple(cells),
         notes=tuple(_notes(base, other)),
     )
+
+
+def _record_of_measured(launch: Launch) -> Record:
+    """Leave out the definitions of metrics that a run was stopped before it could measure."""
+    metrics = {summary.metric for summary in launch.summaries}
+    known = launch.record.definitions.items()
+    kept = {name: definition for name, definition in known if definition.metric in metrics}
+    return msgspec.structs.replace(launch.record, definitions=kept)
 
 
 Pair = tuple[list[Summary], list[Summary]]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cluster.core.model.records import Record
 
 MCA = "OMPI_MCA_"  # what Open MPI calls its parameters in the environment
+DEFINITION = "definition."  # before a metric
 NONE = "-"  # the value of a factor that a run does not have
 # Facts that identify a host, and do not explain its speed.
 IDENTITY = {"host", "home", "user", "reached", "boot", "interfaces", "executable", "topology"}
@@ -38,7 +39,7 @@ class Factor(Value, frozen=True, kw_only=True):
     other: str
 
 
-def differing_factors(base: Sequence[Record], other: Sequence[Record]) -> tuple[Factor, ...]:
+def differing_factors(base: Iterable[Record], other: Iterable[Record]) -> tuple[Factor, ...]:
     """Find what differs between two groups of runs.
 
     Args:
@@ -56,7 +57,11 @@ def differing_factors(base: Sequence[Record], other: Sequence[Record]) -> tuple[
 
 
 def _values(name: str, records: Iterable[Mapping[str, str]]) -> str:
-    return " | ".join(sorted({record.get(name, NONE) for record in records}))
+    """Join the values of a factor; a run that did not measure a metric does not define it."""
+    found = {record.get(name, NONE) for record in records}
+    if name.startswith(DEFINITION) and len(found) > 1:
+        found.discard(NONE)
+    return " | ".join(sorted(found))
 
 
 def factors(record: Record) -> Iterator[tuple[str, str]]:
@@ -80,7 +85,7 @@ def factors(record: Record) -> Iterator[tuple[str, str]]:
     yield from _hosts(record.environment)
     yield from _links(machine.link for machine in record.machines)
     for definition in record.definitions.values():
-        yield f"definition.{definition.metric}", definition.id
+        yield f"{DEFINITION}{definition.metric}", definition.id
     yield "notes", " ".join(record.notes) or NONE
     yield "cluster", record.software
     yield "revision", record.revision or NONE

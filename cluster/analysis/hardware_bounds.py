@@ -40,7 +40,7 @@ FACTORS: dict[str, Factor] = {
 }
 SUMMED: Factor = "2(n-1)/n"
 PAIR = 2  # ranks: none has to wait for a third
-FABRIC = "NVLink joins its hosts, or may do so, so the network is not a bound"
+FABRIC = "NVLink joins its hosts, or may do so, so the network is not a limit"
 UNBRIDGED = "no bridge of NVLink joins the boards (nvidia-smi topo -m says NV4 to NV18 if one does)"
 UDP_SAVES = 24  # bytes: UDP's header has 8, TCP's with its time stamps 32
 

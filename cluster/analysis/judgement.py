@@ -200,7 +200,7 @@ def _limit_words(limit: str) -> str:
     if COPIED in limit:
         return "a memory copy here"
     _, _, what = limit.partition(": ")
-    return what.partition(" (")[0].partition(", MTU")[0] or "its bound"
+    return what.partition(" (")[0].partition(", MTU")[0] or "its limit"
 
 
 def _next_step(

@@ -177,7 +177,7 @@ def with_given_bound(
 
 
 def share(median: float, bound: float, unit: str) -> float:
-    """Compute the share of its bound that a median reaches.
+    """Compute the share of its limit that a median reaches.
 
     Args:
         median: of rates or times.
@@ -239,7 +239,7 @@ def implausible_values(summaries: Iterable[Summary]) -> Iterator[str]:
         elif summary.share is not None and summary.share > BELIEVABLE:
             yield (
                 f"{summary.metric} ({format_point(summary.params)}) is {summary.share:.1%} of its "
-                "bound, which is faster than possible: do not believe it. The link's rate or MTU "
+                "limit, which is faster than possible: do not believe it. The link's rate or MTU "
                 "is not as stated, a shaper lets a burst of this size pass, or the bytes took "
                 "another path."
             )

@@ -1,4 +1,4 @@
-"""The share of its bound that healthy hardware reaches, by the class of a series.
+"""The share of its limit that healthy hardware reaches, by the class of a series.
 
 The shares, and the published results that they are based on, are in `corpus/thresholds.toml`.
 """

@@ -1,4 +1,4 @@
-"""Is a number normal? One point of each series, its share of its bound, and a word for it."""
+"""Is a number normal? One point of each series, its share of its limit, and a word for it."""
 
 from __future__ import annotations
 

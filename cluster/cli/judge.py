@@ -294,13 +294,13 @@ def _series(verdict: Verdict, *, several: bool) -> Iterator[str]:
         if verdict.share_ci is not None:
             share += f" ({' .. '.join(f'{end:.1%}' for end in verdict.share_ci)})"
         bound = format_value(verdict.bound, verdict.unit)
-        yield f"  {share} of its bound, {bound}, {verdict.limit}"
+        yield f"  {share} of its limit, {bound}, {verdict.limit}"
     if verdict.usual is not None:
         yield f"  usual: {verdict.usual:.0%} or more; {verdict.usual_source}"
     if verdict.published is not None:
         yield f"  {verdict.published.text}"
     if verdict.hint:
-        yield f"  {'' if verdict.bound else 'no bound is known; '}{verdict.hint}"
+        yield f"  {'' if verdict.bound else 'no limit is known; '}{verdict.hint}"
 
 
 def _rest(

@@ -65,7 +65,7 @@ def plot(
     ] = None,
     root: flags.Runs = None,
 ) -> None:
-    """Draw runs: a line per condition, intervals, bounds, fits.
+    """Draw runs: a line per condition, intervals, limits, fits.
 
     Example: cluster plot p2p --metric bandwidth -o bandwidth.png
     """

@@ -55,7 +55,7 @@ def judgement_cases(suite: str, judged: Judgement) -> Iterator[Case]:
     for verdict in judged.verdicts:
         text = format_value(verdict.median, verdict.unit)
         if verdict.share is not None:
-            text += f", {verdict.share:.1%} of its bound ({verdict.limit})"
+            text += f", {verdict.share:.1%} of its limit ({verdict.limit})"
         if verdict.usual is not None:
             text += f"; usual: {verdict.usual:.0%} or more"
         if verdict.published is not None:

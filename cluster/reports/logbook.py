@@ -242,7 +242,7 @@ def _results(entry: Entry) -> Iterator[str]:
         yield f"{record.status}: {record.reason}" if record.reason else record.status
     yield from (line.rstrip(".") for line in expectation_lines(entry.summaries, record.expected))
     bounded = [s for s in best_per_metric(entry.summaries) if s.share is not None]
-    yield from (f"{s.metric} reaches {s.share:.1%} of its bound" for s in bounded)
+    yield from (f"{s.metric} reaches {s.share:.1%} of its limit" for s in bounded)
     yield from (note.rstrip(".") for note in (*record.notes, *entry.gaps))
 
 

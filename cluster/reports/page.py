@@ -190,12 +190,10 @@ def headlines(run: ReportRun) -> Iterator[str]:
         if best.ci is not None:
             ends = " .. ".join(format_value(end, best.unit) for end in best.ci)
             interval = f" (95% CI {ends})"
-        share = "no bound is known"
-        if best.share is not None:
-            share = f"{best.share:.1%} of its bound"
+        share = "" if best.share is None else f"; {best.share:.1%} of its limit"
         point = format_point(best.params)
         median = format_value(best.median, best.unit)
-        yield f"{metric} {point}: {median}{interval}; {share}"
+        yield f"{metric} {point}: {median}{interval}{share}"
 
 
 def _wrong(run: ReportRun) -> Iterator[str]:
@@ -302,8 +300,8 @@ def _results(run: ReportRun, *, folded: bool) -> PageSection:
         notes=(*record.notes, *run.warnings),
         left=LEFT,
     )
-    command = f"Started by: {shlex.join(record.argv)}" if record.argv else ""
-    ranks = f"Ranks by: {shlex.join(record.command)}" if record.command else ""
+    command = f"Command: {shlex.join(record.argv)}" if record.argv else ""
+    ranks = f"Ranks were started with: {shlex.join(record.command)}" if record.command else ""
     return PageSection(
         title=run.name,
         word=run.judgement.word if run.judgement else "",
@@ -328,7 +326,7 @@ def _troubles(findings: Sequence[Finding]) -> Iterator[Table]:
 def _environment(shown: Sequence[ReportRun]) -> PageSection:
     known = [dict(factors(run.record)) for run in shown]
     names = dict.fromkeys(name for run in known for name in run)
-    values = {name: sorted({run.get(name, "-") for run in known}) for name in names}
+    values = {name: sorted({run.get(name, "") or "-" for run in known}) for name in names}
     definitions = {d.id: d for run in shown for d in run.record.definitions.values()}
     words = ("definition", "what", "clock", "warm-up", "aggregation")
     return PageSection(
@@ -337,7 +335,8 @@ def _environment(shown: Sequence[ReportRun]) -> PageSection:
             Table(
                 title="What was run, and on what",
                 columns=("factor", "value"),
-                rows=tuple((name, " | ".join(found)) for name, found in values.items()),
+                rows=tuple((n, " | ".join(found)) for n, found in values.items() if found != ["-"]),
+                notes=("Facts that no host reports and flags that were not given are left out.",),
                 left=("factor", "value"),
             ),
             Table(

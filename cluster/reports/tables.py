@@ -45,6 +45,7 @@ class Table(Value, frozen=True, kw_only=True):
         rows: of cells.
         notes: below it.
         left: columns of words; all others hold numbers.
+        spare: groups of columns that a narrow screen leaves out, the first one first.
 
     """
 
@@ -53,6 +54,7 @@ class Table(Value, frozen=True, kw_only=True):
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    spare: tuple[tuple[str, ...], ...] = ()
 
 
 def comparison_tables(comparison: Comparison) -> tuple[Table, Table]:
@@ -111,14 +113,24 @@ def _cells(comparison: Comparison) -> Table:
     header = f"slower {2**span:.2f} x faster"
     found = ("metric", "parameters", "verdict", "ratio", "95% CI of ratio", header)
     bounded = any(share is not None for cell in comparison.cells for share in cell.shares)
-    bounds = (f"{comparison.base}, of bound", f"{comparison.other}, of bound")
+    bounds = (f"{comparison.base}, of limit", f"{comparison.other}, of limit")
     return Table(
         title=headline(comparison),
-        columns=(*found, comparison.base, comparison.other, *(bounds if bounded else ()), "why"),
+        columns=(*found, comparison.base, comparison.other, *(bounds if bounded else ())),
         rows=tuple(_cell(cell, span, bounded=bounded) for cell in comparison.cells),
-        notes=(*_explained(comparison), *comparison.notes),
-        left=("metric", "parameters", "verdict", header, "why"),
+        notes=(*_inconclusive(comparison), *_explained(comparison), *comparison.notes),
+        left=("metric", "parameters", "verdict", header),
+        spare=(bounds, (header,), (comparison.base, comparison.other)),
     )
+
+
+def _inconclusive(comparison: Comparison) -> Iterator[str]:
+    """Give each reason for no verdict once, with the data points that it is about."""
+    for reason in dict.fromkeys(cell.reason for cell in comparison.cells if cell.reason):
+        cells = [cell for cell in comparison.cells if cell.reason == reason]
+        metrics = dict.fromkeys(cell.metric for cell in cells)
+        points = ", ".join(f"{m} {_points(c for c in cells if c.metric == m)}" for m in metrics)
+        yield f"Inconclusive: {points}: {reason}."
 
 
 def _explained(comparison: Comparison) -> tuple[str, ...]:
@@ -144,18 +156,21 @@ def _cell(cell: ComparisonCell, span: float, *, bounded: bool) -> tuple[str, ...
     medians = ("-" if m is None else format_value(m, cell.unit) for m in (cell.base, cell.other))
     interval = "none"
     if cell.interval is not None:
-        interval = " .. ".join(f"{end:.4f}" for end in cell.interval)
+        interval = " .. ".join(map(_ratio, cell.interval))
     return (
         cell.metric,
         format_point(cell.params),
         cell.verdict,
-        "-" if cell.ratio is None else f"{cell.ratio:.4f}",
+        "-" if cell.ratio is None else _ratio(cell.ratio),
         interval,
         interval_strip(cell.speedup, cell.speedup_interval, span),
         *medians,
         *(shares if bounded else ()),
-        cell.reason,
     )
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.0f}" if value >= 1000 else f"{value:#.4g}"  # noqa: PLR2004 - four digits
 
 
 def _span(cells: Sequence[ComparisonCell]) -> float:
@@ -203,26 +218,33 @@ def fits_table(fits: Sequence[Fit]) -> Table:
     """
     intervals = ("alpha", "95% CI", "beta", "95% CI of beta", "n_1/2", "worst error")
     unfit = any(piece.misfit for fit in fits for piece in fit.pieces)
+    conditions = any(fit.of for fit in fits)
     return Table(
         title="t = alpha + size / beta",
         columns=(
-            *("metric", "of", "launches", "sizes", "points", *intervals),
+            "metric",
+            *(("condition",) if conditions else ()),
+            *("launches", "sizes", "points", *intervals),
             *(("remark",) if unfit else ()),
         ),
         rows=tuple(
-            (*_piece(fit, piece), *((piece.misfit,) if unfit else ()))
+            (
+                ", ".join(filter(None, [fit.metric, format_point(fit.params)])),
+                *((fit.of,) if conditions else ()),
+                *_piece(fit, piece),
+                *((piece.misfit,) if unfit else ()),
+            )
             for fit in fits
             for piece in fit.pieces
         ),
         notes=(LINE,),
-        left=("metric", "of", "sizes", "remark"),
+        left=("metric", "condition", "sizes", "remark"),
+        spare=(("points", "launches"), ("95% CI of beta", "95% CI"), ("n_1/2",), ("worst error",)),
     )
 
 
 def _piece(fit: Fit, piece: Piece) -> tuple[str, ...]:
     return (
-        ", ".join(filter(None, [fit.metric, format_point(fit.params)])),
-        fit.of,
         str(fit.launches),
         f"{format_size(piece.first)} .. {format_size(piece.last)}",
         str(piece.points),

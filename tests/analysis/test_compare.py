@@ -228,9 +228,9 @@ def test_a_cell_says_what_share_of_its_bound_each_side_reaches() -> None:
     _, table = comparison_tables(comparison)
 
     assert cell.shares == (0.6, None)
-    assert table.columns[-3:] == ("a, of bound", "b, of bound", "why")
-    assert table.rows[0][-3:-1] == ("60.0%", "none")
-    assert "a, of bound" not in comparison_tables(compare(side("a"), side("b")))[1].columns
+    assert table.columns[-2:] == ("a, of limit", "b, of limit")
+    assert table.rows[0][-2:] == ("60.0%", "none")
+    assert "a, of limit" not in comparison_tables(compare(side("a"), side("b")))[1].columns
 
 
 def test_what_one_run_has_of_two_tools_is_compared_with_the_same_tool() -> None:

@@ -169,7 +169,7 @@ def test_what_nothing_can_reach_is_named() -> None:
     fast = msgspec.structs.replace(slow, points=(point,))
     one_host = msgspec.structs.replace(RUNS["c5n-latency-centos7-intelmpi"], grade="C", reason="")
 
-    assert "1.20 of its bound" in checks.problems([fast])[0]
+    assert "1.20 of its limit" in checks.problems([fast])[0]
     assert "too short between hosts" in checks.problems([one_host])[0]
 
 

@@ -160,7 +160,7 @@ def test_what_is_faster_than_possible_is_doubted() -> None:
     )
 
     assert len(found) == 2
-    assert found[0].startswith("m (64 KiB, rank 1) is 102.1% of its bound, which is faster than")
+    assert found[0].startswith("m (64 KiB, rank 1) is 102.1% of its limit, which is faster than")
     assert "do not believe it" in found[0]
 
 

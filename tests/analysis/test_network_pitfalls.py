@@ -101,7 +101,7 @@ def test_directions_that_wait_for_each_other(one: tuple[str, str], both: tuple[s
     found = network.directions_wait(joined(alone, crossed(*both, 0.52)))
 
     assert found is not None
-    assert f"{both[1]} of 4 MB reaches 52% of its bound, and one direction alone 99%" in (
+    assert f"{both[1]} of 4 MB reaches 52% of its limit, and one direction alone 99%" in (
         found.evidence
     )
     silent = (

@@ -200,7 +200,7 @@ def test_one_stream_is_bound_by_a_core(kept: Import) -> None:
     said = network.one_flow(slow.evidence(slow.summary()))
 
     assert said is not None
-    assert said.name == "one TCP stream is bound by a core"
+    assert said.name == "one TCP stream is limited by a core"
     assert "-P 8" in said.remedy
     assert network.one_flow(fast.evidence(fast.summary())) is None
 

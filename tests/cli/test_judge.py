@@ -66,7 +66,7 @@ def test_the_gpus_of_the_log_are_enough_for_one_host() -> None:
 
     assert shown.returncode == 0
     assert shown.stdout.startswith("NORMAL")
-    assert "78.3% of its bound, 300.0 GB/s, one way" in shown.stdout
+    assert "78.3% of its limit, 300.0 GB/s, one way" in shown.stdout
     assert "NVIDIA A100 white paper" in shown.stdout
 
 
@@ -76,7 +76,7 @@ def test_a_threshold_above_physics_is_no_threshold() -> None:
 
     assert shown.returncode == 1
     assert shown.stdout.startswith("IMPOSSIBLE")
-    assert "320.0% of its bound" in shown.stdout
+    assert "320.0% of its limit" in shown.stdout
 
 
 def test_hosts_that_nvlink_joins_have_no_bound_by_their_network() -> None:

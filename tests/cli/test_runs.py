@@ -82,7 +82,7 @@ def test_what_is_faster_than_possible_is_said(home: Path) -> None:
     assert bandwidth["bound"] == pytest.approx(125e3 * 1448 / 1538)
     assert bandwidth["share"] == pytest.approx(bandwidth["median"] / bandwidth["bound"])
     [note] = shown["notes"]
-    assert note.startswith(f"bandwidth (8 B) is {bandwidth['share']:.1%} of its bound")
+    assert note.startswith(f"bandwidth (8 B) is {bandwidth['share']:.1%} of its limit")
     text = command("show", str(folder)).stdout
     assert "117.7 kB/s" in text
     assert f"Note: {note}" in text

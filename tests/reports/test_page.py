@@ -82,13 +82,13 @@ def test_a_report_of_one_run_on_a_phone(browser: Browser, home: Path) -> None:
     first = browser.ask("document.querySelector('.verdicts li').textContent")
     assert first.startswith("UNKNOWN latency 8 B: 1.0")
     others = browser.ask("document.querySelector('.verdicts').textContent")
-    assert "no bound is known" in others
+    assert "latency 8 B: 1.0" in others
     assert browser.ask("document.querySelector('.verdicts').getBoundingClientRect().top") < 200
     assert browser.ask("document.querySelectorAll('figure svg').length") == 2
     captions = browser.ask("[...document.querySelectorAll('figcaption')].map(x => x.textContent)")
     assert captions[0] == (
         "Each point is the median latency in s of 20 values (lower is better), its bar the 95% CI "
-        "of the median; no bound is known; dashed: alpha + size / beta."
+        "of the median; no limit is known; dashed: alpha + size / beta."
     )
     shown = browser.ask("document.body.innerText")
     assert TRICKY in shown
@@ -258,7 +258,7 @@ def test_a_condition_of_several_launches_is_one_line_with_its_range(home: Path) 
         "links=1 (5 launches)<",
         "links=4 (5 launches)<",
         "other<",
-        "bound: 10gbit, as given<",
+        "limit: 10gbit, as given<",
     ):
         assert drawn.count(f">{words}") == 1, words
     assert "bars: lowest and highest launch" in drawn
@@ -296,9 +296,9 @@ def cell(better: Literal["lower", "higher"], *shares: float | None) -> Compariso
 @pytest.mark.parametrize(
     ("cells", "says"),
     [
-        ((cell("lower", 0.8, 0.7), cell("higher", 0.5, 0.55)), "bound"),
-        ((cell("lower", 0.1, 0.1),), "bounds are more than 4 x away"),
-        ((cell("lower", None, None),), "no bound is known"),
+        ((cell("lower", 0.8, 0.7), cell("higher", 0.5, 0.55)), "limit"),
+        ((cell("lower", 0.1, 0.1),), "the limits are more than 4 x away"),
+        ((cell("lower", None, None),), "no limit is known"),
     ],
 )
 def test_a_picture_of_a_comparison_marks_the_bounds(
@@ -309,16 +309,16 @@ def test_a_picture_of_a_comparison_marks_the_bounds(
 
     assert f">{says}<" in picture.image.decode()
     [words] = picture.tips.values()
-    assert ("80.0% and 70.0% of the bound" in words[0]) == (says == "bound")
+    assert ("80.0% and 70.0% of the limit" in words[0]) == (says == "limit")
 
 
 def test_a_distribution_marks_the_bounds(home: Path) -> None:
     saved("one")
     command("plot", "one", "--kind", "distribution", "--metric", "latency")
-    assert ">no bound is known<" in (home / "plot.svg").read_text()
+    assert ">no limit is known<" in (home / "plot.svg").read_text()
 
     drawn = plots.distribution("t", "s", {"x": [1e-6, 2e-6], "y": [3e-6]}, {"x": 9e-7})
-    assert ">bound<" in drawn.image.decode()
+    assert ">limit<" in drawn.image.decode()
     assert len(re.findall(r">[\d.]+ µs<", drawn.image.decode())) > 2, "an axis has numbers"
 
 
@@ -349,9 +349,9 @@ def test_a_bound_that_was_told_gives_shares_and_doubts(home: Path) -> None:
     command("plot", "one", "--metric", "latency", "-o", "unknown.svg")
     wrong = command("plot", "one", "--metric", "bandwidth", "--bound", "1gbit", "-o", "wrong.svg")
 
-    assert re.search(r">one, up to 9\d.\d% of the bound<", (home / "fits.svg").read_text())
-    assert ">bound: 80gbit, as given<" in (home / "fits.svg").read_text()
-    assert ">no bound is known<" in (home / "unknown.svg").read_text()
+    assert re.search(r">one, up to 9\d.\d% of the limit<", (home / "fits.svg").read_text())
+    assert ">limit: 80gbit, as given<" in (home / "fits.svg").read_text()
+    assert ">no limit is known<" in (home / "unknown.svg").read_text()
     assert wrong.stderr.count("which is faster than possible: do not believe it") == 1
 
 

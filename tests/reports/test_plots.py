@@ -6,6 +6,7 @@ import math
 import re
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
 import pytest
 
 from cluster.analysis.compare import Comparison, ComparisonCell
@@ -177,8 +178,32 @@ def test_a_line_through_its_points_fits() -> None:
 
 
 def test_values_beyond_their_bound_are_marked() -> None:
-    assert "beyond its bound" in texts(plots.sweep([curve("x", 1e6, 2e6, bound=1.5e6)]))
-    assert "beyond its bound" not in texts(plots.sweep([curve("x", 1e6, 2e6, bound=2e6)]))
+    assert "beyond its limit" in texts(plots.sweep([curve("x", 1e6, 2e6, bound=1.5e6)]))
+    assert "beyond its limit" not in texts(plots.sweep([curve("x", 1e6, 2e6, bound=2e6)]))
+
+
+def test_each_limit_is_a_line_of_its_own() -> None:
+    """Runs on different networks have different limits; no line joins one limit to another."""
+    slow, fast = curve("slow", 1e6, 2e6, bound=4e6), curve("fast", 1e8, 2e8, bound=4e8)
+    assert "limits, in the colors of the lines" in texts(plots.sweep([slow, fast]))
+    copied = curve("again", 1e6, 2e6, bound=4.1e6)
+    assert "limit" in texts(plots.sweep([slow, copied])), "a copy in memory, measured twice"
+    assert dotted_lines(plots.sweep([slow, copied])) == 1
+    assert dotted_lines(plots.sweep([slow, fast])) == 2
+
+
+def dotted_lines(picture: plots.Picture) -> int:
+    """Count dotted lines that are not in the legend, whose sample of a line has three points."""
+    paths = re.findall(r'<path d="([^"]+)"[^>]*stroke-dasharray[^>]*>', picture.image.decode())
+    return sum(len(path.split()) == 6 for path in paths)
+
+
+def test_a_caption_tells_values_from_launches() -> None:
+    one, several = curve("one", 1e6, 2e6), curve("five", 1e6, 2e6)
+    several = msgspec.structs.replace(several, launches=5)
+
+    assert "of 20 values or of 20 launches (" in plots.sweep([one, several]).caption
+    assert "of 20 values (" in plots.sweep([one]).caption
 
 
 def test_a_legend_names_what_differs_and_conditions_have_markers_of_their_own() -> None:

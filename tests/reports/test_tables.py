@@ -19,10 +19,23 @@ def test_what_differs_comes_first_then_the_verdicts() -> None:
     assert differs.title == "What differs"
     assert differs.rows == (("cluster", "1", "2"),)
     assert cells.title == "after against before: 1 slower, 1 inconclusive"
-    assert cells.rows[0][:5] == ("latency", "8 B", "slower", "2.0000", "1.9940 .. 2.0060")
-    assert cells.rows[0][6:] == ("1.002 s", "2.004 s", "")
+    assert cells.rows[0][:5] == ("latency", "8 B", "slower", "2.000", "1.994 .. 2.006")
+    assert cells.rows[0][6:] == ("1.002 s", "2.004 s")
     assert cells.rows[1][6] == "-"
-    assert cells.rows[1][-1] == "not measured in before"
+    assert cells.notes[0] == "Inconclusive: latency 64 B: not measured in before."
+
+
+def test_a_narrow_screen_leaves_out_the_medians_and_says_so() -> None:
+    """80 columns hold the verdict, the ratio and its interval; none of them wraps."""
+    _, cells = comparison_tables(compare(times("mca:btl=self,sm", *STEADY), times("tcp", *STEADY)))
+    lines = table_text(cells, 80).splitlines()
+
+    assert max(map(len, lines)) <= 80
+    assert " ".join(lines[2].split()) == "metric parameters verdict ratio 95% CI of ratio"
+    assert lines[4].split()[:5] == ["latency", "8", "B", "equivalent", "1.000"]
+    left_out = "Not shown at this width: slower 1.04 x faster, mca:btl=self,sm, tcp."
+    assert left_out in " ".join(line.strip() for line in lines)
+    assert "Not shown" not in table_text(cells, 140)
 
 
 def test_the_tables_as_text_and_as_markdown() -> None:
@@ -40,7 +53,7 @@ def test_the_tables_as_text_and_as_markdown() -> None:
 def test_the_note_of_two_launches_is_about_their_two_medians() -> None:
     _, cells = comparison_tables(compare(times("a", 1.0), times("b", 2.0)))
 
-    assert cells.notes[0] == "The ratio is the median of b divided by that of a."
+    assert cells.notes[1] == "The ratio is the median of b divided by that of a."
 
 
 @pytest.mark.parametrize("rate", [False, True], ids=["times", "rates"])

@@ -98,7 +98,7 @@ def evidence_share(evidence: ThresholdEvidence) -> float:
         evidence: of a threshold.
 
     Returns:
-        The share of the rate that it names, or of its bound.
+        The share of the rate that it names, or of its limit.
 
     Raises:
         SpecError: there is no such result, or it has no bound.
@@ -107,7 +107,7 @@ def evidence_share(evidence: ThresholdEvidence) -> float:
     result = find(evidence.result)
     rate = parse_rate(evidence.of) if evidence.of else limit(result)
     if rate is None:
-        raise SpecError(f"{evidence.result} has no bound, so it is evidence of no share.")
+        raise SpecError(f"{evidence.result} has no limit, so it is evidence of no share.")
     return _rate(result) / rate
 
 
@@ -193,7 +193,7 @@ def _value_problems(run: PublishedRun) -> Iterator[str]:
         rate = limit(result)
         if rate is not None and _rate(result) > BELIEVABLE * rate:
             share = _rate(result) / rate
-            yield f"{result.id} is {share:.2f} of its bound: grade X, with the reason"
+            yield f"{result.id} is {share:.2f} of its limit: grade X, with the reason"
         is_latency = corpus.definitions()[run.definition].metric == "latency"
         if is_latency and run.hosts > 1 and min(result.values) < BETWEEN_HOSTS:
             yield f"{result.id} is too short between hosts: grade X, with the reason"

@@ -126,7 +126,7 @@ def _below_streams(evidence: Evidence) -> str:
 def _below_bound(evidence: Evidence) -> str:
     """Compare bus bandwidth with what the network of the hosts allows."""
     shares = [s.share for s in evidence.series("busbw") if s.share is not None]
-    return f"{max(shares):.0%} of its bound" if shares and max(shares) < SLOW else ""
+    return f"{max(shares):.0%} of its limit" if shares and max(shares) < SLOW else ""
 
 
 def level_by_number(evidence: Evidence) -> Finding | None:

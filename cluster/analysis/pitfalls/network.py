@@ -75,7 +75,7 @@ def _one_core(evidence: Evidence) -> Finding | None:
     if count(one, "streams") != 1 or not CORE[0] <= one.median <= CORE[1] or part > FEW:
         return None
     return Finding(
-        name="one TCP stream is bound by a core",
+        name="one TCP stream is limited by a core",
         evidence=f"{_rate(one)} with one connection is {part:.0%} of the network's "
         f"{format_rate(hardware.nic.rate)}",
         confidence="likely",
@@ -136,7 +136,7 @@ def directions_wait(evidence: Evidence) -> Finding | None:
     return Finding(
         name="the two directions wait for each other",
         evidence=f"{worst.metric} of {format_size(count(worst, 'size'))} reaches "
-        f"{worst.share or 0:.0%} of its bound, and one direction alone {alone:.0%}",
+        f"{worst.share or 0:.0%} of its limit, and one direction alone {alone:.0%}",
         confidence="likely",
         remedy="let Open MPI send without asking: --mca btl_tcp_eager_limit=BYTES above the size "
         "(it costs memory); or several connections: --mca btl_tcp_links=2; or UCX",
@@ -224,7 +224,7 @@ def socket_buffers(evidence: Evidence) -> Finding | None:
     return Finding(
         name="socket buffers are small",
         evidence=f"the kernel allows {min(small)} B, and {_rate(slow[0])} is "
-        f"{slow[0].share:.0%} of its bound",
+        f"{slow[0].share:.0%} of its limit",
         confidence="possible",
         remedy="sysctl -w net.core.rmem_max=16777216 net.core.wmem_max=16777216, and leave "
         "btl_tcp_sndbuf and rcvbuf 0",

@@ -30,11 +30,11 @@ def above_bound(evidence: Evidence) -> Finding | None:
     guess = next((f"; {what}?" for off, what in MISTAKES if abs(share / off - 1) < NEAR), "")
     return Finding(
         name="faster than possible",
-        evidence=f"{worst.metric}{f' ({point})' if point else ''} is {share:.1%} of its bound, "
+        evidence=f"{worst.metric}{f' ({point})' if point else ''} is {share:.1%} of its limit, "
         f"{format_value(worst.bound or 0.0, worst.unit)}{guess}",
         confidence="certain",
         remedy="do not believe it: look at its unit and direction, and at the hardware that was "
-        "named (--hardware); switches that sum (SHARP) and ENA Express raise bounds",
+        "named (--hardware); switches that sum (SHARP) and ENA Express raise limits",
         confirm="the same with another tool on the same path",
     )
 
@@ -49,7 +49,7 @@ def _above_what_was_assumed(evidence: Evidence) -> Finding | None:
     return Finding(
         name="faster than possible, or not as it was assumed",
         evidence=f"{most.metric}{f' ({point})' if point else ''} is {most.share:.1%} of "
-        f"{format_value(most.bound or 0.0, most.unit)}, its bound only if {most.assumes}",
+        f"{format_value(most.bound or 0.0, most.unit)}, its limit only if {most.assumes}",
         confidence="possible",
         remedy="find out whether that holds, and say what it ran on: --hardware NAME, or words "
         "such as nvlink=300GB/s,nic=100gbit,nics=4, and --hosts",

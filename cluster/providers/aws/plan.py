@@ -401,7 +401,7 @@ def _network_line(kind: InstanceType, link: Link | None, spec: ClusterSpec) -> s
     if link is not None and link.fabric:
         return f"network: {link.rate / GBIT:g} Gbit/s by {link.fabric} for a rank, or a refusal"
     if link is None or link.flow is None:
-        return f"network: {kind.network_info.network_performance or 'unknown'}; no bound is known"
+        return f"network: {kind.network_info.network_performance or 'unknown'}; no limit is known"
     base = kind.network_info.network_cards[0].baseline_bandwidth_in_gbps
     bursts = f" ({base:g} for long)" if base and base * GBIT < link.rate else ""
     where = "in a placement group" if spec.placement else "outside a placement group"

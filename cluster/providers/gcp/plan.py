@@ -360,5 +360,5 @@ def _what(
 def _network_line(link: Link | None, *, tier1: bool) -> str:
     extra = ", Tier_1 (costs extra; without: --option tier1=0)" if tier1 else ""
     if link is None:
-        return f"network: no bound is known{extra}"
+        return f"network: no limit is known{extra}"
     return f"network: {link.rate / machine_types.GBIT:g} Gbit/s, packets of {link.mtu} B{extra}"

@@ -7,6 +7,7 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Literal
 
+import msgspec
 from rich import box
 from rich.console import Console
 from rich.table import Table as Grid
@@ -94,10 +95,34 @@ def table_text(table: Table, width: int | None = None) -> str:
         Its lines.
 
     """
-    shown = grid_text(table.columns, table.rows, table.left, width) if table.rows else ""
-    title, *notes = (wrapped(line, width) for line in (table.title, *_notes(table)))
+    fitting = _without_spare(table, width)
+    shown = grid_text(fitting.columns, fitting.rows, fitting.left, width) if table.rows else ""
+    title, *notes = (wrapped(line, width) for line in (table.title, *_notes(fitting)))
     lines = [*title, *shown.splitlines(), *(part for note in notes for part in note)]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _without_spare(table: Table, width: int | None) -> Table:
+    """Leave out spare columns until the rest fits, and say so below the table."""
+    kept = list(table.columns)
+    for group in table.spare:
+        cells = [
+            [text for n, text in zip(table.columns, row, strict=True) if n in kept]
+            for row in table.rows
+        ]
+        if width is None or _total(_least_widths(kept, cells, table.left)) <= width:
+            break
+        kept = [name for name in kept if name not in group]
+    if len(kept) == len(table.columns):
+        return table
+    places = [i for i, name in enumerate(table.columns) if name in kept]
+    left_out = [name for name in table.columns if name not in kept]
+    return msgspec.structs.replace(
+        table,
+        columns=tuple(kept),
+        rows=tuple(tuple(row[i] for i in places) for row in table.rows),
+        notes=(*table.notes, f"Not shown at this width: {', '.join(left_out)}."),
+    )
 
 
 def _notes(table: Table) -> list[str]:

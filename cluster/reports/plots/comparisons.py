@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PER_ROW = 0.26  # inches, of a data point
 MOST_ROWS = 60
-FARTHEST = 4  # speed-up up to which a bound is drawn: one farther away would squeeze the rest
+FARTHEST = 4  # speed-up up to which a limit is drawn: one farther away would squeeze the rest
 VERDICTS = {  # colour and marker
     "faster": ("#2e9e4f", ">"),
     "slower": ("#d0453b", "<"),
@@ -113,23 +113,23 @@ def _draw_cells(
 
 
 def _draw_limits(axes: Axes, cells: Sequence[ComparisonCell]) -> None:
-    """Mark the speed-up at which the second group would reach its bound, unless it is far away."""
+    """Mark the speed-up at which the second group would reach its limit, unless it is far away."""
     known = [(1 / share, row) for row, cell in enumerate(cells) if (share := cell.shares[0])]
     near = [(ratio, row) for ratio, row in known if 1 / FARTHEST <= ratio <= FARTHEST]
     if near:
         places, rows = zip(*near, strict=True)
-        axes.plot(places, rows, "|", color="black", ms=11, label="bound")
+        axes.plot(places, rows, "|", color="black", ms=11, label="limit")
         low, high = axes.get_xlim()
         scale_ratios(axes, min(low, *places), max(high, *places))
     elif known:
-        axes.plot([], [], " ", label=f"bounds are more than {FARTHEST} x away")
+        axes.plot([], [], " ", label=f"the limits are more than {FARTHEST} x away")
     else:
-        axes.plot([], [], " ", label="no bound is known")
+        axes.plot([], [], " ", label="no limit is known")
 
 
 def _words(cell: ComparisonCell) -> str:
     ends = f" ({cell.interval[0]:.4f} .. {cell.interval[1]:.4f})" if cell.interval else ""
     shares = [f"{share:.1%}" for share in cell.shares if share is not None]
-    bound = f", {' and '.join(shares)} of the bound" if shares else ""
+    bound = f", {' and '.join(shares)} of the limit" if shares else ""
     point = f"{cell.metric} {format_point(cell.params)}"
     return f"{point}: ratio {cell.ratio:.4f}{ends}, {cell.verdict}{bound}"

@@ -70,7 +70,7 @@ def distribution(
             beyond.append(values[-1])
         if name in bounds:
             axes.axvline(bounds[name], color=colour, ls=":", lw=1.2)
-    axes.plot([], [], ":", color="black", label="bound" if bounds else "no bound is known")
+    axes.plot([], [], ":", color="black", label="limit" if bounds else "no limit is known")
     if beyond:
         words = f"beyond p99.9: up to {format_value(max(beyond), unit)}"
         axes.plot([], [], ">", color="black", ms=4, label=words)

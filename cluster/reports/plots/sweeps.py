@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from cluster.analysis.link_bounds import BELIEVABLE
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from cluster.core.model.fits import Piece
 
 STEPS = 40  # of a fitted line
+SAME_LIMIT = 0.1  # limits that differ by less are drawn as one
 MOST_NAMED = 2  # pieces of a fit that have a line in the legend
 
 
@@ -93,15 +95,17 @@ def sweep(
     figure, axes = new_figure()
     first = drawn[0].summaries[0]
     tips: dict[str, tuple[str, ...]] = {}
+    colours: list[str] = []
     names = differing_names([curve.name for curve in drawn])
     for number, curve in enumerate(drawn):
         label = _legend_words(names[number], curve, alone=len(drawn) == 1)
         line = _with_bars(axes, curve, marker(number), label if number < LABELLED else "_")
         tips[named(line, f"{prefix}-{number}")] = tuple(_tip(curve, s) for s in curve.points)
+        colours.append(line.get_color())
         if curve.fit is not None:
             _draw_fit(axes, curve.fit, first.unit, line.get_color())
     _mark_impossible(axes, drawn)
-    bounds = _draw_bounds(axes, [s for curve in drawn for s in curve.summaries], given_bound)
+    bounds = _draw_limits(axes, drawn, colours, given_bound)
     scale_sizes(axes, [_size(s) for curve in drawn for s in curve.points])
     values = [s.median for curve in drawn for s in curve.points] + bounds
     scale_log(axes.yaxis, min(values), max(values), first.unit)
@@ -115,18 +119,27 @@ def sweep(
 def _caption(curves: Sequence[Curve], *, is_bounded: bool) -> str:
     """Explain points, bars and lines, with the number of values."""
     first = curves[0].summaries[0]
-    counts = sorted({s.n for curve in curves for s in curve.points})
-    n = f"{counts[0]:,}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,}"
-    several = any(curve.launches > 1 for curve in curves)
+    values = _count_words([c for c in curves if c.launches == 1], "values")
+    launches = _count_words([c for c in curves if c.launches > 1], "launches")
+    of = " or of ".join(filter(None, [values, launches]))
     bound = (
-        "no point can be beyond the dotted line, the bound" if is_bounded else "no bound is known"
+        "no point can be beyond the dotted line, its limit" if is_bounded else "no limit is known"
     )
     has_fit = any(curve.fit and not all(p.misfit for p in curve.fit.pieces) for curve in curves)
     fit = "; dashed: alpha + size / beta" if has_fit else ""
     return (
-        f"Each point is the median {first.metric} in {first.unit} of {n} "
-        f"{'launches' if several else 'values'} ({first.better} is better), its bar the "
-        f"{_bar_words(curves)}; {bound}{fit}."
+        f"Each point is the median {first.metric} in {first.unit} of {of} "
+        f"({first.better} is better), its bar the {_bar_words(curves)}; {bound}{fit}."
+    )
+
+
+def _count_words(curves: Sequence[Curve], what: str) -> str:
+    """Say how many values, or launches, each point stands for."""
+    counts = sorted({s.n for curve in curves for s in curve.points})
+    if not counts:
+        return ""
+    return (
+        f"{counts[0]:,} {what}" if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,} {what}"
     )
 
 
@@ -137,7 +150,7 @@ def _size(summary: Summary) -> int:
 def _legend_words(name: str, curve: Curve, *, alone: bool) -> str:
     launches = "" if curve.launches == 1 else f" ({curve.launches} launches)"
     shares = [s.share for s in curve.summaries if s.share is not None]
-    reached = f", up to {max(shares):.1%} of the bound" if shares and alone else ""
+    reached = f", up to {max(shares):.1%} of the limit" if shares and alone else ""
     return f"{name}{launches}{reached}"
 
 
@@ -208,22 +221,46 @@ def _mark_impossible(axes: Axes, curves: Sequence[Curve]) -> None:
             ms=9,
             mfc="none",
             mew=1.6,
-            label="beyond its bound",
+            label="beyond its limit",
         )
 
 
-def _draw_bounds(
-    axes: Axes, summaries: Sequence[Summary], given_bound: float | None
+def _draw_limits(
+    axes: Axes, curves: Sequence[Curve], colours: Sequence[str], given_bound: float | None
 ) -> list[float]:
-    """Draw each bound over the sizes, or say in the legend that none is known; give the bounds."""
-    known = sorted({(float(_size(s)), s.bound) for s in summaries if s.bound})
-    label = "bound" if given_bound is None else f"bound: {format_rate(given_bound)}, as given"
-    if not known:
-        axes.plot([], [], " ", label="no bound is known")
+    """Draw the limits over the sizes; give their values.
+
+    One limit of all curves is black. Where curves have different limits, as runs on different
+    networks do, each has the colour of its curve.
+    """
+    groups: list[tuple[str, dict[int, float]]] = []
+    for curve, colour in zip(curves, colours, strict=True):
+        own = {_size(s): s.bound for s in curve.summaries if s.bound}
+        same = next((known for _, known in groups if _is_same_limit(known, own)), None)
+        if same is not None:
+            same.update({size: bound for size, bound in own.items() if size not in same})
+        elif own:
+            groups.append((colour, own))
+    if not groups:
+        axes.plot([], [], " ", label="no limit is known")
         return []
-    sizes, bounds = zip(*known, strict=True)
-    axes.plot(sizes, bounds, ":", color="black", lw=1.2, label=label)
-    return list(bounds)
+    label = "limit" if given_bound is None else f"limit: {format_rate(given_bound)}, as given"
+    for number, (colour, known) in enumerate(groups):
+        sizes, bounds = zip(*sorted(known.items()), strict=True)
+        one = len(groups) == 1
+        words = label if one else "limits, in the colors of the lines"
+        ink = "black" if one else colour
+        axes.plot(sizes, bounds, ":", color=ink, lw=1.2, label="_" if number else words)
+    return [bound for _, known in groups for bound in known.values()]
+
+
+def _is_same_limit(known: dict[int, float], own: dict[int, float]) -> bool:
+    """Say whether two limits are one line: a copy in memory is measured anew by each run."""
+    if not own:
+        return False
+    pairs = [(known[size], own[size]) for size in own if size in known]
+    middles = pairs or [(median(known.values()), median(own.values()))]
+    return all(abs(one - other) <= SAME_LIMIT * max(one, other) for one, other in middles)
 
 
 def _tip(curve: Curve, summary: Summary) -> str:
@@ -232,6 +269,6 @@ def _tip(curve: Curve, summary: Summary) -> str:
     if summary.ci is not None:
         words.append(f"95% CI {' .. '.join(format_value(end, unit) for end in summary.ci)}")
     if summary.share is not None:
-        words.append(f"{summary.share:.1%} of the bound")
+        words.append(f"{summary.share:.1%} of the limit")
     n = f"n = {summary.n}" if curve.launches == 1 else f"{summary.n} launches"
     return ", ".join(filter(None, [*words, n]))

@@ -313,7 +313,7 @@ class NcclDebug(Parser):
         builder = ResultBuilder("nccl_log", self._first, f"{self._library} {version}".strip())
         self._judge(builder)
         if log.fabric:
-            builder.note("NVLink joins its hosts (MNNVL), so their network is not a bound")
+            builder.note("NVLink joins its hosts (MNNVL), so their network is not a limit")
         if self._edges and not self._connected:
             builder.note(
                 "no rank said that all rings are connected: it may have hung, or was cut off"
