@@ -54,7 +54,8 @@ class Program(Benchmark[ProgramParams]):
         del ranks
         if not params.command.strip():
             raise SpecError(
-                "There is no command.", remedy="Type: cluster bench program --command 'COMMAND'"
+                "There is no command.",
+                remedy="Give the command that each rank runs: --command 'hostname -f'",
             )
 
     def measure(self, rank: Rank, params: ProgramParams) -> None:

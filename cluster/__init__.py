@@ -1,4 +1,4 @@
-"""From nothing to a believable interconnect measurement, with nothing left running.
+"""Launch hosts, benchmark the network between them, judge the figures, and clean up.
 
     import cluster
 
@@ -92,15 +92,17 @@ _LAYERS = (  # the lighter first
 )
 
 
-def __getattr__(name: str) -> object:
-    if name == "runs":  # the package, which can be called; see there
-        return import_module("cluster.runs")
-    if name in __all__:
-        for layer in _LAYERS:
-            module = import_module(f"cluster.{layer}")
-            if name in vars(module) and vars(module)[name].__module__ == module.__name__:
-                return vars(module)[name]
-    raise AttributeError(f"module 'cluster' has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker knows the names above, and refuses all others
+
+    def __getattr__(name: str) -> object:
+        if name == "runs":  # the package, which can be called; see there
+            return import_module("cluster.runs")
+        if name in __all__:
+            for layer in _LAYERS:
+                module = import_module(f"cluster.{layer}")
+                if name in vars(module) and vars(module)[name].__module__ == module.__name__:
+                    return vars(module)[name]
+        raise AttributeError(f"module 'cluster' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -90,7 +90,7 @@ class Collectives(Benchmark[CollectivesParams]):
                 remedy="Ask for more: --hosts 2, or --ranks-per-host 2.",
             )
         if params.transport != "mpi" and params.kernel == "c":
-            raise SpecError("--kernel c is for --transport mpi: torch has loops of its own.")
+            raise SpecError("--kernel=c is for --transport=mpi: torch has loops of its own.")
 
     def selected(self, params: CollectivesParams) -> tuple[Definition, ...]:
         """Give the definitions of the operations asked for, with their bandwidths."""

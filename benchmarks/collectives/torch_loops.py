@@ -97,9 +97,9 @@ def _torch(backend: str) -> Any:  # noqa: ANN401 - a module that is optional
     except ImportError:
         raise ClusterError(
             f"torch is missing on {os.uname().nodename}.",
-            means=f"--transport {backend} uses it, and cluster does not install it.",
-            remedy=f"Install it there: {sys.executable} -m pip install torch; or name an --option "
-            "image that has it",
+            means=f"--transport={backend} uses it, and cluster does not install it.",
+            remedy=f"Install it there: {sys.executable} -m pip install torch; or name "
+            "an image that has it: --option image=NAME",
         ) from None
     if not getattr(torch.distributed, f"is_{backend}_available")():
         raise ClusterError(

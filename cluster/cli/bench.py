@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import typer
 
 from cluster.analysis.compare import ENOUGH_LAUNCHES
-from cluster.analysis.link_bounds import MEMORY
 from cluster.cli.confirm import confirm_cost
 from cluster.cli.gates import report_cases
 from cluster.cli.host_progress import HostProgress
@@ -19,18 +18,17 @@ from cluster.cli.launches import BenchOptions, alternate, check_count, run_launc
 from cluster.cli.show import receipt_lines, show_plan
 from cluster.core.errors import SpecError
 from cluster.core.units import parse_expected
-from cluster.orchestration.ab_test import PLAIN, Trial, check_launches, trials
+from cluster.orchestration.ab_test import PLAIN, Trial, check_common, check_launches, trials
 from cluster.orchestration.launch import launch_spec, plan_spec
 from cluster.orchestration.prepare import check_bench, check_plan
 from cluster.runs.store import make_root
 from cluster.runs.store import root as runs_root
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from cluster.core.model.resources import Plan
     from cluster.core.model.spec import ClusterSpec
-    from cluster.measure.benchmark import Benchmark
     from cluster.orchestration.cluster import Cluster
     from cluster.providers import Provider
     from cluster.reports.ci import Case
@@ -143,31 +141,11 @@ def check(
         check_bench(spec, benchmark, {**params, **one.params}, options.timeout)
         for one in conditions
     ]
-    _check_common(checked, spec)
+    check_common(checked, spec)
     planned = plan_spec(spec)
     for chosen, own in checked:
         check_plan(chosen, own, spec, planned[1])
     return planned
-
-
-def _check_common(checked: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSpec) -> None:
-    """Refuse conditions that have no data point in common."""
-    ranks = spec.hosts * spec.ranks_per_host
-    points = [
-        {
-            (one.metric, *sorted(one.params.items()))
-            for one in chosen.planned(own, ranks)
-            if one.metric != MEMORY  # it is measured at one size only
-        }
-        for chosen, own in checked
-    ]
-    if len(points) > 1 and all(points) and not set.intersection(*points):
-        raise SpecError(
-            "The conditions have no data point in common, so there is nothing to compare.",
-            means="Sizes, metrics and operations tell data points apart; they are no settings.",
-            remedy="Measure both in one run, such as --sizes 8,16. Compare settings: --ab "
-            "window=32,64 or --ab mca:btl_tcp_links=1,4",
-        )
 
 
 def _check_how(spec: ClusterSpec, options: BenchOptions) -> None:

@@ -29,8 +29,11 @@ _VALUE = r"[^\s;()]*(?:\.\.\.|[^\s;(),.:])"  # without the punctuation of the se
 _TEXT = re.compile(
     rf"(?P<command>(?<![\w/-])(?:{'|'.join(_PROGRAMS)}) [^;,()\n]*)"
     rf"|--(?P<pair>option|mca|env) (?P<key>\w+)=(?P<of_key>{_VALUE})"
+    # After a colon, also a word such as `cpu` is the flag's value: "Or: --buffer cpu"
+    r"|(?<=: )--(?P<last>[a-z][a-z-]*[a-z]) (?P<word>[a-z_]+(?:,[a-z_]+)*)"
+    r"(?=[.,;)](?:\s|\Z)|\n| --|\Z)"
     r"|--(?P<flag>[a-z][a-z-]*[a-z])"
-    rf"(?:=(?P<given>{_VALUE})|[ ](?P<value>(?!-\D)(?=\S*[0-9A-Z:=/_]|\S+\.\.\.){_VALUE}))?"
+    rf"(?:=(?P<given>{_VALUE})|[ ](?P<value>(?!-\D)(?=\S*[0-9A-Z:=/_]|\S+(?:\.\.\.|,\w)){_VALUE}))?"
 )
 
 
@@ -56,7 +59,16 @@ def for_reader(message: str) -> str:
     """
     if _MessageReader.types_commands or "--" not in message:
         return message
-    return _TEXT.sub(_as_keyword, message)
+    found = list(_TEXT.finditer(message))
+    ends = [0, *(match.end() for match in found)]
+    between = [message[a : match.start()] for a, match in zip(ends, found, strict=False)]
+    words = map(_as_keyword, found)
+    # Flags follow one another with a space, keywords with a comma.
+    shown = "".join(
+        (", " if gap == " " and number and not found[number - 1]["command"] else gap) + word
+        for number, (gap, word) in enumerate(zip(between, words, strict=True))
+    )
+    return shown + message[ends[-1] :]
 
 
 def _as_keyword(match: re.Match[str]) -> str:
@@ -65,8 +77,9 @@ def _as_keyword(match: re.Match[str]) -> str:
     if match["pair"]:
         name = "options" if match["pair"] == "option" else match["pair"]
         return f'{name}={{"{match["key"]}": "{match["of_key"]}"}}'
-    name = "options" if match["flag"] == "option" else match["flag"].replace("-", "_")
-    value = match["given"] or match["value"]
+    flag = match["flag"] or match["last"]
+    name = "options" if flag == "option" else flag.replace("-", "_")
+    value = match["given"] or match["value"] or match["word"]
     if value is None:
         return name
     literal = value if re.fullmatch(r"\d+(\.\d+)?|[A-Z]+", value) else f'"{value}"'

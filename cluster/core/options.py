@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Literal, TypeVar, get_args, get_origin
 
 import msgspec
@@ -18,6 +19,15 @@ if TYPE_CHECKING:
 
 
 ParamsT = TypeVar("ParamsT", bound=Value)
+EXPECTED = re.compile(r"Expected `([^`]+)`( >=? \S+| <=? \S+|)(?:, got `.*`)?")
+TYPES = {
+    "bool": "True or False",
+    "float": "a number",
+    "int": "a whole number",
+    "null": "None",
+    "object": "a dictionary",
+    "str": "text",
+}
 ARGUMENT = re.compile(r"^    (\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
 
@@ -54,8 +64,11 @@ def convert(options: Mapping[str, object], kind: type[ParamsT], noun: str) -> Pa
     valid = kind.__struct_fields__
     unknown = sorted(set(options) - set(valid))
     if unknown:
+        kind_of, of, owner = noun.partition(" of ")
+        near = get_close_matches(unknown[0], valid, 1)
         raise SpecError(
-            f"There is no {noun} {unknown[0]!r}.",
+            f"There is no {kind_of} {unknown[0]!r}{of}{owner}.",
+            means=f"Did you mean {near[0]!r}?" if near else "",
             remedy=f"There are: {', '.join(valid) or 'none'}",
         )
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
@@ -80,10 +93,18 @@ def _wrong(values: Mapping[str, object], kind: type[Value], noun: str) -> SpecEr
                 return SpecError(f"{field.name}: {several}")
             return SpecError(
                 f"{field.name}={values[field.name]!r} is not a valid {noun}.",
-                means="" if choices else f"{error}.",
+                means="" if choices else _expected(str(error)),
                 remedy=f"There are: {', '.join(filter(None, choices))}" if choices else "",
             )
     return None
+
+
+def _expected(error: str) -> str:
+    """Say in words what msgspec says in types: "Expected `int | null`, got `str`"."""
+    match = EXPECTED.fullmatch(error)
+    if match is None or not set(match[1].split(" | ")) <= set(TYPES):
+        return f"{error}."
+    return f"It must be {' or '.join(TYPES[one] for one in match[1].split(' | '))}{match[2]}."
 
 
 def _count(kind: object, value: object) -> str:
@@ -122,6 +143,8 @@ def decode(kind: type, value: object) -> object:
     """
     if kind is Sizes and isinstance(value, str | int | list | tuple):
         return Sizes.parse(value)
+    if kind is Sizes:
+        raise TypeError('It must be sizes in bytes, such as 8, "8:4MiB" or [8, "64KiB"]')
     raise NotImplementedError(kind)
 
 

@@ -133,6 +133,8 @@ def parse_size(text: str) -> int:
 
 
 def _checked(size: object, text: str) -> int:
+    if isinstance(size, float) and not size.is_integer():
+        raise SpecError(f"The size {text} is not a whole number of bytes.")
     if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= LARGEST:
         raise SpecError(
             f"The size {text} is not between 1 B and 1 TiB.",

@@ -12,6 +12,7 @@ import msgspec
 
 from cluster.agent.protocol import REASON, WORKDIR
 from cluster.core.errors import ClusterError
+from cluster.core.messages import for_command_line
 from cluster.core.options import convert
 from cluster.measure.rank import Rank
 
@@ -80,7 +81,8 @@ def main(benchmark: Benchmark[Any]) -> None:
         comm.Barrier()  # no rank ends while another still reads its connections
     except ClusterError as error:
         (folder / REASON).write_text(error.what)
-        sys.stderr.write(f"Rank {comm.Get_rank()} of {comm.Get_size()}: {error}\n")
+        with for_command_line():  # a rank does not know its reader; a job is a command
+            sys.stderr.write(f"Rank {comm.Get_rank()} of {comm.Get_size()}: {error}\n")
         sys.stderr.flush()
         comm.Abort(1)
     except (Exception, SystemExit):  # noqa: BLE001 - after any error, the others must not wait

@@ -8,16 +8,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from cluster.analysis.compare import ENOUGH_LAUNCHES, THRESHOLD, Launch, Side
+from cluster.analysis.link_bounds import MEMORY
 from cluster.core import plugins
 from cluster.core.errors import SpecError
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
+from cluster.orchestration.bench import RUN_OPTIONS, TIMEOUT
+from cluster.orchestration.notebook import default_listener
+from cluster.orchestration.prepare import check_bench
 from cluster.orchestration.variables import all_variables, variable
 from cluster.runs.comparison import RunComparison, compare_groups
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from cluster.core.model.spec import ClusterSpec
     from cluster.orchestration.cluster import Cluster
     from cluster.runs.run import Run
 
@@ -115,7 +120,36 @@ def check_launches(launches: int) -> None:
     if launches < ENOUGH_LAUNCHES:
         raise SpecError(
             f"--launches is {launches}; a verdict needs {ENOUGH_LAUNCHES} of each condition.",
-            means="A launch is what is repeated: values of one launch say little of the next.",
+            means="Values within one launch are not independent, so the test repeats launches.",
+        )
+
+
+def check_common(checked: Sequence[tuple[Benchmark[Any], Any]], spec: ClusterSpec) -> None:
+    """Refuse conditions that have no data point in common.
+
+    Args:
+        checked: the benchmark and the parameters of each condition.
+        spec: of the cluster.
+
+    Raises:
+        SpecError: there is nothing to compare.
+
+    """
+    ranks = spec.hosts * spec.ranks_per_host
+    points = [
+        {
+            (one.metric, *sorted(one.params.items()))
+            for one in chosen.planned(own, ranks)
+            if one.metric != MEMORY  # it is measured at one size only
+        }
+        for chosen, own in checked
+    ]
+    if len(points) > 1 and all(points) and not set.intersection(*points):
+        raise SpecError(
+            "The conditions have no data point in common, so there is nothing to compare.",
+            means="Sizes, metrics and operations identify data points; they are not settings.",
+            remedy="Measure both in one run, such as --sizes 8,16. Compare settings: --ab "
+            "window=32,64 or --ab mca:btl_tcp_links=1,4",
         )
 
 
@@ -200,8 +234,8 @@ def ab(
         cluster: that runs the launches.
         benchmark: its name, such as `p2p`.
         key: what differs: `mca:NAME`, `env:NAME`, or a parameter of the benchmark.
-        values: of the key: first the base, then the one that the verdicts are on.
-        launches: of each.
+        values: two of them: the baseline first.
+        launches: of each condition.
         threshold: the smallest difference that matters, as a fraction of the value.
         options: for both: what `Cluster.bench` takes, such as `sizes=[8]`.
 
@@ -209,15 +243,24 @@ def ab(
         What differs, and a verdict per data point.
 
     Raises:
-        SpecError: there is no such key, the values are the same, or there are too few launches.
+        SpecError: there is no such key, the values are the same or have no data point in common,
+            or there are too few launches.
         JobError: a launch failed.
 
     """
+    if len(values) != 2:  # noqa: PLR2004 - A and B
+        raise SpecError(f"{key} has {len(values)} values; two are compared.")
     first, second = (str(int(v) if isinstance(v, bool) else v) for v in values)
     if first == second:
         raise SpecError(f"Both values of {key} are {first}: there is nothing to compare.")
     pair = _pair(key, (first, second), benchmark)
+    params = {name: value for name, value in options.items() if name not in RUN_OPTIONS}
+    check_common(
+        [check_bench(cluster.spec, benchmark, {**params, **one.params}, TIMEOUT) for one in pair],
+        cluster.spec,
+    )
     given = all_variables(*(options.pop(name, None) for name in ("variables", "mca", "env")))
+    options["listener"] = options.get("listener") or default_listener(2 * launches)
     ran = run_alternating(
         cluster.bench, benchmark, pair, launches=launches, variables=given, **options
     )

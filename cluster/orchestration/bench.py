@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
@@ -243,6 +244,13 @@ class Bench:
                 )
             return partial(self, name)
 
+    def __repr__(self) -> str:
+        """List the benchmarks."""
+        return f"<Bench: {', '.join(plugins.names(Benchmark))}>"
+
     def __dir__(self) -> list[str]:
         """List the benchmarks, for completion in a shell or notebook."""
         return [*super().__dir__(), *plugins.names(Benchmark)]
+
+
+RUN_OPTIONS = frozenset(signature(Bench.__call__).parameters)  # all others are the benchmark's

@@ -96,7 +96,8 @@ class Cluster:
 
     def __repr__(self) -> str:
         """Name the cluster, for debugging."""
-        return f"<Cluster {self.name}: {len(self.machines)} x {self.spec.provider}>"
+        down = "" if self.state.ended_at is None else ", taken down"
+        return f"<Cluster {self.name}: {len(self.machines)} x {self.spec.provider}{down}>"
 
     def __enter__(self) -> Self:
         """Give the cluster; it is taken down at the end of the block."""
@@ -176,7 +177,7 @@ class Cluster:
 
     def run(
         self,
-        argv: Sequence[str],
+        argv: str | Sequence[str],
         *,
         timeout: float | None = None,
         on_line: Callable[[str, str], None] | None = None,
@@ -186,7 +187,7 @@ class Cluster:
 
     def try_run(
         self,
-        argv: Sequence[str],
+        argv: str | Sequence[str],
         *,
         timeout: float | None = None,
         on_line: Callable[[str, str], None] | None = None,
@@ -213,6 +214,7 @@ class Cluster:
             ClusterError: the provider cannot stop machines, or failed to.
 
         """
+        self._standing_machines()
         with self.disk.lock():
             self.jobs.end_all("The cluster was stopped.")
             self.close()
@@ -229,6 +231,7 @@ class Cluster:
             ClusterError: the provider cannot start machines, or they do not answer in time.
 
         """
+        self._standing_machines()
         provider = self._provider
         with self.disk.lock():
             began = time.time()
@@ -250,6 +253,7 @@ class Cluster:
             ExceptionGroup: on several.
 
         """
+        self._standing_machines()
         wanted = self._provider.environment(self.spec)
         if wanted is None:
             return
@@ -339,18 +343,22 @@ class Cluster:
 
     def wait(self, listener: Listener | None = None) -> int:
         """Wait for the newest job, which any process may have started; see `Jobs.wait`."""
+        self._standing_machines()
         return self.jobs.wait(listener or default_listener())
 
     def fetch(self) -> Run:
         """Download the newest job's results; see `Jobs.fetch`."""
+        self._standing_machines()
         return self.jobs.fetch()
 
     def job(self) -> tuple[JobRecord, Status]:
         """Give the newest job and its status; see `Jobs.status`."""
+        self._standing_machines()
         return self.jobs.status()
 
     def logs(self) -> str:
         """Give what the ranks of the newest job printed so far; see `Jobs.logs`."""
+        self._standing_machines()
         return self.jobs.logs()
 
     def down(self, *, reason: str = "The cluster was taken down.", reachable: bool = True) -> None:

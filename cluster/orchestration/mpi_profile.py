@@ -150,7 +150,7 @@ def note(library: str) -> str:
     """
     by = "cluster's own profiler" if library == OWN else library
     return (
-        f"The ranks were profiled by {by}: each call of MPI took longer by that, so do not compare "
+        f"The ranks were profiled by {by}: each MPI call took longer, so do not compare "
         "these times with those of other runs."
     )
 
@@ -160,24 +160,22 @@ def _given(shells: Mapping[str, Shell], tools: Mapping[str, Toolchain], library:
         raise SpecError(
             f"--profile={library} is no absolute path.",
             remedy="Name a library that is on every host: --profile=/opt/lib/libmpitrace.so, or "
-            "leave the path out: --profile",
+            "use the built-in profiler: --profile=own",
         )
 
     def look(name: str, shell: Shell) -> None:
         host = tools[name]
         done = shell.run([*host.python, "-c", LOOK, library], timeout=WITHIN)
         if done.status != 0:
-            where, means = name, "It is to be loaded into the ranks there."
+            where, means = name, "Each rank must be able to load it."
             if host.image:
                 where = f"{name}, {host.words}"
-                means = (
-                    f"A container sees /tmp of its host, and no other folder of cluster. {means}"
-                )
+                means = f"A container sees /tmp of its host, and no other folder outside. {means}"
             raise SpecError(
-                f"There is no {library} on {where}.",
+                f"{library} does not exist on {where}.",
                 means=means,
-                remedy="Bring it there: cluster put NAME libmpitrace.so /tmp/libmpitrace.so. Or "
-                "leave the path out: --profile",
+                remedy="Copy it there: cluster put NAME libmpitrace.so /tmp/libmpitrace.so. Or "
+                "use the built-in profiler: --profile=own",
             )
 
     on_each(shells, look)

@@ -58,12 +58,20 @@ class NotebookLine:
 
 
 class NotebookProgress(Listener):
-    """Shows the progress of a launch, an installation and a job."""
+    """Shows the progress of a launch, an installation and jobs, all in one line.
 
-    def __init__(self) -> None:
+    Args:
+        jobs: how many there will be; their progress is that of all of them.
+
+    """
+
+    def __init__(self, jobs: int = 1) -> None:
         """Show nothing yet."""
         self._line = NotebookLine()
         self._states: dict[str, str] = {}
+        self._jobs = jobs
+        self._begun = 0
+        self._part = 0.0
 
     def preparing(self, host: str, step: str) -> None:
         """Count the hosts in each state; also the callback of a launch."""
@@ -73,17 +81,31 @@ class NotebookProgress(Listener):
 
     def started(self, cluster: Any, folder: Path) -> None:  # noqa: ANN401 - as in Listener
         """Show that the job runs, and where its values go."""
-        self._line.show(f"{cluster.name} runs; its values go to {folder}", 0.0, now=True)
+        self._begun += 1
+        self._show(f"{cluster.name} runs; its values go to {folder}", 0.0, now=True)
 
     def progress(self, progress: Progress) -> None:
         """Show the part that is done."""
-        self._line.show(progress.what, progress.done / progress.total)
+        self._show(progress.what, progress.done / progress.total)
 
     def ended(self) -> None:
-        """Show the end."""
-        self._line.show("The job has ended.", 1.0, now=True)
+        """Show the end; the bar stays where it was, as a job may fail."""
+        what = "The job has ended." if self._jobs == 1 else "This launch has ended."
+        self._line.show(self._numbered(what), self._part, now=True)
+
+    def _show(self, text: str, part: float, *, now: bool = False) -> None:
+        self._part = (max(0, self._begun - 1) + part) / self._jobs
+        self._line.show(self._numbered(text), self._part, now=now)
+
+    def _numbered(self, text: str) -> str:
+        return text if self._jobs == 1 else f"Launch {self._begun} of {self._jobs}: {text}"
 
 
-def default_listener() -> Listener:
-    """Give the default listener: a line in a notebook, nothing elsewhere."""
-    return NotebookProgress() if in_notebook() else Listener()
+def default_listener(jobs: int = 1) -> Listener:
+    """Give the default listener: a line in a notebook, nothing elsewhere.
+
+    Args:
+        jobs: how many it will be told of.
+
+    """
+    return NotebookProgress(jobs) if in_notebook() else Listener()

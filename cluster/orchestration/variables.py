@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from cluster.analysis.factors import MCA
 from cluster.core.errors import SpecError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 SECRET = re.compile(r"SECRET|TOKEN|PASSW|CREDENTIAL|PRIVATE|(^|_)KEY", re.IGNORECASE)
@@ -60,6 +57,12 @@ def all_variables(
 
     """
     given = (("mca", mca or {}), ("env", env or {}))
+    for kind, found in given:
+        if not isinstance(found, Mapping):
+            raise SpecError(
+                f"{kind}={found!r} is not a dictionary.",
+                remedy='Such as mca={"btl_tcp_links": 4} or env={"OMP_NUM_THREADS": 1}',
+            )
     named = [variable(kind, *pair) for kind, found in given for pair in _as_text(found)]
     return {**(variables or {}), **dict(named)}
 

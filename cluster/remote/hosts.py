@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from cluster.core import plugins
-from cluster.core.errors import ShellError
+from cluster.core.errors import ShellError, SpecError
 from cluster.core.model.hosts import SIMULATED, Completed
 from cluster.remote.parallel import on_each, results, try_each, unanswering
 from cluster.remote.shells import Shell
@@ -67,7 +67,7 @@ class SimulatedShell(Shell):
 
     def run(
         self,
-        argv: Sequence[str],
+        argv: str | Sequence[str],
         *,
         timeout: float | None = None,
         on_line: Callable[[str], None] | None = None,
@@ -162,7 +162,7 @@ class Hosts:
         """Run a command on every host in parallel.
 
         Args:
-            argv: the command, unquoted.
+            argv: the command, unquoted; a text is a line for `sh`.
             timeout: seconds.
             on_line: called with a machine's name and each line that it prints, as it comes.
 
@@ -178,7 +178,7 @@ class Hosts:
 
     def try_run(
         self,
-        argv: Sequence[str],
+        argv: str | Sequence[str],
         *,
         timeout: float | None = None,
         on_line: Callable[[str, str], None] | None = None,
@@ -186,7 +186,7 @@ class Hosts:
         """Run a command on every host in parallel; a host that fails does not stop the others.
 
         Args:
-            argv: the command, unquoted.
+            argv: the command, unquoted; a text is a line for `sh`.
             timeout: seconds.
             on_line: called with a machine's name and each line that it prints, as it comes.
 
@@ -194,10 +194,11 @@ class Hosts:
             For each machine, how it ended, or the error if it was not run to its end.
 
         """
+        command = ("sh", "-c", argv) if isinstance(argv, str) else argv
 
         def do(name: str, shell: Shell) -> Completed:
             hear = None if on_line is None else partial(on_line, name)
-            return shell.run(argv, timeout=timeout, on_line=hear)
+            return shell.run(command, timeout=timeout, on_line=hear)
 
         return try_each(self.shells(), do)
 
@@ -210,10 +211,13 @@ class Hosts:
                 Nothing there is ever removed; files of the same name are replaced.
 
         Raises:
+            SpecError: it does not exist on this machine.
             ShellError: it could not be read, or could not be written on one host.
             ExceptionGroup: on several.
 
         """
+        if not Path(path).exists():
+            raise SpecError(f"{path} does not exist on this machine.")
         place = to + Path(path).resolve().name if to.endswith("/") else to
         on_each(self.shells(), lambda _, shell: shell.put(Path(path), place))
 

@@ -116,6 +116,8 @@ def distribution_picture(
 
 def _chosen(metric: str | None, known: Sequence[str]) -> str:
     if not known or (metric is not None and metric not in known):
-        there = ", ".join(known) or "none with several sizes"
-        raise SpecError(f"There is no {metric or 'metric'} to draw.", remedy=f"There are: {there}")
+        raise SpecError(
+            f"There is no {metric or 'metric'} to draw.",
+            remedy=f"There are: {', '.join(known)}" if known else "It has no values to draw.",
+        )
     return metric or known[0]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
-from cluster.core.errors import ClusterError
+from cluster.core.errors import ClusterError, SpecError
 from cluster.runs import store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from cluster.runs.run import Run
 
@@ -102,5 +102,13 @@ def runs(where: str | Path | None = None) -> RunList:
     Returns:
         A sequence: `runs()[-1]` reads the newest.
 
+    Raises:
+        SpecError: there is no such folder.
+
     """
+    if where is not None and not Path(where).is_dir():
+        raise SpecError(
+            f"There is no folder {where}.",
+            remedy="Runs are in CLUSTER_RUNS, else in 'runs' in the current folder.",
+        )
     return RunList(store.folders(store.root(where)))

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from cluster.analysis.compare import THRESHOLD, Comparison, Launch, Side, headline
 from cluster.analysis.compare import compare as compare_sides
+from cluster.core.errors import SpecError
 from cluster.runs import frames
 from cluster.runs.catalog import load
 from cluster.runs.run import Run
@@ -111,10 +112,17 @@ def compare(
         What differs, and a verdict per data point.
 
     Raises:
-        SpecError: there is no such run, or the threshold is not between 0 and 1.
+        SpecError: there is no such run, one is on both sides, or the threshold is not between 0
+            and 1.
 
     """
-    return compare_groups(_side(base), _side(other), threshold)
+    first, second = _runs(base), _runs(other)
+    if twice := {run.folder for run in first} & {run.folder for run in second}:
+        raise SpecError(
+            f"A run cannot be compared with itself: {min(twice).name} is on both sides.",
+            remedy="Name another run: cluster.runs() lists them.",
+        )
+    return compare_groups(_side(first), _side(second), threshold)
 
 
 def compare_groups(base: Side, other: Side, threshold: float) -> RunComparison:
@@ -135,9 +143,12 @@ def compare_groups(base: Side, other: Side, threshold: float) -> RunComparison:
     return RunComparison(**structs.asdict(compare_sides(base, other, threshold)))
 
 
-def _side(named: Named | Sequence[Named]) -> Side:
+def _runs(named: Named | Sequence[Named]) -> list[Run]:
     group = [named] if isinstance(named, Run | str | Path) else list(named)
-    runs = [one if isinstance(one, Run) else load(one) for one in group]
+    return [one if isinstance(one, Run) else load(one) for one in group]
+
+
+def _side(runs: Sequence[Run]) -> Side:
     several = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
     return Side(
         name=runs[0].name + several,

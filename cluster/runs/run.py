@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
+from cluster.core.errors import SpecError
 from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Measurement, Planned, Summary
 from cluster.core.model.records import Record, Status
@@ -145,6 +146,7 @@ class Run(Value, frozen=True, kw_only=True):
         """
         from cluster.runs import frames  # noqa: PLC0415 - only for tables
 
+        _check_word("of", of, ("values", "summaries"))
         if of == "summaries":
             return frames.summary_columns(self.name, self.record, self.summary())
         return frames.value_columns(self.name, self.record, self.measurements)
@@ -200,6 +202,7 @@ class Run(Value, frozen=True, kw_only=True):
         """
         from cluster.reports import pictures  # noqa: PLC0415 - it imports matplotlib
 
+        _check_word("kind", kind, ("sweep", "distribution"))
         form = pictures.file_format(str(path)) if path else "svg"
         if kind == "sweep":
             picture = pictures.sweep_picture([self.as_reported(Path.cwd())], metric, form)
@@ -302,4 +305,11 @@ class Run(Value, frozen=True, kw_only=True):
             if not any(
                 metric == cell.metric and cell.params.items() <= point for metric, point in taken
             )
+        )
+
+
+def _check_word(name: str, given: str, known: tuple[str, ...]) -> None:
+    if given not in known:
+        raise SpecError(
+            f"{name}={given!r} is not known.", remedy=f"There are: {', '.join(map(repr, known))}"
         )

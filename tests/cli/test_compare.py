@@ -43,7 +43,7 @@ def test_two_runs_have_no_verdict_and_say_how_to_get_one() -> None:
     shown = command("compare", "a", "b").stdout
 
     assert "inconclusive" in shown
-    assert "2.0000" in shown
+    assert "2.000" in shown
     assert "a verdict needs 5 of each" in shown
     assert "--ab" in shown
 

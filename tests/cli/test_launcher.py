@@ -112,7 +112,7 @@ def test_spellings(argv: list[str], spelled: list[str]) -> None:
         (["--num-machines", "0"], "--hosts is 0"),
         (["--timeout", "0"], "--timeout is 0"),
         (["--timeout", "nan"], "--timeout is nan"),
-        (["--option", "rate=1gbit"], "no option of the provider 'local' 'rate'"),
+        (["--option", "rate=1gbit"], "no option 'rate' of the provider 'local'"),
         (["--option", "rate"], "is not KEY=VALUE"),
         (["--provider", "nowhere"], "--run-local means --provider local"),
         (["--backend", "tcp"], "--backend"),

@@ -21,6 +21,14 @@ from cluster.core.messages import for_command_line, for_reader
         ("Try --mca btl_tcp_links=4.", 'Try mca={"btl_tcp_links": "4"}.'),
         ("Type: cluster up x --hosts 2; or --hosts 1", "Type: cluster up x --hosts 2; or hosts=1"),
         ("no flag: a - b", "no flag: a - b"),
+        ("Or: --buffer cpu", 'Or: buffer="cpu"'),
+        ("Copy nothing: --workdir none. What", 'Copy nothing: workdir="none". What'),
+        ("Measure: --metrics latency,bandwidth", 'Measure: metrics="latency,bandwidth"'),
+        (
+            "Or: --provider ssh --option hosts=H1,H2",
+            'Or: provider="ssh", options={"hosts": "H1,H2"}',
+        ),
+        ("Leave it out: --spot is dear.", "Leave it out: spot is dear."),
     ],
 )
 def test_a_flag_is_a_keyword_in_python_and_a_command_stays(typed: str, in_python: str) -> None:

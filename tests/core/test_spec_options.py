@@ -70,7 +70,10 @@ def test_hosts_are_as_many_as_the_provider_thinks_best() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"host": 2}, "There is no option of launch 'host'.\nThere are: provider, hosts, "),
+        (
+            {"host": 2},
+            "There is no option 'host' of launch.\nDid you mean 'hosts'?\nThere are: provider, ",
+        ),
         ({"hosts": "many"}, "hosts='many' is not a valid option of launch."),
         ({"placement": 3}, "placement=3 is not a valid option of launch."),
         ({"hosts": 0}, "hosts is 0; it must be between 1 and "),

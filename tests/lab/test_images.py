@@ -97,7 +97,7 @@ def test_a_profiler_that_the_image_does_not_see_is_refused(
 
     said = str(failed.value.exceptions[0])
     assert "There is no /opt/own.so on 0.mpi.boxed, in the image bench/worker:1." in said
-    assert "A container sees /tmp of its host, and no other folder of cluster." in said
+    assert "A container sees /tmp of its host, and no other folder outside." in said
     assert "cluster put NAME libmpitrace.so /tmp/libmpitrace.so" in said
 
 

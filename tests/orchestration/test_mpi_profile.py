@@ -76,7 +76,7 @@ def test_a_library_of_somebody_else_is_loaded_by_its_path(home: Path) -> None:
     assert len(profiles(Path(made["run"]) / "raw")) == 2
     assert any(str(library) in note for note in made["notes"])
     refused = command(*words, "--profile=/nowhere.so", status=2).stderr
-    assert "There is no /nowhere.so on 0.mpi.p2p." in refused
+    assert "/nowhere.so does not exist on 0.mpi.p2p." in refused
     spaced = library.rename(home / "lib trace.so")
     refused = command(*words, f"--profile={spaced}", status=2).stderr
     assert "takes a space or a colon for the end of a path" in refused

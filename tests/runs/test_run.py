@@ -86,7 +86,8 @@ def test_runs_are_listed_and_read_when_they_are_taken_out() -> None:
     (second / "run.json").write_text("{")
     assert "cannot be read" in repr(cluster.runs())
     assert "<table" in cluster.runs()._repr_html_()
-    assert len(cluster.runs(runs_folder() / "nothing")) == 0
+    with pytest.raises(SpecError, match=r"There is no folder .*nothing"):
+        cluster.runs(runs_folder() / "nothing")
 
 
 def test_a_run_is_loaded_by_any_of_its_names(tmp_path: Path) -> None:

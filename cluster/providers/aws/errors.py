@@ -97,13 +97,13 @@ ERRORS: dict[Kind, tuple[type[ProvisionError], str, str]] = {
     "unsupported": (
         ProvisionError,
         "Amazon does not offer this combination there",
-        "See what would be created: --plan; choose another --zone or --instance.",
+        "Choose another --zone or --instance.",
     ),
 }
 OTHERWISE = (
     ProvisionError,
     "This error is Amazon's; cluster knows no more of it",
-    "See what would be created: --plan",
+    "See what would be created: cluster plan --provider aws",
 )
 PROFILE = "export AWS_PROFILE=NAME"
 LOG_IN = "Log in: aws sso login (with --profile NAME, if you use one)"

@@ -91,7 +91,7 @@ ERRORS: dict[Kind, tuple[type[ProvisionError], str, str]] = {
     "unsupported": (
         ProvisionError,
         "Google does not offer this combination there",
-        "See what would be created: --plan; choose another --zone or --instance.",
+        "Choose another --zone or --instance.",
     ),
 }
 LOG_IN = "Log in: gcloud auth application-default login"
@@ -114,7 +114,7 @@ LOGINS: dict[str, tuple[str, str]] = {  # by error code, or google-auth's class
 OTHERWISE = (
     ProvisionError,
     "This error is Google's; cluster knows no more of it",
-    "See what would be created: --plan",
+    "See what would be created: cluster plan --provider gcp",
 )
 
 

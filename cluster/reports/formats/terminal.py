@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import textwrap
 from typing import TYPE_CHECKING, Literal
 
@@ -27,6 +28,9 @@ ENOUGH_TO_SKETCH = 4  # sizes
 WIDE = 100_000  # characters: nothing is squeezed
 WIDE_SCREEN = 140  # from this number of characters, a table of summaries has all its columns
 LEAST_REMARKS = 24  # characters of the column of remarks, whose words wrap
+JOINT = "\ue000"  # for private use: no text has it
+UNITS = r"(?:[kMGT]i?)?(?:B|bit)(?:/s)?|[nµum]?s|h|min|%|launches|hosts|ranks|values|x"
+VALUE = re.compile(rf"(?<=\d) (?=(?:{UNITS})(?![\w/]))")
 GAP, EDGES = 3, 2  # characters between two columns, and at both ends of a row
 
 
@@ -190,7 +194,12 @@ def _least_widths(
 
 
 def _longest_word(text: str) -> int:
-    return max(map(len, text.split()), default=0)
+    return max(map(len, _whole_values(text).split()), default=0)
+
+
+def _whole_values(text: str) -> str:
+    """Join each number with its unit, so that no line ends between them."""
+    return VALUE.sub(JOINT, text)
 
 
 def _grid(
@@ -202,8 +211,8 @@ def _grid(
         wraps = name in left and width < WIDE
         grid.add_column(name, justify=justify, no_wrap=not wraps, min_width=least)
     for texts in cells:
-        grid.add_row(*texts)
-    return plain_text(grid, width)
+        grid.add_row(*map(_whole_values, texts))
+    return plain_text(grid, width).replace(JOINT, " ")
 
 
 def _records(names: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> Iterator[str]:
@@ -230,13 +239,14 @@ def wrapped(line: str, width: int | None) -> list[str]:
     if width is None or len(line) <= width:
         return [line]
     indent = " " * (len(line) - len(line.lstrip()))
-    return textwrap.wrap(
-        line,
+    lines = textwrap.wrap(
+        _whole_values(line),
         width,
         subsequent_indent=indent + "  ",
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return [part.replace(JOINT, " ") for part in lines]
 
 
 def sparklines(summaries: Sequence[Summary]) -> Iterator[str]:
