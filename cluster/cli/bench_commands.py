@@ -108,9 +108,13 @@ def _command(benchmark: Benchmark[Any]) -> Callable[..., None]:
         gates = read_gates(**{key: values.pop(key) for key in GATES})
         own = [key for key in BenchOptions.__struct_fields__ if key not in NO_FLAGS]
         options = BenchOptions(**{key: values.pop(key) for key in own}, gates=gates)
-        provider = _provider(values, flags.DEFAULT_PROVIDER)
         given = {key: value for key, value in params.items() if value is not None}
-        measure(flags.spec(provider=provider, **values), benchmark.name, given, options)
+        if values["provider"] is None and not values["run_local"]:
+            del values["provider"], values["run_local"]
+            values = flags.like_running(values["name"], values)
+        else:
+            values["provider"] = _provider(values, flags.DEFAULT_PROVIDER)
+        measure(flags.spec(**values), benchmark.name, given, options)
 
     shared: flags.Declared = {
         "name": (flags.Name, benchmark.name),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter, Signature
 from typing import Annotated, Any, NamedTuple, get_args
 
@@ -15,6 +15,7 @@ from cluster.core.model.spec import ClusterSpec, SpecOptions
 from cluster.core.options import help_of
 from cluster.core.units import parse_seconds
 from cluster.logs.parsers import Parser
+from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch import make_spec
 from cluster.providers import Provider as ProviderPlugin
 
@@ -262,6 +263,27 @@ def choose_provider(provider: str | None, *, run_local: bool, default: str) -> s
             remedy="Leave one of the two out.",
         )
     return "local" if run_local else provider or default
+
+
+def like_running(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill in flags that were not given from the running cluster of this name, if there is one.
+
+    Args:
+        name: --name
+        values: the flags of a spec, without a provider.
+
+    Returns:
+        The flags; where no cluster of this name runs, with the default provider.
+
+    """
+    known = attach(name).state if name in journal.names() else None
+    if known is None or not known.launched:
+        return {**values, "provider": DEFAULT_PROVIDER}
+    there = msgspec.structs.asdict(known.spec)
+    there["options"] = [f"{key}={value}" for key, value in known.spec.options.items()]
+    defaults = {field.name: field.default for field in msgspec.structs.fields(SpecOptions)}
+    own = {k: there[k] for k, default in defaults.items() if values.get(k) in (None, default)}
+    return {**values, **own, "provider": known.spec.provider}
 
 
 def spec(*, name: str, options: list[str] | None = None, **flags: object) -> ClusterSpec:

@@ -18,10 +18,8 @@ from cluster.cli.console import console
 from cluster.cli.host_progress import HostProgress
 from cluster.cli.launches import BenchOptions, run_launches
 from cluster.cli.show import print_json, show_plan, table
-from cluster.core import journal
 from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.hosts import Completed, Machine
-from cluster.core.model.spec import ClusterSpec
 from cluster.core.model.value import Value
 from cluster.orchestration.bench import TIMEOUT
 from cluster.orchestration.cluster import Cluster, attach
@@ -74,8 +72,9 @@ def up(
 
     Example: cluster up mine --provider ssh --option hosts=alice@h1,h2:2222
     """
+    if machines["provider"] is None:
+        machines = flags.like_running(machines["name"], machines)
     spec = flags.spec(**machines)
-    _check_hosts(spec, given=machines["hosts"] is not None)
     planned = plan_spec(spec)
     if plan:
         show_plan(planned[1], as_json=json)
@@ -86,20 +85,6 @@ def up(
         if install:
             cluster.install(tell=waiting)
     _show(cluster, as_json=json)
-
-
-def _check_hosts(spec: ClusterSpec, *, given: bool) -> None:
-    """Refuse to replace a cluster by one with another number of hosts."""
-    if not given or not journal.for_cluster(spec.name).entries():
-        return
-    there = attach(spec.name)
-    if there.machines and len(there.machines) != spec.hosts:
-        raise SpecError(
-            f"{spec.name} runs with {len(there.machines)} host(s), and --hosts is {spec.hosts}.",
-            means="A running cluster keeps its number of hosts; it is left as it is.",
-            remedy=f"To change it: cluster down {spec.name} && cluster up {spec.name} "
-            f"--hosts {spec.hosts}; or choose another name for a second cluster.",
-        )
 
 
 def plan_(*, json: bool, **machines: Any) -> None:  # noqa: ANN401 - each flag has its own type
@@ -113,7 +98,6 @@ def plan_(*, json: bool, **machines: Any) -> None:  # noqa: ANN401 - each flag h
 UP: flags.Declared = {
     "name": (flags.ClusterName, Parameter.empty),
     **flags.SPEC,
-    "provider": flags.with_default("provider", flags.DEFAULT_PROVIDER),
     "plan": (flags.PlanOnly, False),
     "install": (
         Annotated[bool, typer.Option("--install", help="Install now what benchmarks need.")],

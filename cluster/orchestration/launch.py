@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from cluster.core import journal, plugins
 from cluster.core.cleanup import on_failure
@@ -93,7 +93,7 @@ def make_spec(name: str, asked: Mapping[str, object]) -> ClusterSpec:
     spec = convert({**given, "name": name}, ClusterSpec, "option of launch")
     if "hosts" in given:
         return spec
-    return replace(spec, hosts=default_hosts(spec.provider, spec.options))
+    return structs.replace(spec, hosts=default_hosts(spec.provider, spec.options))
 
 
 def default_hosts(provider: str, options: Mapping[str, str]) -> int:
@@ -146,7 +146,7 @@ def launch_spec(
             return known
         resuming = provider.resumes and known.state.is_unfinished(spec)
         if not resuming:
-            _replace(known)
+            _replace(known, spec, provider)
     intended = journal.Intended(
         spec=spec, at=time.time(), costs=plan.costs, price=plan.price, ttl=plan.ttl
     )
@@ -154,6 +154,27 @@ def launch_spec(
         cluster = _make(spec, provider, plan, cluster_journal, tell)
     cluster.phases.update({"launch": time.monotonic() - began, **cluster.state.phases})
     return cluster
+
+
+def _differing_flags(there: ClusterSpec, asked: ClusterSpec) -> str:
+    """Say how a running cluster differs from the one that is asked for, in flags."""
+    old, new = _flags(there), _flags(asked)
+    differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
+    has, wanted = (
+        " ".join(spec.get(name, f"no {name}") for name in differing) for spec in (old, new)
+    )
+    return f"with {has}, not with {wanted}"
+
+
+def _flags(spec: ClusterSpec) -> dict[str, str]:
+    """Write what a spec asks for as flags, by their names; provider first."""
+    found = {f"--option {key}": f"--option {key}={value}" for key, value in spec.options.items()}
+    for field in structs.fields(SpecOptions):
+        value = getattr(spec, field.name)
+        flag = f"--{field.name.replace('_', '-')}"
+        if value is not None and field.name != "options":
+            found[flag] = f"{flag}={int(value) if isinstance(value, bool) else value}"
+    return found
 
 
 def _answers(cluster: Cluster) -> bool:
@@ -249,11 +270,23 @@ def _plan_of_existing(spec: ClusterSpec) -> Plan | None:
     return known.plan if known.costs and known.was_launched_as(spec) else None
 
 
-def _replace(cluster: Cluster) -> None:
+def _replace(cluster: Cluster, spec: ClusterSpec, provider: Provider) -> None:
+    """Take a free cluster down that does not answer; refuse to replace any other."""
+    down = f"cluster down {cluster.name}"
+    remedy = f"Take it down and launch again: {down}; or choose another --name."
     if cluster.costs:
         raise SpecError(
             f"There is a cluster {cluster.name!r} already, and it costs money.",
             means="It is left as it is.",
-            remedy=f"Choose another --name, or take it down: cluster down {cluster.name}",
+            remedy=remedy,
+        )
+    known = cluster.state
+    usable = cluster.spec.provider != spec.provider or all(map(provider.is_usable, known.machines))
+    if known.launched and spec != known.spec and usable and _answers(cluster):
+        cluster.close()
+        raise SpecError(
+            f"{cluster.name} is running {_differing_flags(known.spec, spec)}.",
+            means="It is left as it is.",
+            remedy=remedy,
         )
     cluster.down(reason="It was replaced by a newer cluster of the same name.")
