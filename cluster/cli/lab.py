@@ -62,9 +62,8 @@ def lab(
             remedy=f"Make one: cluster up {name}-lab --provider lab",
         )
     chosen = _machine(cluster, host)
-    changed = alter(chosen, _verb(verb), rate)
-    cluster.disk.note_machines(changed if m == chosen else m for m in cluster.machines)
-    speed = f" ({format_rate(changed.link.rate)})" if changed.link and verb != "kill" else ""
+    now = alter(chosen, _verb(verb), rate)
+    speed = f" ({format_rate(now)})" if now else ""
     sys.stdout.write(f"{chosen.name} {DONE[verb]}{speed}.\n")
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from cluster.core.errors import SpecError
 from cluster.core.units import format_rate, parse_rate
-from cluster.providers.lab.network import host_number, inside, line_rate, link_of
+from cluster.providers.lab.network import host_number, inside, line_rate
 from cluster.providers.lab.options import LabOptions
 from cluster.providers.lab.processes import kill_all, processes_of
 from cluster.providers.lab.rootfs import (
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 Verb = Literal["slow", "cut", "heal", "kill"]
 
 
-def alter(machine: Machine, verb: Verb, rate: str = "") -> Machine:
+def alter(machine: Machine, verb: Verb, rate: str = "") -> float | None:
     """Change the link of one host, or end the host, while the cluster runs.
+
+    The change is a fault: the machine keeps the link that it was made with, which limits what it
+    should reach.
 
     Args:
         machine: the host.
@@ -34,7 +37,7 @@ def alter(machine: Machine, verb: Verb, rate: str = "") -> Machine:
         rate: for `slow`, such as `100mbit`; a tenth of the original rate, if empty.
 
     Returns:
-        The machine with its link as it is now.
+        The rate of its link now, in bytes per second; None if it is unlimited or down.
 
     Raises:
         SpecError: the host does not run any more, or the rate is not valid.
@@ -52,12 +55,12 @@ def alter(machine: Machine, verb: Verb, rate: str = "") -> Machine:
         inside(switch.pid, "ip", f"link set dev h{number} down\n")
         if verb == "kill":  # after the link, as a host that loses its power closes no connection
             kill_all([host])
-    else:
-        made = _slower(made, rate) if verb == "slow" else made
-        inside(switch.pid, "ip", f"link set dev h{number} up\n")
-        inside(switch.pid, "tc", shape(f"h{number}", line_rate(made), made.mtu))
-        inside(host.pid, "tc", shape("eth0", line_rate(made), made.mtu))
-    return msgspec.structs.replace(machine, link=link_of(made))
+        return None
+    made = _slower(made, rate) if verb == "slow" else made
+    inside(switch.pid, "ip", f"link set dev h{number} up\n")
+    inside(switch.pid, "tc", shape(f"h{number}", line_rate(made), made.mtu))
+    inside(host.pid, "tc", shape("eth0", line_rate(made), made.mtu))
+    return line_rate(made)
 
 
 def _slower(options: LabOptions, rate: str) -> LabOptions:
