@@ -54,17 +54,17 @@ def test_a_whole_run_lacks_nothing(tools: None, benchmark: str, words: tuple[str
     assert found["missing"] == []
     run = read(find(runs_folder(), "latest"))
     assert len(run.record.planned) >= 5
-    assert "not taken" not in " ".join(found["notes"])
+    assert "not measured" not in " ".join(found["notes"])
 
 
 def test_a_run_that_was_ended_says_what_it_did_not_take(tools: None) -> None:
     words = ("--metrics", "latency,bandwidth", "--sizes", "8,64KiB", "--iterations", "1000000000")
     failed = command("bench", "p2p", "--run-local", *words, "--timeout", "10", status=1)
 
-    assert "latency was not taken at 64 KiB (1 of 2): It did not end within --timeout" in (
+    assert "latency was not measured at 64 KiB (1 of 2): It did not end within --timeout" in (
         failed.stdout
     )
-    assert "bandwidth was not taken at 8 B, 64 KiB (2 of 2): It did not end" in failed.stdout
+    assert "bandwidth was not measured at 8 B, 64 KiB (2 of 2): It did not end" in failed.stdout
     done = re.search(r"(\d+)% was done; the last progress, of latency.*, was \d+ s", failed.stderr)
     assert done
     assert int(done[1]) < 50
@@ -78,7 +78,7 @@ def test_a_run_that_was_ended_says_what_it_did_not_take(tools: None) -> None:
 
 def test_reports_say_it_too() -> None:
     saved("one", status="failed", reason="Host h1 is lost.", planned=CELLS)
-    sentence = "latency was not taken at 512 KiB, 2 MiB (2 of 10): Host h1 is lost."
+    sentence = "latency was not measured at 512 KiB, 2 MiB (2 of 10): Host h1 is lost."
 
     for form in ("terminal", "markdown", "html"):
         assert sentence in command("show", "one", "--format", form).stdout
@@ -91,4 +91,4 @@ def test_a_run_that_goes_on_lacks_nothing_yet_and_an_older_one_says_nothing() ->
     older = json.loads((ROOT / "tests" / "old_run" / "run.json").read_text())
 
     assert "planned" not in older
-    assert "not taken" not in command("show", str(ROOT / "tests" / "old_run")).stdout
+    assert "not measured" not in command("show", str(ROOT / "tests" / "old_run")).stdout

@@ -419,10 +419,13 @@ def headline(comparison: Comparison) -> str:
         return f"{about}: nothing was measured"
     if not comparison.is_possible:
         return f"{about}: NOT COMPARABLE, they have no data point in common"
-    counts = {v: sum(cell.verdict == v for cell in comparison.cells) for v in VERDICTS}
+    common = [cell for cell in comparison.cells if cell.is_common]
+    counts = {v: sum(cell.verdict == v for cell in common) for v in VERDICTS}
     [*given] = (verdict for verdict, count in counts.items() if count)
+    alone = len(comparison.cells) - len(common)
+    rest = f"; {alone} data point(s) in only one of them" if alone else ""
     if len(given) > 1:
-        return f"{about}: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in given)
-    if len(comparison.cells) > 1:
-        return f"{about}: {given[0]} in all {len(comparison.cells)} data points"
-    return f"{about}: {given[0]}"
+        return f"{about}: " + ", ".join(f"{counts[v]} {v}" for v in given) + rest
+    if len(common) > 1:
+        return f"{about}: {given[0]} in all {len(common)} data points{rest}"
+    return f"{about}: {given[0]}{rest}"

@@ -6,6 +6,7 @@ this module all series together.
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING, Literal
 
@@ -14,14 +15,14 @@ import msgspec
 from cluster.analysis import hardware as known_hardware
 from cluster.analysis.hardware_bounds import with_hardware_bound
 from cluster.analysis.link_bounds import MEMORY, goodput, with_given_bound
-from cluster.analysis.verdict import COPIED, TOO_SMALL, Verdict, verdicts
+from cluster.analysis.verdict import COPIED, TOO_SMALL, Verdict, is_too_small, verdicts
 from cluster.core.model.hardware import Hardware
 from cluster.core.model.hosts import Link
 from cluster.core.model.value import Value
-from cluster.core.units import format_point, format_value
+from cluster.core.units import format_point, format_size, format_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from cluster.analysis.evidence import Finding
     from cluster.core.model.measurements import Definition, Medium, Summary
@@ -33,6 +34,8 @@ ORDER: tuple[Judged, ...] = ("failed", "impossible", "low", "normal", "plausible
 MEDIA: dict[str, Medium] = {"p2p": "network", "iperf": "TCP"}
 """What the bytes of our own benchmarks pass, if others have measured what is usual there."""
 LARGE_SIZES = "64KiB:4MiB"  # of messages that are large enough to fill a memory or a network
+STEP = "next: "  # before a command, in the hint of a series
+DETAILS = {"place", "type", "redop", "root"}  # parameters of nccl-tests, which the table has
 MOST_SHOWN = 2  # series in the line that answers
 
 
@@ -44,6 +47,7 @@ class Judgement(Value, frozen=True, kw_only=True):
         answer: what was measured, the figure and its share of the limit; without the word.
         next_step: the command to type next, at the end of the text; or what to do.
         verdicts: one for each series.
+        not_judged: the points whose messages are too small to say anything, in words.
 
     """
 
@@ -51,6 +55,7 @@ class Judgement(Value, frozen=True, kw_only=True):
     answer: str
     next_step: str
     verdicts: tuple[Verdict, ...] = ()
+    not_judged: str = ""
 
     def __repr__(self) -> str:
         """Give the line that answers."""
@@ -99,14 +104,69 @@ def judge(
     if record.status == "failed":
         words.add("failed")
     word: Judged = next((one for one in ORDER if one in words), "unknown")
-    answer = "; ".join(_answers(found, word)) or "no values were taken"
-    if word == "failed" and record.reason:
-        answer = f"{answer}; {record.reason.rstrip('.')}"
+    next_step = _next_step(word, record, findings, found, hardware)
+    answers = _answers(found, word) or ["no values were measured"]
     return Judgement(
         word=word,
-        answer=answer,
-        next_step=_next_step(word, record, findings, found, hardware),
-        verdicts=found,
+        answer="; ".join([*answers, *_ended_early(word, record)]),
+        next_step=next_step,
+        verdicts=tuple(_with_one_next_step(v, next_step) for v in found),
+        not_judged=_not_judged(summaries, ours),
+    )
+
+
+def judge_launches(
+    launches: Sequence[Sequence[Summary]],
+    record: Record,
+    findings: Sequence[Finding] = (),
+    hardware: Hardware | None = None,
+) -> Judgement:
+    """Judge the medians over the launches of one command.
+
+    Args:
+        launches: the summaries of each.
+        record: of the newest.
+        findings: what may be wrong with it, the surest first.
+        hardware: of the hosts, if the user names it.
+
+    Returns:
+        The judgement; its answer says how many launches there were.
+
+    """
+    from cluster.analysis.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
+
+    judged = judge(pool_launches(launches), record, findings, hardware)
+    if len(launches) == 1:
+        return judged
+    answer = f"{judged.answer} (median of {len(launches)} launches)"
+    return msgspec.structs.replace(judged, answer=answer)
+
+
+def _ended_early(word: Judged, record: Record) -> Iterator[str]:
+    """Say that a run failed, and why, or that it was interrupted."""
+    if word == "failed" and record.reason:
+        reason = record.reason.rstrip(".")
+        yield f"failed: {reason[0].lower()}{reason[1:]}" if reason[:3] == "It " else reason
+    if record.status == "interrupted":
+        yield "the run was interrupted, and this is what it had measured"
+
+
+def _with_one_next_step(verdict: Verdict, chosen: str) -> Verdict:
+    """Leave out a step of one series that is not the one chosen for the whole run."""
+    if not verdict.hint.startswith(STEP) or verdict.hint == f"{STEP}{chosen}":
+        return verdict
+    return msgspec.structs.replace(verdict, hint="")
+
+
+def _not_judged(summaries: Sequence[Summary], definitions: Mapping[str, Definition]) -> str:
+    """Name the points of rates whose messages are too small."""
+    small = [s for s in summaries if is_too_small(s, definitions[s.definition])]
+    sizes: dict[str, list[int]] = {}
+    for summary in small:
+        sizes.setdefault(summary.metric, []).append(int(summary.params["size"]))
+    return "; ".join(
+        f"{metric} {' .. '.join(dict.fromkeys((format_size(min(own)), format_size(max(own)))))}"
+        for metric, own in sizes.items()
     )
 
 
@@ -175,18 +235,25 @@ def _unless_small(verdict: Verdict) -> Verdict:
     return msgspec.structs.replace(verdict, word="unknown")
 
 
-def _answers(found: Sequence[Verdict], word: Judged) -> Iterator[str]:
+def _answers(found: Sequence[Verdict], word: Judged) -> list[str]:
     """Give the figure that decides, and before it the shortest latency."""
+    bus = {v.metric.replace("_busbw", "_algbw") for v in found if v.metric.endswith("_busbw")}
+    found = [v for v in found if v.metric not in bus]
     latency = next((v for v in found if v.metric == "latency"), None)
     shown = [] if latency is None else [latency]
     shown += [v for v in found if v.word == word and v is not latency and v.bound]
     shown += [v for v in found if v not in shown and v.metric != MEMORY]
-    yield from (_answer(verdict) for verdict in shown[:MOST_SHOWN])
+    return [_answer(verdict) for verdict in shown[:MOST_SHOWN]]
 
 
 def _answer(verdict: Verdict) -> str:
-    what = " ".join(filter(None, (verdict.metric, format_point(verdict.params))))
+    shown = {k: v for k, v in verdict.params.items() if k not in DETAILS}
+    if verdict.metric in str(shown.get("test", "")).lower():
+        del shown["test"]
+    what = " ".join(filter(None, (verdict.metric, format_point(shown))))
     figure = f"{what}: {format_value(verdict.median, verdict.unit)}"
+    if verdict.hint.startswith(TOO_SMALL):
+        return f"{figure} ({verdict.hint})"
     if verdict.share is None:
         return figure
     figure += f", {verdict.share:.0%} of {_limit_words(verdict.limit)}"
@@ -200,6 +267,7 @@ def _limit_words(limit: str) -> str:
     if COPIED in limit:
         return "a memory copy here"
     _, _, what = limit.partition(": ")
+    what = re.sub(r", [^,]* both ways", "", what)  # the total, where one way is the limit
     return what.partition(" (")[0].partition(", MTU")[0] or "its limit"
 
 
@@ -214,15 +282,25 @@ def _next_step(
     if word in ("impossible", "low") and findings:
         return findings[0].confirm.rstrip(".")
     if not _is_ours(record):
-        hints = (v.hint for v in found if v.hint.startswith("say ") and not v.bound)
-        return next(hints, "") if word == "unknown" else ""
+        return _next_for_log(word, found)
     if word == "failed":
         return f"cluster logs {shlex.quote(record.spec.name)}"
     return (
-        _next_on_one_host(word, found)
+        _next_on_one_host(word, record, found)
         if _hosts(record) == 1
         else _next_on_several_hosts(word, record, found, hardware)
     )
+
+
+def _next_for_log(word: Judged, found: Sequence[Verdict]) -> str:
+    """Ask for what is missing, or for the measurement that shows why a value is low."""
+    steps = [v.hint.removeprefix(STEP) for v in found if v.hint.startswith(STEP)]
+    if word == "low":
+        return next(iter(steps), "")
+    if word != "unknown":
+        return ""
+    hints = (v.hint for v in found if v.hint.startswith("say ") and not v.bound)
+    return next(hints, "compare it with another run of the test: cluster compare RUN_A RUN_B")
 
 
 def _next_on_several_hosts(
@@ -238,11 +316,14 @@ def _next_on_several_hosts(
     return f"cluster bench {'p2p' if record.benchmark == 'iperf' else 'iperf'} {there}"
 
 
-def _next_on_one_host(word: Judged, found: Sequence[Verdict]) -> str:
+def _next_on_one_host(word: Judged, record: Record, found: Sequence[Verdict]) -> str:
     """Measure something that has a limit on one host; if that was done, measure a network."""
-    if word != "unknown":
-        return "cluster bench p2p --provider ssh --option hosts=HOST1,HOST2"
-    if _all_too_small(found):
+    if record.benchmark == "program":
+        return "compare two settings of it: cluster bench program --ab env:NAME=A,B --command ..."
+    if word != "unknown" or record.benchmark != "p2p":
+        own = record.benchmark if record.benchmark in ("collectives", "iperf") else "p2p"
+        return f"cluster bench {own} --provider ssh --option hosts=HOST1,HOST2"
+    if all_too_small(found):
         return f"cluster bench p2p --sizes {LARGE_SIZES}"
     return (
         "measure a copy in memory, the limit on one host: "
@@ -252,16 +333,22 @@ def _next_on_one_host(word: Judged, found: Sequence[Verdict]) -> str:
 
 def _lacking_flags(record: Record, found: Sequence[Verdict]) -> str:
     """Give the flags of a measurement that a network bounds, if none was taken."""
-    if _all_too_small(found):
+    if all_too_small(found):
         return f"--sizes {LARGE_SIZES}"
-    has_flow = any(definition.flow for definition in record.definitions.values())
+    measured = {verdict.metric for verdict in found}
+    has_flow = any(d.flow and d.metric in measured for d in record.definitions.values())
     return "" if has_flow else "--metrics bandwidth"
 
 
-def _all_too_small(found: Sequence[Verdict]) -> bool:
-    """Tell whether there are limits, but no message was large enough to reach any."""
-    bounded = [verdict for verdict in found if verdict.bound]
-    return bool(bounded) and all(v.hint.startswith(TOO_SMALL) for v in bounded)
+def all_too_small(found: Sequence[Verdict]) -> bool:
+    """Tell whether rates were measured, but no message was large enough to fill anything.
+
+    Args:
+        found: the verdicts of a run.
+
+    """
+    rates = [v for v in found if v.metric != MEMORY and (v.bound or v.unit == "B/s")]
+    return bool(rates) and all(v.hint.startswith(TOO_SMALL) for v in rates)
 
 
 def _launch_words(record: Record) -> str:

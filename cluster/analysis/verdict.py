@@ -26,7 +26,7 @@ POINTS = ("size", "place", "type", "redop", "root", "row", "column", "clock", "b
 
 # Latencies have no bound. This is what others measured: half a round trip of a small message.
 LATENCIES = (
-    "others measured 1.6 us on InfiniBand, 10 to 16 us on EFA, 20 to 43 us with TCP in clouds "
+    "others measured 1.6 µs on InfiniBand, 10 to 16 µs on EFA, 20 to 43 µs with TCP in clouds "
     "(OSU, 8 B)"
 )
 REPEATEDLY = 2  # published runs; a single one may come from a slow host
@@ -41,6 +41,8 @@ TOO_SMALL = "too small a message"
 NEXT = {
     "TCP": "next: iperf3 -c HOST -P 8, and several processes at once: a core carries about 25 "
     "Gbit/s, and iperf3 before 3.16 has one thread",
+    "latency": "next: UCX_LOG_LEVEL=info or --mca btl_base_verbose 30, to see what carries the "
+    "messages",
     "network": "next: ib_write_bw -d DEVICE HOST without MPI, and UCX_LOG_LEVEL=info or "
     "--mca btl_base_verbose 30 to see what carries the messages",
     "collective": "next: the same test with NCCL_DEBUG=INFO, then cluster topology LOG: which "
@@ -178,7 +180,22 @@ def large_from(summary: Summary, definition: Definition) -> int:
         Bytes; 0 if any size is meaningful.
 
     """
-    return LARGE_IN_MEMORY if COPIED in summary.limit else LARGE.get(definition.medium, 0)
+    if COPIED in summary.limit or (definition.flow and not definition.medium):
+        return LARGE_IN_MEMORY
+    return LARGE.get(definition.medium, 0)
+
+
+def is_too_small(summary: Summary, definition: Definition) -> bool:
+    """Tell whether a rate is of messages that are too small to fill what they pass.
+
+    Args:
+        summary: of a point, with its bound.
+        definition: of its metric.
+
+    """
+    size = summary.params.get("size", math.inf)
+    is_rate = summary.unit == "B/s" or summary.share is not None
+    return is_rate and not isinstance(size, str) and size < large_from(summary, definition)
 
 
 def _best_by_size(points: Iterable[Summary]) -> Iterable[Summary]:
@@ -245,14 +262,14 @@ def _hint(
     size = summary.params.get("size", math.inf)
     if summary.share is None and published is not None:
         return ""
+    if (summary.share or 0.0) > BELIEVABLE and summary.assumes:
+        return f"impossible only if {summary.assumes}"
+    if is_too_small(summary, definition):
+        least = large_from(summary, definition)
+        return f"{TOO_SMALL} to fill it; measure {format_size(least)} or more"
     if summary.share is None:
         small = summary.metric == "latency" and not isinstance(size, str) and size <= SMALL
         return LATENCIES if small else missing(definition, summary.params, hardware)
-    if summary.share > BELIEVABLE and summary.assumes:
-        return f"impossible only if {summary.assumes}"
-    least = large_from(summary, definition)
-    if not isinstance(size, str) and size < least:
-        return f"{TOO_SMALL} to fill it; measure {format_size(least)} or more"
     if summary.params.get("protocol") == "UDP":
         return "UDP is sent as fast as it was asked for (-b), whatever the network could take"
     return ""
@@ -262,9 +279,11 @@ def _next_step(summary: Summary, definition: Definition, word: Word) -> str:
     """Give the command that shows why a value is low."""
     if word != "low":
         return ""
+    if summary.metric == "latency":
+        return NEXT["latency"]
     if definition.medium == "collective" and summary.params.get("hosts") == 1:
         return NEXT["GPU to GPU"]
-    return NEXT.get(definition.medium, "")
+    return NEXT["TCP"] if "TCP" in summary.limit else NEXT.get(definition.medium, "")
 
 
 def word_of(summary: Summary, known: Usual | None, published: Published | None) -> Word:

@@ -14,6 +14,7 @@ from cluster.cli.check import command as check
 from cluster.cli.compare import compare_
 from cluster.cli.fit import fit
 from cluster.cli.judge import judge
+from cluster.cli.launch_results import show_launches
 from cluster.cli.plot import plot
 from cluster.cli.profile import profile
 from cluster.cli.report import report_
@@ -164,7 +165,11 @@ def show(
     Example: cluster show mpi_test --format markdown
     """
     plugins.load(Report, report)
-    show_run(store.read(store.find(store.root(root), run)), as_json=json, report=report, wide=wide)
+    found = [store.read(folder) for folder in store.find_launches(store.root(root), run)]
+    if len(found) > 1 and report == "terminal":
+        show_launches(found, as_json=json)
+    else:
+        show_run(found[-1], as_json=json, report=report, wide=wide)
 
 
 def doctor_(json: flags.Json = False) -> None:

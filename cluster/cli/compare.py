@@ -9,7 +9,7 @@ import typer
 
 from cluster.analysis.compare import THRESHOLD, Launch, Side, compare, group_by
 from cluster.cli import flags
-from cluster.cli.gates import Gates, report_cases, with_gates
+from cluster.cli.gates import Gates, check_decidable, report_cases, with_gates
 from cluster.cli.show import print_json, relative_path, screen_width
 from cluster.core.errors import SpecError
 from cluster.reports.ci import comparison_cases
@@ -63,6 +63,7 @@ def compare_(
         groups = group_by([launch(store.read(folder)) for folder in folders], by)
     found = [compare(groups[0], other, threshold / 100) for other in groups[1:]]
     show_comparisons(found, report=report, as_json=json)
+    check_decidable(gates, found)
     status = report_cases(gates, [case for one in found for case in comparison_cases(one)])
     raise typer.Exit(status)
 
@@ -73,7 +74,10 @@ def _two(where: Path, named: Sequence[str]) -> list[Side]:
             f"{len(named)} run(s) were named; two are compared.",
             remedy="Type: cluster compare RUN_A RUN_B, or cluster compare --by FACTOR RUN...",
         )
-    folders = [[store.find(where, one) for one in words.split(",") if one] for words in named]
+    folders = [
+        [folder for one in words.split(",") if one for folder in store.find_launches(where, one)]
+        for words in named
+    ]
     twice = [folder for folder in folders[0] if folder in folders[1]]
     if twice:
         raise SpecError(

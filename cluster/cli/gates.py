@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from cluster.analysis.compare import ENOUGH_LAUNCHES
 from cluster.cli.exit_statuses import FAILED, GATE_HIT
 from cluster.cli.flags import Declared, parameters, with_flags
 from cluster.core.errors import SpecError
@@ -18,6 +19,7 @@ from cluster.core.model.value import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cluster.analysis.compare import Comparison
     from cluster.reports.ci import Case
 
 FAIL_ON = ("low", "slower", "inconclusive", "unknown")
@@ -112,6 +114,29 @@ def read_gates(fail_on: str | None, junit: Path | None, github: bool) -> Gates: 
             remedy=f"There are: {', '.join(FAIL_ON)}; several with commas: --fail-on low,unknown",
         )
     return Gates(fail_on=words, junit=junit, github=github)
+
+
+def check_decidable(given: Gates, comparisons: Sequence[Comparison]) -> None:
+    """Refuse a gate that can never be hit: a verdict on too few launches is inconclusive.
+
+    Args:
+        given: the flags.
+        comparisons: that the gate is about.
+
+    Raises:
+        SpecError: no data point has enough launches for `slower`.
+
+    """
+    for one in comparisons:
+        launches = max((min(cell.launches) for cell in one.cells), default=0)
+        decided = launches >= ENOUGH_LAUNCHES or not one.is_possible
+        if "slower" in given.fail_on and "inconclusive" not in given.fail_on and not decided:
+            raise SpecError(
+                f"--fail-on slower cannot be decided: {one.other} against {one.base} has "
+                f"{launches} launch(es) of each, and a verdict needs {ENOUGH_LAUNCHES}.",
+                remedy=f"Measure both with --launches {ENOUGH_LAUNCHES}, and compare the clusters: "
+                "cluster compare NAME_A NAME_B --fail-on slower",
+            )
 
 
 def report_cases(given: Gates, cases: Sequence[Case]) -> int:

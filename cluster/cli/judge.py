@@ -13,13 +13,14 @@ import typer
 
 from cluster.analysis import hardware
 from cluster.analysis.evidence import Finding
-from cluster.analysis.verdict import Verdict
+from cluster.analysis.judgement import all_too_small
+from cluster.analysis.verdict import TOO_SMALL, Verdict
 from cluster.cli import flags
 from cluster.cli.gates import Gates, report_cases, with_gates
+from cluster.cli.launch_results import judge_launches
 from cluster.cli.show import (
     finding_lines,
     findings,
-    judgement,
     notes_of,
     print_json,
     print_judgement,
@@ -46,14 +47,15 @@ if TYPE_CHECKING:
     from cluster.runs.run import Run
 
 WORDS = {
-    "failed": "FAILED: the run or the log records a failure, so no number of it counts.",
+    "failed": "FAILED: the run or the log records a failure, so its numbers are not judged.",
     "impossible": "IMPOSSIBLE: a value is above what the hardware can do, so a definition, a unit "
-    "or the hardware is not what was said.",
+    "or the hardware is wrong.",
     "low": "LOW: at least one value is below what healthy hardware reaches.",
-    "normal": "NORMAL: the values are as they should be.",
+    "normal": "NORMAL: all values are in the usual range.",
     "plausible": "PLAUSIBLE: nothing is faster than possible; there is no reference data for it.",
-    "unknown": "UNKNOWN: too little is known of what it ran on to judge a value.",
+    "unknown": "UNKNOWN: no limit and no reference is known for these values.",
 }
+SMALL = "UNKNOWN: all messages are too small to fill a network or memory."
 NOTHING = "NOTHING TO JUDGE: there are no values in it."
 ORDER = ("impossible", "low", "normal", "plausible", "unknown")
 MOST = 12  # series that are shown
@@ -110,8 +112,8 @@ def judge(
     """
     named_hardware = None if hardware_ is None else find_hardware(hardware_)
     if not is_log(named):
-        run = store.read(_folder(named, root, hosts=hosts, format_=format_))
-        raise typer.Exit(_show(run, named_hardware, gates, as_json=json))
+        runs = [store.read(f) for f in _folders(named, root, hosts=hosts, format_=format_)]
+        raise typer.Exit(_show(runs, named_hardware, gates, as_json=json))
     location = LogLocation(
         hardware=named_hardware, hosts=0 if hosts is None else check_count("hosts", hosts)
     )
@@ -119,7 +121,7 @@ def judge(
         folder = import_logs(
             named, where, name=name, format_=format_, stdin=sys.stdin.buffer, place=location
         ).folder
-        status = _show(store.read(folder), None, gates, as_json=json, kept=kept)
+        status = _show([store.read(folder)], None, gates, as_json=json, kept=kept)
     raise typer.Exit(status)
 
 
@@ -138,8 +140,10 @@ def is_log(named: Sequence[str]) -> bool:
     )
 
 
-def _folder(named: Sequence[str], root: str | None, *, hosts: int | None, format_: str) -> Path:
-    """Find the one run that is named, and refuse flags that are for logs."""
+def _folders(
+    named: Sequence[str], root: str | None, *, hosts: int | None, format_: str
+) -> list[Path]:
+    """Find the one run, or the launches, that are named; refuse flags that are for logs."""
     if len(named) != 1:
         raise SpecError(
             f"{len(named)} names were given, and none is a file.",
@@ -153,7 +157,7 @@ def _folder(named: Sequence[str], root: str | None, *, hosts: int | None, format
             )
     where = store.root(root)
     try:
-        return store.find(where, named[0])
+        return store.find_launches(where, named[0])
     except SpecError as error:
         raise SpecError(
             f"There is neither a file nor a run {named[0]!r}.",
@@ -180,15 +184,16 @@ def _place(root: str | None) -> Iterator[tuple[Path, bool]]:
 
 
 def _show(
-    run: Run, named: Hardware | None, gates: Gates, *, as_json: bool, kept: bool = True
+    runs: Sequence[Run], named: Hardware | None, gates: Gates, *, as_json: bool, kept: bool = True
 ) -> int:
-    """Show the judgement of a run; give the exit status."""
-    summaries = run.summary()
-    judged = judgement(run, summaries, named)
+    """Show the judgement of a run, or of several launches together; give the exit status."""
+    run = runs[-1]
+    summaries, judged = judge_launches(runs, named)
     if as_json:
         print_json(_answer(run, summaries, judged, named))
     else:
-        print_lines(*_lines(run, judged), *_rest(run, summaries, named, kept=kept))
+        of = f"{len(runs)} launches" if len(runs) > 1 else ""
+        print_lines(*_lines(run, judged, of), *_rest(run, summaries, judged, named, kept=kept))
         print_judgement(judged)
     cases = list(judgement_cases("/".join(run.folder.parts[-2:]), judged))
     return report_cases(gates, cases)
@@ -233,19 +238,20 @@ def _answer(
     )
 
 
-def _lines(run: Run, judged: Judgement) -> Iterator[str]:
+def _lines(run: Run, judged: Judgement, of: str) -> Iterator[str]:
     """Give the verdict first, then a few lines for each series, the worst first."""
     found = judged.verdicts
-    yield WORDS[judged.word] if found or judged.word == "failed" else NOTHING
+    small = judged.word == "unknown" and all_too_small(found)
+    yield SMALL if small else WORDS[judged.word] if found or judged.word == "failed" else NOTHING
     for result in run.results:
         yield from (f"  FAILED: {result.title}: {failure}" for failure in result.failures)
         yield from detail_lines(result)
     told = sorted((v for v in found if v.median), key=lambda verdict: ORDER.index(verdict.word))
     several = len({verdict.benchmark for verdict in found}) > 1
     for verdict in told[:MOST]:
-        yield from _series(verdict, several=several)
+        yield from _series(verdict, of, several=several)
     if len(told) > MOST:
-        yield f"And {len(told) - MOST} more that are no worse: --json has all."
+        yield f"{len(told) - MOST} more series, none of them worse: --json lists all."
 
 
 def detail_lines(result: Parsed) -> Iterator[str]:
@@ -280,12 +286,14 @@ def detail_lines(result: Parsed) -> Iterator[str]:
         yield f"  Peer access of {len(found.devices)} GPU(s); see cluster topology"
 
 
-def _series(verdict: Verdict, *, several: bool) -> Iterator[str]:
+def _series(verdict: Verdict, of: str, *, several: bool) -> Iterator[str]:
     point = format_point(verdict.params)
     value = format_value(verdict.median, verdict.unit)
+    what = [f"median of {of or f'{verdict.n} values'}"] if of or verdict.ci else []
     if verdict.ci is not None:
         ends = " .. ".join(format_value(end, verdict.unit) for end in verdict.ci)
-        value += f" (median of {verdict.n}, 95% CI {ends})"
+        what.append(f"95% CI{'' if of else ', this launch,'} {ends}")
+    value += f" ({', '.join(what)})" if what else ""
     tool = f"{verdict.benchmark} " if several else ""
     word = "" if verdict.word == "unknown" and not verdict.bound else f" - {verdict.word}"
     yield f"{tool}{verdict.metric}{f' ({point})' if point else ''}: {value}{word}"
@@ -304,8 +312,15 @@ def _series(verdict: Verdict, *, several: bool) -> Iterator[str]:
 
 
 def _rest(
-    run: Run, summaries: tuple[Summary, ...], named: Hardware | None, *, kept: bool
+    run: Run,
+    summaries: tuple[Summary, ...],
+    judged: Judgement,
+    named: Hardware | None,
+    *,
+    kept: bool,
 ) -> Iterator[str]:
+    if judged.not_judged:
+        yield f"Not judged: {judged.not_judged}: {TOO_SMALL} to fill the link or memory."
     yield from finding_lines(findings(run, summaries))
     yield from (f"Note: {note}" for note in (*run.record.notes, *run.warnings))
     where = named or run.record.hardware

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from cluster.analysis.compare import ENOUGH_LAUNCHES, Comparison, headline
-from cluster.analysis.launches import launch_notes
 from cluster.cli import flags
 from cluster.cli.compare import show_tables
 from cluster.cli.gates import Gates
 from cluster.cli.job_progress import JobProgress
+from cluster.cli.launch_results import show_launches
 from cluster.cli.show import (
-    findings,
     judgement,
-    notes_of,
     print_json,
-    print_judgement,
     print_lines,
     relative_path,
     screen_width,
@@ -28,8 +24,6 @@ from cluster.cli.show import (
 )
 from cluster.core import plugins
 from cluster.core.errors import JobError, SpecError
-from cluster.core.model.measurements import Summary
-from cluster.core.model.records import Status
 from cluster.core.model.value import Value
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.ab_test import (
@@ -44,13 +38,11 @@ from cluster.orchestration.variables import variable
 from cluster.orchestration.working_folder import WorkingFolder
 from cluster.reports.ci import Case, comparison_cases, judgement_cases
 from cluster.reports.formats.terminal import wrapped
-from cluster.reports.launch_table import launches_table
 from cluster.reports.tables import comparison_tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from cluster.analysis.judgement import Judgement
     from cluster.runs.run import Run
 
 LAUNCHES = "CLUSTER_LAUNCHES"  # the environment variable
@@ -97,19 +89,6 @@ class AbAnswer(Value, frozen=True, kw_only=True):
 
     runs: tuple[str, ...]
     comparison: Comparison
-
-
-class LaunchesAnswer(Value, frozen=True, kw_only=True):
-    """What `--launches N --json` prints: `summaries` are of the medians of the launches."""
-
-    run: str
-    runs: tuple[str, ...]
-    status: Status
-    reason: str
-    verdict: str
-    answer: str
-    notes: tuple[str, ...]
-    summaries: tuple[Summary, ...]
 
 
 def count_launches(cluster: Cluster, benchmark: str, options: BenchOptions) -> int:
@@ -182,11 +161,12 @@ def run_launches(
         KeyboardInterrupt: the user interrupted.
 
     """
+    total = count_launches(cluster, benchmark, options)
+    launch_of = f"{time.time():.3f}" if total > 1 else ""
 
     def launch(live: JobProgress) -> Run:
-        return _launch(cluster, benchmark, params, options, trial, live)
+        return _launch(cluster, benchmark, params, options, trial, live, launch_of)
 
-    total = count_launches(cluster, benchmark, options)
     if total == 1:
         _run_once(cluster, launch, options, cases)
         return
@@ -203,54 +183,13 @@ def run_launches(
         raise
     finally:
         if ran:
-            judged = _show_launches(ran, as_json=options.json)
+            judged = show_launches(ran, as_json=options.json)
             if cases is not None:
                 cases += judgement_cases(cluster.name, judged)
 
 
 def _done(run: Run, number: int, total: int) -> str:
     return f"Launch {number} of {total}: {judgement(run, run.summary()).answer}"
-
-
-def _show_launches(ran: Sequence[Run], *, as_json: bool) -> Judgement:
-    """Show several launches together: medians over launches, and one verdict."""
-    from cluster.analysis.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
-
-    newest = ran[-1]
-    record = newest.record
-    pooled = pool_launches([run.summary() for run in ran])
-    judged = judgement(newest, pooled)
-    if len(ran) > 1:
-        answer = f"{judged.answer} (median of {len(ran)} launches)"
-        judged = msgspec.structs.replace(judged, answer=answer)
-    hosts = len({machine.address for machine in record.machines}) or 1
-    ranks = record.spec.hosts * record.spec.ranks_per_host // hosts
-    notes = tuple(launch_notes(pooled, len(ran), ranks, record.environment))
-    if as_json:
-        print_json(
-            LaunchesAnswer(
-                run=str(newest.folder),
-                runs=tuple(str(run.folder) for run in ran),
-                status=newest.status,
-                reason=record.reason,
-                verdict=judged.word,
-                answer=judged.line,
-                notes=(*notes, *notes_of(newest, pooled)),
-                summaries=pooled,
-            )
-        )
-        return judged
-    show_tables([launches_table(pooled, len(ran), notes)], "terminal")
-    print_lines(*(f"Note: {note}" for note in notes_of(newest, pooled)))
-    for number, run in enumerate(ran, 1):
-        print_lines(f"Launch {number}: {relative_path(run.folder)} ({run.status})")
-    named = findings(newest, pooled)
-    if named:
-        print_lines(
-            f"What to look at: {named[0].name}. Details: cluster judge {newest.folder.name}"
-        )
-    print_judgement(judged)
-    return judged
 
 
 def _run_once(
@@ -283,13 +222,13 @@ def _launch(
     options: BenchOptions,
     trial: Trial,
     live: JobProgress,
+    launch_of: str,
 ) -> Run:
     """Run a benchmark once under a condition."""
     variables = {**options.variables, **trial.variables}
     own = {**params, **trial.params}
-    return _bench(
-        cluster, options, live, benchmark, variables=variables, condition=trial.name, **own
-    )
+    about = {"variables": variables, "condition": trial.name, "launch_of": launch_of}
+    return _bench(cluster, options, live, benchmark, **about, **own)
 
 
 def _bench(
@@ -337,7 +276,6 @@ def alternate(
     ran: list[tuple[Trial, Run]] = []
     try:
         with _progress(options, 2 * each) as live:
-            live.console.print(f"{2 * each} launches, in the order ABBA ...", soft_wrap=True)
             launches = run_alternating(
                 lambda name, **more: _bench(cluster, options, live, name, **more),
                 benchmark,
@@ -349,9 +287,11 @@ def alternate(
             for trial, run in launches:
                 ran.append((trial, run))
                 line = f"Launch {len(ran)} of {2 * each} done: {trial.name}"
+                line += "; both in turn, ABBA" if len(ran) == 1 else ""
                 live.console.print(line, soft_wrap=True)
     finally:
-        _show_alternated(pair, ran, options, cases)
+        if ran:
+            _show_alternated(pair, ran, options, cases)
 
 
 def _show_alternated(
@@ -369,5 +309,4 @@ def _show_alternated(
     show_tables(comparison_tables(comparison), "terminal")
     for _, run in ran:
         sys.stdout.write(f"Run folder: {relative_path(run.folder)} ({run.record.condition})\n")
-    if ran:
-        print_lines(f"{headline(comparison)}. Next: cluster report {ran[0][1].record.spec.name}")
+    print_lines(f"{headline(comparison)}. Next: cluster report {ran[0][1].record.spec.name}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cluster.cli import flags
-from cluster.cli.gates import Gates, report_cases, with_gates
+from cluster.cli.gates import Gates, check_decidable, report_cases, with_gates
 from cluster.cli.show import print_judgement, relative_path
 from cluster.core import paths
 from cluster.core.errors import ClusterError, SpecError
@@ -45,17 +45,17 @@ def report_(
     """
     set_font_cache()
     from cluster.reports.html_page import render_page  # noqa: PLC0415
-    from cluster.reports.page import FEW, comparisons, report_page  # noqa: PLC0415 - NumPy
+    from cluster.reports.page import answers, comparisons, report_page  # noqa: PLC0415 - NumPy
 
     found = read_all(store.root(root), named)
     shown = [run.as_reported(out.absolute().parent) for run in found]
     compared = comparisons(shown, by)
     page = report_page(shown, compared, no_plots=_why_no_plots())
     write(out, render_page(page).encode())
-    for run in shown:
-        if run.judgement is not None and len(shown) <= FEW:
-            print_judgement(run.judgement)
+    for judged in answers(shown):
+        print_judgement(judged)
     if gates.asked:
+        check_decidable(gates, compared)
         raise typer.Exit(report_cases(gates, _cases(shown, compared)))
 
 

@@ -8,6 +8,8 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
+from msgspec.structs import replace
+
 from cluster.core import plugins
 from cluster.core.model.records import Condition
 from cluster.core.model.value import Value
@@ -149,6 +151,7 @@ class Bench:
         describe: str = "",
         expect: str = "",
         workdir: str | Path | WorkingFolder | None = None,
+        launch_of: str = "",
         **params: object,
     ) -> Run:
         """Run a benchmark and download its results.
@@ -168,11 +171,15 @@ class Bench:
             expect: the expected result, such as `1.1GB/s`.
             workdir: a folder, or what `find_files` found in it; the ranks run in a copy. What they
                 write or change there comes back into `raw/workdir` of the run folder.
+            launch_of: any text that several launches share, which are then judged together.
             params: of the benchmark: `cluster bench NAME --help` lists them.
 
         """
         options = RunOptions(
-            about=make_condition(condition, all_variables(variables, mca, env), describe, expect),
+            about=replace(
+                make_condition(condition, all_variables(variables, mca, env), describe, expect),
+                launch_of=launch_of,
+            ),
             runs=runs,
             timeout=timeout,
             detach=detach,

@@ -354,6 +354,7 @@ def _with_condition(
         condition=condition.name,
         notes=(*planned.notes, *condition.notes, *passed),
         description=condition.description,
+        launch_of=condition.launch_of,
         expected=condition.expected,
     )
 

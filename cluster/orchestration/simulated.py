@@ -101,6 +101,7 @@ def _with_condition(record: Record, condition: Condition) -> Record:
         notes=(f"simulated: {_words(record.spec)}; nothing was measured.", *condition.notes),
         condition=condition.name,
         description=condition.description,
+        launch_of=condition.launch_of,
         expected=condition.expected,
     )
 

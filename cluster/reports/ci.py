@@ -76,6 +76,10 @@ def comparison_cases(comparison: Comparison) -> Iterator[Case]:
 
     """
     suite = f"{comparison.other} against {comparison.base}"
+    if not comparison.is_possible:
+        nothing = "NOT COMPARABLE: they have no data point in common"
+        yield Case(suite=suite, name="comparison", verdict="inconclusive", text=nothing)
+        return
     for cell in comparison.cells:
         ratio = "no ratio" if cell.ratio is None else f"{cell.ratio:.3f} x"
         if cell.interval is not None:

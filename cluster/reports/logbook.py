@@ -233,7 +233,7 @@ def missing_series(record: Record, missing: Iterable[Planned]) -> Iterator[str]:
     for metric, lacking in points.items():
         total = sum(cell.metric == metric for cell in record.planned)
         where = f" at {', '.join(lacking)} ({len(lacking)} of {total})" if any(lacking) else ""
-        yield f"{metric} was not taken{where}: {reason}"
+        yield f"{metric} was not measured{where}: {reason}"
 
 
 def _results(entry: Entry) -> Iterator[str]:

@@ -14,7 +14,7 @@ from cluster.analysis.compare import Launch, Side, compare, group_by, headline
 from cluster.analysis.evidence import Finding
 from cluster.analysis.factors import factors
 from cluster.analysis.fit import fit, fits, params_but_size, sweeps
-from cluster.analysis.judgement import Judgement
+from cluster.analysis.judgement import Judgement, judge_launches
 from cluster.analysis.link_bounds import implausible_values, with_given_bound
 from cluster.analysis.summarize import pool_launches
 from cluster.core.model.measurements import Summary
@@ -28,6 +28,7 @@ from cluster.reports.tables import Table, comparison_tables, fits_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from cluster.analysis.compare import Comparison
     from cluster.reports.plots import Curve, Picture
@@ -82,7 +83,7 @@ def report_page(
     title = shown[0].name if one else f"{len(shown)} runs"
     return Page(
         title=f"cluster report: {title}",
-        answers=tuple(run.judgement for run in shown if run.judgement) if len(shown) <= FEW else (),
+        answers=answers(shown),
         verdicts=tuple(headline(one) for one in comparisons) or tuple(_verdicts(shown)),
         warnings=tuple(warning for run in shown for warning in _wrong(run)),
         index=_index(shown) if len(shown) >= MANY else None,
@@ -93,6 +94,30 @@ def report_page(
             _environment(shown),
         ),
     )
+
+
+def answers(shown: Sequence[ReportRun]) -> tuple[Judgement, ...]:
+    """Judge each run, and all launches of one command together.
+
+    Args:
+        shown: the runs.
+
+    Returns:
+        The judgements; none if there are more than four, as the list of the runs has them.
+
+    """
+    groups: dict[str, list[ReportRun]] = {}
+    for run in shown:
+        groups.setdefault(run.record.launch_of or run.name, []).append(run)
+    if len(groups) > FEW:
+        return ()
+    found = (
+        group[0].judgement
+        if len(group) == 1
+        else judge_launches([run.summaries for run in group], group[-1].record, group[-1].findings)
+        for group in groups.values()
+    )
+    return tuple(one for one in found if one is not None)
 
 
 def _index(shown: Sequence[ReportRun]) -> Table:
@@ -189,7 +214,7 @@ def headlines(run: ReportRun) -> Iterator[str]:
         interval = " (no interval)"
         if best.ci is not None:
             ends = " .. ".join(format_value(end, best.unit) for end in best.ci)
-            interval = f" (95% CI {ends})"
+            interval = f" (95% CI, this launch, {ends})"
         share = "" if best.share is None else f"; {best.share:.1%} of its limit"
         point = format_point(best.params)
         median = format_value(best.median, best.unit)
@@ -276,14 +301,13 @@ def labels(shown: Sequence[ReportRun]) -> list[str]:
 
     """
     clusters = Counter(run.record.spec.name for run in shown)
+    first = {run.record.launch_of or run.name: run for run in reversed(shown)}
     conditioned = {run.record.spec.name for run in shown if run.record.condition}
-    return [
-        _label(run, alone=clusters[run.record.spec.name] == 1, several=len(conditioned) > 1)
-        for run in shown
-    ]
+    return [_label(first[run.record.launch_of or run.name], conditioned, clusters) for run in shown]
 
 
-def _label(run: ReportRun, *, alone: bool, several: bool) -> str:
+def _label(run: ReportRun, conditioned: AbstractSet[str], clusters: Mapping[str, int]) -> str:
+    alone, several = clusters[run.record.spec.name] == 1, len(conditioned) > 1
     name, condition = run.record.spec.name, run.record.condition
     if condition:
         return f"{name}, {condition}" if several else condition

@@ -364,8 +364,39 @@ def find(where: Path, which: str) -> Path:
     )
 
 
+def find_launches(where: Path, which: str) -> list[Path]:
+    """Find a run as `find` does; `latest` or a cluster mean all launches of its newest command.
+
+    Args:
+        where: the folder of all runs.
+        which: its name.
+
+    Returns:
+        Their folders, the oldest first; only one for a folder or an id.
+
+    Raises:
+        SpecError: there is none.
+
+    """
+    newest = find(where, which)
+    if which not in ("latest", newest.parent.name):
+        return [newest]
+    own = record(newest).launch_of
+    if not own:
+        return [newest]
+    folders_ = sorted((path.parent for path in newest.parent.glob(f"*/{RECORD}")), key=_age)
+    return [folder for folder in folders_ if _launch_of(folder) == own]
+
+
+def _launch_of(folder: Path) -> str:
+    try:
+        return record(folder).launch_of
+    except ClusterError:  # a damaged run is part of nothing
+        return ""
+
+
 def all_of(where: Path, which: str) -> list[Path]:
-    """Find all runs of a cluster, or the one run that `find` gives.
+    """Find all runs of a cluster, or what `find_launches` gives.
 
     Args:
         where: the folder of all runs.
@@ -378,7 +409,7 @@ def all_of(where: Path, which: str) -> list[Path]:
         SpecError: there is none.
 
     """
-    return [f for f in folders(where) if f.parent.name == which] or [find(where, which)]
+    return [f for f in folders(where) if f.parent.name == which] or find_launches(where, which)
 
 
 def _unwritable(path: Path, error: OSError) -> ClusterError:

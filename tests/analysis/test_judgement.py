@@ -10,7 +10,7 @@ import pytest
 from benchmarks.p2p.definitions import BANDWIDTH, BIDIRECTIONAL, LATENCY
 from cluster.analysis import hardware
 from cluster.analysis.evidence import Finding
-from cluster.analysis.judgement import Judgement, judge
+from cluster.analysis.judgement import Judgement, judge, judge_launches
 from cluster.analysis.link_bounds import Route, with_link_bound
 from cluster.core.model.hosts import Link, Machine
 from cluster.core.model.records import Record
@@ -197,7 +197,7 @@ def test_a_run_that_failed_says_why() -> None:
     found: Judgement = judge([], record(status="failed", reason="rank 1 was killed."))
 
     assert found.line == (
-        "no values were taken; rank 1 was killed. FAILED. Next: cluster logs mine"
+        "no values were measured; rank 1 was killed. FAILED. Next: cluster logs mine"
     )
 
 
@@ -206,3 +206,42 @@ def test_without_a_bound_nothing_is_judged() -> None:
 
     assert found.word == "unknown"
     assert found.next_step.endswith(": cluster judge mine --hardware nic=RATE")
+
+
+def test_an_interrupted_run_says_so() -> None:
+    """Its figures stand; a reader must know that the rest is missing."""
+    stopped = judge(over(GIGABIT, summary(BANDWIDTH, 110e6)), record(status="interrupted"))
+
+    assert "; the run was interrupted, and this is what it had measured. NORMAL." in stopped.line
+
+
+def test_messages_that_are_too_small_are_named() -> None:
+    mixed = over(GIGABIT, summary(BANDWIDTH, 110e6), summary(BANDWIDTH, 1e6, 8))
+    assert judge(mixed, record()).not_judged == "bandwidth 8 B"
+    small = judge([summary(BANDWIDTH, 1e6, 2)], record(hosts=1))
+
+    assert small.word == "unknown"
+    assert (
+        "2 B: 1.000 MB/s (too small a message to fill it; measure 64 KiB or more)" in small.answer
+    )
+    assert small.next_step == "cluster bench p2p --sizes 64KiB:4MiB"
+
+
+def test_launches_of_one_command_are_judged_by_their_median() -> None:
+    launches = [over(GIGABIT, summary(BANDWIDTH, rate)) for rate in (110e6, 50e6, 111e6)]
+    judged = judge_launches(launches, record())
+
+    assert judged.answer.startswith("bandwidth 1 MiB: 110.0 MB/s")
+    assert judged.answer.endswith("(median of 3 launches)")
+    assert judge_launches(launches[:1], record()).answer == judge(launches[0], record()).answer
+
+
+@pytest.mark.parametrize("benchmark", ["collectives", "iperf"])
+def test_on_one_host_the_next_step_measures_the_same_between_hosts(benchmark: str) -> None:
+    """A copy in memory limits point-to-point messages, and nothing else."""
+    own = record(hosts=1, benchmark=benchmark)
+    step = f"cluster bench {benchmark} --provider ssh --option hosts=HOST1,HOST2"
+
+    assert judge([summary(BANDWIDTH, 1e9)], own).next_step == step
+    program = judge([summary(LATENCY, 1.0)], record(hosts=1, benchmark="program"))
+    assert "--ab env:NAME=A,B" in program.next_step

@@ -129,3 +129,27 @@ def test_summaries_survive_the_way_to_json() -> None:
     saved("a", 1.0)
 
     assert msgspec.json.encode(answer("show", "a")["summaries"][0]["shape"]["outliers"]) == b"0"
+
+
+def test_a_gate_that_could_never_be_hit_is_refused() -> None:
+    """Two single runs have no verdict: a step of CI must not pass by that."""
+    saved("a", 1.0)
+    saved("b", 2.0)
+    refused = command("compare", "a", "b", "--fail-on", "slower", status=2)
+    assert "has 1 launch(es) of each, and a verdict needs 5." in refused.stderr
+    assert "--launches 5" in refused.stderr
+    command("compare", "a", "b", "--fail-on", "slower,inconclusive", status=3)
+
+
+def test_all_launches_of_a_command_are_compared() -> None:
+    """`bench --launches 5` under two names is what a gate on SLOWER needs."""
+    for name, factor in (("before", 1.0), ("after", 2.0)):
+        for folder in saved(name, *(factor * k for k in (1.0, 1.01, 1.02, 1.03, 1.04))):
+            path = runs_folder() / folder / "run.json"
+            written = msgspec.json.decode(path.read_bytes())
+            path.write_bytes(msgspec.json.encode({**written, "launch_of": "1"}))
+    shown = command("compare", "before", "after", "--fail-on", "slower", status=3)
+
+    assert "is SLOWER" in shown.stderr
+    assert "(median of 5 launches)" in command("judge", "after").stdout
+    assert "(median of 5 launches)" in command("report", "after").stdout

@@ -58,7 +58,7 @@ NOTES = ("one core only", "a busy | host")
 HEAD = "| metric | parameters | n | median | 95% CI, this launch | p5 | p95 | p99 | converged |"
 RULE = "| --- | --- | --- | --- | --- | --- | --- | --- | --- |"
 EMPTY = {
-    "terminal": "No values were taken.\n",
+    "terminal": "No values were measured.\n",
     "markdown": f"{HEAD}\n{RULE}\n",
     "csv": (
         "metric,unit,n,median,ci_low,ci_high,p5,p95,p99,converged,complete,bound,share,"
@@ -341,5 +341,7 @@ def test_no_summaries(name: str) -> None:
 
 
 def test_notes_are_shown_also_without_summaries() -> None:
-    assert rendered("terminal", notes=NOTES[:1]) == "No values were taken.\nNote: one core only\n"
+    assert (
+        rendered("terminal", notes=NOTES[:1]) == "No values were measured.\nNote: one core only\n"
+    )
     assert rendered("markdown", notes=NOTES[:1]).endswith("\n\nNote: one core only\n")

@@ -18,7 +18,7 @@ def test_what_differs_comes_first_then_the_verdicts() -> None:
 
     assert differs.title == "What differs"
     assert differs.rows == (("cluster", "1", "2"),)
-    assert cells.title == "after against before: 1 slower, 1 inconclusive"
+    assert cells.title == "after against before: slower; 1 data point(s) in only one of them"
     assert cells.rows[0][:5] == ("latency", "8 B", "slower", "2.000", "1.994 .. 2.006")
     assert cells.rows[0][6:] == ("1.002 s", "2.004 s")
     assert cells.rows[1][6] == "-"

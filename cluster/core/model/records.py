@@ -41,6 +41,7 @@ class Condition(Value, frozen=True, kw_only=True):
         notes: what a reader of its numbers must know.
         description: of the run, by who started it.
         expected: the result that the user expects, if given.
+        launch_of: what all launches of one command share; empty for a single launch.
 
     """
 
@@ -49,6 +50,7 @@ class Condition(Value, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     description: str = ""
     expected: ExpectedResult | None = None
+    launch_of: str = ""
 
 
 class JobRecord(Value, frozen=True, kw_only=True):
@@ -102,6 +104,7 @@ class Record(Value, frozen=True, kw_only=True):
         expected: the result that the user expects, if given.
         planned: every series that it should measure, if the benchmark lists them.
         hardware: of the hosts that an imported log was written on, if that is known.
+        launch_of: what all launches of one command share; empty for a single launch.
 
     """
 
@@ -130,6 +133,7 @@ class Record(Value, frozen=True, kw_only=True):
     expected: ExpectedResult | None = None
     planned: tuple[Planned, ...] = ()
     hardware: Hardware | None = None
+    launch_of: str = ""
 
     @property
     def simulated(self) -> bool:

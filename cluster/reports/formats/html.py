@@ -26,6 +26,6 @@ class Html(Report):
             notes=tuple(notes),
             left=LEFT,
         )
-        verdict = f"{len(summaries)} series" if summaries else "No values were taken."
+        verdict = f"{len(summaries)} series" if summaries else "No values were measured."
         section = PageSection(title="Results", tables=(table,))
         return render_page(Page(title="cluster", verdicts=(verdict,), sections=(section,)))

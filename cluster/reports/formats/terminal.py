@@ -58,7 +58,7 @@ def summaries_text(
 
     """
     if not summaries:
-        shown = "No values were taken.\n"
+        shown = "No values were measured.\n"
     elif width is None or width >= WIDE_SCREEN:
         shown = grid_text(columns(summaries), rows(summaries), LEFT, width)
     else:

@@ -158,7 +158,10 @@ def _bar_words(curves: Sequence[Curve]) -> str:
     """Explain the bars: a range for too few launches, else a confidence interval."""
     drawn = [(curve, s) for curve in curves for s in curve.summaries if curve.bar(s)]
     ranges = any(s.ci is None for _, s in drawn)
-    return "lowest and highest launch" if ranges else "95% CI of the median"
+    if ranges:
+        return "lowest and highest launch"
+    one = all(curve.launches == 1 for curve in curves)
+    return f"95% CI of the median{', this launch' if one else ''}"
 
 
 def _with_bars(axes: Axes, curve: Curve, shape: str, label: str) -> Any:  # noqa: ANN401 - of matplotlib

@@ -1,0 +1,106 @@
+"""The results of several launches of one command, shown and judged together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cluster.analysis.launches import launch_notes
+from cluster.cli.compare import show_tables
+from cluster.cli.show import (
+    findings,
+    notes_of,
+    print_json,
+    print_judgement,
+    print_lines,
+    relative_path,
+)
+from cluster.core.model.measurements import Summary
+from cluster.core.model.records import Status
+from cluster.core.model.value import Value
+from cluster.reports.launch_table import launches_table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cluster.analysis.judgement import Judgement
+    from cluster.core.model.hardware import Hardware
+    from cluster.runs.run import Run
+
+
+class LaunchesAnswer(Value, frozen=True, kw_only=True):
+    """What `--launches N --json` prints: `summaries` are of the medians of the launches."""
+
+    run: str
+    runs: tuple[str, ...]
+    status: Status
+    reason: str
+    verdict: str
+    answer: str
+    notes: tuple[str, ...]
+    summaries: tuple[Summary, ...]
+
+
+def show_launches(ran: Sequence[Run], *, as_json: bool) -> Judgement:
+    """Show several launches together: medians over launches, and one verdict.
+
+    Args:
+        ran: the launches of one command, the oldest first.
+        as_json: as one JSON object.
+
+    Returns:
+        The judgement of the medians.
+
+    """
+    newest = ran[-1]
+    record = newest.record
+    pooled, judged = judge_launches(ran)
+    hosts = len({machine.address for machine in record.machines}) or 1
+    ranks = record.spec.hosts * record.spec.ranks_per_host // hosts
+    notes = tuple(launch_notes(pooled, len(ran), ranks, record.environment))
+    if as_json:
+        print_json(
+            LaunchesAnswer(
+                run=str(newest.folder),
+                runs=tuple(str(run.folder) for run in ran),
+                status=newest.status,
+                reason=record.reason,
+                verdict=judged.word,
+                answer=judged.line,
+                notes=(*notes, *notes_of(newest, pooled)),
+                summaries=pooled,
+            )
+        )
+        return judged
+    show_tables([launches_table(pooled, len(ran), notes)], "terminal")
+    print_lines(*(f"Note: {note}" for note in notes_of(newest, pooled)))
+    for number, run in enumerate(ran, 1):
+        print_lines(f"Launch {number}: {relative_path(run.folder)} ({run.status})")
+    named = findings(newest, pooled)
+    if named:
+        print_lines(
+            f"What to look at: {named[0].name}. Details: cluster judge {newest.folder.name}"
+        )
+    print_judgement(judged)
+    return judged
+
+
+def judge_launches(
+    ran: Sequence[Run], hardware: Hardware | None = None
+) -> tuple[tuple[Summary, ...], Judgement]:
+    """Judge the medians over the launches of one command, or one run.
+
+    Args:
+        ran: the launches, the oldest first.
+        hardware: of the hosts, if the user gave it.
+
+    Returns:
+        The summaries of the medians, and their judgement.
+
+    """
+    from cluster.analysis import judgement  # noqa: PLC0415 - only for summaries
+    from cluster.analysis.summarize import pool_launches  # noqa: PLC0415 - it imports NumPy
+
+    launches = [run.summary() for run in ran]
+    pooled, newest = pool_launches(launches), ran[-1]
+    found = findings(newest, pooled)
+    return pooled, judgement.judge_launches(launches, newest.record, found, hardware)
