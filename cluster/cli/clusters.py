@@ -65,6 +65,7 @@ def ls(region: flags.Regions = None, json: flags.Json = False) -> None:
         ],
         [_cells(row)[: None if costly else 6] for row in rows],
         empty="There are no clusters.",
+        spare=(("newest run",), ("provider",)),
     )
 
 

@@ -65,7 +65,8 @@ def list_(
         print_json(found)
         return
     columns = ("id", "hardware", "hosts", "ranks", "test", "size", "value", "grade")
-    table(columns, [_row(result) for result in found], empty="No published results.")
+    spare = (("ranks",), ("grade",), ("hosts",), ("hardware",), ("test",))
+    table(columns, [_row(one) for one in found], empty="No published results.", spare=spare)
 
 
 @commands.command()

@@ -81,6 +81,7 @@ def runs_(
             for r in rows
         ],
         empty=f"There are no runs in {from_ or store.root(root)}.",
+        spare=(("placement",), ("provider",)),
     )
 
 

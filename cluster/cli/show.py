@@ -26,8 +26,9 @@ from cluster.core.units import format_seconds
 from cluster.orchestration.mpi_profile import FILES as PROFILES
 from cluster.orchestration.mpi_profile import PRELOAD
 from cluster.reports.formats import Report
-from cluster.reports.formats.terminal import grid_text, summaries_text, wrapped
+from cluster.reports.formats.terminal import summaries_text, table_text, wrapped
 from cluster.reports.logbook import expectation_lines, missing_series
+from cluster.reports.tables import Table
 from cluster.runs.run import RAW
 from cluster.runs.store import read
 
@@ -335,17 +336,26 @@ def print_json(value: object) -> None:
     sys.stdout.write(json_printable(text) + "\n")
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) -> None:
+def table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    empty: str,
+    spare: tuple[tuple[str, ...], ...] = (),
+) -> None:
     """Print a table.
 
     Args:
         columns: their names.
         rows: of cells.
         empty: what to say if there are no rows.
+        spare: groups of columns that a narrow screen leaves out, the first one first.
 
     """
     if not rows:
         sys.stdout.write(empty + "\n")
         return
-    cells = [[printable(cell) for cell in row] for row in rows]
-    sys.stdout.write(grid_text(columns, cells, columns, screen_width()))
+    cells = tuple(tuple(printable(cell) for cell in row) for row in rows)
+    words = tuple(columns)
+    shown = Table(title="", columns=words, rows=cells, left=words, spare=spare)
+    sys.stdout.write(table_text(shown, screen_width()))

@@ -39,6 +39,7 @@ def launches_table(pooled: Sequence[Summary], launches: int, notes: Sequence[str
         rows=tuple(_row(one, bounded=bounded, sure=sure) for one in pooled),
         notes=tuple(notes),
         left=("metric", "parameters"),
+        spare=(("lowest .. highest",), ("spread",)) if sure else (("spread",),),
     )
 
 

@@ -67,6 +67,7 @@ def _routines(job: JobProfile) -> Table:
             for total in job.routines
         ),
         left=("routine", "view"),
+        spare=(("view",), ("most",), ("bytes a call",)),
     )
 
 
@@ -90,6 +91,7 @@ def _sizes(job: JobProfile) -> Table:
             _size(row, calls.get(row.routine, 0), times.get(row.routine, 0.0)) for row in job.bins
         ),
         left=("routine", "view"),
+        spare=(("view",), ("of calls",), ("a call",)),
     )
 
 
@@ -132,6 +134,7 @@ def _ranks(job: JobProfile) -> Table:
         ),
         notes=(f"{hidden} ranks between these are not shown",) if hidden > 0 else (),
         left=("host", "view"),
+        spare=(("view",), ("memory",)),
     )
 
 
@@ -223,6 +226,7 @@ def _pairs(topology: GpuTopology, carried: Transports) -> Table:
             for pair in told
         ),
         left=("pair", "path", "peers", "NCCL", "fits"),
+        spare=(("NCCL",), ("latency",), ("without P2P",)),
     )
 
 

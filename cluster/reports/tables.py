@@ -337,6 +337,7 @@ def scaling_table(scaling: Scaling) -> Table:
         rows=tuple(_scaled(row, scaling.unit, bounded, printed) for row in scaling.rows),
         notes=tuple(_doubtful(scaling)),
         left=("view", "printed"),
+        spare=(("view",), ("speedup",), ("95% CI",)),
     )
 
 

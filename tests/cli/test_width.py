@@ -13,11 +13,12 @@ import sys
 import termios
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from cluster.cli.app import app
 from cluster.orchestration.launch import launch
-from tests.conftest import COMMAND, ROOT, command
+from tests.conftest import COMMAND, ROOT, command, runs_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +43,10 @@ COMMANDS = (
     ("hosts", "up"),
     ("plan",),
     ("corpus", "list"),
+    ("corpus", "show", "p4de-allreduce-aws"),
+    ("doctor",),
+    ("show", "several"),
+    ("judge", "several"),
     ("check", "--from", "checked"),
     ("topology", str(LOGS / "topology.dgx1v.txt")),
     ("topology", str(LOGS / "p2p_matrix.full.txt")),
@@ -59,6 +64,10 @@ def runs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         log = home / f"{name}.log"
         log.write_text(SWEEP.replace("{}", digit))
         run("import", str(log), "--name", name)
+        run("import", str(log), "--name", "several")
+    for path in runs_folder().glob("several/*/run.json"):
+        written = msgspec.json.decode(path.read_bytes())
+        path.write_bytes(msgspec.json.encode({**written, "launch_of": "1"}))
 
 
 def numbers(text: str) -> set[str]:
@@ -70,6 +79,11 @@ def run(*words: str) -> None:
     """Run a command in this process."""
     with contextlib.suppress(SystemExit):
         assert not app(list(words), standalone_mode=False)
+
+
+def no_records(names: list[str], *_: object) -> list[str]:
+    """Refuse a table whose rows are shown one below the other, where there is room for columns."""
+    pytest.fail(f"no table of {names}")
 
 
 @pytest.mark.usefixtures("runs")
@@ -91,6 +105,8 @@ def test_lines_fit_and_numbers_stay_whole(
         for module in [one for name, one in sys.modules.items() if name.startswith("cluster.cli.")]:
             if hasattr(module, "screen_width"):
                 monkeypatch.setattr(module, "screen_width", lambda width=width: width)
+        if width >= 80 and words[0] != "sql":  # whose columns the user chooses
+            monkeypatch.setattr("cluster.reports.formats.terminal._records", no_records)
         run(*words)
         out = capsys.readouterr().out
         # Half of an interval is only in narrow tables.

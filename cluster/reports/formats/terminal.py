@@ -102,7 +102,8 @@ def table_text(table: Table, width: int | None = None) -> str:
     fitting = _without_spare(table, width)
     shown = grid_text(fitting.columns, fitting.rows, fitting.left, width) if table.rows else ""
     title, *notes = (wrapped(line, width) for line in (table.title, *_notes(fitting)))
-    lines = [*title, *shown.splitlines(), *(part for note in notes for part in note)]
+    below = [part for note in notes for part in note]
+    lines = [*(title if table.title else ()), *shown.splitlines(), *below]
     return "".join(f"{line}\n" for line in lines)
 
 
