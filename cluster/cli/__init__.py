@@ -64,7 +64,11 @@ def _run(app: typer.Typer) -> NoReturn:
     sys.argv[1:] = canonical_arguments(words)
     streams.make_safe()
     with for_command_line():
-        _call(app, how_much)
+        try:
+            _call(app, how_much)
+        except SystemExit as end:
+            verbosity.write_log(f"exit status {end.code or 0}")
+            raise
 
 
 def _call(app: typer.Typer, how_much: int) -> NoReturn:

@@ -48,6 +48,7 @@ GROUPS = {
 TOGETHER: dict[tuple[str, ...], str] = {
     ("put", "get"): "Copy a file or folder to all hosts, or a folder from them.",
     ("ls", "hosts"): "List the clusters that exist, or the hosts of one.",
+    ("share", "verify"): "Write a run into one file with pseudonyms, or check one.",
     ("stop", "start"): "Switch machines off, and on again; their disks stay.",
 }
 """Commands that share a line of the help, so that it fits a screen of 50 lines."""
@@ -59,7 +60,7 @@ class Commands(TyperGroup):
     def format_options(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
         """Name the options, and describe the commands."""
         names = [" ".join(sorted(param.opts, key=len)) for param in self.get_params(ctx)]
-        formatter.write_text(f"  Options: {', '.join(names)}")
+        formatter.write_text(f"  Options: {' '.join([*names, '-v -q'])}")
         self.format_commands(ctx, formatter)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own types
@@ -90,7 +91,8 @@ app = typer.Typer(
     help="\b\nIs the network between your machines as fast as it should be? If not, why?\n"
     "Example: cluster bench p2p --run-local          measure this machine\n"
     "         cluster judge latest                   is that normal?\n"
-    "Documentation: README.md and docs/",
+    "         cluster report latest                  a page with plots\n"
+    "Documentation: README.md and docs/ of the repository",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -16,6 +16,7 @@ from cluster.cli.gates import read_gates
 from cluster.cli.launches import BenchOptions
 from cluster.cli.param_flags import param_flags
 from cluster.core import plugins
+from cluster.core.errors import SpecError
 from cluster.measure.benchmark import Benchmark
 from cluster.orchestration.bench import TIMEOUT
 
@@ -60,6 +61,8 @@ class BenchGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002
         """Make the command of one benchmark."""
+        if cmd_name not in plugins.names(Benchmark):
+            _suggest(cmd_name)
         benchmark: Benchmark[Any] = plugins.load(Benchmark, cmd_name)
         app = typer.Typer(
             add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False
@@ -68,6 +71,19 @@ class BenchGroup(TyperGroup):
         command = get_command(app)
         command.name = cmd_name
         return command
+
+
+def _suggest(metric: str) -> None:
+    """Refuse a metric in place of a benchmark, and name the benchmark that measures it."""
+    for name in plugins.names(Benchmark):
+        benchmark: Benchmark[Any] = plugins.load(Benchmark, name)
+        if metric in [definition.metric for definition in benchmark.metrics]:
+            fields = benchmark.Params.__struct_fields__
+            flag = "--operations" if "operations" in fields else "--metrics"
+            raise SpecError(
+                f"{metric} is not a benchmark, but a metric of {name}.",
+                remedy=f"Type: cluster bench {name} {flag} {metric}",
+            )
 
 
 class BenchCommand(TyperCommand):

@@ -151,7 +151,7 @@ def connect(
         bool, typer.Option("--print", help="Print the command instead of running it.")
     ] = False,
 ) -> None:
-    """Connect to the newest cluster or host that FRAGMENT matches.
+    """Connect to the newest cluster or host that matches.
 
     Example: cluster connect mpi_test
     """

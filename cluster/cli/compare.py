@@ -48,7 +48,7 @@ def compare_(
     *,
     gates: Gates,
 ) -> None:
-    """Compare two runs: what differs, and a verdict per data point.
+    """Compare runs: what differs, and a verdict per data point.
 
     With --by, a cluster means all of its runs, otherwise its newest.
 

@@ -9,6 +9,7 @@ import typer
 
 from cluster.core import journal
 from cluster.core.errors import ParseError, SpecError
+from cluster.core.units import format_seconds
 from cluster.orchestration.cluster import attach
 
 if TYPE_CHECKING:
@@ -63,13 +64,17 @@ def price_words(spec: ClusterSpec, plan: Plan) -> str:
         plan: of its provider.
 
     Returns:
-        Such as `$7.78 an hour until it is taken down`.
+        Such as `$7.78 an hour until it is taken down, at the latest after 2 h 0 min ($15.56)`.
 
     """
     end = "until it is taken down"
+    if plan.ttl is not None:
+        end = f"until it is taken down, at the latest after {format_seconds(plan.ttl)}"
     if plan.price is None:
         return f"money (the price is not known) {end}"
-    return f"${plan.price.hourly * spec.hosts:.4g} an hour {end}"
+    hourly = plan.price.hourly * spec.hosts
+    most = "" if plan.ttl is None else f" (${hourly * plan.ttl / 3600:.2f})"
+    return f"${hourly:.4g} an hour {end}{most}"
 
 
 def _is_running(spec: ClusterSpec) -> bool:

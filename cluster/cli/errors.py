@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 from typing import Any, cast
 
 import typer
 
+from cluster.cli.verbosity import write_log
 from cluster.core.printable import printable
 
 # typer does not export the base of its errors of usage.
@@ -34,6 +36,7 @@ def print_error(text: str) -> None:
 
     from cluster.cli.console import console  # noqa: PLC0415
 
+    write_log(text, logging.ERROR)
     line = Text.assemble(("Error:", "bold red"), f" {printable(text)}")
     console(stderr=True, quiet=False).print(line, soft_wrap=True)
 
@@ -64,5 +67,7 @@ def print_misuse(error: Exception) -> int:
         what += (
             "\nOptions of the command itself come after --, such as: cluster run mine -- uname -a"
         )
+    if name == "program" and "extra argument" in what:
+        what += "\nGive the command as one argument: --command 'hostname -f'"
     print_error(what)
     return int(from_typer.exit_code)

@@ -11,6 +11,7 @@ import typer
 
 from cluster.cli import flags
 from cluster.cli.show import print_json, table
+from cluster.core.errors import SpecError
 from cluster.runs import store
 from cluster.runs.sql import QueryResult, query
 
@@ -29,11 +30,14 @@ def sql(
         ),
     ] = False,
 ) -> None:
-    """Ask all runs in SQL; views: docs/reference/sql.md.
+    """Query all runs with SQL; views: docs/reference/sql.md.
 
     Example: cluster sql "select run, size, median from summaries where metric = 'latency'"
     """
-    found = query(text, store.root(root), external_access=external_access)
+    where = store.root(root)
+    if root is not None and not where.is_dir():
+        raise SpecError(f"The folder {where} does not exist, so there are no runs in it.")
+    found = query(text, where, external_access=external_access)
     for line in found.left_out:
         sys.stderr.write(f"Left out: {line}\n")
     if found.left_out:

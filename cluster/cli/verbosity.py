@@ -70,6 +70,21 @@ def configure(verbosity: int) -> None:
         logger.setLevel(logging.DEBUG if path else LEVELS[verbosity])
 
 
+def write_log(text: str, level: int = logging.INFO) -> None:
+    """Write a line to the log file only, if there is one.
+
+    Args:
+        text: the line.
+        level: of `logging`.
+
+    """
+    logger = logging.getLogger("cluster")
+    record = logger.makeRecord(logger.name, level, "", 0, text, (), None)
+    for handler in logger.handlers:
+        if isinstance(handler, logging.FileHandler):
+            handler.handle(record)
+
+
 def is_quiet() -> bool:
     """Tell whether only results and errors are shown."""
     return _verbosity < 0

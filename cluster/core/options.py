@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 ParamsT = TypeVar("ParamsT", bound=Value)
+PARAMETER = "parameter"  # of a benchmark, each of which is a flag
 EXPECTED = re.compile(r"Expected `([^`]+)`( >=? \S+| <=? \S+|)(?:, got `.*`)?")
 TYPES = {
     "bool": "True or False",
@@ -89,10 +90,15 @@ def _wrong(values: Mapping[str, object], kind: type[Value], noun: str) -> SpecEr
                 msgspec.convert(values[field.name], field.type, strict=False, dec_hook=decode)
         except msgspec.ValidationError as error:
             choices = get_args(field.type) if get_origin(field.type) is Literal else ()
-            if several := _count(field.type, values[field.name]):
-                return SpecError(f"{field.name}: {several}")
+            value = values[field.name]
+            name, what = field.name, f"{field.name}={value!r} is not a valid {noun}."
+            if noun == PARAMETER:
+                name = f"--{name.replace('_', '-')}"
+                what = f"{name}={value} is not valid."
+            if several := _count(field.type, value):
+                return SpecError(f"{name}: {several}")
             return SpecError(
-                f"{field.name}={values[field.name]!r} is not a valid {noun}.",
+                what,
                 means="" if choices else _expected(str(error)),
                 remedy=f"There are: {', '.join(filter(None, choices))}" if choices else "",
             )

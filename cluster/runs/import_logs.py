@@ -237,15 +237,24 @@ def _portions(file: str, stdin: BinaryIO | None) -> Iterator[bytes]:
         is_run = (Path(file) / store.RECORD).is_file()
         raise SpecError(
             f"{file} is a folder, and a log is a file.",
-            remedy=f"It is a run already: cluster show {file}"
-            if is_run
-            else f"Name the logs in it: {file.rstrip('/')}/*.log",
+            remedy=f"It is a run already: cluster show {file}" if is_run else _files_in(Path(file)),
         ) from error
     except OSError as error:
         raise SpecError(
             f"{file} cannot be read: {error.strerror}.",
             remedy="Name a file, or - for standard input.",
         ) from error
+
+
+def _files_in(folder: Path) -> str:
+    """Say how to name the files of a folder: by a pattern that the shell expands."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    if not found:
+        return "There are no files in it."
+    first = found[0].relative_to(folder)
+    below = "/".join("*" for _ in first.parts[:-1])
+    ending = first.suffix if all(path.suffix == first.suffix for path in found) else ""
+    return f"Name the {len(found)} file(s) in it: {folder / below}/*{ending}"
 
 
 def _kept(chunks: Iterable[bytes], out: BinaryIO) -> Iterator[bytes]:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 NO_LOGIN = re.compile(
     r"get_credentials|Unable to locate credentials|credentials (?:were )?not found"
+    r"|169\.254\.169\.254|performing token request|metadata\.google\.internal"
 )
 LOGIN = {
     "s3": "Type: aws configure; or choose a profile: export AWS_PROFILE=NAME",
@@ -225,7 +226,7 @@ def _store(url: str) -> Iterator[Store]:
         if NO_LOGIN.search(str(error)):
             raise ClusterError(
                 f"There are no credentials for {parts.scheme}://{parts.netloc} on this machine.",
-                means=f"Nothing was read or written ({str(error).partition(chr(10))[0][:120]}).",
+                means="Nothing was read or written.",
                 remedy=LOGIN.get(parts.scheme, "Log in with the tools of the store."),
             ) from error
         raise ClusterError(

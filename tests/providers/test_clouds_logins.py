@@ -159,5 +159,5 @@ def test_a_login_of_google_that_is_over_is_said(
     api._default.cache_clear()
     told = refused("gcp")
 
-    assert means in told.means
+    assert means in f"{told.what} {told.means}"
     assert "gcloud auth application-default login" in told.remedy

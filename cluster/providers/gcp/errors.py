@@ -101,6 +101,7 @@ DISABLED = (
     "Enable it, and wait a minute: gcloud services enable compute.googleapis.com --project PROJECT",
 )
 NO_BILLING = "The project has no account that pays", f"Give it one: {BILLING}"
+NO_CREDENTIALS = ("DefaultCredentialsError",)
 LOGINS: dict[str, tuple[str, str]] = {  # by error code, or google-auth's class
     "DefaultCredentialsError": ("There are no credentials of Google on this machine", LOG_IN),
     "RefreshError": ("The login has expired, or was revoked", LOG_IN),
@@ -204,6 +205,9 @@ def to_cluster_error(failure: Failure, *, left: str = "Nothing is left.") -> Clu
         The error for the user.
 
     """
+    if failure.code in NO_CREDENTIALS:
+        means, remedy = LOGINS["DefaultCredentialsError"]
+        return Denied(f"{means}.", means=f"Google was not asked. {left}", remedy=remedy)
     did = "did not answer" if failure.kind == "lost" else "refused"
     error, means, remedy = ERRORS.get(failure.kind, OTHERWISE)
     if failure.kind == "denied":

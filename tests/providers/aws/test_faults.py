@@ -49,10 +49,10 @@ WRONG: list[tuple[str, dict[str, Any], type[ClusterError], str, str]] = [
         refused("Unsupported"),
         ProvisionError,
         "does not offer this combination",
-        "--plan",
+        "another --zone or --instance",
     ),
     ("RunInstances", refused("InternalError", 500), Timeout, "did not answer", "gc"),
-    ("RunInstances", refused("SomethingNew"), ProvisionError, "SomethingNew", "--plan"),
+    ("RunInstances", refused("SomethingNew"), ProvisionError, "SomethingNew", "cluster plan"),
 ]
 
 
