@@ -37,7 +37,9 @@ commands = typer.Typer()
 
 NONE = "none"  # `--workdir none` copies nothing
 
-Command = Annotated[list[str], typer.Argument(metavar="COMMAND", help="And its words, after --.")]
+Command = Annotated[
+    list[str], typer.Argument(metavar="COMMAND", help="Command and its arguments, after --.")
+]
 
 
 class HostRow(Value, frozen=True, kw_only=True):
@@ -308,7 +310,7 @@ def put(
     path: Annotated[Path, typer.Argument(metavar="HERE", help="A file or folder here.")],
     to: Annotated[str, typer.Argument(metavar="THERE", help="Its path on every host.")],
 ) -> None:
-    """Bring a file or folder to all hosts at once.
+    """Copy a file or folder to all hosts at once.
 
     Example: cluster put mine data.bin /tmp/data.bin
     """
@@ -323,7 +325,7 @@ def get(
     path: Annotated[str, typer.Argument(metavar="THERE", help="A folder on every host.")],
     to: Annotated[Path, typer.Argument(metavar="HERE", help="A folder here.")],
 ) -> None:
-    """Bring a folder of all hosts home.
+    """Copy a folder from all hosts to this machine.
 
     Example: cluster get mine /var/log/journal logs
     """

@@ -49,7 +49,7 @@ def plot(
     ] = Path("plot.svg"),
     kind: Annotated[Kind, typer.Option("--kind", help="What to draw.")] = "sweep",
     metric: Annotated[
-        str | None, typer.Option("--metric", help="Which one.  [default: the first]")
+        str | None, typer.Option("--metric", help="Metric to plot.  [default: the first]")
     ] = None,
     by: Annotated[
         str, typer.Option("--by", metavar="FACTOR", help="Factor of a comparison.")

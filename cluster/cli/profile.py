@@ -83,7 +83,7 @@ def _files(name: str, root: str | None) -> Sequence[str]:
         raise SpecError(
             f"There are no profiles in {folder}.",
             means=f"Files of MPI profiles are called {FILES}",
-            remedy="Take some: cluster bench p2p --profile, or cluster run NAME --profile -- "
+            remedy="Record some: cluster bench p2p --profile, or cluster run NAME --profile -- "
             "PROGRAM",
         )
     return found

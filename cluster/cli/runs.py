@@ -51,7 +51,7 @@ def runs_(
         typer.Option("--from", metavar="URL", help="List an object store: s3://bucket/prefix."),
     ] = None,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="As the record of experiments, with results.")
+        bool, typer.Option("--markdown", help="Print a Markdown table with results.")
     ] = False,
     root: flags.Runs = None,
     json: flags.Json = False,

@@ -97,7 +97,7 @@ def order(launches: int) -> Iterator[int]:
     """Give the order of two conditions: ABBA, repeated.
 
     Args:
-        launches: of each.
+        launches: number of launches of each condition.
 
     Yields:
         0 for the first condition, 1 for the second.
@@ -168,7 +168,7 @@ def run_alternating(
         bench: runs it once: `Cluster.bench`, or a function around it.
         benchmark: its name.
         pair: the two conditions.
-        launches: of each.
+        launches: number of launches of each condition.
         variables: environment variables of all ranks, under both.
         params: of the benchmark, under both.
 

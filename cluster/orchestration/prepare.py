@@ -166,7 +166,7 @@ def check_plan(benchmark: Benchmark[Any], params: object, spec: ClusterSpec, pla
             "Each of these machines",
             plan.gpus,
             wanted,
-            means="The provider says so; nothing was asked for.",
+            means="According to the provider's data; no machine was requested.",
             advice=plugins.find(Provider, spec.provider).gpu_advice,
         )
 

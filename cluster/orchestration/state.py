@@ -155,7 +155,8 @@ class ClusterState(Value, frozen=True, kw_only=True):
     def plan(self) -> Plan:
         """The plan of a second launch of the same spec: it creates nothing, at the known price."""
         price = f", ${self.price.hourly * len(self.machines):.4g} an hour" if self.price else ""
-        line = f"{self.name} is there already: {len(self.machines)} machine(s){price}; none is made"
+        count = len(self.machines)
+        line = f"{self.name} exists already: {count} machine(s){price}; no new ones are created"
         return Plan(lines=(line,), costs=self.costs, price=self.price, ttl=self.ttl)
 
     def was_launched_as(self, spec: ClusterSpec) -> bool:

@@ -42,10 +42,10 @@ class Credentials(Value, frozen=True, kw_only=True):
 
 
 CLOUD_OPTIONS = {
-    "image": "nothing is made there that could start from one",
-    "accelerator": "its machines have what they have",
-    "spot": "its machines are nobody's spare ones",
-    "ttl": "its machines cost nothing, and stay until they are taken down",
+    "image": "it creates no machines",
+    "accelerator": "its machines keep the accelerators that they have",
+    "spot": "it creates no machines",
+    "ttl": "its machines are free, and stay until they are taken down",
 }
 
 
@@ -63,7 +63,7 @@ def refuse(spec: ClusterSpec, reasons: Mapping[str, str]) -> None:
     for field, reason in reasons.items():
         if getattr(spec, field):
             raise SpecError(
-                f"--{field} has no meaning for the provider {spec.provider!r}: {reason}.",
+                f"--{field} has no effect with the provider {spec.provider!r}: {reason}.",
                 remedy=f"Leave --{field} out, or choose another --provider.",
             )
 

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 MOST_PER_CORE = 32  # ranks; with more, most would only wait for a core
 REFUSED_OPTIONS = {
     **CLOUD_OPTIONS,
-    "placement": "this machine cannot be moved closer to itself",
-    "instance": "this machine is the type that it is",
-    "zone": "this machine is where it is",
+    "placement": "all ranks are on this machine",
+    "instance": "it always uses this machine",
+    "zone": "it always uses this machine",
 }
 
 

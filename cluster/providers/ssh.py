@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 REFUSED_OPTIONS = {
     **CLOUD_OPTIONS,
-    "placement": "your machines stay where they are",
-    "instance": "your machines are what they are",
-    "zone": "your machines are where they are",
+    "placement": "it uses the hosts that you name",
+    "instance": "it uses the hosts that you name",
+    "zone": "it uses the hosts that you name",
 }
 
 

@@ -297,7 +297,7 @@ class Job:
             event = msgspec.json.decode(done.stdout, type=Event)
         except msgspec.DecodeError as error:
             raise ShellError(
-                f"The job {self.record.session} could not be looked at.", means=done.stderr.strip()
+                f"The job {self.record.session} has an unknown status.", means=done.stderr.strip()
             ) from error
         if isinstance(event, Lost):
             raise self._lost(event.reason)
@@ -379,7 +379,7 @@ class Job:
             f"{self._machine.name}, which leads the job {session}, is out of reach: {error.what}",
             state=error.state,
             transient=error.transient,
-            means="The job goes on if only the way there is broken, and ends if the host is gone.",
+            means="It continues if only the connection is broken, and ends if the host is gone.",
             remedy=f"Look again: cluster wait {session} && cluster fetch {session}\n"
             f"To give it up: cluster down {session}",
         )

@@ -100,7 +100,7 @@ def test_spellings(argv: list[str], spelled: list[str]) -> None:
         (["--name", "a.b"], "cannot be the name of a cluster"),
         (["--name", "a\n"], "cannot be the name of a cluster"),
         (["--placement=2"], "'2' is not 0 or 1"),
-        (["--placement"], "--placement has no meaning for the provider 'local'"),
+        (["--placement"], "--placement has no effect with the provider 'local'"),
         (["--zone", "us-west-2b"], "--zone has no meaning"),
         (["--instance", "c5.18xlarge"], "--instance has no meaning"),
         (["--data-mb", "0"], "The size 0 is not between"),

@@ -59,7 +59,7 @@ def test_an_inventory_file(home: Path) -> None:
         (["--option", "hosts=h1:70000"], "'h1:70000' is not a machine"),
         (["--option", "inventory=nothing"], "The inventory nothing cannot be read"),
         (["--option", "hosts=h1", "--hosts", "2"], "--hosts is 2, but 1 are named"),
-        (["--option", "hosts=h1", "--placement"], "your machines stay where they are"),
+        (["--option", "hosts=h1", "--placement"], "it uses the hosts that you name"),
         (["--option", "hosts=h1", "--option", "trust=blindly"], "There are: known, first-use"),
         (["--option", "host=h1"], "There are: source, mpi, image, python, hosts, inventory, "),
     ],

@@ -138,11 +138,12 @@ class EnvironmentOptions(Value, frozen=True, kw_only=True):
     """What is installed on machines.
 
     Args:
-        source: of what is installed: `index` (the hosts' own package index), `controller` (wheels
-            from here), or `auto`: from here, and where they cannot be had here, the index.
+        source: source of the packages: `index` (the hosts' own package index), `controller` (wheels
+            from this machine), or `auto`: this machine first, then the index.
         mpi: prefix of a prepared MPI on the hosts, such as /opt/amazon/openmpi.
-        image: of a container that the ranks run in, with docker or podman.
-        python: on the hosts, whose packages the ranks see too, such as /opt/pytorch/bin/python3.
+        image: container image for the ranks, run by docker or podman.
+        python: Python on the hosts whose packages the ranks use too, such as
+            /opt/pytorch/bin/python3.
 
     """
 

@@ -15,13 +15,14 @@ class CloudOptions(EnvironmentOptions, frozen=True, kw_only=True):
     Args:
         zones: to try one after another, such as `us-east-1a,us-east-1b` or `a,b`.
         subnet: of the machines; one of the default network, if empty.
-        allow: who may come in by SSH, such as `192.0.2.0/24`; your own address alone, if empty.
+        allow: network that may connect by SSH, such as `192.0.2.0/24`; only your own address, if
+            empty.
         public: machines have public addresses; 0: they are reached at their private ones.
         jump: hosts on the way to private addresses, such as `me@bastion`, as `ssh -J` takes them;
             machines have no public addresses then.
         threads_per_core: 1 switches hyper-threading off; as the type has it, if 0.
         disk: size of the root disk in GiB; as the image has it, if that is more.
-        user: to log in as: whom the image has, or whom the cloud makes.
+        user: login user of the image, or the one that the cloud creates.
         wait: seconds for all machines to run.
         ready_within: seconds for all of them to answer by SSH; large types take longer.
 

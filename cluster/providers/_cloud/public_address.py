@@ -55,5 +55,5 @@ def _own() -> str:
         raise SpecError(
             f"{url} did not tell our own address: {why}.",
             means="SSH is opened to that address only, and to nobody else.",
-            remedy="Say which may come in: --option allow=ADDRESS/32",
+            remedy="Specify the network that may connect: --option allow=ADDRESS/32",
         ) from error

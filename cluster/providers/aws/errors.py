@@ -149,7 +149,7 @@ LOGINS: dict[str, tuple[str, str]] = {  # by code or boto3's class: what it mean
     "AuthFailure": STRANGE_KEY,
     "InvalidClientTokenId": STRANGE_KEY,
     "UnrecognizedClientException": STRANGE_KEY,
-    "SignatureDoesNotMatch": ("The secret half of the key is not that of its other half", KEY),
+    "SignatureDoesNotMatch": ("The secret access key does not match the access key ID", KEY),
     "PendingVerification": (
         "Amazon is still verifying the account for this region, which may take hours",
         f"Wait for its e-mail, or ask: {SUPPORT}",
@@ -160,7 +160,7 @@ LOGINS: dict[str, tuple[str, str]] = {  # by code or boto3's class: what it mean
     ),
     "AuthFailure.ServiceLinkedRoleCreationNotPermitted": (
         "The account has never had a spot instance, and you may not make the role that those need",
-        f"Whoever may types once: {SPOT_ROLE}",
+        f"An administrator types once: {SPOT_ROLE}",
     ),
     "Blocked": ("Amazon has blocked the account", f"Ask why: {SUPPORT}"),
 }

@@ -198,7 +198,7 @@ def name_taken_error(name: str, region: str) -> SpecError:
 
 def _kind(region: Region, spec: ClusterSpec) -> InstanceType:
     if not spec.instance:
-        raise SpecError("Which machines?", remedy="Say, for example: --instance c5.18xlarge")
+        raise SpecError("No instance type was given.", remedy="Such as: --instance c5.18xlarge")
     try:
         found = region.all(
             "describe_instance_types",

@@ -147,8 +147,8 @@ def _gone(spec: ClusterSpec, name: str, kind: Accelerator, count: int) -> SpecEr
     command = f"cluster up {spec.name} --provider gcp --hosts {spec.hosts}{zone} --accelerator"
     alike = min(count, max(KNOWN["t4"].machines))
     return SpecError(
-        f"Google took its {name.upper()}s away on {kind.retired}.",
-        means="No request can bring one; nothing was asked for. Instead: T4 on N1, which is the "
+        f"Google retired the {name.upper()} on {kind.retired}.",
+        means="Nothing was requested. Instead: T4 on N1, which is the "
         "same shape; L4 on G2; A100 on A2, which can also be placed close together (--placement).",
         remedy=f"Type: {command} t4:{alike}\nA private cloud that still has them: "
         "--option allow_retired=1",

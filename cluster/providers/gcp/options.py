@@ -12,11 +12,11 @@ class GcpOptions(CloudOptions, frozen=True, kw_only=True):
     """The options of the provider `gcp`.
 
     Args:
-        project: that pays; the environment's or the credentials', if empty.
+        project: that is billed; the environment's or the credentials', if empty.
         endpoint: address of another cloud with the same interface; it asks for no credentials.
-        network: to put the machines into; without a default one, one is made and removed again.
+        network: of the machines; without a default one, one is created and removed again.
         tier1: Tier_1 networking where the type has it; its extra price is not in the plan's.
-        allow_retired: ask also for accelerators that Google took away.
+        allow_retired: also request accelerators that Google has retired.
 
     """
 

@@ -184,7 +184,9 @@ def name_taken_error(name: str, project: str) -> SpecError:
 def _instance(spec: ClusterSpec, wanted: RequestedAccelerators | None) -> str:
     if wanted is None:
         if not spec.instance:
-            raise SpecError("Which machines?", remedy="Say, for example: --instance c2-standard-60")
+            raise SpecError(
+                "No instance type was given.", remedy="Such as: --instance c2-standard-60"
+            )
         return spec.instance
     usual = wanted.machine
     name = spec.instance or usual

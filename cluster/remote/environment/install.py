@@ -197,8 +197,8 @@ class HostInstaller:
         if probe.missing and not probe.may_install:
             missing = " ".join(probe.missing)
             raise ShellError(
-                f"{name} has no {missing}, and we may not install programs there.",
-                means="We are not root, and sudo wants a password.",
+                f"{name} has no {missing}, and this account cannot install packages there.",
+                means="It is not root, and sudo asks for a password.",
                 remedy=f"{install} {missing}",
             )
         if not probe.has_mpi:

@@ -99,7 +99,7 @@ class Verifier(paramiko.MissingHostKeyPolicy):
         return Unreachable(
             f"The host key of {self._host} is revoked: {key.get_name()} {fingerprint(key)}",
             state="host key",
-            means="Your known_hosts says that it was stolen or given up; nothing was sent.",
+            means="Your known_hosts marks it as revoked; nothing was sent.",
         )
 
     def _changed(self, key: paramiko.PKey, known: Sequence[openssh_files.KnownKey]) -> Unreachable:

@@ -283,7 +283,7 @@ def _translated(error: Exception, where: str, state: str) -> Unreachable:
                 f"{where} cannot be reached from the host before it: {why}.",
                 state="refused",
                 transient=True,
-                means="It may still be booting, or that host does not let us through.",
+                means="It may still be booting, or that host blocks the connection.",
             )
     return Unreachable(
         f"{where} could not be connected: {why}",
