@@ -184,7 +184,8 @@ def foreign_package() -> tuple[DoctorCheck, ...]:
             ok=False,
             found=f"cluster {version} is another project's package: it overwrites files of this "
             f"one, which is called {extras.DISTRIBUTION}",
-            remedy=f"{extras.uninstall_command()}; then install {extras.DISTRIBUTION} again",
+            remedy=f"{extras.uninstall_command()}; then, in the folder of its sources: "
+            f"{extras.reinstall_command()}",
         ),
     )
 

@@ -71,6 +71,11 @@ def uninstall_command() -> str:
     return _pip("uninstall", FOREIGN)
 
 
+def reinstall_command() -> str:
+    """Give the command that installs this project again from its sources."""
+    return _pip("install", "--force-reinstall .")
+
+
 def _pip(verb: str, wanted: str) -> str:
     """Give a shell command: of pipx or uv if one of them made the environment, else of its pip."""
     prefix, python = Path(sys.prefix), shlex.quote(sys.executable)

@@ -84,4 +84,7 @@ def _sections(thing: object) -> Iterator[tuple[DocstringSectionKind, str]]:
 
 def _sentence(text: str) -> str:
     plain = " ".join(text.split())
+    first = plain.partition(" ")[0]
+    if ":" in first:  # a value to type, such as `leafspine:2x2`
+        return plain
     return plain[:1].upper() + plain[1:]

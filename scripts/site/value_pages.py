@@ -15,6 +15,8 @@ from cluster.analysis.compare import Comparison
 from cluster.analysis.corpus import PublishedResult, PublishedRun
 from cluster.analysis.efficiency import Scaling
 from cluster.analysis.host_topology import HostTopology
+from cluster.analysis.judgement import Judgement
+from cluster.analysis.verdict import Verdict
 from cluster.cli.clusters import ClusterRow
 from cluster.cli.corpus import CheckAnswer
 from cluster.cli.doctor import DoctorCheck
@@ -23,7 +25,8 @@ from cluster.cli.hosts import HostRow, Outcome
 from cluster.cli.import_ import ImportAnswer
 from cluster.cli.jobs import StatusAnswer
 from cluster.cli.judge import JudgeAnswer
-from cluster.cli.launches import AbAnswer, LaunchesAnswer
+from cluster.cli.launch_results import LaunchesAnswer
+from cluster.cli.launches import AbAnswer
 from cluster.cli.profile import ProfileAnswer
 from cluster.cli.runs import RunRow
 from cluster.cli.show import RunAnswer
@@ -32,7 +35,19 @@ from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
 from cluster.core.model.resources import Plan, Resource
+from cluster.core.model.spec import SpecOptions
+from cluster.orchestration.bench import (
+    Bench,
+    CollectivesArgs,
+    IperfArgs,
+    P2PArgs,
+    PairsArgs,
+    ProgramArgs,
+    RunArgs,
+)
 from cluster.providers import Provider
+from cluster.reports.plots.picture import Picture
+from cluster.runs.catalog import RunList
 from cluster.runs.watched import WatchedSeries
 
 if TYPE_CHECKING:
@@ -76,6 +91,11 @@ JSON = """
 What `--json` prints and what the files of a run hold. Times are in seconds, sizes in bytes, rates
 in bytes per second. New fields may be added; fields are not renamed.
 """
+GIVEN = (
+    *(SpecOptions, Bench, RunArgs, P2PArgs, CollectivesArgs, IperfArgs, PairsArgs, ProgramArgs),
+    *(Judgement, Verdict, Picture, RunList),
+)
+"""What the Python API gives and takes, besides what has a name in `cluster`."""
 FILES: dict[str, Any] = {"run.json": Record, "measurements.jsonl": Measurement}
 
 
@@ -121,8 +141,16 @@ def _python() -> str:
         parts.append(f"## {title}\n")
         for name in names:
             where = getattr(cluster, name).__module__
-            parts.append(f"::: {where}.{name}\n    options:\n      heading: cluster.{name}\n")
+            parts.append(_reference(f"{where}.{name}", f"cluster.{name}"))
+        if title == "Functions":  # a package that can be called, so it is not among the functions
+            parts.append(_reference("cluster.runs.catalog.runs", "cluster.runs"))
+    parts.append("## What these give and take\n")
+    parts += [_reference(f"{kind.__module__}.{kind.__name__}", kind.__name__) for kind in GIVEN]
     return page("Python", "Everything that `import cluster` gives.", *parts)
+
+
+def _reference(path: str, heading: str) -> str:
+    return f"::: {path}\n    options:\n      heading: {heading}\n"
 
 
 def _is_error(thing: object) -> bool:

@@ -186,8 +186,10 @@ def test_the_foreign_package_of_the_old_name_is_found(
     [check] = doctor.foreign_package()
     assert not check.ok
     assert "cluster 1.4.1 is another project's package" in check.found
+    pip = f"{shlex.quote(sys.executable)} -m pip"
     assert check.remedy == (
-        f"{shlex.quote(sys.executable)} -m pip uninstall cluster; then install cluster-ruler again"
+        f"{pip} uninstall cluster; then, in the folder of its sources: "
+        f"{pip} install --force-reinstall ."
     )
 
 
