@@ -97,7 +97,7 @@ def order(launches: int) -> Iterator[int]:
     """Give the order of two conditions: ABBA, repeated.
 
     Args:
-        launches: number of launches of each condition.
+        launches: Number of launches of each condition.
 
     Yields:
         0 for the first condition, 1 for the second.
@@ -168,7 +168,7 @@ def run_alternating(
         bench: runs it once: `Cluster.bench`, or a function around it.
         benchmark: its name.
         pair: the two conditions.
-        launches: number of launches of each condition.
+        launches: Number of launches of each condition.
         variables: environment variables of all ranks, under both.
         params: of the benchmark, under both.
 
@@ -231,13 +231,13 @@ def ab(
     """Compare two settings: launches of both in turn (A B B A ...), so that drift affects both.
 
     Args:
-        cluster: that runs the launches.
-        benchmark: its name, such as `p2p`.
-        key: what differs: `mca:NAME`, `env:NAME`, or a parameter of the benchmark.
-        values: two of them: the baseline first.
-        launches: of each condition.
-        threshold: the smallest difference that matters, as a fraction of the value.
-        options: for both: what `Cluster.bench` takes, such as `sizes=[8]`.
+        cluster: Cluster that runs the launches.
+        benchmark: Name of the benchmark, such as `p2p`.
+        key: Setting that differs: `mca:NAME`, `env:NAME`, or a parameter of the benchmark.
+        values: Two values of it: the baseline first.
+        launches: Number of launches of each condition.
+        threshold: Smallest difference that matters, as a fraction of the value.
+        options: Options of both: what `Cluster.bench` takes, such as `sizes=[8]`.
 
     Returns:
         What differs, and a verdict per data point.

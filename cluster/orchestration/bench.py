@@ -8,8 +8,6 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
-from msgspec.structs import replace
-
 from cluster.core import plugins
 from cluster.core.model.records import Condition
 from cluster.core.model.value import Value
@@ -44,6 +42,7 @@ class RunArgs(TypedDict, total=False):
     describe: str
     expect: str
     workdir: str | Path | WorkingFolder | None
+    launch_of: str
 
 
 class RunOptions(Value, frozen=True, kw_only=True):
@@ -127,7 +126,7 @@ class Bench:
     `JobError`: the run's folder says why, and keeps the values.
 
     Args:
-        run: runs a benchmark, given its name, the options and its parameters.
+        run: Runs a benchmark, given its name, the options and its parameters.
 
     """
 
@@ -169,17 +168,14 @@ class Bench:
             profile: `own` records MPI profiles of all ranks; a path selects the libmpitrace there.
             describe: a sentence about the run, for the record of experiments.
             expect: the expected result, such as `1.1GB/s`.
-            workdir: a folder, or what `find_files` found in it; the ranks run in a copy. What they
-                write or change there comes back into `raw/workdir` of the run folder.
-            launch_of: any text that several launches share, which are then judged together.
+            workdir: ranks run in a copy of this folder; `raw/workdir` gets what they change.
+            launch_of: any text that launches share, which are then judged together.
             params: of the benchmark: `cluster bench NAME --help` lists them.
 
         """
+        every = all_variables(variables, mca, env)
         options = RunOptions(
-            about=replace(
-                make_condition(condition, all_variables(variables, mca, env), describe, expect),
-                launch_of=launch_of,
-            ),
+            about=make_condition(condition, every, describe, expect, launch_of),
             runs=runs,
             timeout=timeout,
             detach=detach,

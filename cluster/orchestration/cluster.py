@@ -58,7 +58,7 @@ def attach(name: str) -> Cluster:
     """Find a cluster that this or another process launched.
 
     Args:
-        name: of the cluster.
+        name: Name of the cluster.
 
     Returns:
         The cluster.
@@ -74,13 +74,12 @@ class Cluster:
     """Launched hosts: their state, shells to them, and their jobs.
 
     Args:
-        journal_: of the cluster; a launch was recorded in it.
+        journal_: Journal of the cluster, in which a launch was recorded.
 
     Attributes:
-        disk: its journal, and the state folded from it.
-        hosts: shells to the machines.
-        jobs: that were started on the hosts.
-        phases: seconds that each phase took in this process, such as `launch` or `run`.
+        hosts: Shells to the machines.
+        jobs: Jobs that were started on the hosts.
+        phases: Seconds that each phase took in this process, such as `launch` or `run`.
 
     """
 
@@ -225,7 +224,7 @@ class Cluster:
         """Start stopped machines again, and wait until they answer.
 
         Args:
-            tell: called with a machine and its new state.
+            tell: Called with a machine and its new state.
 
         Raises:
             ClusterError: the provider cannot start machines, or they do not answer in time.
@@ -245,8 +244,8 @@ class Cluster:
         """Install what benchmarks need on every host, where it is missing.
 
         Args:
-            programs: that a benchmark needs beyond Python, MPI and tmux.
-            tell: called with a machine and the step of the installation that it begins.
+            programs: Programs that a benchmark needs beyond Python, MPI and tmux.
+            tell: Called with a machine and the step of the installation that it begins.
 
         Raises:
             ClusterError: it could not be installed on one host.
@@ -365,8 +364,8 @@ class Cluster:
         """Stop jobs, download their results, and delete all resources.
 
         Args:
-            reason: written into the run of a job that had not ended.
-            reachable: whether the hosts can be reached; if not, no job ever ran there.
+            reason: Text for the run of a job that had not ended.
+            reachable: Whether the hosts can be reached; if not, no job ever ran there.
 
         Raises:
             ClusterError: a resource could not be deleted, and still exists.

@@ -55,10 +55,11 @@ def _takes(
 def launch(name: str, **asked: object) -> Cluster:
     """Launch a cluster; it stays until `.down()`, or until the end of a `with` block.
 
-    A cluster of this name that costs nothing is replaced.
+    A running cluster of this name is used again if it has the same options, else refused. A free
+    one that does not answer any more is replaced.
 
     Args:
-        name: of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
+        name: Name of the cluster: a letter or digit, then at most 29 of letters, digits, `_`, `-`.
         asked: by keyword, any field of `SpecOptions`, such as `provider="aws"` or `hosts=2`. The
             provider chooses all others.
 

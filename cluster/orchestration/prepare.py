@@ -172,7 +172,7 @@ def check_plan(benchmark: Benchmark[Any], params: object, spec: ClusterSpec, pla
 
 
 def make_condition(
-    name: str, variables: Mapping[str, str], description: str, expected: str
+    name: str, variables: Mapping[str, str], description: str, expected: str, launch_of: str
 ) -> Condition:
     """Make the condition of a run.
 
@@ -181,6 +181,7 @@ def make_condition(
         variables: for the environment of every rank.
         description: of the run, in a sentence.
         expected: the expected result, such as `1.1GB/s`; may be empty.
+        launch_of: what all launches of one command share; may be empty.
 
     Returns:
         The condition.
@@ -194,6 +195,7 @@ def make_condition(
         variables=dict(variables),
         description=description,
         expected=parse_expected(expected) if expected else None,
+        launch_of=launch_of,
     )
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 PROLOGUE = re.compile(rb".*?(?=<svg)", re.DOTALL)
 FEWEST_LISTED = 4  # from this number of sections, a page has a list of contents
 WORDS = ("normal", "low", "impossible", "failed", "plausible", "unknown")  # of verdicts
+COMMAND = re.compile(r"(?:^|(?<=: ))cluster .+$")  # at the end of a next step
 LONG = 80  # from this number of characters, a cell may wrap
 
 
@@ -119,9 +120,27 @@ def render_page(shown: Page) -> str:
 
 
 def _answer(judged: Judgement) -> str:
-    next_ = f"Next: <code>{escape(judged.next_step)}</code>" if judged.next_step else ""
+    next_ = next_html(judged.next_step)
     word = f'<span class="word">{judged.word.upper()}</span>'
     return f'<li class="{judged.word}">{word} {escape(judged.answer)}. {next_}</li>'
+
+
+def next_html(step: str) -> str:
+    """Write the next step: a command as code, and prose before it as prose.
+
+    Args:
+        step: such as `cluster bench p2p`, or `compare it: cluster compare A B`; may be empty.
+
+    Returns:
+        HTML.
+
+    """
+    if not step:
+        return ""
+    prose, code = step, ""
+    if match := COMMAND.search(step):
+        prose, code = step[: match.start()], f"<code>{escape(match[0])}</code>"
+    return f"Next: {escape(prose)}{code}"
 
 
 def _contents(shown: Page) -> Iterator[str]:

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from cluster.reports.formats import LEFT, columns, rows
-from cluster.reports.html_page import table_html
+from cluster.reports.html_page import next_html, table_html
 from cluster.reports.tables import Table, comparison_tables
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def judgement_html(judged: Judgement) -> str:
     """
     colour = COLOURS.get(judged.word, "inherit")
     word = f'<b style="color: {colour}">{judged.word.upper()}</b>'
-    next_ = f" Next: <code>{escape(judged.next_step)}</code>" if judged.next_step else ""
+    next_ = f" {next_html(judged.next_step)}" if judged.next_step else ""
     return f"<p>{word} {escape(judged.answer)}.{next_}</p>"
 
 

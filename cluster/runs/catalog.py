@@ -24,7 +24,7 @@ def load(which: str | Path = "latest", *, runs: str | Path | None = None) -> Run
     Args:
         which: `latest`, a folder, an id, `CLUSTER/ID`, or the name of a cluster, for its newest
             run.
-        runs: the folder of all runs; `CLUSTER_RUNS` or `runs` if not given.
+        runs: Folder of all runs; `CLUSTER_RUNS` or `runs` if not given.
 
     Returns:
         The run.
@@ -41,7 +41,7 @@ class RunList(Sequence["Run"]):
     """Runs, the oldest first; a run is read when it is accessed.
 
     Args:
-        folders: of the runs.
+        folders: Folders of the runs.
 
     """
 
@@ -97,7 +97,7 @@ def runs(where: str | Path | None = None) -> RunList:
     """List the runs, the oldest first.
 
     Args:
-        where: the folder of all runs; `CLUSTER_RUNS` or `runs` if not given.
+        where: Folder of all runs; `CLUSTER_RUNS` or `runs` if not given.
 
     Returns:
         A sequence: `runs()[-1]` reads the newest.

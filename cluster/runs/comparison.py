@@ -81,7 +81,7 @@ class RunComparison(Comparison, frozen=True, kw_only=True):
         """Draw the ratio of each data point with its interval; a notebook shows the picture.
 
         Args:
-            path: a file to write as well: .svg, .png or .pdf.
+            path: File to write as well: .svg, .png or .pdf.
 
         Returns:
             The picture.
@@ -104,9 +104,9 @@ def compare(
     """Compare two runs, or two groups of runs, as `cluster compare` does.
 
     Args:
-        base: the first: a run, or what `load` takes, or a list of them.
-        other: the second, which the verdicts are on.
-        threshold: the smallest difference that matters, as a fraction of the value.
+        base: The baseline: a run, or what `load` takes, or a list of them.
+        other: The second, which the verdicts are on.
+        threshold: Smallest difference that matters, as a fraction of the value.
 
     Returns:
         What differs, and a verdict per data point.

@@ -38,11 +38,11 @@ class Run(Value, frozen=True, kw_only=True):
     """One run: its record and all its raw values.
 
     Args:
-        folder: of the run.
-        record: its spec, hosts, definitions and events.
-        measurements: in the order in which they were taken.
-        warnings: one sentence for each part that could not be read.
-        results: of imported logs, without their measurements.
+        folder: Folder of the run.
+        record: Its spec, hosts, definitions and events.
+        measurements: Measurements in the order in which they were taken.
+        warnings: One sentence for each part that could not be read.
+        results: Results of imported logs, without their measurements.
 
     """
 
@@ -189,9 +189,9 @@ class Run(Value, frozen=True, kw_only=True):
         """Draw the run; a notebook shows the picture.
 
         Args:
-            metric: to draw; by default, the first one.
-            kind: a `sweep` over message sizes, or the `distribution` of the raw values.
-            path: a file to write as well: .svg, .png or .pdf.
+            metric: Metric to draw; by default, the first one.
+            kind: A `sweep` over message sizes, or the `distribution` of the raw values.
+            path: File to write as well: .svg, .png or .pdf.
 
         Returns:
             The picture.
@@ -218,7 +218,7 @@ class Run(Value, frozen=True, kw_only=True):
         """Write the page that `cluster report` writes: one HTML file, for any browser.
 
         Args:
-            path: of the page.
+            path: Path of the page.
 
         Returns:
             Its absolute path.

@@ -91,6 +91,8 @@ JSON = """
 What `--json` prints and what the files of a run hold. Times are in seconds, sizes in bytes, rates
 in bytes per second. New fields may be added; fields are not renamed.
 """
+INTERNAL = "disk|state|looked_for|phases|shells|as_reported|evidence|passing|key"
+"""Members that other layers of cluster use, and scripts do not need."""
 GIVEN = (
     *(SpecOptions, Bench, RunArgs, P2PArgs, CollectivesArgs, IperfArgs, PairsArgs, ProgramArgs),
     *(Judgement, Verdict, Picture, RunList),
@@ -150,7 +152,8 @@ def _python() -> str:
 
 
 def _reference(path: str, heading: str) -> str:
-    return f"::: {path}\n    options:\n      heading: {heading}\n"
+    hidden = f'      filters: ["!^_", "!^({INTERNAL})$"]\n'
+    return f"::: {path}\n    options:\n      heading: {heading}\n{hidden}"
 
 
 def _is_error(thing: object) -> bool:

@@ -111,7 +111,9 @@ def test_fewer_runs_are_named_and_say_only_what_is_normal() -> None:
     found = compare(summary(result, 200e9), definition, P5)
 
     assert found is not None
-    assert "487.2 GB/s at 16 GiB on 2 x p5.48xlarge (p5-allreduce-aws@16GiB, A)" in found.text
+    assert (
+        "487.2 GB/s at 16 GiB on 2 x p5.48xlarge (corpus: p5-allreduce-aws, grade A)" in found.text
+    )
     assert found.word == ""
 
 

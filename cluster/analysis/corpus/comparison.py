@@ -134,7 +134,8 @@ def named(result: PublishedResult) -> str:
     size = f" at {format_size(result.size)}" if result.size else ""
     hosts = f"{result.run.hosts} x " if result.run.hosts > 1 else ""
     value = format_value(median(result.values), unit)
-    return f"{value}{size} on {hosts}{result.run.hardware} ({result.id}, {result.run.grade})"
+    where = f"corpus: {result.run.id}, grade {result.run.grade}"
+    return f"{value}{size} on {hosts}{result.run.hardware} ({where})"
 
 
 def _is_plain(params: dict[str, Scalar]) -> bool:

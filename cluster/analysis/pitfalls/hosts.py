@@ -171,12 +171,17 @@ def burst_credits(evidence: Evidence) -> Finding | None:
     bursts = evidence.instance.startswith(BURSTS)
     drift = f"{fell[0].metric} drifts {fell[0].shape.drift:+.0%}" if fell and fell[0].shape else ""
     kind = f"{evidence.instance} has burst credits" if bursts else ""
+    gpus = any(facts.gpus for facts in evidence.hosts) or bool(throttled)
+    remedies = (
+        "run longer and look at the series",
+        "use an instance type without credits" if bursts else "",
+        "look at the clocks: nvidia-smi -q -d PERFORMANCE" if gpus else "",
+    )
     return Finding(
         name="it got slower while it ran",
         evidence=", ".join(filter(None, (drift, throttled, kind))),
         confidence="likely" if bursts or throttled else "possible",
-        remedy="run longer and look at the series; take a type without credits; look at clocks: "
-        "nvidia-smi -q -d PERFORMANCE",
+        remedy="; ".join(filter(None, remedies)),
         confirm="the same run of ten minutes, and again after an hour of rest",
     )
 

@@ -95,13 +95,13 @@ class Machine(Value, frozen=True, kw_only=True):
 
     Args:
         name: `ID.ROLE.CLUSTER`, such as `0.mpi.mpi_test`.
-        id: the provider's own name for it.
-        address: where the other hosts reach it.
-        shell: which shell runs commands there, such as `local`.
-        folder: the only folder on it that belongs to cluster.
-        bin: the folder on it with our `python3`, and an `mpirun` if we installed one.
-        access: how SSH reaches it; none if it is not reached by SSH.
-        link: what its network can do at most, if that is known.
+        id: The provider's own name for it.
+        address: Address at which the other hosts reach it.
+        shell: Shell that runs commands there, such as `local`.
+        folder: The only folder on it that belongs to cluster.
+        bin: The folder on it with our `python3`, and an `mpirun` if we installed one.
+        access: How SSH reaches it; None if it is not reached by SSH.
+        link: What its network can do at most, if that is known.
 
     """
 

@@ -21,26 +21,26 @@ class Definition(Value, frozen=True, kw_only=True, omit_defaults=True):
     the ids of older runs stay what they are.
 
     Args:
-        benchmark: that measures it.
-        metric: its name.
+        benchmark: Benchmark that measures it.
+        metric: Name of the metric.
         unit: of its summary; if that is `B/s` and the values are in `s`, they are the times in
             which `Measurement.bytes` moved.
-        better: which direction is better.
-        what: what is measured, in words.
-        clock: that is read.
-        synchronisation: of the ranks before a value is measured.
-        warm_up: what is done before the first value.
+        better: Which direction is better.
+        what: What is measured, in words.
+        clock: Clock that is read.
+        synchronisation: How the ranks are synchronized before a value is measured.
+        warm_up: What is done before the first value.
         aggregation: how the ranks' values become one series; other tools print one value for
             the `mean of ranks`, or for `all ranks` together.
         flow: which directions of a link the bytes of a value use at once. The bandwidth of the
             link bounds `one way` and `both ways`; it bounds nothing if empty, as for a latency.
             In a collective, either the ranks of a host share the data that passes its link
             (`between hosts`), or each rank needs data of its own (`between ranks`).
-        kernel: what runs the timed loop, if it is not Python.
-        buffer: where messages are stored, if it is not the host's memory.
-        factor: of a collective of n ranks: its bus bandwidth over its algorithm bandwidth.
+        kernel: What runs the timed loop, if it is not Python.
+        buffer: Where messages are stored, if it is not the host's memory.
+        factor: Bus bandwidth over algorithm bandwidth, of a collective of n ranks.
         rate: which of these two bandwidths it is, if its values are times of another definition.
-        rate_of: the id of that definition.
+        rate_of: Id of that definition.
         medium: what the bytes of a value pass through. It gives a bound for values of hosts of
             which only the hardware is known, such as those of an imported log.
 
@@ -76,15 +76,15 @@ class Measurement(Value, frozen=True, kw_only=True):
     """All raw values of one metric, at one point of its parameters, as one rank measured them.
 
     Args:
-        metric: its name.
-        definition: the id of its definition.
-        unit: of the values.
-        params: the point, such as `{"size": 8}` (bytes).
-        rank: that measured the values.
-        host: the rank ran on.
-        values: in the order they were measured; none is ever left out.
-        bytes: that moved during each value; 0 if nothing was moved.
-        complete: false if the run ended before all values were measured.
+        metric: Name of the metric.
+        definition: Id of its definition.
+        unit: Unit of the values.
+        params: The point, such as `{"size": 8}` (bytes).
+        rank: Rank that measured the values.
+        host: Host that the rank ran on.
+        values: Values in the order in which they were measured; none is ever left out.
+        bytes: Bytes that moved during each value; 0 if nothing was moved.
+        complete: False if the run ended before all values were measured.
 
     """
 
@@ -150,27 +150,27 @@ class Summary(Value, frozen=True, kw_only=True):
     """The statistics of a series.
 
     Args:
-        metric: its name.
-        unit: of the numbers below: `s` or `B/s`.
-        better: which direction is better.
-        params: the point; `rank` is among them where each rank has a series of its own.
-        n: how many values.
-        median: of the values.
-        ci: the ends of the median's 95 % confidence interval; none for fewer than 6 values.
-        p5: the 5th percentile.
-        p95: the 95th percentile.
-        p99: the 99th percentile.
+        metric: Name of the metric.
+        unit: Unit of the numbers below: `s` or `B/s`.
+        better: Which direction is better.
+        params: The point; `rank` is among them where each rank has a series of its own.
+        n: Number of values.
+        median: Median of the values.
+        ci: Ends of the median's 95 % confidence interval; None for fewer than 6 values.
+        p5: The 5th percentile.
+        p95: The 95th percentile.
+        p99: The 99th percentile.
         converged: half of the interval is at most 2.5 % of the median, with 20 values or more, and
             they do not drift.
-        complete: false if the run ended before all values were measured.
+        complete: False if the run ended before all values were measured.
         bound: the best value that the hardware allows, if that is known: the highest rate, or the
             shortest time.
-        share: of the bound that the median reaches; above 1 it is faster than possible.
+        share: Share of the bound that the median reaches; above 1 is faster than possible.
         limit: what sets the bound: which part of the hardware, in which direction, and the source.
         assumes: what the bound assumes without the log or the user having stated it; empty if
             nothing. A value above such a bound is not impossible.
-        definition: the id of the metric's definition; empty if there is none.
-        shape: of the series, if the values are known.
+        definition: Id of the metric's definition; empty if there is none.
+        shape: Shape of the series, if the values are known.
 
     """
 

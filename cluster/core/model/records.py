@@ -78,33 +78,33 @@ class Record(Value, frozen=True, kw_only=True):
     """What `run.json` holds.
 
     Args:
-        version: of this format.
-        id: the name of the run's folder.
-        benchmark: that was run.
-        status: how far the run got.
-        at: when it was started.
-        spec: the cluster asked for.
-        machines: that it ran on.
-        params: of the benchmark, as JSON.
-        command: the command line that started the ranks.
-        argv: the command line of the process that started the run.
-        definitions: of the metrics, by their ids.
-        environment: facts of each host.
-        notes: what a reader of the numbers must know.
-        phases: seconds spent in each phase.
-        receipt: what the machines cost, if they cost anything.
-        exit_status: of the job, once it ended.
-        reason: why it is not `done`.
-        software: version of `cluster`.
-        revision: of its sources, which changes when any of them does.
-        variables: environment variables that the user set for every rank.
+        version: Version of this format.
+        id: Name of the run's folder.
+        benchmark: Benchmark that was run.
+        status: How far the run got.
+        at: When it was started, in seconds since the epoch.
+        spec: The cluster asked for.
+        machines: Machines that it ran on.
+        params: Parameters of the benchmark, as JSON.
+        command: Command line that started the ranks.
+        argv: Command line of the process that started the run.
+        definitions: Definitions of the metrics, by their ids.
+        environment: Facts of each host.
+        notes: What a reader of the numbers must know.
+        phases: Seconds spent in each phase.
+        receipt: What the machines cost, if they cost anything.
+        exit_status: Exit status of the job, once it ended.
+        reason: Why it is not `done`.
+        software: Version of `cluster`.
+        revision: Revision of its sources, which changes when any of them does.
+        variables: Environment variables that the user set for every rank.
         condition: of an experiment with several, such as `mca:btl_tcp_links=4`; empty if it was
             none.
-        description: by who started it.
-        expected: the result that the user expects, if given.
-        planned: every series that it should measure, if the benchmark lists them.
-        hardware: of the hosts that an imported log was written on, if that is known.
-        launch_of: what all launches of one command share; empty for a single launch.
+        description: Description by the user who started it.
+        expected: The result that the user expects, if given.
+        planned: Every series that it should measure, if the benchmark lists them.
+        hardware: Hardware of the hosts that an imported log was written on, if known.
+        launch_of: What all launches of one command share; empty for a single launch.
 
     """
 
