@@ -200,7 +200,7 @@ def launcher(
     first: flags.Declared = {
         "name": (flags.Name, name),
         "run_local": (flags.RunLocal, False),
-        "provider": flags.SPEC["provider"],
+        "provider": flags.provider_with_default(provider),
         "hosts": flags.SPEC["hosts"],
     }
     last = flags.parameters({**flags.MACHINES, **RUN_FLAGS})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from inspect import Parameter, Signature
 from typing import Annotated, Any, NamedTuple, get_args
 
@@ -160,7 +161,7 @@ SPELLINGS = {
     "provider": Spelling(
         kind=str | None,
         metavar="NAME",
-        more=f" {', '.join(_providers())}.  [default: local; launchers: aws or gcp]",
+        more=f" {', '.join(_providers())}.  [default: local, or that of the running cluster]",
         completion=_providers,
     ),
     "hosts": Spelling(kind=int | None, metavar="N", more="  [default: 2, or all named]"),
@@ -208,6 +209,24 @@ def with_default(name: str, default: object) -> tuple[Any, object]:
 
     """
     return SPEC[name][0], default
+
+
+def provider_with_default(provider: str) -> tuple[Any, object]:
+    """Give the flag for the provider, whose help names another default.
+
+    Args:
+        provider: where the machines of this command come from by default.
+
+    Returns:
+        What declares it, and None: the command chooses.
+
+    """
+    kind, option = get_args(SPEC["provider"][0])
+    named = copy(option)
+    named.help = option.help.replace(
+        "[default: local, or that of the running cluster]", f"[default: {provider}]"
+    )
+    return Annotated[kind, named], None
 
 
 def parameters(flags: Declared) -> list[Parameter]:
