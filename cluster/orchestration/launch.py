@@ -160,11 +160,11 @@ def launch_spec(
 def _differing_flags(there: ClusterSpec, asked: ClusterSpec) -> str:
     """Say how a running cluster differs from the one that is asked for, in flags."""
     old, new = _flags(there), _flags(asked)
-    differing = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    has, wanted = (
-        " ".join(spec.get(name, f"no {name}") for name in differing) for spec in (old, new)
-    )
-    return f"with {has}, not with {wanted}"
+    has = " ".join(flag for name, flag in old.items() if new.get(name) != flag)
+    wanted = " ".join(flag for name, flag in new.items() if old.get(name) != flag)
+    if not has:
+        return f"without {wanted}"
+    return f"with {has}, not with {wanted}" if wanted else f"with {has}, which was not asked for"
 
 
 def _flags(spec: ClusterSpec) -> dict[str, str]:

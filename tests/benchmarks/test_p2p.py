@@ -60,7 +60,7 @@ def test_a_difference_is_found_wherever_it_is() -> None:
         ({"iterations": 0}, "iterations is 0"),
         ({"max_iterations": 0}, "max_iterations is 0"),
         ({"pair": (-1, 0)}, 'pair="-1,0" does not name two of the 2'),
-        ({"iterations": "many"}, "iterations='many' is not a valid parameter.\nExpected `int"),
+        ({"iterations": "many"}, 'iterations="many" is not valid.\nIt must be a whole number'),
     ],
 )
 def test_what_cannot_be_measured_is_refused(options: dict[str, object], said: str) -> None:

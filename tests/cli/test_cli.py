@@ -56,7 +56,7 @@ def test_the_first_help_names_every_command() -> None:
 
     assert len(shown.splitlines()) < 50, "37 commands in four groups"
     assert "Example: cluster bench p2p --run-local" in shown
-    assert "Options: --version, --install-completion, --show-completion, -h --help" in shown
+    assert "Options: --version --install-completion --show-completion -h --help -v -q" in shown
     assert not re.search(r"^  .*\.\.\.$", shown, re.MULTILINE), "a summary is cut off"
     assert "Measure:" in command(status=2).stderr
     grouped = [name for names in GROUPS.values() for name in names]

@@ -109,7 +109,7 @@ def test_cuda_ipc_is_refused_on_a_node_without_its_gpus(google: Cloud) -> None:
         (("--instance", "n1-standard-8"), "such as --accelerator t4:2, or the processor's memory"),
         (("--accelerator", "t4:1"), "Each of these machines has 1 GPU(s) for 2 ranks"),
         (("--accelerator", "t4:1"), "machines with 2, such as --accelerator t4:2, or for a rank"),
-        (("--accelerator", "k80:2"), "took its K80s away on 2024-05-01"),
+        (("--accelerator", "k80:2"), "Google retired the K80 on 2024-05-01"),
         (("--max-bytes", "39"), "There are no sizes"),
     ],
 )
@@ -121,7 +121,7 @@ def test_what_is_known_before_costs_nothing(gcp: Cloud, words: tuple[str, str], 
 def test_a_k80_cannot_be_had(gcp: Cloud) -> None:
     said = compare("create-cluster", "--zone", "europe-west1-b", "--accelerator=k80:1", status=2)
 
-    assert "took its K80s away on 2024-05-01" in said.stderr
+    assert "Google retired the K80 on 2024-05-01" in said.stderr
     assert "--accelerator t4:1" in said.stderr
     assert not gcp.calls()
 

@@ -14,11 +14,11 @@ import pytest
 
 import cluster
 from cluster.core import journal
-from cluster.core.errors import ClusterError
+from cluster.core.errors import ClusterError, SpecError
 from cluster.core.model.hosts import Completed
 from cluster.remote.ssh import connection
 from tests.conftest import COMMAND, answer, command
-from tests.lab.conftest import first_process, must, on
+from tests.lab.conftest import first_process, must
 
 if TYPE_CHECKING:
     from cluster.orchestration.cluster import Cluster
@@ -215,14 +215,15 @@ def test_two_launches_of_one_name_at_once() -> None:
     assert answer("gc") == []
 
 
-def test_a_second_launch_of_a_name_serves_or_replaces() -> None:
-    """The same spec finds the same hosts; another one makes new ones."""
+def test_a_second_launch_of_a_name_finds_the_same_hosts_or_is_refused() -> None:
+    """The same spec finds the same hosts; another one never takes them down."""
     first = cluster.launch("again", provider="lab", hosts=2)
     must(first, 0, "touch /mark")
 
     assert must(cluster.launch("again", provider="lab", hosts=2), 0, "ls /mark") == "/mark\n"
-    other = cluster.launch("again", provider="lab", hosts=2, options={"rate": "1gbit"})
-    assert on(other, 0).run(["ls", "/mark"]).status != 0
+    with pytest.raises(SpecError, match=r'running without options={"rate": "1gbit"}\.'):
+        cluster.launch("again", provider="lab", hosts=2, options={"rate": "1gbit"})
+    assert must(first, 0, "ls /mark") == "/mark\n"
 
 
 @pytest.mark.parametrize("name", ["a b", "../x", "", "ö", "a.b", "a\nb", "a;b", "x" * 31])

@@ -96,7 +96,7 @@ def test_a_profiler_that_the_image_does_not_see_is_refused(
         boxed.bench("p2p", profile="/opt/own.so")
 
     said = str(failed.value.exceptions[0])
-    assert "There is no /opt/own.so on 0.mpi.boxed, in the image bench/worker:1." in said
+    assert "/opt/own.so does not exist on 0.mpi.boxed, in the image bench/worker:1." in said
     assert "A container sees /tmp of its host, and no other folder outside." in said
     assert "cluster put NAME libmpitrace.so /tmp/libmpitrace.so" in said
 

@@ -59,7 +59,9 @@ def test_a_launch_that_is_over() -> None:
     assert known.was_launched_as(SPEC)
     assert not known.is_unfinished(SPEC)
     assert not known.was_launched_as(ClusterSpec(name="mine", hosts=3))
-    assert known.plan.lines == ("mine is there already: 2 machine(s), $7.2 an hour; none is made",)
+    assert known.plan.lines == (
+        "mine exists already: 2 machine(s), $7.2 an hour; no new ones are created",
+    )
 
 
 @pytest.mark.parametrize(("at", "over"), [(3699.0, False), (3701.0, True)])

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CODES = [
     ("InvalidClientTokenId", "does not know this key", "aws configure"),
-    ("SignatureDoesNotMatch", "secret half", "aws configure"),
+    ("SignatureDoesNotMatch", "does not match the access key ID", "aws configure"),
     ("ExpiredToken", "have expired", "aws sso login"),
     ("RequestExpired", "clock is wrong (RequestExpired", "timedatectl"),
     ("PendingVerification", "verifying the account", "support"),

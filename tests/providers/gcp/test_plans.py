@@ -72,7 +72,7 @@ def test_a_k80_is_refused_before_anybody_is_asked_anything(gcp: Cloud) -> None:
     with pytest.raises(SpecError) as refused:
         provider().plan(spec_of(accelerator="k80:2", hosts=3, placement=False))
 
-    assert "took its K80s away on 2024-05-01" in str(refused.value)
+    assert "Google retired the K80 on 2024-05-01" in str(refused.value)
     assert "T4 on N1, which is the same shape; L4 on G2; A100 on A2" in str(refused.value)
     command_line = "cluster up c5 --provider gcp --hosts 3 --zone us-central1-a --accelerator t4:2"
     assert f"Type: {command_line}\n" in str(refused.value)
