@@ -256,9 +256,9 @@ def methods(seeds: int) -> None:
         ),
         "the same inside the leaf": lambda p, s: (two_passes(p, s, inside=True), 0),
         "median polish, 2 + 8 rounds": lambda p, _: (median_polish(p), 0),
-        "ours, 10 rounds, leaves unknown": lambda p, _: _hosts_of(p, rounds=10, known=False),
-        "ours, 30 rounds, leaves unknown": lambda p, _: _hosts_of(p, rounds=30, known=False),
-        "ours, 2 rounds in the leaf + 8 between": lambda p, _: _hosts_of(p, rounds=10, known=True),
+        "cluster, 10 rounds, leaves unknown": lambda p, _: _hosts_of(p, rounds=10, known=False),
+        "cluster, 40 rounds, leaves unknown": lambda p, _: _hosts_of(p, rounds=40, known=False),
+        "cluster, 2 rounds in the leaf + 8 between": lambda p, _: _hosts_of(p, rounds=10, known=True),
     }  # fmt: skip
     for name, way in ways.items():
         healthy, bad, undecided = Tally(), Tally(), 0

@@ -11,8 +11,9 @@ suspects on its path share this weight. A test speaks against a suspect only if 
 capacity of the suspect, unless other tests could have slowed it down.
 
 A suspect is blamed only if healthy parts would look like it by chance in less than one of a hundred
-fleets; with several suspects, at most one in a hundred of those blamed is wrong (Y. Benjamini, Y.
-Hochberg, 1995). Otherwise there are not enough rounds, and it is undecided.
+fleets, or one of ten thousand if each of its tests shared links; with several suspects, at most one
+in a hundred of those blamed is wrong (Y. Benjamini, Y. Hochberg, 1995). Otherwise there are not
+enough rounds, and it is undecided.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ QUIET = 0.05  # unexplained share of concurrent tests, from which they prove not
 LUCKY = 0.5  # of its weight that a suspect keeps if it has a good test
 LEAST_WEIGHT = 1e-6  # of a low test that is as frequent among healthy parts
 CHANCE = 0.01  # that a healthy fleet has anything blamed, and that a blamed part is healthy
+CROWD_CHANCE = 0.0001  # the same for a part all of whose tests shared links: each may be contention
 
 
 class PairTests(NamedTuple):
@@ -311,7 +313,7 @@ def _explain(
         own = index.open(found, low & (explained < 0))
         culprit = chances.culprit(found, own)
         twins = _twins(tests, own, counts, found)
-        sure = not twins and culprit.chance <= CHANCE * (len(blamed) + 1)
+        sure = not twins and culprit.chance <= _limit(tests.shared[own], blamed)
         (blamed if sure else undecided).append(culprit._replace(twins=twins))
         if sure or twins:
             explained[own] = found
@@ -320,13 +322,18 @@ def _explain(
         counts[[found, *twins]] = 0
         np.maximum(counts, 0, out=counts)
     for culprit in sorted(undecided, key=lambda c: c.chance):
-        if not culprit.twins and culprit.chance <= CHANCE * (len(blamed) + 1):
+        own = index.open(culprit.part, low & (explained < 0))
+        if not culprit.twins and culprit.chance <= _limit(tests.shared[own], blamed):
             undecided.remove(culprit)
-            own = index.open(culprit.part, low & (explained < 0))
             if len(own) == culprit.tests:
                 blamed.append(culprit)
                 explained[own] = culprit.part
     return explained, blamed, undecided
+
+
+def _limit(shared: Flags, blamed: Sequence[Culprit]) -> float:
+    """Give the chance up to which one more part is blamed."""
+    return (CROWD_CHANCE if shared.all() else CHANCE) * (len(blamed) + 1)
 
 
 @overload
@@ -368,9 +375,10 @@ def rounds_needed(blame: Blame, tests: PairTests) -> int:
     line = blame.references[HOST] * (1 - blame.tolerance)
     share = float((between < line).mean())
     hosts = max(1, int((tests.kinds == HOST).sum()))
+    limit = CROWD_CHANCE if tests.shared.all() else CHANCE
     for count in range(1, 1000):
         most = share**count + (count * share ** (count - 1) * (1 - share) if count >= MANY else 0)
-        if most * hosts <= CHANCE:
+        if most * hosts <= limit:
             return count
     return 0
 

@@ -51,6 +51,22 @@ def test_nobody_is_blamed_in_a_healthy_fleet_although_most_tests_are_low(seed: i
     assert blame.undecided == ()
 
 
+@pytest.mark.parametrize("seed", [17, 51, 64, 99])
+def test_nobody_is_blamed_for_contention_where_the_leaves_are_unknown(seed: int) -> None:
+    """With these seeds, a host meets contention in each of its rounds; more rounds are needed."""
+    blame = solve(measured((), seed, grouped=False))
+
+    assert blame.blamed == ()
+    assert blame.undecided
+
+
+def test_forty_rounds_suffice_where_the_leaves_are_unknown() -> None:
+    faults = (Fault(kind="host", number=7, direction="rx", share=0.9),)
+    blame = solve(measured(faults, grouped=False, rounds=40))
+
+    assert [c.part for c in blame.blamed] == [256 + 7]
+
+
 def test_directions_of_hosts_are_named_although_most_tests_are_low() -> None:
     faults = (
         Fault(kind="host", number=7, direction="rx", share=0.9),
