@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from cluster.analysis.evidence import Finding
+    from cluster.core.model.fleet import FleetVerdict, FleetWord
     from cluster.core.model.measurements import Definition, Medium, Summary
     from cluster.core.model.records import Record
 
@@ -34,6 +35,12 @@ ORDER: tuple[Judged, ...] = ("failed", "impossible", "low", "normal", "plausible
 MEDIA: dict[str, Medium] = {"p2p": "network", "iperf": "TCP"}
 """What the bytes of our own benchmarks pass, if others have measured what is usual there."""
 LARGE_SIZES = "64KiB:4MiB"  # of messages that are large enough to fill a memory or a network
+FLEETS: dict[FleetWord, Judged] = {
+    "FAULTY": "low",
+    "LOW": "low",
+    "HEALTHY": "normal",
+    "UNDECIDED": "unknown",
+}
 STEP = "next: "  # before a command, in the hint of a series
 DETAILS = {"place", "type", "redop", "root"}  # parameters of nccl-tests, which the table has
 MOST_SHOWN = 2  # series in the line that answers
@@ -77,6 +84,8 @@ def judge(
     record: Record,
     findings: Sequence[Finding] = (),
     hardware: Hardware | None = None,
+    *,
+    fleet: FleetVerdict | None = None,
 ) -> Judgement:
     """Judge one of our runs, or an imported one.
 
@@ -85,11 +94,14 @@ def judge(
         record: of the run: what was run, and on what.
         findings: what may be wrong with it, the surest first.
         hardware: of the hosts, if the user names it; by default that of the record.
+        fleet: the verdict on the hosts, if the run is a check of a fleet: it is that of the run.
 
     Returns:
         The judgement; `unknown` if nothing bounds what was measured.
 
     """
+    if fleet is not None:
+        return _of_fleet(fleet)
     ours = {key: _with_medium(d, record) for key, d in record.definitions.items()}
     where = hardware or record.hardware or _own_hardware(record)
     if hardware is not None:
@@ -112,6 +124,16 @@ def judge(
         next_step=next_step,
         verdicts=tuple(_with_one_next_step(v, next_step) for v in found),
         not_judged=_not_judged(summaries, ours),
+    )
+
+
+def _of_fleet(fleet: FleetVerdict) -> Judgement:
+    """Give the verdict of a check in the words of all other runs."""
+    steps = (one.confirm for one in fleet.blamed if one.confirm)
+    return Judgement(
+        word=FLEETS[fleet.verdict],
+        answer=fleet.answer.rstrip("."),
+        next_step=next(steps, ""),
     )
 
 

@@ -103,4 +103,6 @@ def judge_launches(
     launches = [run.summary() for run in ran]
     pooled, newest = pool_launches(launches), ran[-1]
     found = findings(newest, pooled)
+    if newest.fleet is not None:
+        return pooled, judgement.judge(pooled, newest.record, found, fleet=newest.fleet)
     return pooled, judgement.judge_launches(launches, newest.record, found, hardware)

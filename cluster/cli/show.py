@@ -190,7 +190,8 @@ def judgement(
     """
     from cluster.analysis.judgement import judge  # noqa: PLC0415 - only for summaries
 
-    return judge(summaries, run.record, findings(run, tuple(summaries)), hardware)
+    found = findings(run, tuple(summaries))
+    return judge(summaries, run.record, found, hardware, fleet=run.fleet)
 
 
 def print_judgement(judged: Judgement) -> None:
@@ -218,7 +219,7 @@ def findings(run: Run, summaries: tuple[Summary, ...]) -> tuple[Finding, ...]:
     """
     from cluster.analysis.diagnose import diagnose  # noqa: PLC0415 - only for summaries
 
-    return diagnose(run.evidence(summaries))
+    return () if run.fleet else diagnose(run.evidence(summaries))
 
 
 def finding_lines(found: Sequence[Finding]) -> Iterator[str]:

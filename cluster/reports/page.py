@@ -17,11 +17,13 @@ from cluster.analysis.fit import fit, fits, params_but_size, sweeps
 from cluster.analysis.judgement import Judgement, judge_launches
 from cluster.analysis.link_bounds import implausible_values, with_given_bound
 from cluster.analysis.summarize import pool_launches
+from cluster.core.model.fleet import FleetVerdict, PairTest
 from cluster.core.model.measurements import Summary
 from cluster.core.model.records import Record
 from cluster.core.model.value import Value
 from cluster.core.units import format_point, format_value
 from cluster.reports import plots
+from cluster.reports.fleet import blamed_table
 from cluster.reports.formats import LEFT, columns, rows
 from cluster.reports.html_page import Page, PageLink, PageSection
 from cluster.reports.tables import Table, comparison_tables, fits_table
@@ -53,6 +55,8 @@ class ReportRun(Value, frozen=True, kw_only=True):
         links: to its files.
         findings: what may be wrong with it.
         judgement: its verdict, and the line that explains it.
+        fleet: the verdict on its hosts, if it is a check of a fleet.
+        pairs: the tests of pairs of a check.
 
     """
 
@@ -63,6 +67,8 @@ class ReportRun(Value, frozen=True, kw_only=True):
     links: tuple[PageLink, ...] = ()
     findings: tuple[Finding, ...] = ()
     judgement: Judgement | None = None
+    fleet: FleetVerdict | None = None
+    pairs: tuple[PairTest, ...] = ()
 
 
 def report_page(
@@ -89,6 +95,7 @@ def report_page(
         index=_index(shown) if len(shown) >= MANY else None,
         sections=(
             *(_comparison(number, it, no_plots) for number, it in enumerate(comparisons)),
+            *(_fleet(number, run, no_plots) for number, run in enumerate(shown) if run.fleet),
             *_sweeps(shown, no_plots),
             *(_results(run, folded=len(shown) > FEW) for run in shown),
             _environment(shown),
@@ -242,6 +249,20 @@ def _ratios(number: int, comparison: Comparison) -> tuple[Picture, ...]:
     if not any(cell.ratio for cell in comparison.cells):
         return ()
     return (plots.comparison(comparison, prefix=f"c{number}"),)
+
+
+def _fleet(number: int, run: ReportRun, no_plots: str) -> PageSection:
+    """Show the hosts that a check blames, and the map of its pairs."""
+    verdict = run.fleet
+    assert verdict is not None  # noqa: S101 - for the type checker
+    names = tuple(machine.name for machine in run.record.machines)
+    drawn = () if no_plots else plots.pair_map(run.pairs, names, verdict, prefix=f"f{number}")
+    return PageSection(
+        title=f"Pairs of hosts: {run.name}",
+        pictures=drawn,
+        tables=(blamed_table(verdict),) if verdict.blamed else (),
+        notes=tuple(filter(None, [verdict.answer, no_plots])),
+    )
 
 
 def _sweeps(shown: Sequence[ReportRun], no_plots: str) -> Iterator[PageSection]:

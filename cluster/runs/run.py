@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from cluster.core.errors import SpecError
+from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.logs import Parsed
 from cluster.core.model.measurements import Measurement, Planned, Summary
 from cluster.core.model.records import Record, Status
@@ -43,6 +44,7 @@ class Run(Value, frozen=True, kw_only=True):
         measurements: Measurements in the order in which they were taken.
         warnings: One sentence for each part that could not be read.
         results: Results of imported logs, without their measurements.
+        fleet: Verdict of `cluster check` on the hosts, if the run is a check.
 
     """
 
@@ -51,6 +53,7 @@ class Run(Value, frozen=True, kw_only=True):
     measurements: tuple[Measurement, ...]
     warnings: tuple[str, ...] = ()
     results: tuple[Parsed, ...] = ()
+    fleet: FleetVerdict | None = None
 
     def __repr__(self) -> str:
         """Give the run's name and its number of values in one line."""
@@ -131,7 +134,8 @@ class Run(Value, frozen=True, kw_only=True):
         from cluster.analysis.diagnose import diagnose  # noqa: PLC0415 - only for summaries
         from cluster.analysis.judgement import judge  # noqa: PLC0415
 
-        return judge(summaries, self.record, diagnose(self.evidence(summaries)), hardware)
+        found = diagnose(self.evidence(summaries))
+        return judge(summaries, self.record, found, hardware, fleet=self.fleet)
 
     def to_dict(self, of: Of = "values") -> dict[str, list[Any]]:
         """Give a table as columns: `pandas.DataFrame(run.to_dict())` and the like.
@@ -244,18 +248,21 @@ class Run(Value, frozen=True, kw_only=True):
 
         """
         from cluster.analysis.diagnose import diagnose  # noqa: PLC0415 - only for summaries
+        from cluster.analysis.fleet.pair_measurements import pair_tests  # noqa: PLC0415
         from cluster.analysis.judgement import judge  # noqa: PLC0415
         from cluster.reports.logbook import missing_series  # noqa: PLC0415
         from cluster.reports.page import ReportRun  # noqa: PLC0415 - it imports NumPy
 
         summaries = self.summary()
-        found = diagnose(self.evidence(summaries))
+        found = () if self.fleet else diagnose(self.evidence(summaries))
         return ReportRun(
             name=self.name,
             record=self.record,
             summaries=summaries,
             findings=found,
-            judgement=judge(summaries, self.record, found),
+            judgement=judge(summaries, self.record, found, fleet=self.fleet),
+            fleet=self.fleet,
+            pairs=tuple(pair_tests(self.measurements)) if self.fleet else (),
             warnings=(*self.warnings, *missing_series(self.record, self.missing)),
             links=tuple(self._links(beside)),
         )

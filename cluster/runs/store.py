@@ -12,6 +12,7 @@ import msgspec
 
 from cluster.core import jsonl
 from cluster.core.errors import ClusterError, ParseError, SpecError
+from cluster.core.model.fleet import FleetVerdict
 from cluster.core.model.measurements import Measurement
 from cluster.core.model.records import Record
 from cluster.core.paths import make_private
@@ -22,7 +23,6 @@ from cluster.runs.run import RAW, Run
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from cluster.core.model.fleet import FleetVerdict
     from cluster.core.model.logs import Parsed
 
 
@@ -280,7 +280,16 @@ def read(folder: Path) -> Run:
         measurements=found,
         warnings=warnings,
         results=tuple(_results(folder)),
+        fleet=_verdict(folder),
     )
+
+
+def _verdict(folder: Path) -> FleetVerdict | None:
+    """Read the verdict of a check; none if the run is not one, or its file is damaged."""
+    try:
+        return msgspec.json.decode((folder / VERDICT).read_bytes(), type=FleetVerdict)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return None
 
 
 def _results(folder: Path) -> Iterator[Parsed]:

@@ -13,7 +13,9 @@ from cluster.analysis.compare import Comparison, ComparisonCell
 from cluster.analysis.fit import fit
 from cluster.core.errors import SpecError
 from cluster.core.model.fits import Fit, FitPoint, Piece
+from cluster.core.model.fleet import Blamed, FleetVerdict, PairTest
 from cluster.reports import plots
+from cluster.reports.plots.pair_maps import _shares
 from cluster.reports.plots.picture import MARKERS, differing_names, marker
 from cluster.reports.tables import fits_table
 from tests.plain_values import plain_summary
@@ -190,6 +192,34 @@ def test_each_limit_is_a_line_of_its_own() -> None:
     assert "limit" in texts(plots.sweep([slow, copied])), "a copy in memory, measured twice"
     assert dotted_lines(plots.sweep([slow, copied])) == 1
     assert dotted_lines(plots.sweep([slow, fast])) == 2
+
+
+def test_a_map_of_pairs_is_ordered_by_group_and_marks_who_is_blamed() -> None:
+    """Host 2 is in the group of host 0, so it is drawn before host 1."""
+    tests = [
+        PairTest(round=1, source=a, target=b, value=4e9 if b == 1 else 1e10)
+        for a in range(4)
+        for b in range(4)
+        if a != b
+    ]
+    verdict = FleetVerdict(
+        verdict="FAULTY",
+        rounds=3,
+        answer="FAULTY: host:1 rx.",
+        reference=1e10,
+        groups=(0, 1, 0, 1),
+        blamed=(Blamed(part="host:1", kind="BAD", direction="rx"),),
+    )
+    [drawn] = plots.pair_map(tests, ("a", "b", "c", "d"), verdict)
+
+    assert drawn.title == "bandwidth of 12 tests of pairs"
+    assert "as a share of what most hosts reach (10.00 GB/s)" in drawn.caption
+    assert "Red marks: hosts that are blamed" in drawn.caption
+    shares = _shares(tests, [0, 2, 1, 3], verdict)
+    assert shares[:, 2].tolist()[:2] == [0.4, 0.4]
+    assert math.isnan(shares[2, 2])
+    nothing = msgspec.structs.replace(verdict, reference=None)
+    assert plots.pair_map(tests, (), nothing) == ()
 
 
 def dotted_lines(picture: plots.Picture) -> int:

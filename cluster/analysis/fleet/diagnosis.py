@@ -87,6 +87,7 @@ def diagnose(
         reference=reference,
         limit=fleet.limit,
         tolerance=float(found.blame.tolerance),
+        groups=fleet.groups if fleet.grouped else (),
     )
 
 

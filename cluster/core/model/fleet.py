@@ -107,6 +107,7 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
         blamed: the parts that explain low tests.
         undecided: parts that may be at fault but need more rounds, each with a reason.
         simulated: nothing was measured: the provider is a simulator.
+        groups: the number of each host's group; empty if they are not known.
 
     """
 
@@ -123,3 +124,4 @@ class FleetVerdict(Value, frozen=True, kw_only=True):
     limit: float | None = None
     tolerance: float = 0.0
     simulated: bool = False
+    groups: tuple[int, ...] = ()

@@ -8,6 +8,7 @@ SC15, rules 11 and 12). Pictures are narrow, so that they can be read on phones 
 from cluster.reports.plots.comparisons import comparison
 from cluster.reports.plots.distributions import distribution
 from cluster.reports.plots.efficiencies import scaling
+from cluster.reports.plots.pair_maps import pair_map
 from cluster.reports.plots.picture import Format, Picture, require_matplotlib, why_no_plots
 from cluster.reports.plots.sweeps import Curve, sweep
 
@@ -17,6 +18,7 @@ __all__ = [
     "Picture",
     "comparison",
     "distribution",
+    "pair_map",
     "require_matplotlib",
     "scaling",
     "sweep",

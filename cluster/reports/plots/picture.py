@@ -184,7 +184,7 @@ def finish(
     """Put the legend below the axes, and make the file.
 
     Args:
-        figure: with one pair of axes.
+        figure: its first axes have the legend.
         title: of the picture.
         kind: of file.
         tips: the tooltips of its points.
@@ -197,7 +197,7 @@ def finish(
     from matplotlib import rc_context  # noqa: PLC0415 - it is slow to import
 
     out = io.BytesIO()
-    [axes] = figure.axes
+    axes, *_ = figure.axes  # a bar of colours is another
     figure.suptitle(title, fontsize=9, wrap=True)
     _, labels = axes.get_legend_handles_labels()
     if labels:

@@ -1,0 +1,121 @@
+"""The pairs of a fleet as a map: rows are hosts that send, columns are hosts that receive."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from cluster.core.units import format_value
+from cluster.reports.plots.picture import IMPOSSIBLE, Format, Picture, finish, new_figure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from cluster.core.model.fleet import FleetVerdict, PairTest
+
+SIDE = 4.6  # inches
+LEAST = 0.5  # share of the reference at the lower end of the colours
+
+
+def pair_map(
+    tests: Sequence[PairTest],
+    names: Sequence[str],
+    verdict: FleetVerdict,
+    kind: Format = "svg",
+    prefix: str = "p",
+) -> tuple[Picture, ...]:
+    """Draw the worst value of each pair as a share of what most hosts reach.
+
+    Args:
+        tests: of the pairs.
+        names: of the hosts, in the order of their numbers.
+        verdict: on them; hosts are ordered by their groups, and bad ones are marked.
+        kind: of file.
+        prefix: of the ids of this picture, unique within a page.
+
+    Returns:
+        The picture; none if no test gave a value.
+
+    """
+    del prefix  # it has no points with tooltips: a cell of a large fleet is below a pixel
+    hosts = max([len(names), *(1 + max(one.source, one.target) for one in tests)])
+    if not verdict.reference:
+        return ()
+    order = sorted(range(hosts), key=lambda host: (_group(verdict, host), host))
+    shares = _shares(tests, order, verdict)
+    figure, axes = new_figure(SIDE)
+    image = axes.imshow(
+        shares, cmap="viridis", vmin=LEAST, vmax=1.0, interpolation="nearest", aspect="equal"
+    )
+    bar = figure.colorbar(image, ax=axes, shrink=0.8)
+    bar.ax.yaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
+    _mark_bad(axes, order, verdict)
+    _separate_groups(axes, order, verdict)
+    axes.set_xlim(-0.5, hosts - 0.5)
+    axes.set_ylim(hosts - 0.5, -0.5)
+    axes.set_xlabel("host that receives")
+    axes.set_ylabel("host that sends")
+    title = f"{verdict.metric} of {len(tests)} tests of pairs"
+    return (finish(figure, title, kind, {}, _caption(verdict)),)
+
+
+def _mark_bad(axes: Axes, order: Sequence[int], verdict: FleetVerdict) -> None:
+    """Mark the rows of hosts that are blamed as senders, and the columns of receivers."""
+    bad = [
+        (order.index(int(one.part.partition(":")[2])), one.direction)
+        for one in verdict.blamed
+        if one.part.startswith("host:")
+    ]
+    rows = [at for at, direction in bad if direction != "rx"]
+    columns = [at for at, direction in bad if direction != "tx"]
+    axes.plot([-1.5] * len(rows), rows, ">", color=IMPOSSIBLE, ms=5, clip_on=False)
+    axes.plot(columns, [-1.5] * len(columns), "v", color=IMPOSSIBLE, ms=5, clip_on=False)
+
+
+def _separate_groups(axes: Axes, order: Sequence[int], verdict: FleetVerdict) -> None:
+    for at, (before, host) in enumerate(pairwise(order), 1):
+        if _group(verdict, host) != _group(verdict, before):
+            axes.axhline(at - 0.5, color="black", lw=0.4)
+            axes.axvline(at - 0.5, color="black", lw=0.4)
+
+
+def _caption(verdict: FleetVerdict) -> str:
+    unit = "B/s" if verdict.metric == "bandwidth" else "s"
+    blamed = any(one.part.startswith("host:") for one in verdict.blamed)
+    sentences = (
+        f"Each square is the worst {verdict.metric} of a pair, as a share of what most hosts reach "
+        f"({format_value(verdict.reference or 0.0, unit)}); white pairs were not tested.",
+        "Lines separate groups." if verdict.groups else "",
+        "Red marks: hosts that are blamed, as senders or as receivers."
+        if blamed
+        else "No host is blamed.",
+    )
+    return " ".join(filter(None, sentences))
+
+
+def _group(verdict: FleetVerdict, host: int) -> int:
+    return verdict.groups[host] if host < len(verdict.groups) else 0
+
+
+def _shares(
+    tests: Sequence[PairTest], order: Sequence[int], verdict: FleetVerdict
+) -> NDArray[np.float64]:
+    """Give the worst share of each pair; NaN where it was not tested, 0 where nothing arrived."""
+    import numpy as np  # noqa: PLC0415 - it is slow to import
+
+    place = {host: at for at, host in enumerate(order)}
+    found = np.full((len(order), len(order)), np.nan)
+    reference = verdict.reference or 1.0
+    for test in tests:
+        if test.value is None:
+            continue
+        share = test.value / reference
+        if verdict.metric != "bandwidth" and test.value:
+            share = reference / test.value
+        at = place[test.source], place[test.target]
+        found[at] = share if np.isnan(found[at]) else min(found[at], share)
+    return found
