@@ -213,8 +213,8 @@ def test_a_map_of_pairs_is_ordered_by_group_and_marks_who_is_blamed() -> None:
     [drawn] = plots.pair_map(tests, ("a", "b", "c", "d"), verdict)
 
     assert drawn.title == "bandwidth of 12 tests of pairs"
-    assert "as a share of what most hosts reach (10.00 GB/s)" in drawn.caption
-    assert "Red marks: hosts that are blamed" in drawn.caption
+    assert "100% is what most hosts reach, 10.00 GB/s." in drawn.caption
+    assert "Red marks: blamed as senders" in drawn.caption
     shares = _shares(tests, [0, 2, 1, 3], verdict)
     assert shares[:, 2].tolist()[:2] == [0.4, 0.4]
     assert math.isnan(shares[2, 2])

@@ -86,15 +86,15 @@ def _separate_groups(axes: Axes, order: Sequence[int], verdict: FleetVerdict) ->
 def _caption(verdict: FleetVerdict) -> str:
     unit = "B/s" if verdict.metric == "bandwidth" else "s"
     blamed = any(one.part.startswith("host:") for one in verdict.blamed)
+    reference = format_value(verdict.reference or 0.0, unit)
     sentences = (
-        f"Each square is the worst {verdict.metric} of a pair, as a share of what most hosts reach "
-        f"({format_value(verdict.reference or 0.0, unit)}); white pairs were not tested.",
-        "Lines separate groups." if verdict.groups else "",
-        "Red marks: hosts that are blamed, as senders or as receivers."
-        if blamed
-        else "No host is blamed.",
+        f"Each square is the worst {verdict.metric} of a pair; 100% is what most hosts reach, "
+        + reference,
+        "White pairs were not tested",
+        "Lines separate groups" if verdict.groups else "",
+        "Red marks: blamed as senders or as receivers" if blamed else "No host is blamed",
     )
-    return " ".join(filter(None, sentences))
+    return " ".join(f"{sentence}." for sentence in sentences if sentence)
 
 
 def _group(verdict: FleetVerdict, host: int) -> int:
