@@ -258,7 +258,7 @@ def methods(seeds: int) -> None:
         "median polish, 2 + 8 rounds": lambda p, _: (median_polish(p), 0),
         "cluster, 10 rounds, leaves unknown": lambda p, _: _hosts_of(p, rounds=10, known=False),
         "cluster, 40 rounds, leaves unknown": lambda p, _: _hosts_of(p, rounds=40, known=False),
-        "cluster, 2 rounds in the leaf + 8 between": lambda p, _: _hosts_of(p, rounds=10, known=True),
+        "cluster, 2 in the leaf + 8 between": lambda p, _: _hosts_of(p, rounds=10, known=True),
     }  # fmt: skip
     for name, way in ways.items():
         healthy, bad, undecided = Tally(), Tally(), 0
