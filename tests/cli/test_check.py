@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from cluster.orchestration.cluster import attach
 from cluster.orchestration.fleet_check import judge_fleet, read_groups
 from cluster.orchestration.launch import launch
 from cluster.runs import store
-from tests.conftest import answer, command
+from tests.conftest import COMMAND, answer, command
 
 SIM = ("--provider", "sim", "--option", "fabric=leafspine:4x4")
 
@@ -146,3 +147,21 @@ def test_judge_show_and_report_give_the_verdict_of_the_check(home: Path) -> None
     page = (home / "big.html").read_text()
     assert "Pairs of hosts: big/" in page
     assert "receives at most" in page
+
+
+@pytest.mark.usefixtures("tools")
+def test_a_killed_controller_leaves_a_check_that_can_be_finished() -> None:
+    """SIGKILL after the first round: real ranks go on, and another process judges their tests."""
+    launch("killed", hosts=4)
+    check = (COMMAND, "check", "killed", "--rounds", "all", "--milliseconds", "300")
+    with subprocess.Popen(
+        check, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as run:
+        assert run.stdout is not None
+        assert any(line.startswith("Round 1:") for line in run.stdout)
+        run.kill()
+    command("wait", "killed")
+    command("fetch", "killed")
+    found = answer("check", "--from", "killed")
+
+    assert (found["rounds"], found["tests"], found["failed"]) == (3, 24, 0)
