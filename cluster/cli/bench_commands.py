@@ -200,7 +200,7 @@ def launcher(
     first: flags.Declared = {
         "name": (flags.Name, name),
         "run_local": (flags.RunLocal, False),
-        "provider": flags.provider_with_default(provider),
+        "provider": flags.with_default("provider", None, shown=provider),
         "hosts": flags.SPEC["hosts"],
     }
     last = flags.parameters({**flags.MACHINES, **RUN_FLAGS})

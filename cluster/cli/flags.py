@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from inspect import Parameter, Signature
@@ -20,6 +21,7 @@ from cluster.orchestration.cluster import attach
 from cluster.orchestration.launch import make_spec
 from cluster.providers import Provider as ProviderPlugin
 
+DEFAULT_IN_HELP = re.compile(r"\[default: [^]]*\]")
 DEFAULT_PROVIDER = SpecOptions().provider  # of every command; launchers name their own
 
 
@@ -197,36 +199,22 @@ MACHINES: Declared = {
 }
 
 
-def with_default(name: str, default: object) -> tuple[Any, object]:
+def with_default(name: str, default: object, *, shown: str = "") -> tuple[Any, object]:
     """Give the flag of a field of `SpecOptions` another default.
 
     Args:
         name: of the field.
         default: for one command.
+        shown: the default in its help, if the command itself chooses it; else that default.
 
     Returns:
         What declares it, and the default.
 
     """
-    return SPEC[name][0], default
-
-
-def provider_with_default(provider: str) -> tuple[Any, object]:
-    """Give the flag for the provider, whose help names another default.
-
-    Args:
-        provider: where the machines of this command come from by default.
-
-    Returns:
-        What declares it, and None: the command chooses.
-
-    """
-    kind, option = get_args(SPEC["provider"][0])
-    named = copy(option)
-    named.help = option.help.replace(
-        "[default: local, or that of the running cluster]", f"[default: {provider}]"
-    )
-    return Annotated[kind, named], None
+    kind, option = get_args(SPEC[name][0])
+    own = copy(option)
+    own.help = DEFAULT_IN_HELP.sub(f"[default: {shown or default}]", option.help)
+    return Annotated[kind, own], default
 
 
 def parameters(flags: Declared) -> list[Parameter]:

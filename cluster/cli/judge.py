@@ -74,6 +74,8 @@ class JudgeAnswer(Value, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     summaries: tuple[Summary, ...]
+    launches: tuple[str, ...]
+    not_judged: str
 
 
 @with_gates
@@ -190,7 +192,7 @@ def _show(
     run = runs[-1]
     summaries, judged = judge_launches(runs, named)
     if as_json:
-        print_json(_answer(run, summaries, judged, named))
+        print_json(_answer(runs, summaries, judged, named))
     else:
         of = f"{len(runs)} launches" if len(runs) > 1 else ""
         print_lines(*_lines(run, judged, of), *_rest(run, summaries, judged, named, kept=kept))
@@ -222,8 +224,12 @@ def find_hardware(text: str) -> Hardware:
 
 
 def _answer(
-    run: Run, summaries: tuple[Summary, ...], judged: Judgement, named: Hardware | None
+    runs: Sequence[Run],
+    summaries: tuple[Summary, ...],
+    judged: Judgement,
+    named: Hardware | None,
 ) -> JudgeAnswer:
+    run = runs[-1]
     return JudgeAnswer(
         verdict=judged.word,
         answer=judged.line,
@@ -235,6 +241,8 @@ def _answer(
         findings=findings(run, summaries),
         notes=notes_of(run, summaries),
         summaries=summaries,
+        launches=tuple(str(one.folder) for one in runs),
+        not_judged=judged.not_judged,
     )
 
 

@@ -332,8 +332,12 @@ def _explain(
 
 
 def _limit(shared: Flags, blamed: Sequence[Culprit]) -> float:
-    """Give the chance up to which one more part is blamed."""
-    return (CROWD_CHANCE if shared.all() else CHANCE) * (len(blamed) + 1)
+    """Give the chance up to which one more part is blamed.
+
+    It is lower if all low tests that only this part explains shared links.
+    """
+    in_crowd = len(shared) > 0 and bool(shared.all())
+    return (CROWD_CHANCE if in_crowd else CHANCE) * (len(blamed) + 1)
 
 
 @overload
