@@ -37,8 +37,8 @@ def complete(future: Future[T], call: Callable[[], T]) -> None:
     """
     try:
         result = call()
-    # Every exception, as ThreadPoolExecutor does: none is dropped, because the waiting thread raises
-    # it, and a thread that ended at SystemExit without a result would be waited for without end.
+    # Every exception, as ThreadPoolExecutor does: none is dropped, as the waiting thread raises it,
+    # and a thread that ended at SystemExit without a result would be waited for without end.
     except BaseException as error:  # noqa: BLE001
         future.set_exception(error)
     else:
