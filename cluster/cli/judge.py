@@ -250,8 +250,11 @@ def _lines(run: Run, judged: Judgement, of: str) -> Iterator[str]:
     """Give the verdict first, then a few lines for each series, the worst first."""
     found = judged.verdicts
     small = judged.word == "unknown" and all_too_small(found)
-    known = found or run.fleet or judged.word == "failed"
-    yield SMALL if small else WORDS[judged.word] if known else NOTHING
+    known = found or judged.word == "failed"
+    if run.fleet:
+        yield f"{judged.word.upper()}: the check of the hosts says {run.fleet.verdict}."
+    else:
+        yield SMALL if small else WORDS[judged.word] if known else NOTHING
     for one in run.fleet.blamed if run.fleet else ():
         yield f"  {one.kind} {' '.join(filter(None, (one.part, one.direction)))}: {one.evidence}"
     for result in run.results:

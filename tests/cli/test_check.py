@@ -138,8 +138,9 @@ def test_judge_show_and_report_give_the_verdict_of_the_check(home: Path) -> None
     """A run with a bad host is LOW everywhere, and the page has the map of its pairs."""
     fault = ("--option", "fabric=leafspine:4x4", "--option", "fault=host:7:rx=0.4")
     command("check", "big", "--provider", "sim", "--hosts", "16", *fault)
-    answer_ = command("judge", "big", "--fail-on", "low", status=3).stdout.splitlines()[-1]
+    first, *_, answer_ = command("judge", "big", "--fail-on", "low", status=3).stdout.splitlines()
 
+    assert first == "LOW: the check of the hosts says FAULTY."
     assert answer_.startswith("FAULTY: host:7 rx; ")
     assert " LOW. Next: cluster check big --pairs 7-" in answer_
     assert command("show", "big").stdout.splitlines()[-1] == answer_
