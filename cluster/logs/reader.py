@@ -68,7 +68,6 @@ class _Reader:
         self._examples: list[Unread] = []
         self._is_any = False  # whether there is a line that is not blank
         self._last = ""  # the last line that was taken
-        self._is_open = False  # whether the first parser took the previous line
         self._owner = ""  # the parser of the open table
         self._owned = 0  # the number of the last line of this table
         self._before: Parser | None = None  # the parser whose table began right before it
@@ -166,34 +165,57 @@ class _Reader:
     def _missed(self, text: str, number: int) -> list[tuple[int, str]]:
         """Offer lines, and give those that no parser took, with their numbers."""
         missed = []
-        at = 0
+        at = refused = 0
         while at < len(text):
-            behind = self._rows(text, at, number) if self._is_open else at
-            if behind > at:
-                number += text.count("\n", at, behind)
-                at = behind
-                continue
             end = text.find("\n", at)
             end = len(text) if end < 0 else end
             line = text[at:end]
-            self._is_open = bool(line) and self._offer(line, number)
-            if line and not self._is_open:
+            taken = bool(line) and self._offer(line, number, refused)
+            if line and not taken:
                 missed.append((number, line))
-            at = end + 1
-            number += 1
+            at, number, refused = end + 1, number + 1, 0
+            if taken and self._before is None:
+                at, number, refused = self._more(text, at, number)
         return missed
 
-    def _rows(self, text: str, at: int, number: int) -> int:
-        """Offer rows to the parser that took the last line, if its table is open."""
-        parser = self._active[0]
-        if parser.has_rows and parser.name != self._owner:
-            return at
-        behind = parser.take_rows(text, at, number)
-        if behind > at:
-            self._is_open = False  # the next line is not a row of the table
-            self._lines += text.count("\n", at, behind)
-            self._last = text[text.rfind("\n", 0, behind - 1) + 1 : behind - 1]
-        return behind
+    def _more(self, text: str, at: int, number: int) -> tuple[int, int, int]:
+        """Offer lines to the parser that took the last one, until one is empty or not taken.
+
+        Args:
+            text: many lines.
+            at: the offset in it at which a line begins.
+            number: of that line in the log.
+
+        Returns:
+            The offset and the number of the first line that was not taken, and how many parsers
+            have refused it.
+
+        """
+        parser, line, first = self._active[0], "", number
+        take, take_rows = parser.take, parser.take_rows
+        begun, refused = at, 0
+        try:
+            while at < len(text):
+                behind = take_rows(text, at, number)
+                if behind > at:
+                    number += text.count("\n", at, behind)
+                    at = behind
+                    continue
+                end = text.find("\n", at)
+                line = text[at:end] if at < end <= at + LONGEST else ""
+                if not line:
+                    break
+                if not take(line, number):
+                    refused = 1
+                    break
+                at, number = end + 1, number + 1
+        except IMPOSSIBLE as error:
+            raise _impossible(parser, line) from error
+        if at > begun:
+            self._lines += number - first
+            self._owned = number - 1 if parser.has_rows else self._owned
+            self._last = text[text.rfind("\n", 0, at - 1) + 1 : at - 1]
+        return at, number, refused
 
     def _wake(self, text: str) -> bool:
         awake = [p for p in self._idle if any(mark in text for mark in p.marks)]
@@ -201,10 +223,11 @@ class _Reader:
         self._active += awake
         return bool(awake)
 
-    def _offer(self, line: str, number: int) -> bool:
+    def _offer(self, line: str, number: int, refused: int = 0) -> bool:
+        """Offer a line to the active parsers, except to the first few, which have refused it."""
         if len(line) > LONGEST:
             return False
-        for at, parser in enumerate(self._active):
+        for at, parser in enumerate(self._active[refused:], refused):
             try:
                 taken = parser.take(line, number)
             except IMPOSSIBLE as error:
@@ -264,7 +287,6 @@ class _Reader:
         self._collect()
         self._idle = [type(parser)() for parser in (*self._idle, *self._active)]
         self._active = []
-        self._is_open = False
         if self._forced:
             self._active, self._idle = self._idle, []
 
