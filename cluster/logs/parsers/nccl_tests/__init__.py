@@ -21,14 +21,13 @@ from cluster.logs.parsers import Parser
 from cluster.logs.parsers.nccl_tests.json_report import NcclJsonReport
 from cluster.logs.parsers.nccl_tests.metrics import ALGBW, AVERAGE, BUSBW, TIME
 from cluster.logs.parsers.nccl_tests.perf_test import (
-    ABSENT,
     AVERAGE_LINE,
     FAILED,
     RANK,
-    Heads,
     PerfTest,
     named_rank,
 )
+from cluster.logs.parsers.nccl_tests.rows import ABSENT, Heads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +65,7 @@ _RANKS = re.compile(
     r"(?:#[ \t]+Rank[ \t]+\d+ [^\n|]*\bon[ \t]+[^\s|]+[ \t]+device[ \t]+\d+ \[[\w:.]+\] [^\n|]*\n)+"
 )
 MOST = 64  # texts that are kept, because they may be repeated
-_ROWS = re.compile(r"(?:[ \t]*\d[^\n]*\n)+")
+_ROWS = re.compile(r"(?:[ \t]*\d[^\n]*\n){1,256}")
 _STAMP = re.compile(r"\s+\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$")
 
 

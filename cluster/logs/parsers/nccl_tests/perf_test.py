@@ -8,18 +8,27 @@ from collections import Counter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from cluster.logs.columns import SeriesPoint
-from cluster.logs.parsers import GB, ResultBuilder, count, number, numbers
+from cluster.logs.parsers import GB, ResultBuilder, number, numbers
 from cluster.logs.parsers.nccl_tests.metrics import (
     ALGBW,
     AVERAGE,
     BUSBW,
-    RESOLUTION,
     SLACK,
     TIME,
     family_of,
     operation,
     ranks_of,
+)
+from cluster.logs.parsers.nccl_tests.rows import (
+    ABSENT,
+    FIGURES,
+    HALF,
+    LEAST,
+    MICRO,
+    Heads,
+    agrees,
+    point_of,
+    usual_rows,
 )
 
 if TYPE_CHECKING:
@@ -29,13 +38,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cluster.core.model.logs import Parsed
+    from cluster.logs.columns import SeriesPoint
 
-MICRO, MILLI = 1e6, 1e3  # microseconds and milliseconds per second
-ABSENT = "N/A"  # a cell without a value
-HALF = 4  # columns of each half of a row, counted from the right: time algbw busbw error
-LEAST = 3  # columns before them: size, count, type
-FOREVER, TINY = 1e18, 1e-18  # us, longer and shorter than any test
-MANY = 8  # rows from which reading them as a table is faster
+MILLI = 1e3  # milliseconds per second
+MANY = 4  # rows from which reading them as a table is faster
 METRICS = (TIME, ALGBW, BUSBW)
 COARSE = 0.05  # by which times of 10 s and more are rounded: they are printed as 1.7e+07
 
@@ -72,44 +78,6 @@ _TIMES = ("time", "cputime")
 _OLDEST = "res"  # a column of NCCL's own tests and of nccl-tests until 2019: times are in ms
 
 
-class Heads:
-    """A cache of what the first cells of a row say (size, type, redop): all tests repeat them."""
-
-    def __init__(self) -> None:
-        """Start with an empty cache."""
-        self._places: dict[tuple[str, ...], tuple[SeriesPoint, ...]] = {}
-
-    def places(self, cells: Sequence[str], halves: int = 2) -> tuple[SeriesPoint, ...]:
-        """Give the points of the halves of a row: out of place, in place.
-
-        Args:
-            cells: size, count, type, and perhaps reduction and root.
-            halves: how many the row has.
-
-        Returns:
-            A point for each half; none if these cells do not begin a row.
-
-        """
-        key = (*cells, "") if halves == 1 else tuple(cells)
-        found = self._places.get(key)
-        if found is None:
-            found = self._places[key] = _places(cells, halves)
-        return found
-
-
-def _places(cells: Sequence[str], halves: int) -> tuple[SeriesPoint, ...]:
-    size, elements = count(cells[0]), count(cells[1]) if len(cells) > 1 else None
-    if len(cells) < LEAST or size is None or elements is None or number(cells[2]) is not None:
-        return ()
-    redop = cells[3] if len(cells) > LEAST and number(cells[3]) is None else ""  # or the root
-    return tuple(_point(size, cells[2], redop, place) for place in ("out", "in")[:halves])
-
-
-def _point(size: int, type_: str, redop: str, place: str) -> SeriesPoint:
-    shown = {"redop": redop} if redop not in ("", "none", ABSENT) else {}
-    return SeriesPoint({"size": size, "place": place, "type": type_, **shown}, 0, size)
-
-
 class PerfTest:
     """One test: its rows, and the lines before and after them.
 
@@ -134,11 +102,10 @@ class PerfTest:
         self.ranks: dict[int, tuple[str, int]] = {}  # the host of each rank, and its device there
         self.models: dict[str, None] = {}
         self._points: list[SeriesPoint] = []  # of each half of a row
-        self._columns = array("d"), array("d"), array("d")  # times in us, both rates in GB/s
+        self._values = array("d")  # of each half: time in us, both rates in GB/s
         self._width = HALF
         self._counts = True  # the last column of a half counts wrong values
         self._scale = MICRO  # of its times
-        self._usual = 0  # cells to the left of the figures in the last row; 0 if it is special
         self._counted = self._ranks = 0  # halves of rows, and the number of ranks derived from them
         self._alone = False  # each process ran its own test
         self._partial = False  # algorithm bandwidth was printed without each rank's own part
@@ -176,14 +143,15 @@ class PerfTest:
             return 0
         if self._counted != len(self._points):
             self._counted = len(self._points)
-            self._ranks = ranks_of(*self._table[1:])
+            self._ranks = ranks_of(*self._figures[:, 1:].T)
         return self._ranks
 
     @property
-    def _table(self) -> NDArray[np.float64]:
+    def _figures(self) -> NDArray[np.float64]:
+        """A row per half: time in us, both rates in GB/s; none can be added while it is used."""
         import numpy as np  # noqa: PLC0415 - rarely needed by a program that only starts
 
-        return np.array([np.frombuffer(column) for column in self._columns])
+        return np.frombuffer(self._values).reshape(-1, FIGURES)
 
     @property
     def is_begun(self) -> bool:
@@ -271,18 +239,16 @@ class PerfTest:
             return False
         size = places[0].size
         parts = [cells[head + at * width :][: min(width, HALF)] for at in range(halves)]
-        figures = [self._figures(size, part) for part in parts]
+        figures = [self._half(size, part) for part in parts]
         if not all(figures):
             return False
         for place, part, found in zip(places, parts, figures, strict=True):
             wrong = part[3] if self._counts and len(part) == HALF else ABSENT
             self._add(place, found or [], wrong)
-        is_usual = len(cells) == head + 2 * HALF and self._scale == MICRO and self._counts
-        self._usual = head if is_usual else 0
         return True
 
     def rows(self, text: str) -> int:
-        """Read rows that look like the last one: the fast way.
+        """Read rows with the usual columns: the fast way.
 
         Args:
             text: of lines that begin with a number.
@@ -291,32 +257,20 @@ class PerfTest:
             How many characters of it were taken: complete lines, up to the first different one.
 
         """
-        head, lines = self._usual, text.split("\n")
-        if not head or len(lines) < MANY or "_" in text or not text.isascii():
+        is_usual = self._width == HALF and self._scale == MICRO and self._counts
+        if text.count("\n") < MANY or not is_usual or "_" in text or not text.isascii():
             return 0
-        import numpy as np  # noqa: PLC0415 - rarely needed by a program that only starts
-
-        found, figures = [], []
-        for line in lines:
-            cells = line.split(None, head)
-            places = self._heads.places(cells[:head]) if len(cells) > head else ()
-            if not places:
-                break
-            found.append(places)
-            figures.append(cells[head])
-        table = np.fromstring(" ".join(figures).replace(ABSENT, "-1"), sep=" ")
-        if len(table) != len(found) * 2 * HALF:
+        try:
+            points, figures, rows = usual_rows(text, self._heads)
+        except ValueError:  # a figure is none
             return 0
-        table = table.reshape(-1, HALF)
-        points = [point for places in found for point in places]
-        good = _are_good(table, np.array([float(point.size) for point in points]))
-        many = len(found) if good.all() else int(good.argmin()) // 2
-        self._points += points[: 2 * many]
-        for column, figures_ in zip(self._columns, table.T, strict=False):
-            column.frombytes(figures_[: 2 * many].tobytes())
-        return sum(map(len, lines[:many])) + many
+        if figures is not None:
+            self._points += points
+            self._values.frombytes(figures.tobytes())
+        lines = text.split("\n", rows)
+        return len(text) - len(lines[-1])
 
-    def _figures(self, size: int, half: list[str]) -> list[float] | None:
+    def _half(self, size: int, half: list[str]) -> list[float] | None:
         """Read time (in us), algorithm and bus bandwidth, if they agree with the size.
 
         hypercube_perf, and until 2020 all_gather_perf and reduce_scatter_perf, do not count the
@@ -327,11 +281,11 @@ class PerfTest:
             return None
         time, algbw, busbw = found[0] * MICRO / self._scale, found[1], found[2]
         slack = COARSE if "e" in half[0] else SLACK
-        if _agrees(size, time, algbw, busbw, slack):
+        if agrees(size, time, algbw, busbw, slack):
             return [time, algbw, busbw]
         named = len(self.ranks)
         part = 1 - 1 / max(2, named)
-        if named > 1 and algbw == busbw and _agrees(size * part, time, algbw, busbw, slack):
+        if named > 1 and algbw == busbw and agrees(size * part, time, algbw, busbw, slack):
             self._partial = True
             return [time, algbw / part, busbw]
         return None
@@ -339,12 +293,11 @@ class PerfTest:
     def add(self, size: int, kind: tuple[str, str, str], values: list[float], wrong: str) -> None:
         """Add half a row, whose last column is a count of wrong values or an error like 1e-06."""
         type_, redop, place = kind
-        self._add(_point(size, type_, redop, place), values, wrong)
+        self._add(point_of(size, type_, redop, place), values, wrong)
 
     def _add(self, point: SeriesPoint, values: list[float], wrong: str) -> None:
         self._points.append(point)
-        for column, value in zip(self._columns, values, strict=True):
-            column.append(value)
+        self._values.extend(values)
         many = number(wrong)
         if many is not None and many >= 1:
             place = f"{point.size} B, {point.params['place']} of place"
@@ -355,11 +308,11 @@ class PerfTest:
         builder = ResultBuilder("nccl_tests", self._first, self.name or "nccl-tests")
         for failure in self._failures:
             builder.fail(failure)
-        table = self._table
-        table[0] /= MICRO
-        table[1:] *= GB
+        figures = self._figures.copy()
+        figures[:, 0] /= MICRO
+        figures[:, 1:] *= GB
         points = [point for point in self._points for _ in METRICS]
-        builder.add_rows(METRICS, points, array("d", table.T.tobytes()))
+        builder.add_rows(METRICS, points, array("d", figures.tobytes()))
         if self.is_mixed and (self._ends != 1 or not self._rises):
             builder.doubt()
         self._say(builder)
@@ -384,9 +337,8 @@ class PerfTest:
                 f"{ranks} ranks, of which {len(self.ranks)} are named; the number of hosts is not "
                 "known (use --hosts)"
             )
-        algbw = max(self._columns[1], default=0.0)
-        rates = zip(*self._columns[1:], strict=True)
-        busbw = max((busbw for rate, busbw in rates if rate == algbw), default=0.0)
+        rates = zip(self._values[1::FIGURES], self._values[2::FIGURES], strict=True)
+        algbw, busbw = max(rates, default=(0.0, 0.0))
         family = family_of(algbw, busbw, ranks)
         if family:
             builder.note(f"its bus bandwidth is that of {family} on {ranks} ranks")
@@ -429,21 +381,3 @@ class PerfTest:
         yield alone, "of one rank alone: nothing passed between GPUs"
         yield self._partial, PARTIAL
         yield self.stopped >= 0, f"its row of {self.stopped} B was begun, and has no end"
-
-
-def _are_good(table: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Tell which halves of rows agree with their size and have no wrong values."""
-    time, algbw, busbw, wrong = table.T
-    expected = sizes / time.clip(min=TINY) * MICRO / GB * (time > 0)
-    agree = abs(algbw - expected) <= RESOLUTION + SLACK * expected
-    possible = (busbw >= 0) & (busbw <= 2 * algbw + 2 * RESOLUTION) & (time >= 0)
-    good: NDArray[np.bool_] = agree & possible & (algbw >= 0) & (time < FOREVER) & (wrong < 1)
-    return good
-
-
-def _agrees(size: float, time: float, algbw: float, busbw: float, slack: float) -> bool:
-    """Check that the figures of a row agree, which torn or shifted columns do not."""
-    if not 0 <= time < FOREVER or algbw < 0 or not 0 <= busbw <= 2 * algbw + 2 * RESOLUTION:
-        return False
-    expected = size / time * MICRO / GB if time else 0.0
-    return abs(algbw - expected) <= RESOLUTION + slack * expected
