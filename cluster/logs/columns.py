@@ -90,7 +90,7 @@ class Columns(Sequence[Measurement]):
         ends: array[int] | None = None,
     ) -> None:
         """Keep the columns as they are."""
-        self._definitions = tuple((definition, _id(definition)) for definition in definitions)
+        self._definitions = tuple(definitions)
         self._metrics = metrics
         self._points = points
         self._values = values
@@ -136,14 +136,14 @@ class Columns(Sequence[Measurement]):
         return repr(tuple(self))
 
     def _one(self, at: int) -> Measurement:
-        definition, name = self._definitions[self._metrics[at]]
+        definition = self._definitions[self._metrics[at]]
         point = self._points[at]
         begin, end = at, at + 1
         if self._ends is not None:
             begin, end = (self._ends[at - 1] if at else 0), self._ends[at]
         return Measurement(
             metric=definition.metric,
-            definition=name,
+            definition=_id(definition),
             unit=definition.unit,
             params=point.params,
             rank=point.rank,

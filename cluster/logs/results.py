@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from functools import cache
 from typing import TYPE_CHECKING
 
 from cluster.core.model.logs import Parsed, Setting
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from cluster.core.model.logs import Detail
-    from cluster.core.model.measurements import Definition
+    from cluster.core.model.measurements import Definition, Measurement
     from cluster.core.model.value import Scalar
 
 MIXED = (
@@ -48,6 +49,8 @@ class ResultBuilder:
         self._indexed = 0  # how many series are in `_places`
         # By the id of the points of rows that were added together: first series, and columns
         self._rows: dict[int, tuple[int, Sequence[Definition]]] = {}
+        # A table that is all there is so far; most results are one
+        self._table: tuple[Sequence[Definition], Sequence[SeriesPoint], array[float]] | None = None
         self._is_doubted = False  # whether its rows may belong to another run
         self._notes: dict[str, None] = {}
         self._failures: dict[str, None] = {}
@@ -76,6 +79,7 @@ class ResultBuilder:
 
         """
         known = params or {}
+        self._settle()
         self._index()
         place = self._places.setdefault(
             (definition.metric, rank, *known.items()), len(self._metrics)
@@ -100,24 +104,19 @@ class ResultBuilder:
             values: row by row, in the units of the definitions.
 
         """
+        if not points:
+            return
         width = len(definitions)
-        known = self._rows.keys() & map(id, points)
-        if self._indexed or any(self._rows[row][1] != definitions for row in known):
+        if self.empty and _are_distinct(definitions, points):
+            self._table = definitions, points, values
+            return
+        self._settle()
+        if self._indexed or self._differs(definitions, points):
             for at, (point, value) in enumerate(zip(points, values, strict=True)):
                 definition = definitions[at % width]
                 self.add(definition, value, point.params, rank=point.rank, size=point.size)
             return
         metrics = bytes(map(self._number, definitions))
-        fresh = dict.fromkeys(map(id, points[::width]))
-        is_fresh = not known and len(fresh) * width == len(points)
-        if is_fresh:
-            first = len(self._metrics)
-            places = range(first, first + len(points), width)
-            self._rows.update(zip(fresh, ((place, definitions) for place in places), strict=True))
-            self._metrics += metrics * len(fresh)
-            self._points += points
-            self._values += values
-            return
         for at in range(0, len(points), width):
             place, _ = self._rows.setdefault(id(points[at]), (len(self._metrics), definitions))
             if place == len(self._metrics):
@@ -128,11 +127,22 @@ class ResultBuilder:
             for column in range(width):  # the point was measured before
                 self._more.setdefault(place + column, array("d")).append(values[at + column])
 
-    def rest(self) -> None:
-        """Free the memory that is needed only to add values: the next run has begun."""
-        self._places.clear()
-        self._rows.clear()
-        self._indexed = 0
+    def _differs(self, definitions: Sequence[Definition], points: Sequence[SeriesPoint]) -> bool:
+        """Tell whether a point was measured before, with other definitions."""
+        known = self._rows.keys() & map(id, points)
+        return any(self._rows[row][1] != definitions for row in known)
+
+    def _settle(self) -> None:
+        """Index the rows of the only table, as something follows it."""
+        if self._table is None:
+            return
+        definitions, points, values = self._table
+        self._table = None
+        width = len(definitions)
+        self._rows = {id(points[at]): (at, definitions) for at in range(0, len(points), width)}
+        self._metrics += bytes(map(self._number, definitions)) * (len(points) // width)
+        self._points += points
+        self._values += values
 
     def _index(self) -> None:
         """Index the series of rows, which were added without checking for duplicates."""
@@ -179,6 +189,7 @@ class ResultBuilder:
         for kept in (self._definitions, self._numbers, self._metrics, self._points, self._more):
             kept.clear()
         self._values = array("d")
+        self._table = None
         self._places.clear()
         self._rows.clear()
         self._indexed = 0
@@ -186,7 +197,7 @@ class ResultBuilder:
     @property
     def empty(self) -> bool:
         """Whether there are no values."""
-        return not self._metrics
+        return not self._metrics and self._table is None
 
     def parsed(self, detail: Detail | None = None) -> Parsed:
         """Give the complete result.
@@ -198,16 +209,17 @@ class ResultBuilder:
             The result.
 
         """
-        if self._is_doubted and self._metrics:
+        if self._is_doubted and not self.empty:
+            self._settle()
             rows = len({id(point.params) for point in self._points})
             self.clear()
             self.fail(MIXED.format(rows))
-        definitions = tuple(self._definitions.values())
+        measurements, definitions = self._columns()
         return Parsed(
             format=self.format,
             title=self.title,
             first=self.first,
-            measurements=self._columns(definitions) if self._metrics else (),
+            measurements=measurements,
             definitions=definitions,
             detail=detail,
             notes=tuple(self._notes),
@@ -219,9 +231,17 @@ class ResultBuilder:
             settings=tuple(Setting(name=k, value=v) for k, v in self._settings.items()),
         )
 
-    def _columns(self, definitions: Sequence[Definition]) -> Columns:
+    def _columns(self) -> tuple[Sequence[Measurement], tuple[Definition, ...]]:
+        """Give the series and the definitions of their metrics."""
+        if self._table is not None:
+            table, points, values = self._table
+            return Columns(table, _numbers(len(table), len(points)), points, values), tuple(table)
+        definitions = tuple(self._definitions.values())
+        if not self._metrics:
+            return (), definitions
+        metrics = bytes(self._metrics)
         if not self._more:
-            return Columns(definitions, bytes(self._metrics), self._points, self._values)
+            return Columns(definitions, metrics, self._points, self._values), definitions
         values, ends, at = array("d"), array("Q"), 0
         for place in sorted(self._more):
             ends.extend(range(len(values) + 1, len(values) + 1 + place - at))
@@ -230,4 +250,17 @@ class ResultBuilder:
             at = place + 1
         ends.extend(range(len(values) + 1, len(values) + 1 + len(self._metrics) - at))
         values += self._values[at:]
-        return Columns(definitions, bytes(self._metrics), self._points, values, ends)
+        return Columns(definitions, metrics, self._points, values, ends), definitions
+
+
+@cache
+def _numbers(width: int, series: int) -> bytes:
+    """Give the number of the metric of each series of a table, row by row."""
+    return bytes(range(width)) * (series // width)
+
+
+def _are_distinct(definitions: Sequence[Definition], points: Sequence[SeriesPoint]) -> bool:
+    """Tell whether no point and no metric of a table occurs twice."""
+    width = len(definitions)
+    rows = len(set(map(id, points[::width])))
+    return rows * width == len(points) and len({d.metric for d in definitions}) == width
