@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 from cluster.core.model.measurements import Measurement
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 
     from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
+
+
+MOST_TABLES = 64  # whose points are kept, because they may be repeated
 
 
 class SeriesPoint(NamedTuple):
@@ -37,27 +41,38 @@ class Points:
     def __init__(self) -> None:
         """Begin without points."""
         self._known: dict[tuple[object, ...], dict[int, SeriesPoint]] = {}
+        self._tables: dict[tuple[object, ...], tuple[SeriesPoint, ...]] = {}
 
     def over(
-        self, params: dict[str, Scalar], sizes: Sequence[int], *, moved: bool
-    ) -> list[SeriesPoint]:
+        self, params: dict[str, Scalar], sizes: tuple[int, ...], moved: tuple[bool, ...]
+    ) -> tuple[SeriesPoint, ...]:
         """Give the points of a table.
 
         Args:
             params: of all its rows.
             sizes: of the rows, in bytes.
-            moved: whether this number of bytes moved during each value.
+            moved: for each column, whether this number of bytes moved during each value.
 
         Returns:
-            A point for each size; points with equal parameters are the same object.
+            A point for each value, row by row; points with equal parameters are the same object.
 
         """
+        key = (sizes, moved, *params.items())
+        found = self._tables.get(key)
+        if found is None:
+            if len(self._tables) >= MOST_TABLES:
+                self._tables.clear()
+            columns = [self._column(params, sizes, moved=column) for column in moved]
+            found = self._tables[key] = tuple(chain.from_iterable(zip(*columns, strict=True)))
+        return found
+
+    def _column(
+        self, params: dict[str, Scalar], sizes: Sequence[int], *, moved: bool
+    ) -> list[SeriesPoint]:
         known = self._known.setdefault((moved, *params.items()), {})
-        if not all(size in known for size in sizes):
-            new = dict.fromkeys(sizes).keys() - known.keys()
-            known |= {
-                size: SeriesPoint({**params, "size": size}, 0, size if moved else 0) for size in new
-            }
+        for size in sizes:
+            if size not in known:
+                known[size] = SeriesPoint({**params, "size": size}, 0, size if moved else 0)
         return [known[size] for size in sizes]
 
 

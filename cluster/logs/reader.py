@@ -179,7 +179,7 @@ class _Reader:
         return missed
 
     def _more(self, text: str, at: int, number: int) -> tuple[int, int, int]:
-        """Offer lines to the parser that took the last one, until one is empty or not taken.
+        """Offer lines to the parser that took the last one, until it does not take one.
 
         Args:
             text: many lines.
@@ -191,30 +191,37 @@ class _Reader:
             have refused it.
 
         """
-        parser, line, first = self._active[0], "", number
+        parser, line = self._active[0], ""
         take, take_rows = parser.take, parser.take_rows
-        begun, refused = at, 0
+        taken = start = behind = refused = 0  # lines; the last of them, and where it ends
+        last = number - 1
         try:
             while at < len(text):
-                behind = take_rows(text, at, number)
-                if behind > at:
-                    number += text.count("\n", at, behind)
-                    at = behind
-                    continue
                 end = text.find("\n", at)
-                line = text[at:end] if at < end <= at + LONGEST else ""
-                if not line:
+                if end == at:
+                    at, number = at + 1, number + 1
+                    continue
+                line = ""
+                rows = take_rows(text, at, number)
+                if rows > at:
+                    many = text.count("\n", at, rows)
+                    at, number, taken = rows, number + many, taken + many
+                    start, behind, last = 0, at - 1, number - 1
+                    continue
+                if not at < end <= at + LONGEST:
                     break
+                line = text[at:end]
                 if not take(line, number):
                     refused = 1
                     break
+                start, behind, last, taken = at, end, number, taken + 1
                 at, number = end + 1, number + 1
         except IMPOSSIBLE as error:
             raise _impossible(parser, line) from error
-        if at > begun:
-            self._lines += number - first
-            self._owned = number - 1 if parser.has_rows else self._owned
-            self._last = text[text.rfind("\n", 0, at - 1) + 1 : at - 1]
+        if taken:
+            self._lines += taken
+            self._owned = last if parser.has_rows else self._owned
+            self._last = text[start or text.rfind("\n", 0, behind) + 1 : behind]
         return at, number, refused
 
     def _wake(self, text: str) -> bool:

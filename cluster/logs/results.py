@@ -94,7 +94,12 @@ class ResultBuilder:
         self._indexed += 1
 
     def add_rows(
-        self, definitions: Sequence[Definition], points: Sequence[SeriesPoint], values: array[float]
+        self,
+        definitions: Sequence[Definition],
+        points: Sequence[SeriesPoint],
+        values: array[float],
+        *,
+        rising: bool = False,
     ) -> None:
         """Add the rows of a table.
 
@@ -102,12 +107,13 @@ class ResultBuilder:
             definitions: of its columns.
             points: of each value; equal points of one log are the same object.
             values: row by row, in the units of the definitions.
+            rising: whether no point occurs twice, as sizes rise.
 
         """
         if not points:
             return
         width = len(definitions)
-        if self.empty and _are_distinct(definitions, points):
+        if self.empty and _are_distinct(definitions, () if rising else points[::width]):
             self._table = definitions, points, values
             return
         self._settle()
@@ -259,8 +265,7 @@ def _numbers(width: int, series: int) -> bytes:
     return bytes(range(width)) * (series // width)
 
 
-def _are_distinct(definitions: Sequence[Definition], points: Sequence[SeriesPoint]) -> bool:
+def _are_distinct(definitions: Sequence[Definition], rows: Sequence[SeriesPoint]) -> bool:
     """Tell whether no point and no metric of a table occurs twice."""
-    width = len(definitions)
-    rows = len(set(map(id, points[::width])))
-    return rows * width == len(points) and len({d.metric for d in definitions}) == width
+    metrics = {definition.metric for definition in definitions}
+    return len(metrics) == len(definitions) and len(set(map(id, rows))) == len(rows)

@@ -55,10 +55,10 @@ def test_rows_and_single_values_join_the_same_series() -> None:
     points = Points()
     sheet = ResultBuilder("any", 1)
     for sizes in ((8, 16), (16, 32), (8,)):
-        row = [p for p in points.over({"a": 1}, sizes, moved=True) for _ in range(2)]
+        row = points.over({"a": 1}, sizes, (True, True))
         sheet.add_rows((TIME, RATE), row, array("d", range(len(row))))
     sheet.add(RATE, 9.0, {"a": 1, "size": 8}, size=8)
-    row = [p for p in points.over({"a": 1}, [32], moved=True) for _ in range(2)]
+    row = points.over({"a": 1}, (32,), (True, True))
     sheet.add_rows((TIME, RATE), row, array("d", (5, 6)))
 
     assert values(sheet.parsed().measurements) == [

@@ -22,6 +22,7 @@ from cluster.logs.parsers.nccl_tests.json_report import NcclJsonReport
 from cluster.logs.parsers.nccl_tests.metrics import ALGBW, AVERAGE, BUSBW, TIME
 from cluster.logs.parsers.nccl_tests.perf_test import (
     AVERAGE_LINE,
+    ENDS,
     FAILED,
     RANK,
     PerfTest,
@@ -92,6 +93,9 @@ class NcclTests(Parser):
 
     def take(self, line: str, number: int) -> bool:
         """Read a row, or a line before or after the rows."""
+        if line in self._plain:
+            self._boxed = False
+            return True
         text = line.strip()
         if not text or INFO in text:
             return False
@@ -100,10 +104,19 @@ class NcclTests(Parser):
         self._boxed = False
         if text[:1].isdigit() or _COMMENTED.match(text):
             return self._row(text.lstrip("# "), number)
-        return text in self._plain or self._said(text, number)
+        return self._said(text, number) or self._adds_nothing(line) or self._around(text, number)
+
+    def _adds_nothing(self, line: str) -> bool:
+        """Tell whether it is a line without information, and keep it: tests repeat them."""
+        if _KNOWN.match(line.strip()) is None:
+            return False
+        self._plain |= {line} if len(self._plain) < MOST else set()
+        return True
 
     def _said(self, text: str, number: int) -> bool:
-        """Read a line before or after the rows."""
+        """Read the first line of a test, the names of its columns, a last line, or a command."""
+        if self._test is not None and text.startswith(ENDS):
+            return self._test.take(text)
         if _START.match(text):
             self._begin(text, number)
             return True
@@ -114,10 +127,7 @@ class NcclTests(Parser):
         if command:
             self._command = command[1]
             return True
-        if _KNOWN.match(text):
-            self._plain |= {text} if len(self._plain) < MOST else set()
-            return True
-        return self._around(text, number)
+        return False
 
     def take_rows(self, text: str, at: int, number: int) -> int:
         """Take rows like the last one."""
@@ -125,10 +135,10 @@ class NcclTests(Parser):
         test = self._test
         if test is None or self._parts:
             return at
-        rows = _ROWS.match(text, at)
+        rows = _ROWS.match(text, at) if text[at] != "#" else None
         if rows:
             return at + test.rows(rows[0])
-        ranks = _RANKS.match(text, at)
+        ranks = _RANKS.match(text, at) if text.startswith("#  Rank", at) else None
         if ranks:
             test.named(self._named(ranks[0]))
             return ranks.end()
@@ -139,8 +149,7 @@ class NcclTests(Parser):
         found = self._ranks.get(text)
         if found is None:
             self._ranks = {} if len(self._ranks) > MOST else self._ranks
-            lines = (RANK.match(line.strip()) for line in text.splitlines())
-            found = self._ranks[text] = [named_rank(line) for line in lines if line]
+            found = self._ranks[text] = [named_rank(line) for line in RANK.finditer(text)]
         return found
 
     def _markdown(self, text: str, number: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
+from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,7 @@ RANK = re.compile(
     r"(?:\s+\[\w+(?::\w+)*(?:\.\d)?\]\s+(\S.*))?"
 )
 CONCLUDED = "Collective test concluded"
+ENDS = ("# Out of bounds values", "# Avg bus bandwidth", f"# {CONCLUDED}")  # how last lines begin
 
 
 def named_rank(match: re.Match[str]) -> tuple[int, str, int, str]:
@@ -101,12 +103,11 @@ class PerfTest:
         self.ended = False
         self.ranks: dict[int, tuple[str, int]] = {}  # the host of each rank, and its device there
         self.models: dict[str, None] = {}
-        self._points: list[SeriesPoint] = []  # of each half of a row
+        self._points: list[SeriesPoint] = []  # of each figure of each half of a row
         self._values = array("d")  # of each half: time in us, both rates in GB/s
         self._width = HALF
         self._counts = True  # the last column of a half counts wrong values
         self._scale = MICRO  # of its times
-        self._counted = self._ranks = 0  # halves of rows, and the number of ranks derived from them
         self._alone = False  # each process ran its own test
         self._partial = False  # algorithm bandwidth was printed without each rank's own part
         self.refused = 0  # rows whose figures do not agree
@@ -116,35 +117,26 @@ class PerfTest:
         self._ends = 0  # how many last lines it has: one, or one for each process that ran alone
         self._failures: list[str] = []
 
-    @property
-    def hosts(self) -> int:
-        """How many hosts there are; containers with one name are told apart by repeated devices."""
+    def _count_hosts(self, ranks: int) -> int:
+        """Count the hosts; containers with one name are told apart by repeated devices."""
         if self._alone:
             return 1
-        if len(self.ranks) < self.count:
+        if len(self.ranks) < ranks:
             return 0  # some of its lines are missing
-        names = {host for host, _ in self.ranks.values()}
-        places = Counter(self.ranks.values())
-        return max(len(names), max(places.values(), default=0))
+        places = list(self.ranks.values())
+        names = {host for host, _ in places}
+        repeated = len(set(places)) < len(places)
+        return max(len(names), max(Counter(places).values()) if repeated else 0)
 
-    @property
-    def count(self) -> int:
-        """How many ranks there are; 0 if the log does not say.
+    def _count_ranks(self) -> int:
+        """Count the ranks; 0 if the log does not say.
 
         Lines of ranks may be missing: then the last rank and the two bandwidths show how many.
         """
         if self._alone:
             return len(self.ranks)
-        return max(1 + max(self.ranks, default=-1), self._derived)
-
-    @property
-    def _derived(self) -> int:
-        if self._partial:
-            return 0
-        if self._counted != len(self._points):
-            self._counted = len(self._points)
-            self._ranks = ranks_of(*self._figures[:, 1:].T)
-        return self._ranks
+        derived = 0 if self._partial else ranks_of(*self._figures[:, 1:].T)
+        return max(1 + max(self.ranks, default=-1), derived)
 
     @property
     def _figures(self) -> NDArray[np.float64]:
@@ -181,11 +173,7 @@ class PerfTest:
         """
         self.headed = True
         self._counts = counts
-        words = text.lstrip("# ").split()
-        starts = [at for at, word in enumerate(words) if word in _TIMES]
-        ends = [*starts[1:2], *([len(words)] if words[-1:] == ["busbw"] else [])]
-        self._width = ends[0] - starts[0] if starts and ends else HALF
-        self._scale = MILLI if _OLDEST in words else MICRO
+        self._width, self._scale = _layout(text)
 
     def take(self, text: str) -> bool:
         """Read a line before or after its rows.
@@ -296,7 +284,7 @@ class PerfTest:
         self._add(point_of(size, type_, redop, place), values, wrong)
 
     def _add(self, point: SeriesPoint, values: list[float], wrong: str) -> None:
-        self._points.append(point)
+        self._points += [point] * FIGURES
         self._values.extend(values)
         many = number(wrong)
         if many is not None and many >= 1:
@@ -311,8 +299,7 @@ class PerfTest:
         figures = self._figures.copy()
         figures[:, 0] /= MICRO
         figures[:, 1:] *= GB
-        points = [point for point in self._points for _ in METRICS]
-        builder.add_rows(METRICS, points, array("d", figures.tobytes()))
+        builder.add_rows(METRICS, self._points, array("d", figures.tobytes()))
         if self.is_mixed and (self._ends != 1 or not self._rises):
             builder.doubt()
         self._say(builder)
@@ -321,13 +308,13 @@ class PerfTest:
     @property
     def _rises(self) -> bool:
         """Whether its sizes rise, as those of one test do; cycles start over at the smallest."""
-        sizes = [point.size for point in self._points]
+        sizes = [point.size for point in self._points[::FIGURES]]
         least = min(sizes, default=0)
         return all(a <= b or b == least for a, b in pairwise(sizes))
 
     def _say(self, builder: ResultBuilder) -> None:
-        ranks = builder.ranks = self.count
-        builder.hosts = self.hosts
+        ranks = builder.ranks = self._count_ranks()
+        builder.hosts = self._count_hosts(ranks)
         for model in self.models:
             builder.on(model)
         if ranks and builder.hosts:
@@ -343,7 +330,7 @@ class PerfTest:
         if family:
             builder.note(f"its bus bandwidth is that of {family} on {ranks} ranks")
         builder.operation = operation(self.name, family)
-        for applies, text in self._oddities():
+        for applies, text in self._oddities(ranks):
             if applies:
                 builder.note(text)
         self._end(builder)
@@ -373,11 +360,20 @@ class PerfTest:
         elif not self.ended:
             builder.note("its last lines are missing: it was stopped, or the log is cut off")
 
-    def _oddities(self) -> Iterable[tuple[bool, str]]:
+    def _oddities(self, ranks: int) -> Iterable[tuple[bool, str]]:
         """List what may be odd about it, and whether it is."""
         yield not self.checked, "its data were not checked (validation: 0)"
         yield self._alone, ALONE
-        alone = self.count == 1 and bool(self._points)
-        yield alone, "of one rank alone: nothing passed between GPUs"
+        yield ranks == 1 and bool(self._points), "of one rank alone: nothing passed between GPUs"
         yield self._partial, PARTIAL
         yield self.stopped >= 0, f"its row of {self.stopped} B was begun, and has no end"
+
+
+@lru_cache(64)
+def _layout(header: str) -> tuple[int, float]:
+    """Give the width of each half of a row, and how many times per second its clock ticks."""
+    words = header.lstrip("# ").split()
+    starts = [at for at, word in enumerate(words) if word in _TIMES]
+    ends = [*starts[1:2], *([len(words)] if words[-1:] == ["busbw"] else [])]
+    width = ends[0] - starts[0] if starts and ends else HALF
+    return width, MILLI if _OLDEST in words else MICRO

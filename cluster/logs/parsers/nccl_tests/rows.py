@@ -6,12 +6,11 @@ what these say is kept; only the figures to their right are new.
 
 from __future__ import annotations
 
-from array import array
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.logs.columns import SeriesPoint
-from cluster.logs.parsers import GB, count, number
+from cluster.logs.parsers import GB, count, decimals, number
 from cluster.logs.parsers.nccl_tests.metrics import RESOLUTION, SLACK
 
 if TYPE_CHECKING:
@@ -34,13 +33,13 @@ class RowHeads(NamedTuple):
     """What the first cells of consecutive rows say.
 
     Args:
-        points: two for each row: out of place, in place.
-        sizes: of the rows in bytes, as a column.
+        points: of each figure of each row: three out of place, three in place.
+        rates: size over 1 us of each row in GB/s.
 
     """
 
     points: tuple[SeriesPoint, ...]
-    sizes: NDArray[np.float64]
+    rates: NDArray[np.float64]
 
 
 class Heads:
@@ -90,8 +89,9 @@ class Heads:
         import numpy as np  # noqa: PLC0415 - rarely needed by a program that only starts
 
         places = list(takewhile(bool, map(self.places, rows)))
-        sizes = np.array([[float(place[0].size)] for place in places]).reshape(-1, 1)
-        return RowHeads(tuple(chain.from_iterable(places)), sizes)
+        rates = np.array([place[0].size * (MICRO / GB) for place in places])
+        points = (point for place in places for point in place for _ in range(FIGURES))
+        return RowHeads(tuple(points), rates)
 
 
 def _places(cells: Sequence[str], halves: int) -> tuple[SeriesPoint, ...]:
@@ -129,7 +129,7 @@ def usual_rows(
         heads: what the first cells of rows say.
 
     Returns:
-        A point for each half, the figures of each half (time, algbw, busbw), and the number of
+        A point for each figure, the figures of each half (time, algbw, busbw), and the number of
         rows: those before the first that differs, has wrong values, or contradicts itself.
 
     """
@@ -142,11 +142,12 @@ def usual_rows(
     if len(cells) != rows * width:
         rows = next(at for at, line in enumerate(lines) if len(line.split()) != width)
     known = heads.table([cells[at : rows * width : width] for at in range(head)])
-    rows = _without_wrong(cells, width, len(known.sizes))
+    rows = _without_wrong(cells, width, len(known.rates))
     figures = _figures(cells, head, rows)
-    good = _agree(figures, known.sizes[:rows])
+    good = _agree(figures, known.rates[:rows])
     rows = rows if good.all() else int(good.argmin())
-    return known.points[: 2 * rows], figures[:rows].reshape(-1, FIGURES), rows
+    found = figures[:, :, :rows].transpose(2, 0, 1).reshape(-1, FIGURES)
+    return known.points[: 2 * FIGURES * rows], found, rows
 
 
 def _without_wrong(cells: Sequence[str], width: int, rows: int) -> int:
@@ -162,27 +163,27 @@ def _without_wrong(cells: Sequence[str], width: int, rows: int) -> int:
 
 
 def _figures(cells: Sequence[str], head: int, rows: int) -> NDArray[np.float64]:
-    """Give the figures of rows, in the order row, half, figure."""
+    """Give the figures of rows, in the order half, figure, row."""
     import numpy as np  # noqa: PLC0415 - rarely needed by a program that only starts
 
     width = head + 2 * HALF
-    end, flat = rows * width, array("d")
-    for half in (head, head + HALF):
-        for at in range(half, half + FIGURES):
-            flat.extend(map(float, cells[at:end:width]))
-    return np.frombuffer(flat).reshape(2, FIGURES, rows).transpose(2, 0, 1)
+    halves = (range(at, at + FIGURES) for at in (head, head + HALF))
+    columns = [cells[at : rows * width : width] for half in halves for at in half]
+    found = decimals(list(chain.from_iterable(columns)))
+    return np.array(found).reshape(2, FIGURES, rows)
 
 
-def _agree(figures: NDArray[np.float64], sizes: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _agree(figures: NDArray[np.float64], rates: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Tell which rows have figures that agree with one another and with their sizes."""
     import numpy as np  # noqa: PLC0415 - rarely needed by a program that only starts
 
-    time, algbw, busbw = figures.transpose(2, 0, 1)
-    expected = sizes * (MICRO / GB) / np.maximum(time, TINY)
+    time, algbw, busbw = figures[:, 0], figures[:, 1], figures[:, 2]
+    expected = rates / np.maximum(time, TINY)
     good = np.abs(algbw - expected) <= RESOLUTION + SLACK * expected
     good &= busbw <= 2 * algbw + 2 * RESOLUTION
-    good &= (figures >= 0).all(axis=2) & (time > 0) & (time < FOREVER)
-    rows: NDArray[np.bool_] = good.all(axis=1)
+    if figures.size and not 0 <= figures.min() <= figures.max() < FOREVER:
+        good &= ((figures >= 0) & (figures < FOREVER)).all(axis=1)
+    rows: NDArray[np.bool_] = good[0] & good[1]
     return rows
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from array import array
-from functools import cache
+from functools import cache, lru_cache
 from operator import lt
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.logs.columns import Points, SeriesPoint
-from cluster.logs.parsers import DIGITS, GB, MB, Parser, ResultBuilder, count, numbers
+from cluster.logs.columns import Points
+from cluster.logs.parsers import DIGITS, GB, MB, Parser, ResultBuilder, count, decimals, numbers
 from cluster.logs.parsers.osu.metrics import (
     BANDWIDTH,
     BIDIRECTIONAL,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from cluster.core.model.value import Scalar
 
 MICRO = 1e6  # microseconds per second
-NOWHERE = SeriesPoint({}, 0, 0)
 
 _TITLE = re.compile(
     r"\s*#?\s*((?:OSU|OMB)(?:-Py)? (?:One Sided |MPI|OpenSHMEM|UPC|[A-Z]+CCL|Java).*\bTests?\b.*)"
@@ -87,6 +86,7 @@ SIZES = ("Size", "Size (B)", "Message Size")  # how the first column is called
 # The columns that `-f` adds to the mean; some builds print them without naming them in the header.
 FULL = (("Min Latency", "us"), ("Max Latency", "us"), ("Iterations", ""))
 SCALES = {"MB/s": MB, "GB/s": GB}
+MOST = 256  # titles and headers that are kept, because tests repeat them
 PLAIN = "CHAR"  # the datatype unless said otherwise
 _VARIED = re.compile(r"#\s*(?:(Uni-directional Bandwidth) \(MB/sec\)|(Message Rate) Profile)")
 _WINDOWS = re.compile(r"#\s+\d+(?:\s+\d+)*$")
@@ -113,7 +113,8 @@ class Osu(Parser):
         """Read a title, a header or a row."""
         if line.lstrip()[:1].isdigit():
             return self._table is not None and self._table.take(line)
-        title, startup = _TITLE.match(line), _STARTUP.match(line)
+        title = _TITLE.match(line) if "OSU" in line or "OMB" in line else None
+        startup = _STARTUP.match(line) if "startup" in line else None
         if title:
             is_mixed = self._table is not None and self._table.is_only_begun(number)
             self._end()
@@ -166,17 +167,14 @@ class _Table:
         self.lines = 1  # of the table, without its rows
         self._points = points
         self._rows: re.Pattern[str] | None = None  # rows of nothing but a size and known figures
-        self._kinds: list[tuple[Definition, float]] = []  # definition and unit of each column
-        memory = _MEMORY.search(title)
-        named = _NAME.match(title.replace(f"-{memory[1]}", "", 1) if memory else title)
-        self._test = named[1] if named else title
-        self._one_sided = _ONE_SIDED.search(title) is not None
+        self._kinds: tuple[_Kind, ...] = ()  # of all columns but the first
+        self._test, memory, self._one_sided = _said_by(title)
         self._windows: list[int] = []  # the columns of a table with one per window size
         self._cell: Definition | None = None  # the metric of such a table
         self._params: dict[str, Scalar] = {"test": self._test}
         if memory:
-            self._params["memory"] = memory[1]
-        self._columns: list[tuple[str, str]] = []
+            self._params["memory"] = memory
+        self._columns: tuple[tuple[str, str], ...] = ()
         self._last = -1
         self._mixed = False
 
@@ -200,6 +198,13 @@ class _Table:
         return self._said(text)
 
     def _header(self, text: str) -> bool:
+        columns = _columns_in(text)
+        if columns:
+            if (self._columns and self.builder.empty) or not _fits(self._test, columns):
+                self.builder.doubt()  # the columns of another table
+            self._columns, self._windows, self._last = columns, [], -1
+            self._kinds, self._rows = _plan(self._test, columns, one_sided=self._one_sided)
+            return True
         pairs, buffers, varied = _PAIRS.match(text), _BUFFERS.match(text), _VARIED.match(text)
         if varied:
             self._cell, self._windows = MULTI if varied[1] else RATE, []
@@ -209,31 +214,9 @@ class _Table:
             self._params |= {"pairs": int(pairs[1])}
         elif buffers:
             self._params |= {"buffers": f"{buffers[1]}-{buffers[2]}"}
-        elif not self._option(text):
-            columns = [(m[1] or m[2] or m[3], m[3] or "") for m in _COLUMN.finditer(text)]
-            rates = any(unit or name in ("MB/s", "Messages/s") for name, unit in columns)
-            if not (rates and _HEAD.match(text)):
-                return _KNOWN.match(text) is not None
-            if (self._columns and self.builder.empty) or not self._fits(columns):
-                self.builder.doubt()  # the columns of another table
-            self._columns, self._windows, self._last = columns, [], -1
-            self._plan()
+        else:
+            return self._option(text) or _KNOWN.match(text) is not None
         return True
-
-    def _fits(self, columns: list[tuple[str, str]]) -> bool:
-        """Tell whether the columns are rates if the title says so, and otherwise times."""
-        rates = any(unit in SCALES or name in ("MB/s", "Messages/s") for name, unit in columns)
-        overall = any(name == "Overall" for name, _ in columns)
-        title = self._test.lower()
-        titled = any(word in title for word in ("bandwidth", "bibw", "_bw", "message rate"))
-        return rates == titled and (not overall or "non-blocking" in title or "_i" in title)
-
-    def _plan(self) -> None:
-        """Find the metric of each column, if all but the first have one and belong to one size."""
-        kinds = [self._kind(name, unit) for name, unit in self._columns[1:]]
-        self._kinds = [kind for kind in kinds if kind is not None]
-        is_plain = self._columns[0][0] in SIZES and len(self._kinds) == len(kinds) > 0
-        self._rows = _rows_of(len(kinds)) if is_plain else None
 
     def take_rows(self, text: str, at: int) -> int:
         """Read rows whose sizes rise, and give the offset where they end."""
@@ -241,37 +224,32 @@ class _Table:
         if rows is None:
             return at
         cells = rows[0].split()
-        width = len(self._kinds)
-        sizes = [int(cell) for cell in cells[:: width + 1]]
+        width = len(self._kinds) + 1
+        sizes = tuple(map(int, cells[::width]))
+        del cells[::width]
+        try:
+            figures = self._scaled(decimals(cells))
+        except ValueError:  # one is spelt differently
+            return at
         if sizes[0] <= self._last or not all(map(lt, sizes, sizes[1:])):
             return at
         self._last = sizes[-1]
-        values = array("d", bytes(8 * len(sizes) * width))
-        points = [NOWHERE] * len(values)
-        for column, (definition, scale) in enumerate(self._kinds):
-            figures = map(float, cells[column + 1 :: width + 1])
-            is_time, moved = definition.unit == "s", definition.unit == "B/s"
-            scaled = [f / scale if is_time else f * scale for f in figures]
-            values[column::width] = array("d", scaled)
-            points[column::width] = self._points.over(self._params, sizes, moved=moved)
-        self.builder.add_rows([definition for definition, _ in self._kinds], points, values)
+        values = array("d", figures)
+        definitions = tuple(definition for definition, _ in self._kinds)
+        moved = tuple(definition.unit == "B/s" for definition in definitions)
+        points = self._points.over(self._params, sizes, moved)
+        self.builder.add_rows(definitions, points, values, rising=True)
         return rows.end()
 
-    def _kind(self, name: str, unit: str) -> tuple[Definition, float] | None:
-        """Find the metric of a column, and its unit: how many per second, or the size of one.
-
-        None if its figures are not used, or have parameters of their own.
-        """
-        if _TAIL.match(name.upper()):
-            return None
-        if unit == "us":
-            time = self._time(name.lower())
-            return (time, MICRO) if time else None
-        if name == "Messages/s":
-            return RATE, 1.0
-        if name == "MB/s" or unit in SCALES:
-            return self._rate(), SCALES.get(unit, MB)
-        return (OVERLAP, 1.0) if unit == "%" else None
+    def _scaled(self, figures: list[float]) -> list[float]:
+        """Give the figures of rows in the units of their metrics."""
+        width = len(self._kinds)
+        for column, (definition, scale) in enumerate(self._kinds):
+            if definition.unit == "s":
+                figures[column::width] = [figure / scale for figure in figures[column::width]]
+            elif scale != 1:
+                figures[column::width] = [figure * scale for figure in figures[column::width]]
+        return figures
 
     def _option(self, text: str) -> bool:
         """Read a setting of the rows below."""
@@ -330,7 +308,8 @@ class _Table:
 
     def _add(self, name: str, unit: str, value: float, params: dict[str, Scalar]) -> None:
         size = int(params.get("size", 0))
-        tail, kind = _TAIL.match(name.upper()), self._kind(name, unit)
+        tail = _TAIL.match(name.upper())
+        kind = _kind(self._test, name, unit, one_sided=self._one_sided)
         if tail:
             point = {**params, "percentile": float(tail[1])}
             if unit in SCALES:
@@ -342,30 +321,6 @@ class _Table:
         elif kind:
             moved = size if kind[0].unit == "B/s" else 0
             self.builder.add(kind[0], value * kind[1], params, size=moved)
-
-    def _rate(self) -> Definition:
-        test = self._test.lower()
-        if "bi-directional" in test or "bibw" in test:
-            return BIDIRECTIONAL
-        return MULTI if "multiple" in test else BANDWIDTH
-
-    def _time(self, name: str) -> Definition | None:
-        """Find the metric of a column of times; parts of a non-blocking call are left out."""
-        for word, definition in (
-            ("overall", OVERALL),
-            ("compute", COMPUTE),
-            ("pure", PURE),
-            ("min lat", FASTEST),
-            ("max lat", SLOWEST),
-        ):
-            if name.startswith(word):
-                return definition
-        if "lat" not in name:
-            return None
-        if self._one_sided:
-            return ONE_SIDED
-        # `Allreduce Latency` is that of a collective, `Multi Latency` is one way
-        return LATENCY if set(self._test.lower().split()) <= _ONE_WAY else COLLECTIVE
 
     def parsed(self) -> Parsed:
         if self._mixed:
@@ -379,6 +334,91 @@ class _Table:
         return self.builder.parsed()
 
 
+_Kind = tuple["Definition", float]
+"""Of a column: its metric, and its unit: how many per second, or the size of one."""
+
+
+@lru_cache(MOST)
+def _said_by(title: str) -> tuple[str, str, bool]:
+    """Give the test that a title names, the memory of its buffers, and whether it is one-sided."""
+    memory = _MEMORY.search(title)
+    named = _NAME.match(title.replace(f"-{memory[1]}", "", 1) if memory else title)
+    test = named[1] if named else title
+    return test, memory[1] if memory else "", _ONE_SIDED.search(title) is not None
+
+
+@lru_cache(MOST)
+def _columns_in(text: str) -> tuple[tuple[str, str], ...]:
+    """Give the name and the unit of each column of a header; none if it is none."""
+    columns = [(m[1] or m[2] or m[3], m[3] or "") for m in _COLUMN.finditer(text)]
+    rates = any(unit or name in ("MB/s", "Messages/s") for name, unit in columns)
+    return tuple(columns) if rates and _HEAD.match(text) else ()
+
+
+@lru_cache(MOST)
+def _fits(test: str, columns: tuple[tuple[str, str], ...]) -> bool:
+    """Tell whether the columns are rates if the title says so, and otherwise times."""
+    rates = any(unit in SCALES or name in ("MB/s", "Messages/s") for name, unit in columns)
+    overall = any(name == "Overall" for name, _ in columns)
+    title = test.lower()
+    titled = any(word in title for word in ("bandwidth", "bibw", "_bw", "message rate"))
+    return rates == titled and (not overall or "non-blocking" in title or "_i" in title)
+
+
+@lru_cache(MOST)
+def _plan(
+    test: str, columns: tuple[tuple[str, str], ...], *, one_sided: bool
+) -> tuple[tuple[_Kind, ...], re.Pattern[str] | None]:
+    """Find the metric of each column, and a pattern for rows if all belong to one size."""
+    kinds = [_kind(test, name, unit, one_sided=one_sided) for name, unit in columns[1:]]
+    found = tuple(kind for kind in kinds if kind is not None)
+    is_plain = columns[0][0] in SIZES and len(found) == len(kinds) > 0
+    return found, _rows_of(len(kinds)) if is_plain else None
+
+
+def _kind(test: str, name: str, unit: str, *, one_sided: bool) -> _Kind | None:
+    """Find the metric of a column, and its unit.
+
+    None if its figures are not used, or have parameters of their own.
+    """
+    if _TAIL.match(name.upper()):
+        return None
+    if unit == "us":
+        time = _time(test, name.lower(), one_sided=one_sided)
+        return (time, MICRO) if time else None
+    if name == "Messages/s":
+        return RATE, 1.0
+    if name == "MB/s" or unit in SCALES:
+        return _rate(test), SCALES.get(unit, MB)
+    return (OVERLAP, 1.0) if unit == "%" else None
+
+
+def _rate(test: str) -> Definition:
+    test = test.lower()
+    if "bi-directional" in test or "bibw" in test:
+        return BIDIRECTIONAL
+    return MULTI if "multiple" in test else BANDWIDTH
+
+
+def _time(test: str, name: str, *, one_sided: bool) -> Definition | None:
+    """Find the metric of a column of times; parts of a non-blocking call are left out."""
+    for word, definition in (
+        ("overall", OVERALL),
+        ("compute", COMPUTE),
+        ("pure", PURE),
+        ("min lat", FASTEST),
+        ("max lat", SLOWEST),
+    ):
+        if name.startswith(word):
+            return definition
+    if "lat" not in name:
+        return None
+    if one_sided:
+        return ONE_SIDED
+    # `Allreduce Latency` is that of a collective, `Multi Latency` is one way
+    return LATENCY if set(test.lower().split()) <= _ONE_WAY else COLLECTIVE
+
+
 @cache
 def _rows_of(figures: int) -> re.Pattern[str]:
     """Give a pattern for rows of a size and this many figures."""
@@ -387,11 +427,13 @@ def _rows_of(figures: int) -> re.Pattern[str]:
     return re.compile(rf"(?:[ \t]*{whole}(?:{figure}){{{figures}}}[ \t]*\n)+")
 
 
-def _columns_of(columns: list[tuple[str, str]], cells: list[str]) -> list[tuple[str, str]]:
+def _columns_of(
+    columns: tuple[tuple[str, str], ...], cells: list[str]
+) -> tuple[tuple[str, str], ...]:
     """Give the columns of a row, with the extremes if they follow its mean."""
     values = numbers(cells[len(columns) - 1 :])
     if values is None or len(values) != len(FULL) + 1 or columns[-1][0] != "Avg Latency":
         return columns
     mean, least, greatest, iterations = values
     is_full = least <= mean <= greatest and iterations.is_integer()
-    return [*columns, *FULL] if is_full else columns
+    return (*columns, *FULL) if is_full else columns
