@@ -10,8 +10,9 @@ from itertools import chain, takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.logs.columns import SeriesPoint
-from cluster.logs.parsers import GB, count, decimals, number
+from cluster.logs.parsers import GB, count, number
 from cluster.logs.parsers.nccl_tests.metrics import RESOLUTION, SLACK
+from cluster.logs.rows import decimals
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,13 +7,12 @@ mean over ranks, and with `-f` also that of the fastest and the slowest rank.
 from __future__ import annotations
 
 import re
-from array import array
-from functools import cache, lru_cache
+from functools import lru_cache
 from operator import lt
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.logs.columns import Points
-from cluster.logs.parsers import DIGITS, GB, MB, Parser, ResultBuilder, count, decimals, numbers
+from cluster.logs.parsers import GB, MB, Parser, ResultBuilder, count, numbers
 from cluster.logs.parsers.osu.metrics import (
     BANDWIDTH,
     BIDIRECTIONAL,
@@ -32,6 +31,7 @@ from cluster.logs.parsers.osu.metrics import (
     RATE_PERCENTILE,
     SLOWEST,
 )
+from cluster.logs.rows import row_by_row, size_rows
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -166,7 +166,7 @@ class _Table:
         self.builder = ResultBuilder("osu", first, title)
         self.lines = 1  # of the table, without its rows
         self._points = points
-        self._rows: re.Pattern[str] | None = None  # rows of nothing but a size and known figures
+        self._is_plain = False  # whether its rows are nothing but a size and known figures
         self._kinds: tuple[_Kind, ...] = ()  # of all columns but the first
         self._test, memory, self._one_sided = _said_by(title)
         self._windows: list[int] = []  # the columns of a table with one per window size
@@ -203,7 +203,7 @@ class _Table:
             if (self._columns and self.builder.empty) or not _fits(self._test, columns):
                 self.builder.doubt()  # the columns of another table
             self._columns, self._windows, self._last = columns, [], -1
-            self._kinds, self._rows = _plan(self._test, columns, one_sided=self._one_sided)
+            self._kinds, self._is_plain = _plan(self._test, columns, one_sided=self._one_sided)
             return True
         pairs, buffers, varied = _PAIRS.match(text), _BUFFERS.match(text), _VARIED.match(text)
         if varied:
@@ -220,36 +220,20 @@ class _Table:
 
     def take_rows(self, text: str, at: int) -> int:
         """Read rows whose sizes rise, and give the offset where they end."""
-        rows = self._rows.match(text, at) if self._rows else None
-        if rows is None:
+        rows = size_rows(text, at, len(self._kinds)) if self._is_plain else None
+        if (
+            rows is None
+            or rows.sizes[0] <= self._last
+            or not all(map(lt, rows.sizes, rows.sizes[1:]))
+        ):
             return at
-        cells = rows[0].split()
-        width = len(self._kinds) + 1
-        sizes = tuple(map(int, cells[::width]))
-        del cells[::width]
-        try:
-            figures = self._scaled(decimals(cells))
-        except ValueError:  # one is spelt differently
-            return at
-        if sizes[0] <= self._last or not all(map(lt, sizes, sizes[1:])):
-            return at
-        self._last = sizes[-1]
-        values = array("d", figures)
+        self._last = rows.sizes[-1]
+        values = row_by_row(list(map(_scaled, rows.columns, self._kinds)))
         definitions = tuple(definition for definition, _ in self._kinds)
         moved = tuple(definition.unit == "B/s" for definition in definitions)
-        points = self._points.over(self._params, sizes, moved)
+        points = self._points.over(self._params, rows.sizes, moved)
         self.builder.add_rows(definitions, points, values, rising=True)
-        return rows.end()
-
-    def _scaled(self, figures: list[float]) -> list[float]:
-        """Give the figures of rows in the units of their metrics."""
-        width = len(self._kinds)
-        for column, (definition, scale) in enumerate(self._kinds):
-            if definition.unit == "s":
-                figures[column::width] = [figure / scale for figure in figures[column::width]]
-            elif scale != 1:
-                figures[column::width] = [figure * scale for figure in figures[column::width]]
-        return figures
+        return rows.end
 
     def _option(self, text: str) -> bool:
         """Read a setting of the rows below."""
@@ -368,12 +352,11 @@ def _fits(test: str, columns: tuple[tuple[str, str], ...]) -> bool:
 @lru_cache(MOST)
 def _plan(
     test: str, columns: tuple[tuple[str, str], ...], *, one_sided: bool
-) -> tuple[tuple[_Kind, ...], re.Pattern[str] | None]:
-    """Find the metric of each column, and a pattern for rows if all belong to one size."""
+) -> tuple[tuple[_Kind, ...], bool]:
+    """Find the metric of each column, and whether all belong to one size."""
     kinds = [_kind(test, name, unit, one_sided=one_sided) for name, unit in columns[1:]]
     found = tuple(kind for kind in kinds if kind is not None)
-    is_plain = columns[0][0] in SIZES and len(found) == len(kinds) > 0
-    return found, _rows_of(len(kinds)) if is_plain else None
+    return found, columns[0][0] in SIZES and len(found) == len(kinds) > 0
 
 
 def _kind(test: str, name: str, unit: str, *, one_sided: bool) -> _Kind | None:
@@ -391,6 +374,14 @@ def _kind(test: str, name: str, unit: str, *, one_sided: bool) -> _Kind | None:
     if name == "MB/s" or unit in SCALES:
         return _rate(test), SCALES.get(unit, MB)
     return (OVERLAP, 1.0) if unit == "%" else None
+
+
+def _scaled(figures: list[float], kind: _Kind) -> list[float]:
+    """Give the figures of a column in the unit of its metric."""
+    definition, scale = kind
+    if definition.unit == "s":
+        return [figure / scale for figure in figures]
+    return [figure * scale for figure in figures]
 
 
 def _rate(test: str) -> Definition:
@@ -417,14 +408,6 @@ def _time(test: str, name: str, *, one_sided: bool) -> Definition | None:
         return ONE_SIDED
     # `Allreduce Latency` is that of a collective, `Multi Latency` is one way
     return LATENCY if set(test.lower().split()) <= _ONE_WAY else COLLECTIVE
-
-
-@cache
-def _rows_of(figures: int) -> re.Pattern[str]:
-    """Give a pattern for rows of a size and this many figures."""
-    whole = rf"\d{{1,{DIGITS}}}"
-    figure = rf"[ \t]+{whole}(?:\.\d{{1,20}})?"
-    return re.compile(rf"(?:[ \t]*{whole}(?:{figure}){{{figures}}}[ \t]*\n)+")
 
 
 def _columns_of(

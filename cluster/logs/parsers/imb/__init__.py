@@ -8,14 +8,33 @@ In tables with a column of messages per second, these are of all pairs together.
 from __future__ import annotations
 
 import re
-from functools import partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, ClassVar
 
-from cluster.core.model.measurements import Definition
+from cluster.logs.columns import Points
 from cluster.logs.parsers import MB, MIB, Parser, ResultBuilder, count, numbers
+from cluster.logs.parsers.imb.metrics import (
+    BANDWIDTH,
+    BOTH_WAYS,
+    COMPUTE,
+    FASTEST,
+    FILES,
+    LATENCY,
+    MEAN,
+    OVERALL,
+    OVERLAP,
+    PAIRS,
+    PAIRS_BOTH_WAYS,
+    PURE,
+    RATE,
+    SLOWEST,
+    TOTAL,
+)
+from cluster.logs.rows import row_by_row, size_rows
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
+    from cluster.core.model.measurements import Definition
     from cluster.core.model.value import Scalar
 
 MICRO = 1e6  # microseconds per second
@@ -36,132 +55,6 @@ BOTH = {
 }
 TO_AND_FRO = {"pingpong", "pingping", "pingpongmt", "pingpingmt"}
 
-_imb = partial(
-    Definition,
-    benchmark="imb",
-    clock="MPI_Wtime of the ranks",
-    synchronisation="barriers before the repetitions of a size",
-    warm_up="the warm-up of IMB, some calls of each size",
-)
-LATENCY = _imb(
-    metric="latency",
-    unit="s",
-    better="lower",
-    what="one message, one way: half of a round trip (PingPong), or one of two that cross "
-    "(PingPing); mean over repetitions; printed in us",
-    aggregation="one rank",
-)
-MEAN = _imb(
-    metric="call_time",
-    unit="s",
-    better="lower",
-    what="one call, mean over repetitions and ranks (t_avg); printed in us",
-    aggregation="mean of ranks",
-)
-FASTEST = _imb(
-    metric="call_time_min",
-    unit="s",
-    better="lower",
-    what="one call, mean over repetitions, of the fastest rank (t_min); printed in us",
-    aggregation="one rank",
-)
-SLOWEST = _imb(
-    metric="call_time_max",
-    unit="s",
-    better="lower",
-    what="one call, mean over repetitions, of the slowest rank (t_max); printed in us",
-    aggregation="one rank",
-)
-BANDWIDTH = _imb(
-    metric="bandwidth",
-    unit="B/s",
-    better="higher",
-    what="bytes one way over the time; printed in Mbytes/sec of 2**20 or 1e6 bytes",
-    aggregation="one rank",
-    flow="one way",
-    medium="network",
-)
-BOTH_WAYS = _imb(
-    metric="bidirectional",
-    unit="B/s",
-    better="higher",
-    what="bytes sent and received by a rank over the time of the slowest; printed in Mbytes/sec of "
-    "2**20 or 1e6 bytes",
-    aggregation="one rank",
-    flow="both ways",
-    medium="network",
-)
-PAIRS = _imb(
-    metric="multi_bandwidth",
-    unit="B/s",
-    better="higher",
-    what="bytes that all pairs send, one way, over the time of the slowest rank; printed in "
-    "Mbytes/sec of 1e6 bytes",
-    aggregation="all ranks",
-    flow="one way",
-    medium="network",
-)
-PAIRS_BOTH_WAYS = _imb(
-    metric="multi_bidirectional",
-    unit="B/s",
-    better="higher",
-    what="bytes that all pairs send, both ways, over the time of the slowest rank; printed in "
-    "Mbytes/sec of 1e6 bytes",
-    aggregation="all ranks",
-    flow="both ways",
-    medium="network",
-)
-TOTAL = _imb(
-    metric="total_bandwidth",
-    unit="B/s",
-    better="higher",
-    what="bytes over time as this test counts them, in whatever directions; printed in Mbytes/sec "
-    "of 2**20 or 1e6 bytes",
-    aggregation="all ranks",
-)
-FILES = _imb(
-    metric="file_bandwidth",
-    unit="B/s",
-    better="higher",
-    what="bytes to or from files over the time of the slowest rank (IMB-IO); printed in Mbytes/sec "
-    "of 2**20 or 1e6 bytes",
-    aggregation="all ranks",
-)
-RATE = _imb(
-    metric="message_rate",
-    unit="messages/s",
-    better="higher",
-    what="messages of all pairs together per second",
-    aggregation="all ranks",
-)
-OVERALL = _imb(
-    metric="overall_time",
-    unit="s",
-    better="lower",
-    what="a non-blocking call and the computation beside it, of the slowest rank (t_ovrl); in us",
-    aggregation="one rank",
-)
-PURE = _imb(
-    metric="pure_time",
-    unit="s",
-    better="lower",
-    what="a non-blocking call with nothing beside it, of the same rank (t_pure); printed in us",
-    aggregation="one rank",
-)
-COMPUTE = _imb(
-    metric="compute_time",
-    unit="s",
-    better="lower",
-    what="the computation beside a non-blocking call, of the same rank (t_CPU); printed in us",
-    aggregation="one rank",
-)
-OVERLAP = _imb(
-    metric="overlap",
-    unit="%",
-    better="higher",
-    what="the share of a non-blocking call that the computation hides, in percent",
-    aggregation="one rank",
-)
 _TIMES = {
     "t_min": FASTEST,
     "t_max": SLOWEST,
@@ -212,6 +105,7 @@ class Imb(Parser):
         self._name = ""
         self._params: dict[str, Scalar] = {}
         self._columns: list[str] = []
+        self._points = Points()
         self._last = -1
         self._usual = MB  # a megabyte in this version
         self._next = 0  # the line after the head of a benchmark without rows so far; else 0
@@ -251,6 +145,29 @@ class Imb(Parser):
         else:
             return self._said(line)
         return True
+
+    def take_rows(self, text: str, at: int, number: int) -> int:
+        """Take rows of a table over sizes."""
+        del number
+        columns = self._columns
+        if columns[:2] != ["#bytes", "#repetitions"] or not self._builders:
+            return at
+        rows = size_rows(text, at, len(columns) - 1)
+        if rows is None or rows.sizes[0] < self._last:
+            return at
+        found = dict(zip(columns[1:], rows.columns, strict=True))
+        scale = self._scale_of_all(rows.sizes, found)
+        if scale is None or max(found.get("defects", (0.0,))) > DEFECT:
+            return at
+        kinds = {column: kind for column in found if (kind := self._kind(column))}
+        figures = [
+            [_in_unit(kind, figure, scale) for figure in found[column]]
+            for column, kind in kinds.items()
+        ]
+        points = self._points.over(self._params, rows.sizes, tuple(map(_moves, kinds.values())))
+        self._builders[-1].add_rows(tuple(kinds.values()), points, row_by_row(figures))
+        self._last, self._next = rows.sizes[-1], 0
+        return rows.end
 
     def _follow(self, begins: int, number: int) -> None:
         """Notice a benchmark that begins right after the head of another one without rows."""
@@ -336,7 +253,7 @@ class Imb(Parser):
             return self._usual
         ways = WAYS.get(self._test)
         once = size / time * MICRO
-        slack = SLACK + ROUNDING / time + ROUNDING / rate
+        slack = _slack(time, rate)
         fits = {
             scale: min(abs(rate * scale / (many * once) - 1) for many in _multiples(ways))
             for scale in (self._usual, MB, MIB)  # if both fit, that of the version
@@ -348,6 +265,18 @@ class Imb(Parser):
             return best
         return None if ways else self._usual
 
+    def _scale_of_all(self, sizes: tuple[int, ...], found: dict[str, list[float]]) -> float | None:
+        """Give the usual megabyte if it fits all rows; none if they must be looked at singly."""
+        if "Msg/sec" in found:
+            return MB
+        rates, times = found.get("Mbytes/sec"), found.get("t[usec]", found.get("t_max[usec]"))
+        if rates and times:
+            multiples = _multiples(WAYS.get(self._test))
+            for size, time, rate in zip(sizes, times, rates, strict=True):
+                if size and time and rate and not _fits(size, time, rate, self._usual, multiples):
+                    return None
+        return self._usual
+
     def _add(
         self,
         builder: ResultBuilder,
@@ -357,34 +286,16 @@ class Imb(Parser):
         scale: float,
     ) -> None:
         size = int(point.get("size", 0))
-        name, _, unit = column.partition("[")
-        if unit == "usec]":
-            builder.add(self._time(name), value / MICRO, point, size=size)
-        elif column == "Mbytes/sec":
-            builder.add(self._rate(), value * scale, point, size=size)
-        elif column == "Msg/sec":
-            builder.add(RATE, value, point)
-        elif name == "overlap":
-            builder.add(OVERLAP, value, point)
+        kind = self._kind(column)
+        if kind:
+            builder.add(kind, _in_unit(kind, value, scale), point, size=size * _moves(kind))
         elif column == "defects" and value > DEFECT:
             builder.fail(f"{self._name}, {size} B: {value:g} defects: what arrived is wrong")
 
-    def _time(self, name: str) -> Definition:
-        if name == "t" and "Msg/sec" in self._columns:
-            return LATENCY if self._test in TO_AND_FRO else MEAN
-        # `t` is the time of the slowest rank, except in ping-pong tests
-        return _TIMES.get(name, LATENCY if self._test in TO_AND_FRO else SLOWEST)
-
-    def _rate(self) -> Definition:
-        test, counted = self._test, "Msg/sec" in self._columns
-        if _FILE.match(test):
-            return FILES
-        many = counted and self._params.get("processes") != PAIR
-        if test in ONE_WAY or (test == "pingping" and not counted):
-            return PAIRS if many else BANDWIDTH
-        if test in BOTH or test == "pingping":
-            return PAIRS_BOTH_WAYS if many else BOTH_WAYS
-        return TOTAL
+    def _kind(self, column: str) -> Definition | None:
+        """Give the metric of a column; none if it is a parameter, or a check."""
+        pair = self._params.get("processes") == PAIR
+        return _kind(self._test, column, counted="Msg/sec" in self._columns, pair=pair)
 
     def _open(self, number: int) -> ResultBuilder:
         if not self._builders:
@@ -403,3 +314,64 @@ class Imb(Parser):
 
 def _multiples(ways: int | None) -> tuple[int, ...]:
     return MULTIPLES if ways is None else (ways,)
+
+
+@lru_cache(256)
+def _kind(test: str, column: str, *, counted: bool, pair: bool) -> Definition | None:
+    """Give the metric of a column.
+
+    Args:
+        test: the name of the benchmark, without what its kind shares.
+        column: as the header names it.
+        counted: whether there is a column of messages per second.
+        pair: whether there are two processes.
+
+    """
+    name, _, unit = column.partition("[")
+    if unit == "usec]":
+        return _time(test, name, counted=counted)
+    if column == "Mbytes/sec":
+        return _rate(test, counted=counted, pair=pair)
+    if column == "Msg/sec":
+        return RATE
+    return OVERLAP if name == "overlap" else None
+
+
+def _time(test: str, name: str, *, counted: bool) -> Definition:
+    if name == "t" and counted:
+        return LATENCY if test in TO_AND_FRO else MEAN
+    # `t` is the time of the slowest rank, except in ping-pong tests
+    return _TIMES.get(name, LATENCY if test in TO_AND_FRO else SLOWEST)
+
+
+def _rate(test: str, *, counted: bool, pair: bool) -> Definition:
+    many = counted and not pair
+    if _FILE.match(test):
+        return FILES
+    if test in ONE_WAY or (test == "pingping" and not counted):
+        return PAIRS if many else BANDWIDTH
+    if test in BOTH or test == "pingping":
+        return PAIRS_BOTH_WAYS if many else BOTH_WAYS
+    return TOTAL
+
+
+def _moves(kind: Definition) -> bool:
+    """Tell whether the bytes of a row moved while this metric was measured."""
+    return kind.unit in ("s", "B/s")
+
+
+def _in_unit(kind: Definition, figure: float, scale: float) -> float:
+    """Convert a figure; `scale` is the number of bytes in a Mbyte."""
+    if kind.unit == "s":
+        return figure / MICRO
+    return figure * scale if kind.unit == "B/s" else figure
+
+
+def _slack(time: float, rate: float) -> float:
+    return SLACK + ROUNDING / time + ROUNDING / rate
+
+
+def _fits(size: int, time: float, rate: float, scale: float, multiples: tuple[int, ...]) -> bool:
+    """Tell whether a rate is clearly the size over the time, in Mbytes of this many bytes."""
+    share = rate * scale / (size / time * MICRO)
+    return min(abs(share / many - 1) for many in multiples) <= _slack(time, rate) / 2
