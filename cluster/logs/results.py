@@ -79,17 +79,15 @@ class ResultBuilder:
 
         """
         known = params or {}
+        point = SeriesPoint(known if isinstance(known, dict) else dict(known), rank, size)
         self._settle()
         self._index()
-        place = self._places.setdefault(
-            (definition.metric, rank, *known.items()), len(self._metrics)
-        )
+        place = self._places.setdefault(_key(definition.metric, point), len(self._metrics))
         if place < len(self._metrics):
-            self._more.setdefault(place, array("d")).append(value)
+            self._append(place, value)
             return
         self._metrics.append(self._number(definition))
-        params_ = known if isinstance(known, dict) else dict(known)
-        self._points.append(SeriesPoint(params_, rank, size))
+        self._points.append(point)
         self._values.append(value)
         self._indexed += 1
 
@@ -117,26 +115,37 @@ class ResultBuilder:
             self._table = definitions, points, values
             return
         self._settle()
-        if self._indexed or self._differs(definitions, points):
-            for at, (point, value) in enumerate(zip(points, values, strict=True)):
-                definition = definitions[at % width]
-                self.add(definition, value, point.params, rank=point.rank, size=point.size)
-            return
         metrics = bytes(map(self._number, definitions))
         for at in range(0, len(points), width):
-            place, _ = self._rows.setdefault(id(points[at]), (len(self._metrics), definitions))
-            if place == len(self._metrics):
+            row = points[at : at + width]
+            place, known = self._rows.get(id(row[0]), (len(self._metrics), None))
+            if known == definitions:  # the point was measured before
+                for column in range(width):
+                    self._append(place + column, values[at + column])
+            elif known is not None or self._places:
+                self._add_row(definitions, row, values[at : at + width])
+            else:
+                self._rows[id(row[0])] = place, definitions
                 self._metrics += metrics
-                self._points += points[at : at + width]
+                self._points += row
                 self._values += values[at : at + width]
-                continue
-            for column in range(width):  # the point was measured before
-                self._more.setdefault(place + column, array("d")).append(values[at + column])
 
-    def _differs(self, definitions: Sequence[Definition], points: Sequence[SeriesPoint]) -> bool:
-        """Tell whether a point was measured before, with other definitions."""
-        known = self._rows.keys() & map(id, points)
-        return any(self._rows[row][1] != definitions for row in known)
+    def _add_row(
+        self, definitions: Sequence[Definition], row: Sequence[SeriesPoint], values: array[float]
+    ) -> None:
+        """Add a row to series that may have been begun by single values."""
+        places = []
+        for definition, point, value in zip(definitions, row, values, strict=True):
+            self.add(definition, value, point.params, rank=point.rank, size=point.size)
+            places.append(self._places[_key(definition.metric, point)])
+        if places == list(range(places[0], places[0] + len(places))):
+            self._rows[id(row[0])] = places[0], definitions
+
+    def _append(self, place: int, value: float) -> None:
+        more = self._more.get(place)
+        if more is None:
+            more = self._more[place] = array("d")
+        more.append(value)
 
     def _settle(self) -> None:
         """Index the rows of the only table, as something follows it."""
@@ -157,8 +166,7 @@ class ResultBuilder:
         names = tuple(self._definitions)
         for at in range(self._indexed, len(self._metrics)):
             point = self._points[at]
-            key = (names[self._metrics[at]], point.rank, *point.params.items())
-            self._places[key] = at
+            self._places[_key(names[self._metrics[at]], point)] = at
         self._indexed = len(self._metrics)
 
     def _number(self, definition: Definition) -> int:
@@ -269,3 +277,8 @@ def _are_distinct(definitions: Sequence[Definition], rows: Sequence[SeriesPoint]
     """Tell whether no point and no metric of a table occurs twice."""
     metrics = {definition.metric for definition in definitions}
     return len(metrics) == len(definitions) and len(set(map(id, rows))) == len(rows)
+
+
+def _key(metric: str, point: SeriesPoint) -> tuple[object, ...]:
+    """Give what tells a series from others."""
+    return (metric, point.rank, *point.params.items())
