@@ -79,15 +79,19 @@ class ResultBuilder:
 
         """
         known = params or {}
-        point = SeriesPoint(known if isinstance(known, dict) else dict(known), rank, size)
-        self._settle()
-        self._index()
-        place = self._places.setdefault(_key(definition.metric, point), len(self._metrics))
+        key = (definition.metric, rank, *known.items())
+        place = self._places.get(key)
+        if place is None:
+            self._settle()
+            self._index()
+            place = self._places.setdefault(key, len(self._metrics))
         if place < len(self._metrics):
             self._append(place, value)
             return
         self._metrics.append(self._number(definition))
-        self._points.append(point)
+        self._points.append(
+            SeriesPoint(known if isinstance(known, dict) else dict(known), rank, size)
+        )
         self._values.append(value)
         self._indexed += 1
 

@@ -84,28 +84,34 @@ class Iperf3(Parser):
 
     def take(self, line: str, number: int) -> bool:
         """Read a line of the text form."""
-        if _HEAD.match(line):
-            if self._text is None or self._text.is_begun:
-                self._close()
-                self._text = TextReport(number)
-            self._text.is_headed = True
-            self._text.say(line)
-            return True
+        row = LINE.match(line)
+        if row is not None and self._text is not None:
+            return self._text.row(row)
         error = _ERROR.match(line)
+        if _HEAD.match(line):
+            self._head(line, number)
+            return True
         if error:
             self._open(number).fail(error[1])
             return True
-        match = LINE.match(line)
-        if _OURS.match(line):
+        if _OURS.match(line) or (row is not None and ROLE.search(line)):  # iperf2 has no role
             self._open(number)
-        if match is None:
-            known = self._text is not None and _KNOWN.match(line) is not None
-            if known and self._text is not None:
-                self._text.say(line)
-            return known
-        if self._text is None and not ROLE.search(line):
-            return False  # a line of iperf2 has no role
-        return self._open(number).row(match)
+        if self._text is None:
+            return False
+        if row is not None:
+            return self._text.row(row)
+        known = _KNOWN.match(line) is not None
+        if known:
+            self._text.say(line)
+        return known
+
+    def _head(self, line: str, number: int) -> None:
+        """Read a line at the head of a test, or of the next one."""
+        if self._text is None or self._text.is_begun:
+            self._close()
+            self._text = TextReport(number)
+        self._text.is_headed = True
+        self._text.say(line)
 
     def take_document(self, text: str, number: int) -> bool:
         """Read a document of `-J`."""

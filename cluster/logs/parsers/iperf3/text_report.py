@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cluster.logs.parsers import GIB, KIB, MIB, ResultBuilder, number
+from cluster.logs.parsers import GIB, KIB, MIB, ResultBuilder
 from cluster.logs.parsers.iperf3.metrics import (
     INTERVAL,
     JITTER,
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 BITS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 BYTES = {"": 1.0, "K": KIB, "M": MIB, "G": GIB, "T": 2.0**40}
 _PREFIX = r"([KMGT]?)"
+_FIGURE = r"\d{1,20}(?:\.\d{0,20})?"
 LINE = re.compile(
-    r"\s*\[\s*(SUM|\d+)\](?:\[(TX|RX)-[CS]\])?\s+([\d.]+)\s*-\s*([\d.]+)\s+sec\s+"
-    rf"([\d.]+)\s+{_PREFIX}Bytes\s+([\d.]+)\s+{_PREFIX}(bits|Bytes)/sec(.*)"
+    rf"\s*\[\s*(SUM|\d+)\](?:\[(TX|RX)-[CS]\])?\s+{_FIGURE}\s*-\s*{_FIGURE}\s+sec\s+"
+    rf"{_FIGURE}\s+[KMGT]?Bytes\s+({_FIGURE})\s+{_PREFIX}(bits|Bytes)/sec(.*)"
 )
 _UDP = re.compile(r"\s+([\d.]+) ms\s+(\d+)/(\d+) \(([\d.e+-]+)%\)")
 _RETRANSMITS = re.compile(r"\s+(\d{1,15})\s+sender\s*$")
-OMITTED = re.compile(r"\(omitted\)")
+OMITTED = "(omitted)"
 ROLE = re.compile(r"\b(sender|receiver)\s*$")
 # Above the totals of UDP in versions before 3.2, and above each interval.
 _OLD_UDP = re.compile(r"\s*\[ *ID\] Interval .*\bBandwidth\b.*\bJitter\b")
@@ -87,24 +88,22 @@ class TextReport:
 
     def row(self, match: re.Match[str]) -> bool:
         """Read a line of `LINE`."""
-        stream, way, begin, end = match[1], match[2] or "", number(match[3]), number(match[4])
-        amount = number(match[7])
-        if begin is None or end is None or amount is None:
-            return False
+        stream, marked, figure, prefix, unit, rest = match.groups()
+        way, amount = marked or "", float(figure)
         self.is_begun = True
         if stream != "SUM":
             self._streams[stream] = None
-        scale = BITS[match[8]] / 8 if match[9] == "bits" else BYTES[match[8]]
-        role, udp = ROLE.search(match[10]), _UDP.match(match[10])
+        scale = BITS[prefix] / 8 if unit == "bits" else BYTES[prefix]
+        role, udp = ROLE.search(rest), _UDP.match(rest) if "%" in rest else None
         if udp is not None:
             self._params["protocol"] = "UDP"
         # The totals of UDP have no role before 3.2; they are the sender's.
         side = role[1] if role else "sender" if udp and self._is_old_udp else ""
-        if not side and not OMITTED.search(match[10]):
+        if not side and OMITTED not in rest:
             self._intervals.append((stream, way, amount * scale))
         if side and amount:  # without bytes, this side does not know the count of the other one
             self._totals.setdefault((side, way), {})[stream] = amount * scale
-        again = _RETRANSMITS.match(match[10])
+        again = _RETRANSMITS.match(rest) if role else None
         if again:
             self._again[way + stream] = int(again[1])
         if udp and (side == "receiver" or (side and not role)):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import Parser, ResultBuilder, number
-from cluster.logs.parsers.throughput.iterations import DEFINITIONS, IterationTimes
+from cluster.logs.parsers.throughput.iterations import DEFINITIONS, Form, IterationTimes, forms_in
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -139,7 +139,7 @@ class _LineKind(NamedTuple):
     """The content of lines of one shape: rates, and times of iterations."""
 
     figures: tuple[_Figure, ...]
-    has_times: bool
+    forms: tuple[Form, ...]
 
 
 class TrainingThroughput(Parser):
@@ -167,7 +167,7 @@ class TrainingThroughput(Parser):
             if len(self._kinds) > MOST:
                 self._kinds.clear()
             kind = self._kinds[shape] = self._kind(line)
-        iterations = self._iterations.find(line) if kind.has_times else ()
+        iterations = self._iterations.find(line, kind.forms) if kind.forms else ()
         for definition, value in iterations:
             self._open(number_).add(definition, value)
         return self._rates(line, number_, kind) or bool(iterations) or self._said(line)
@@ -185,7 +185,7 @@ class TrainingThroughput(Parser):
             found = [(whole, None)] if whole else []
         return _LineKind(
             figures=tuple(_figure(match, known) for match, known in found),
-            has_times=bool(self._iterations.find(line)),
+            forms=forms_in(line),
         )
 
     def _said(self, line: str) -> bool:

@@ -14,7 +14,7 @@ from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _loop = partial(
     Definition,
@@ -56,10 +56,24 @@ DEVICE_TOKENS = _loop(
 )
 DEFINITIONS = (TIME, RATE, SAMPLES, TOKENS, DEVICE_TOKENS)
 
+
+class Form(NamedTuple):
+    """A form of lines with the time of an iteration, or their rate.
+
+    Args:
+        word: that every such line contains.
+        pattern: with the groups `time` and `unit`, or `rate`.
+
+    """
+
+    word: str
+    pattern: re.Pattern[str]
+
+
 _UNITS = {"ms": 1e3, "s": 1.0, "sec": 1.0, "": 1.0}
 # Each with words that every such line contains, and a pattern with a time and its unit.
 _TIMES = tuple(
-    (word, re.compile(pattern))
+    Form(word, re.compile(pattern))
     for word, pattern in (
         ("per iteration (", r"elapsed time per iteration \((?P<unit>ms|s)\): (?P<time>\d[\d.]*)"),
         (", time ", r"\biter \d+: loss \S+, time (?P<time>\d[\d.]*)(?P<unit>ms|s)\b"),
@@ -80,12 +94,13 @@ _TIMES = tuple(
     )
 )
 _RATES = tuple(
-    (word, re.compile(pattern))
+    Form(word, re.compile(pattern))
     for word, pattern in (
         ("global_step/sec", r"\bglobal_step/sec: (?P<rate>\d[\d.]*)\s*$"),
         ("it/s", r"\d%\|.*\| *\d+/\d+ \[[^\]]*, +(?P<rate>\d+\.\d+)it/s\b"),
     )
 )
+_FORMS = (*_TIMES, *_RATES)
 _DEVICE = re.compile(r"\bTokens/s/device: (\d[\d.]*),")
 _BATCH = re.compile(r"\bglobal[ _]batch[ _]size:\s+(\d{1,9})\b")
 _PER_ITERATION = re.compile(
@@ -119,27 +134,34 @@ class IterationTimes:
             self._tokens = int(match[1].replace(",", ""))
         return match is not None
 
-    def find(self, line: str) -> list[Found]:
+    def find(self, line: str, forms: Sequence[Form]) -> list[Found]:
         """Find the figures of an iteration in a line, and the rates that follow from them.
 
         Args:
             line: of a log.
+            forms: that such lines may have.
 
         Returns:
             The figures; none if the line is not from a training loop.
 
         """
-        return [*self._times(line), *_rates(line)]
+        matches = [match for form in forms if (match := form.pattern.search(line))]
+        times = (match for match in matches if "time" in match.re.groupindex)
+        rates = (match for match in matches if "rate" in match.re.groupindex)
+        found = [
+            Found(RATE, rate) for match in rates if (rate := number(match["rate"])) is not None
+        ]
+        first = next(times, None)
+        return found if first is None else [*self._times(line, first), *found]
 
-    def _times(self, line: str) -> Iterator[Found]:
-        forms = (form.search(line) for word, form in _TIMES if word in line)
-        match = next((match for match in forms if match), None)
-        time = number(match["time"]) if match else None
-        if match is None or not time:
+    def _times(self, line: str, match: re.Match[str]) -> Iterator[Found]:
+        time = number(match["time"])
+        if not time:
             return
         seconds = time / _UNITS[match["unit"]]
         yield Found(TIME, seconds)
-        batch, device = _BATCH.search(line), _DEVICE.search(line)
+        batch = _BATCH.search(line) if "global" in line else None
+        device = _DEVICE.search(line) if "Tokens/s/device" in line else None
         if batch:
             yield Found(SAMPLES, int(batch[1]) / seconds)
         if self._tokens and ": loss " in line:
@@ -149,9 +171,6 @@ class IterationTimes:
             yield Found(DEVICE_TOKENS, rate)
 
 
-def _rates(line: str) -> Iterator[Found]:
-    for word, form in _RATES:
-        match = form.search(line) if word in line else None
-        rate = number(match["rate"]) if match else None
-        if rate is not None:
-            yield Found(RATE, rate)
+def forms_in(line: str) -> tuple[Form, ...]:
+    """Give the forms of lines with times or rates of iterations whose words a line has."""
+    return tuple(form for form in _FORMS if form.word in line)
