@@ -13,6 +13,7 @@ from cluster.core.errors import ParseError
 from cluster.core.model.logs import Parsed, Reading, Unread
 from cluster.logs.parsers import Parser
 from cluster.logs.parsers import number as parsed_number
+from cluster.logs.shapes import Shapes, shape_of
 from cluster.logs.text import LONGEST, JsonDocument, Lines, split_log
 from cluster.logs.unwrap import DEEPEST, inside
 
@@ -61,6 +62,7 @@ class _Reader:
         names = (format_,) if format_ else _names()
         self._idle = [_parser(name)() for name in names]
         self._active: list[Parser] = []
+        self._known = Shapes()  # of lines without words of idle parsers
         if format_:
             self._active, self._idle = self._idle, []
         self._results: list[Parsed] = []
@@ -96,7 +98,7 @@ class _Reader:
     def document(self, piece: JsonDocument) -> None:
         """Read a JSON document; if no parser knows it, read it as lines."""
         if self._take_document(piece) or (
-            self._wake(piece.text[:HEAD]) and self._take_document(piece)
+            self._wake([piece.text[:HEAD]]) and self._take_document(piece)
         ):
             self._lines += piece.text.count("\n") or 1
         elif not self._take_inside(piece):
@@ -146,7 +148,7 @@ class _Reader:
     def _some(self, text: str, first: int) -> int:
         """Offer lines to the active parsers; lines that they do not take may activate others."""
         if not self._active:
-            self._wake(text)
+            self._wake(text.split("\n"))
         rest = text
         for parser in sorted(self._active, key=_reads_later):
             try:
@@ -155,7 +157,7 @@ class _Reader:
                 raise _impossible(parser) from error
             self._lines += taken
         missed = self._missed(rest, first)
-        while missed and self._active and self._wake("\n".join(line for _, line in missed)):
+        while missed and self._active and self._wake(line for _, line in missed):
             missed = [(n, line) for n, line in missed if not self._offer(line, n)]
         for number, line in missed:
             if not (line.isspace() or _FENCE.match(line) or _RULE.match(line)):
@@ -224,8 +226,17 @@ class _Reader:
             self._last = text[start or text.rfind("\n", 0, behind) + 1 : behind]
         return at, number, refused
 
-    def _wake(self, text: str) -> bool:
-        awake = [p for p in self._idle if any(mark in text for mark in p.marks)]
+    def _wake(self, lines: Iterable[str]) -> bool:
+        """Activate the parsers whose words occur in lines; lines of one shape have the same."""
+        new = []
+        for line in lines:
+            shape = shape_of(line)
+            if shape not in self._known:
+                new.append(line)
+                if not any(mark in shape for mark in _numbered_marks()):
+                    self._known.add(shape)
+        text = "\n".join(new)
+        awake = [p for p in self._idle if any(mark in text for mark in p.marks)] if text else []
         self._idle = [parser for parser in self._idle if parser not in awake]
         self._active += awake
         return bool(awake)
@@ -294,6 +305,7 @@ class _Reader:
         self._collect()
         self._idle = [type(parser)() for parser in (*self._idle, *self._active)]
         self._active = []
+        self._known = Shapes()
         if self._forced:
             self._active, self._idle = self._idle, []
 
@@ -367,6 +379,13 @@ def _unusable(result: Parsed) -> Parsed:
 def _parser(name: str) -> type[Parser]:
     """Import a parser once: thousands of files may be read one after another."""
     return plugins.find(Parser, name)
+
+
+@cache
+def _numbered_marks() -> tuple[bytes, ...]:
+    """Give the words of parsers that contain digits, as they are in shapes."""
+    marks = {mark for name in _names() for mark in _parser(name).marks}
+    return tuple(shape for mark in sorted(marks) if (shape := shape_of(mark)) != mark.encode())
 
 
 def _names() -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, ClassVar
 
 from cluster.logs.parsers import Parser, ResultBuilder
+from cluster.logs.shapes import Shapes, shape_of
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -65,8 +66,8 @@ class JobFailures(Parser):
         *("ChildFailedError", "Fatal error in", "CUDA error", "CUDA out of memory", "Traceback"),
         *("terminate called", "core dumped", "Killed", "EXIT STRING", "ORTE daemon", "status code"),
         *("Watchdog caught", "DistBackendError", "HIP error", "have failed or timed out"),
-        *("exitcode: ", "has been shut down", "TERM_", "exit code", "exit status", "exited with"),
-        *("NVRM: Xid", "fi_cq_readerr", "UCX", "Error", "Terminated"),
+        *("exitcode: ", "has been shut down", "TERM_", "exit code", "exit status", "exited "),
+        *("NVRM: Xid", "fi_cq_readerr", "UCX", "Error", "Terminated", "Exception ignored in"),
     )
     definitions: ClassVar[tuple[Definition, ...]] = ()
 
@@ -77,9 +78,12 @@ class JobFailures(Parser):
         self._traceback = 0  # the line on which the open traceback began; 0 if none is open
         self._is_frame = False  # whether the last line named a file of the traceback
         self._is_harmless = False
+        self._harmless = Shapes()  # of lines without a word of a failure
 
     def take(self, line: str, number: int) -> bool:
         """Read a line that says that the job failed."""
+        if not self._traceback and not self._may_fail(line):
+            return False
         if _HARMLESS.match(line):
             self._is_harmless = True
         elif _TRACEBACK.match(line):
@@ -93,6 +97,16 @@ class JobFailures(Parser):
         else:
             return False
         return True
+
+    def _may_fail(self, line: str) -> bool:
+        """Tell whether a line has a word of a failure; lines that differ in digits are alike."""
+        shape = shape_of(line)
+        if shape in self._harmless:
+            return False
+        if any(mark in line for mark in self.marks):
+            return True
+        self._harmless.add(shape)
+        return False
 
     def _is_traced(self, line: str) -> bool:
         """Tell whether a line belongs to the open traceback: a file, or its code."""

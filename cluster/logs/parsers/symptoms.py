@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cluster.core.model.logs import Symptom, Symptoms
 from cluster.logs.parsers import Parser, ResultBuilder
+from cluster.logs.shapes import Shapes, shape_of
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -69,9 +70,16 @@ class SymptomLines(Parser):
         self._first = 0
         self._found: list[Symptom] = []
         self._counts: Counter[str] = Counter()
+        self._plain = Shapes()  # of lines without a word of a problem
 
     def take(self, line: str, number: int) -> bool:
         """Read a line that is a sign of a known problem."""
+        shape = shape_of(line)
+        if shape in self._plain:
+            return False
+        if not any(word in line for word in self.marks):
+            self._plain.add(shape)
+            return False
         for kind, word, pattern in _RULES:
             match = pattern.search(line) if word in line else None
             if match:

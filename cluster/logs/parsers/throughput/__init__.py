@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from cluster.core.model.measurements import Definition
 from cluster.logs.parsers import Parser, ResultBuilder, number
 from cluster.logs.parsers.throughput.iterations import DEFINITIONS, Form, IterationTimes, forms_in
+from cluster.logs.shapes import MOST, shape_of
 
 if TYPE_CHECKING:
     from cluster.core.model.logs import Parsed
@@ -118,8 +119,6 @@ _FORMS = tuple(
         ),
     )
 )
-_SHAPE = str.maketrans("123456789", "0" * 9)
-MOST = 20_000  # shapes of lines that are kept
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 _KNOWN = re.compile(r"\s*Epoch(?: time :|\s+\d+/\d+\s*$)")
 
@@ -157,16 +156,18 @@ class TrainingThroughput(Parser):
         """Start without results."""
         self._builder: ResultBuilder | None = None
         self._iterations = IterationTimes()
-        self._kinds: dict[str, _LineKind] = {}  # of lines, by their shape
+        self._kinds: dict[bytes, _LineKind] = {}  # of lines, by their shape
 
     def take(self, line: str, number_: int) -> bool:
         """Read a line with a rate, or with the time of an iteration."""
-        shape = line.translate(_SHAPE)
+        shape = shape_of(line)
         kind = self._kinds.get(shape)
         if kind is None:
             if len(self._kinds) > MOST:
                 self._kinds.clear()
             kind = self._kinds[shape] = self._kind(line)
+        if not kind.figures and not kind.forms:
+            return self._said(line)
         iterations = self._iterations.find(line, kind.forms) if kind.forms else ()
         for definition, value in iterations:
             self._open(number_).add(definition, value)
